@@ -1,0 +1,65 @@
+// LineReader: the lines of a text file, plain or gzip, one at a time in bounded memory.
+//
+// Gzip is told by its first bytes, not by the file's name. A line ends at "\n" or "\r\n"; the last one may lack it.
+// A file that cannot be read to its end (truncated, corrupt, a directory) is an Error, once: nothing follows it.
+// Without zlib in the build, gzip files are refused with an Error.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace forerun {
+
+class LineReader {
+ public:
+  // Bytes that may be read (not relied upon) beyond the end of every line: what simdjson asks of its input.
+  static constexpr size_t kPadding = 64;
+  static constexpr size_t kLongestLine = size_t{1} << 30;
+
+  struct Options {
+    size_t longest_line = kLongestLine;
+    size_t first_buffer = size_t{4} << 20;
+  };
+
+  static Result<LineReader> open(const std::string& path, Options options);
+  static Result<LineReader> open(const std::string& path) { return open(path, Options()); }
+  // Lines of text in memory (never taken for gzip); `name` stands for the file in errors.
+  static LineReader from_text(std::string_view text, std::string name, Options options);
+  static LineReader from_text(std::string_view text, std::string name) {
+    return from_text(text, std::move(name), Options());
+  }
+
+  LineReader(LineReader&&) noexcept;
+  LineReader& operator=(LineReader&&) noexcept;
+  ~LineReader();
+
+  // The next line without its end, valid until the next call; nothing at the end of the file.
+  Result<std::optional<std::string_view>> next();
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] int64_t line_number() const { return line_number_; }  // of the line next() gave last, from 1
+
+ private:
+  class Source;
+  LineReader(std::unique_ptr<Source> source, std::string name, Options options);
+
+  Status fill();  // appends to the buffer, growing it where the current line fills it
+  Error finished(const Error& error);
+  Result<std::optional<std::string_view>> give(size_t length, size_t consumed);
+
+  std::unique_ptr<Source> source_;  // null: all there is stands in the buffer
+  std::string name_;
+  Options options_;
+  std::unique_ptr<char[]> buffer_;
+  size_t capacity_ = 0;  // without the padding
+  size_t begin_ = 0;     // of what has not been given out yet
+  size_t end_ = 0;
+  int64_t line_number_ = 0;
+};
+
+}  // namespace forerun

@@ -1,0 +1,151 @@
+#include "base/line_reader.h"
+
+#include <gtest/gtest.h>
+#if __has_include(<zlib.h>)
+#include <zlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <vector>
+
+namespace forerun {
+namespace {
+
+struct Reading {
+  std::vector<std::string> lines;
+  std::optional<Error> error;
+};
+
+Reading read_all(LineReader reader) {
+  Reading reading;
+  while (true) {
+    auto line = reader.next();
+    if (!line) {
+      reading.error = line.error();
+      auto after = reader.next();
+      EXPECT_TRUE(after.ok() && !after->has_value()) << "an error ends the reading";
+      return reading;
+    }
+    if (!line->has_value()) return reading;
+    reading.lines.emplace_back(**line);
+    EXPECT_EQ(reader.line_number(), static_cast<int64_t>(reading.lines.size()));
+  }
+}
+
+std::string gzip(const std::string& text) {
+  z_stream stream{};
+  EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+  std::string out(deflateBound(&stream, text.size()) + 64, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+class LineReaderFile : public ::testing::Test {
+ protected:
+  std::string write(const std::string& content) {
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    const auto path = std::filesystem::path(::testing::TempDir()) / (std::string("line_reader_") + test->name());
+    std::ofstream(path, std::ios::binary) << content;
+    return path.string();
+  }
+};
+
+TEST(LineReaderText, SplitsAtNewlinesOfBothKinds) {
+  const auto reading = read_all(LineReader::from_text("a\r\n\nbc\n\rd", "text"));
+  EXPECT_EQ(reading.lines, (std::vector<std::string>{"a", "", "bc", "\rd"}));
+  EXPECT_FALSE(reading.error);
+  EXPECT_TRUE(read_all(LineReader::from_text("", "text")).lines.empty());
+  EXPECT_EQ(read_all(LineReader::from_text("\n", "text")).lines, (std::vector<std::string>{""}));
+}
+
+TEST(LineReaderText, RefusesALineBeyondTheLimit) {
+  LineReader::Options options;
+  options.longest_line = 4;
+  const auto reading = read_all(LineReader::from_text("abcd\nabcde\nx\n", "text", options));
+  EXPECT_EQ(reading.lines, (std::vector<std::string>{"abcd"}));
+  ASSERT_TRUE(reading.error);
+  EXPECT_EQ(reading.error->message(),
+            "text: line 2 is longer than 4 bytes; split it into several lines, one record each");
+}
+
+// Random lines, through every buffer size that could split them badly, equal the lines that went in.
+TEST_F(LineReaderFile, GivesTheSameLinesWhateverTheBufferAndTheCompression) {
+  std::mt19937 random(7);
+  std::vector<std::string> expected;
+  std::string text;
+  for (int i = 0; i < 500; ++i) {
+    expected.emplace_back(random() % (i % 50 == 0 ? 5000 : 40), static_cast<char>('a' + i % 26));
+    text += expected.back() + (i % 3 == 0 ? "\r\n" : "\n");
+  }
+  expected.emplace_back("no newline at the end");
+  text += expected.back();
+  for (const std::string& content : {text, gzip(text), gzip(text.substr(0, 1000)) + gzip(text.substr(1000))}) {
+    const std::string path = write(content);
+    for (const size_t size : {1, 2, 3, 17, 64, 4096, 1 << 20}) {
+      LineReader::Options options;
+      options.first_buffer = size;
+      auto reader = LineReader::open(path, options);
+      ASSERT_TRUE(reader.ok());
+      const auto reading = read_all(std::move(*reader));
+      EXPECT_FALSE(reading.error) << reading.error->message();
+      EXPECT_EQ(reading.lines, expected) << "buffer of " << size;
+    }
+  }
+}
+
+TEST_F(LineReaderFile, LimitsLinesOfFiles) {
+  LineReader::Options options;
+  options.longest_line = 100;
+  options.first_buffer = 16;
+  const auto reading = read_all(*LineReader::open(write("short\n" + std::string(100000, 'x')), options));
+  EXPECT_EQ(reading.lines.size(), 1U);
+  ASSERT_TRUE(reading.error);
+  EXPECT_NE(reading.error->what.find("line 2 is longer than 100 bytes"), std::string::npos);
+}
+
+TEST_F(LineReaderFile, TellsATruncatedGzip) {
+  std::mt19937 random(3);
+  std::string text;
+  for (int i = 0; i < 20000; ++i) text += std::to_string(random()) + "\n";
+  const std::string whole = gzip(text);
+  for (const size_t kept : {whole.size() - 1, whole.size() - 8, whole.size() / 2, size_t{12}, size_t{10}, size_t{4}}) {
+    const std::string path = write(whole.substr(0, kept));
+    const auto reading = read_all(*LineReader::open(path));
+    ASSERT_TRUE(reading.error) << "kept " << kept << " of " << whole.size();
+    EXPECT_EQ(reading.error->where, path);
+    EXPECT_NE(reading.error->message().find("truncated"), std::string::npos) << reading.error->message();
+  }
+}
+
+TEST_F(LineReaderFile, TellsACorruptGzip) {
+  std::string text;
+  for (int i = 0; i < 20000; ++i) text += std::to_string(i * 7919) + "\n";
+  std::string content = gzip(text);
+  for (size_t i = content.size() / 2; i < content.size() / 2 + 16; ++i) content[i] = '\xff';
+  const auto reading = read_all(*LineReader::open(write(content)));
+  ASSERT_TRUE(reading.error);
+  EXPECT_NE(reading.error->message().find("corrupt"), std::string::npos) << reading.error->message();
+}
+
+TEST_F(LineReaderFile, TellsWhatCannotBeOpened) {
+  const auto missing = LineReader::open("/no/such/file.jsonl.gz");
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().where, "/no/such/file.jsonl.gz");
+  EXPECT_NE(missing.error().what.find("No such file"), std::string::npos);
+
+  auto folder = LineReader::open(::testing::TempDir());
+  if (folder.ok()) {
+    EXPECT_TRUE(read_all(std::move(*folder)).error);
+  }
+}
+
+}  // namespace
+}  // namespace forerun
+#endif

@@ -1,0 +1,75 @@
+// GraphBuilder: appends ops, tensors and storages, interning what repeats, and hands out the immutable Graph.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace forerun {
+
+class GraphBuilder {
+ public:
+  GraphBuilder();
+
+  StorageId add_storage(Bytes bytes, bool on_gpu = true);
+  void mark_root(StorageId storage, Root root, std::string_view name);
+  void mark_freed(StorageId storage, OpId before);
+
+  // The tensor with this storage, type, shape and strides; made if new. Empty strides of a tensor with rank: unknown.
+  TensorId add_tensor(StorageId storage, DType dtype, std::span<const int64_t> shape,
+                      std::span<const int64_t> strides = {});
+
+  struct OpSpec {
+    std::string_view name;
+    Phase phase = Phase::forward;
+    std::string_view module = "";
+    std::span<const TensorId> inputs;
+    std::span<const TensorId> outputs;
+    const Attributes* attributes = nullptr;  // null: none
+    uint32_t sequence = 0;
+    std::string_view autograd_node = "";
+  };
+  OpId add_op(const OpSpec& spec);
+
+  AttributesId intern(const Attributes& attributes);
+  // For importers that see the same attribute text again and again: the id known for this text, invalid if none yet.
+  AttributesId find_attributes(std::string_view text) const;
+  AttributesId remember_attributes(std::string_view text, Attributes attributes);
+  OpId add_op(const OpSpec& spec, AttributesId attributes);
+
+  void add_parameter(TensorId tensor);
+  void set_parameter_count(int64_t count) { graph_.parameter_count_ = count; }
+  void set_parameter_tensors(int64_t count) { graph_.parameter_tensor_count_ = count; }  // where they are not added
+  void add_result(TensorId tensor) { graph_.results_.push_back(tensor); }
+
+  [[nodiscard]] size_t op_count() const { return graph_.ops_.size(); }
+  // What is built so far, to look up shapes while building.
+  [[nodiscard]] const Graph& graph() const { return graph_; }
+
+  Graph finish() { return std::move(graph_); }
+
+ private:
+  ShapeId intern_shape(std::span<const int64_t> extents);
+
+  struct TensorHash {
+    size_t operator()(const Tensor& t) const noexcept;
+  };
+  struct TensorEqual {
+    bool operator()(const Tensor& a, const Tensor& b) const noexcept;
+  };
+
+  Graph graph_;
+  std::unordered_multimap<uint64_t, ShapeId> shape_index_;  // by hash of the extents
+  std::unordered_map<Tensor, TensorId, TensorHash, TensorEqual> tensor_index_;
+  struct TextHash {
+    using is_transparent = void;
+    size_t operator()(std::string_view text) const noexcept { return std::hash<std::string_view>{}(text); }
+  };
+  std::unordered_map<std::string, AttributesId, TextHash, std::equal_to<>> attribute_index_;
+};
+
+}  // namespace forerun

@@ -1,0 +1,70 @@
+// TrainingRun: a training iteration with what it is: model, input, how it is trained, on which machine.
+//
+// This is the part of a `run/1` record that a predictor may see; measured fields have no place here.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "graph/graph.h"
+
+namespace forerun {
+
+// What one iteration is fed. `image`: [batch, channels, size, size], a class each; `dense`: the same, a class per pixel;
+// `tokens`: [batch, length], a token of `classes` each; `flat`: [batch, channels] features.
+enum class InputKind : uint8_t { image, tokens, dense, flat };
+
+struct InputSpec {
+  InputKind kind = InputKind::image;
+  int64_t batch = 1;
+  int64_t channels = 3;   // of images; features of flat inputs
+  int64_t size = 224;     // height and width of images; length of token sequences
+  int64_t classes = 1000; // size of the vocabulary for tokens
+  std::string flavour;    // run/1's last entry for tokens: "lm" or "hf"
+};
+
+enum class Precision : uint8_t { fp32, tf32, amp_bf16 };
+enum class OptimizerKind : uint8_t { sgd, adam, adamw, rmsprop, adagrad };
+enum class OptimizerImpl : uint8_t { forloop, foreach, fused };
+
+struct OptimizerSpec {
+  OptimizerKind kind = OptimizerKind::sgd;
+  OptimizerImpl impl = OptimizerImpl::foreach;
+  double learning_rate = 1e-3;
+  double momentum = 0;
+  double weight_decay = 0;
+};
+
+struct TrainingSetup {
+  Precision precision = Precision::fp32;
+  OptimizerSpec optimizer;
+  bool channels_last = false;
+};
+
+struct Environment {
+  std::string gpu;  // "NVIDIA H200"; may be empty
+  std::string torch;
+  std::string cuda;
+  int64_t cudnn = 0;
+};
+
+struct TrainingRun {
+  std::string id;
+  std::string family;
+  std::string arguments = "{}";  // JSON object of the family's parameters
+  InputSpec input;
+  TrainingSetup setup;
+  Environment environment;
+  Graph graph;
+};
+
+std::string_view name_of(InputKind kind);
+std::string_view name_of(Precision precision);
+std::string_view name_of(OptimizerKind kind);  // PyTorch's class name: "SGD", "AdamW"
+std::string_view name_of(OptimizerImpl impl);
+std::optional<InputKind> input_kind_named(std::string_view name);
+std::optional<Precision> precision_named(std::string_view name);
+std::optional<OptimizerKind> optimizer_named(std::string_view name);  // any case; "momentum" is not a kind
+std::optional<OptimizerImpl> optimizer_impl_named(std::string_view name);
+
+}  // namespace forerun
