@@ -1,0 +1,82 @@
+#include "zoo/attention_layers.h"
+
+#include <fmt/format.h>
+
+namespace forerun::zoo {
+
+using Scope = ForwardBuilder::Scope;
+
+std::vector<Parameter> with_token_parameters(std::vector<Parameter> own, int64_t batch, int64_t length, int64_t vocab) {
+  own.push_back({"batch", batch, "sequences in a batch"});
+  own.push_back({"length", length, "tokens in a sequence"});
+  own.push_back({"vocab", vocab, "size of the vocabulary"});
+  return own;
+}
+
+TensorId token_input(ForwardBuilder& b, const Configuration& c) {
+  return b.input("x", {c.integer("batch"), c.integer("length")}, DType::int64);
+}
+
+bool within(ForwardBuilder& b, const Configuration& c, std::initializer_list<const char*> names, int64_t low,
+            int64_t high) {
+  bool fine = true;
+  for (const char* name : names) {
+    const int64_t value = c.integer(name);
+    if (value >= low && value <= high) continue;
+    b.fail(fmt::format("{} is {}", name, value), fmt::format("set {} to between {} and {}", name, low, high));
+    fine = false;
+  }
+  return fine;
+}
+
+bool heads_divide(ForwardBuilder& b, int64_t heads, int64_t width) {
+  if (heads >= 1 && width % heads == 0) return true;
+  b.fail(fmt::format("{} heads do not divide a width of {}", heads, width), "choose heads that divide the width");
+  return false;
+}
+
+bool is_dropout(ForwardBuilder& b, double p) {
+  if (p >= 0 && p < 1) return true;
+  b.fail(fmt::format("dropout is {}", p), "set dropout to at least 0 and below 1");
+  return false;
+}
+
+TensorId alias(ForwardBuilder& b, TensorId x) { return b.unary("aten.alias.default", x); }
+
+TensorId take_first(ForwardBuilder& b, TensorId x, int64_t dim, int64_t end) {
+  return end >= b.extent(x, dim) ? alias(b, x) : b.slice(x, dim, 0, end);
+}
+
+TensorId arange(ForwardBuilder& b, int64_t length) {
+  return b.create("aten.arange.default", {length}, DType::int64, {{"end", length}});
+}
+
+TensorId position_numbers(ForwardBuilder& b, int64_t length) {
+  const TensorId numbers = b.unary("aten.add.Tensor", arange(b, length), {{"other", int64_t{0}}});
+  return b.unsqueeze(numbers, 0);
+}
+
+TensorId split_heads(ForwardBuilder& b, TensorId x, int64_t head) {
+  return b.transpose(b.view(x, {b.extent(x, 0), b.extent(x, 1), -1, head}), 1, 2);
+}
+
+TensorId merge_heads(ForwardBuilder& b, TensorId x) {
+  x = b.contiguous(b.transpose(x, 1, 2));
+  return b.reshape(x, {b.extent(x, 0), b.extent(x, 1), -1});
+}
+
+RmsNorm::RmsNorm(ForwardBuilder& b, std::string_view name, int64_t features, double eps)
+    : b_(b), path_(b.path_of(name)), eps_(eps) {
+  const Scope scope(b, name);
+  weight_ = b.parameter("weight", {features});
+}
+
+TensorId RmsNorm::operator()(TensorId x) const {
+  const Scope scope(b_, path_, Scope::absolute);
+  const TensorId square = b_.unary("aten.pow.Tensor_Scalar", x, {{"exponent", int64_t{2}}});
+  const TensorId variance = b_.mean(square, {-1}, true);
+  const TensorId scale = b_.unary("aten.rsqrt.default", b_.add_scalar(variance, eps_));
+  return b_.mul(weight_, b_.mul(x, scale));
+}
+
+}  // namespace forerun::zoo

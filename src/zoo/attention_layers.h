@@ -1,0 +1,61 @@
+// What the token and attention families share beyond torch.nn's layers: their input, range checks, the pieces that the
+// transformers library builds attention from, and Python's indexing as PyTorch dispatches it.
+#pragma once
+
+#include <initializer_list>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "zoo/layers.h"
+#include "zoo/zoo.h"
+
+namespace forerun::zoo {
+
+// What every token family also takes: batch, length, vocab. Its own parameters come first.
+std::vector<Parameter> with_token_parameters(std::vector<Parameter> own, int64_t batch, int64_t length, int64_t vocab);
+
+// The input of a token family: [batch, length] token numbers.
+TensorId token_input(ForwardBuilder& b, const Configuration& c);
+
+// Fails and answers false where one of these values lies outside [low, high].
+constexpr int64_t kLargestExtent = int64_t{1} << 28;
+constexpr int64_t kMostLayers = 4096;
+bool within(ForwardBuilder& b, const Configuration& c, std::initializer_list<const char*> names, int64_t low = 1,
+            int64_t high = kLargestExtent);
+// Fails and answers false where `heads` do not divide `width`.
+bool heads_divide(ForwardBuilder& b, int64_t heads, int64_t width);
+// Fails and answers false where `p` is not in [0, 1).
+bool is_dropout(ForwardBuilder& b, double p);
+
+constexpr int64_t kToEnd = std::numeric_limits<int64_t>::max();  // x[start:]
+
+// x[..., :end, ...] along one dimension as Python indexing dispatches it: a slice, or an alias where all of it is
+// taken.
+TensorId take_first(ForwardBuilder& b, TensorId x, int64_t dim, int64_t end);
+TensorId alias(ForwardBuilder& b, TensorId x);
+
+// torch.arange(length): [length] int64.
+TensorId arange(ForwardBuilder& b, int64_t length);
+// torch.arange(length) + 0, then a leading dimension of 1: the position numbers of a sequence without a past.
+TensorId position_numbers(ForwardBuilder& b, int64_t length);
+
+// [batch, length, heads * head] -> [batch, heads, length, head].
+TensorId split_heads(ForwardBuilder& b, TensorId x, int64_t head);
+// [batch, heads, length, head] -> [batch, length, heads * head].
+TensorId merge_heads(ForwardBuilder& b, TensorId x);
+
+// Root mean square norm with a weight, written out in float32 as LlamaRMSNorm and T5LayerNorm do.
+class RmsNorm {
+ public:
+  RmsNorm(ForwardBuilder& b, std::string_view name, int64_t features, double eps = 1e-6);
+  TensorId operator()(TensorId x) const;
+
+ private:
+  ForwardBuilder& b_;
+  std::string path_;
+  double eps_;
+  TensorId weight_;
+};
+
+}  // namespace forerun::zoo

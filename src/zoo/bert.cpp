@@ -1,0 +1,241 @@
+// BERT as the transformers library trains it: BertForMaskedLM (head mlm, the default), BertForSequenceClassification
+// (head classifier) or the bare BertModel with its pooler (head none).
+//
+// Source: transformers 5, sdpa attention, no attention mask given (so none is made), absolute positions, one segment.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <optional>
+#include <string>
+
+#include "zoo/attention_layers.h"
+#include "zoo/families.h"
+
+namespace forerun::zoo {
+namespace {
+
+using Scope = ForwardBuilder::Scope;
+
+constexpr double kEps = 1e-12;
+
+struct Sizes {
+  int64_t hidden;
+  int64_t heads;
+  int64_t intermediate;
+  double dropout;
+};
+
+// A linear layer with dropout, residual and norm: BertSelfOutput and BertOutput.
+class ResidualOutput {
+ public:
+  ResidualOutput(ForwardBuilder& b, std::string_view name, int64_t in, const Sizes& s)
+      : b_(b),
+        path_(b.path_of(name)),
+        dense_(b, std::string(name) + ".dense", in, s.hidden),
+        norm_(b, std::string(name) + ".LayerNorm", s.hidden, kEps),
+        dropout_(b, std::string(name) + ".dropout", s.dropout) {}
+
+  TensorId operator()(TensorId x, TensorId residual) const {
+    const Scope scope(b_, path_, Scope::absolute);
+    return norm_(b_.add(dropout_(dense_(x)), residual));
+  }
+
+ private:
+  ForwardBuilder& b_;
+  std::string path_;
+  Linear dense_;
+  LayerNorm norm_;
+  Dropout dropout_;
+};
+
+class BertLayer {
+ public:
+  BertLayer(ForwardBuilder& b, const Sizes& s)
+      : b_(b),
+        path_(b.path_of("")),
+        sizes_(s),
+        query_(b, "attention.self.query", s.hidden, s.hidden),
+        key_(b, "attention.self.key", s.hidden, s.hidden),
+        value_(b, "attention.self.value", s.hidden, s.hidden),
+        attention_output_(b, "attention.output", s.hidden, s),
+        intermediate_(b, "intermediate.dense", s.hidden, s.intermediate),
+        output_(b, "output", s.intermediate, s) {}
+
+  TensorId operator()(TensorId x) const {
+    const Scope scope(b_, path_, Scope::absolute);
+    x = attention_output_(attend(x), x);
+    return output_(activate(intermediate_(x)), x);
+  }
+
+ private:
+  [[nodiscard]] TensorId attend(TensorId x) const {
+    const Scope scope(b_, "attention.self");
+    const int64_t head = sizes_.hidden / sizes_.heads;
+    const TensorId query = split_heads(b_, query_(x), head);
+    const TensorId key = split_heads(b_, key_(x), head);
+    const TensorId value = split_heads(b_, value_(x), head);
+    const double scale = std::pow(static_cast<double>(head), -0.5);
+    const AttentionOptions options = {.mask = {}, .dropout = sizes_.dropout, .scale = scale};
+    return merge_heads(b_, b_.attention(query, key, value, options));
+  }
+
+  [[nodiscard]] TensorId activate(TensorId x) const {
+    const Scope scope(b_, "intermediate.intermediate_act_fn");
+    return b_.gelu(x);
+  }
+
+  ForwardBuilder& b_;
+  std::string path_;
+  Sizes sizes_;
+  Linear query_, key_, value_;
+  ResidualOutput attention_output_;
+  Linear intermediate_;
+  ResidualOutput output_;
+};
+
+class BertEmbeddings {
+ public:
+  BertEmbeddings(ForwardBuilder& b, const Configuration& c)
+      : b_(b),
+        path_(b.path_of("embeddings")),
+        words_(b, "embeddings.word_embeddings", c.integer("vocab"), c.integer("hidden"), 0),
+        positions_(b, "embeddings.position_embeddings", c.integer("positions"), c.integer("hidden")),
+        types_(b, "embeddings.token_type_embeddings", c.integer("types"), c.integer("hidden")),
+        norm_(b, "embeddings.LayerNorm", c.integer("hidden"), kEps),
+        dropout_(b, "embeddings.dropout", c.real("dropout")) {
+    position_ids_ = b.buffer("embeddings.position_ids", {1, c.integer("positions")}, DType::int64);
+    type_ids_ = b.buffer("embeddings.token_type_ids", {1, c.integer("positions")}, DType::int64);
+  }
+
+  [[nodiscard]] TensorId words() const { return words_.weight(); }
+
+  TensorId operator()(TensorId tokens) const {
+    const Scope scope(b_, path_, Scope::absolute);
+    const int64_t batch = b_.extent(tokens, 0);
+    const int64_t length = b_.extent(tokens, 1);
+    const TensorId position = take_first(b_, position_ids_, 1, length);
+    TensorId type = b_.gather(b_.expand(type_ids_, {1, -1}), 1, position);
+    type = b_.expand(type, {batch, length});
+    TensorId x = words_(tokens);
+    x = b_.add(x, types_(type));
+    x = b_.add(x, positions_(position));
+    return dropout_(norm_(x));
+  }
+
+ private:
+  ForwardBuilder& b_;
+  std::string path_;
+  Embedding words_, positions_, types_;
+  LayerNorm norm_;
+  Dropout dropout_;
+  TensorId position_ids_, type_ids_;
+};
+
+// BertOnlyMLMHead: a transformed hidden state against the word embeddings.
+class MaskedLmHead {
+ public:
+  MaskedLmHead(ForwardBuilder& b, const Configuration& c, TensorId words)
+      : b_(b),
+        words_(words),
+        bias_(b.parameter("cls.predictions.bias", {c.integer("vocab")})),
+        dense_(b, "cls.predictions.transform.dense", c.integer("hidden"), c.integer("hidden")),
+        norm_(b, "cls.predictions.transform.LayerNorm", c.integer("hidden"), kEps) {}
+
+  TensorId operator()(TensorId x) const {
+    const Scope scope(b_, "cls.predictions");
+    x = dense_(x);
+    {
+      const Scope activation(b_, "transform.transform_act_fn");
+      x = b_.gelu(x);
+    }
+    x = norm_(x);
+    const Scope decoder(b_, "decoder");
+    return b_.linear(x, words_, bias_);
+  }
+
+ private:
+  ForwardBuilder& b_;
+  TensorId words_, bias_;
+  Linear dense_;
+  LayerNorm norm_;
+};
+
+bool makes_sense(ForwardBuilder& b, const Configuration& c) {
+  const std::string& head = c.text("head");
+  if (head != "mlm" && head != "classifier" && head != "none") {
+    b.fail(fmt::format("head is '{}'", head), "set head to mlm, classifier or none");
+    return false;
+  }
+  if (!within(b, c, {"batch", "length", "vocab", "hidden", "heads", "intermediate", "positions", "types", "labels"}) ||
+      !within(b, c, {"layers"}, 1, kMostLayers) || !heads_divide(b, c.integer("heads"), c.integer("hidden")) ||
+      !is_dropout(b, c.real("dropout"))) {
+    return false;
+  }
+  if (c.integer("length") <= c.integer("positions")) return true;
+  b.fail(fmt::format("{} tokens are more than {} positions", c.integer("length"), c.integer("positions")),
+         "use a shorter length or more positions");
+  return false;
+}
+
+void build_bert(ForwardBuilder& b, const Configuration& c) {
+  if (!makes_sense(b, c)) return;
+  const Sizes sizes = {c.integer("hidden"), c.integer("heads"), c.integer("intermediate"), c.real("dropout")};
+  const bool masked_lm = c.text("head") == "mlm";
+  const bool bare = c.text("head") == "none";
+  const TensorId tokens = token_input(b, c);
+  std::optional<BertEmbeddings> embeddings;
+  std::vector<BertLayer> layers;
+  std::optional<Linear> pooler, classifier;
+  std::string pooler_path;
+  {
+    const Scope scope(b, bare ? "" : "bert");
+    embeddings.emplace(b, c);
+    for (int64_t i = 0; i < c.integer("layers"); ++i) {
+      const Scope layer(b, fmt::format("encoder.layer.{}", i));
+      layers.emplace_back(b, sizes);
+    }
+    pooler_path = b.path_of("pooler");
+    if (!masked_lm) pooler.emplace(b, "pooler.dense", sizes.hidden, sizes.hidden);
+  }
+  std::optional<MaskedLmHead> lm_head;
+  if (masked_lm) lm_head.emplace(b, c, embeddings->words());
+  if (!masked_lm && !bare) classifier.emplace(b, "classifier", sizes.hidden, c.integer("labels"));
+
+  TensorId x = (*embeddings)(tokens);
+  for (const BertLayer& layer : layers) x = layer(x);
+  if (lm_head) return b.result((*lm_head)(x));
+  {
+    const Scope scope(b, pooler_path, Scope::absolute);
+    x = (*pooler)(b.select(x, 1, 0));
+    const Scope activation(b, "activation");
+    x = b.unary("aten.tanh.default", x);
+  }
+  if (classifier) x = (*classifier)(Dropout(b, "dropout", sizes.dropout)(x));
+  b.result(x);
+}
+
+}  // namespace
+
+Family bert_family() {
+  return {.name = "bert",
+          .description = "BERT (transformers): masked language model, classifier or bare encoder",
+          .input = InputKind::tokens,
+          .parameters = with_token_parameters({{"hidden", 768, "width of the model"},
+                                               {"layers", 12, "encoder layers"},
+                                               {"heads", 12, "attention heads"},
+                                               {"intermediate", 3072, "width of the feed-forward layers"},
+                                               {"positions", 512, "longest sequence"},
+                                               {"types", 2, "token types (segments)"},
+                                               {"dropout", 0.1, "dropout, in attention too"},
+                                               {"head", "mlm", "mlm, classifier or none (pooled output)"},
+                                               {"labels", 2, "classes of the classifier"}},
+                                              16, 128, 30522),
+          .build = build_bert};
+}
+
+std::vector<NamedModel> bert_models() {
+  return {{"bert_base", "bert", {}},
+          {"bert_large", "bert", {{"hidden", 1024}, {"layers", 24}, {"heads", 16}, {"intermediate", 4096}}}};
+}
+
+}  // namespace forerun::zoo
