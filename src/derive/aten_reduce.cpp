@@ -1,0 +1,151 @@
+// Reductions, softmax and the loss.
+#include <algorithm>
+
+#include "derive/aten.h"
+
+namespace forerun::derive::aten {
+namespace {
+
+size_t wrap(int64_t dim, size_t rank) { return static_cast<size_t>(dim < 0 ? dim + static_cast<int64_t>(rank) : dim); }
+
+std::vector<bool> reduced_dims(const Shape& sizes, const Shape& dims) {
+  std::vector<bool> gone(sizes.size(), dims.empty());
+  for (const int64_t dim : dims) gone[wrap(dim, sizes.size())] = true;
+  return gone;
+}
+
+Shape reduced_sizes(const Shape& sizes, const Shape& dims, bool keep_dims) {
+  const std::vector<bool> gone = reduced_dims(sizes, dims);
+  Shape out;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (!gone[i]) out.push_back(sizes[i]);
+    if (gone[i] && keep_dims) out.push_back(1);
+  }
+  return out;
+}
+
+// The gradient of a sum, spread over what was summed.
+Value spread(Tracer& t, Value g, const Shape& sizes, const Shape& dims, bool keep_dims) {
+  if (!keep_dims && !sizes.empty()) {
+    const std::vector<bool> gone = reduced_dims(sizes, dims);
+    for (size_t i = 0; i < gone.size(); ++i) {
+      if (gone[i]) g = unsqueeze(t, g, static_cast<int64_t>(i));
+    }
+  }
+  return expand(t, g, sizes);
+}
+
+Attributes reduction_attributes(const Shape& dims, bool keep_dims) {
+  Attributes attributes = {{"dim", dims}};
+  if (keep_dims) attributes.set("keepdim", true);
+  return attributes;
+}
+
+}  // namespace
+
+Value sum(Tracer& t, const Value& x, const Shape& dims, bool keep_dims) {
+  Value y = t.fresh(x->dtype, reduced_sizes(x->sizes, dims, keep_dims));
+  Node* node = t.record("SumBackward1", {x}, {y});
+  if (dims.empty()) {
+    t.emit("aten.sum.default", {x}, {y});
+  } else {
+    t.emit("aten.sum.dim_IntList", {x}, {y}, reduction_attributes(dims, keep_dims));
+  }
+  if (node != nullptr) {
+    node->backward = [&t, sizes = x->sizes, dims, keep_dims](Values gradients) {
+      return Values{spread(t, gradients[0], sizes, dims, keep_dims)};
+    };
+  }
+  return y;
+}
+
+Value mean(Tracer& t, const Value& x, const Shape& dims, bool keep_dims) {
+  Value y = t.fresh(x->dtype, reduced_sizes(x->sizes, dims, keep_dims));
+  Node* node = t.record("MeanBackward1", {x}, {y});
+  t.emit("aten.mean.dim", {x}, {y}, reduction_attributes(dims, keep_dims));
+  if (node != nullptr) {
+    const int64_t count = element_count(x->sizes) / std::max<int64_t>(element_count(y->sizes), 1);
+    node->backward = [&t, sizes = x->sizes, dims, keep_dims, count](Values gradients) {
+      const Value wide = spread(t, gradients[0], sizes, dims, keep_dims);
+      return Values{pointwise(t, "aten.div.Scalar", {wide}, {{"other", count}})};
+    };
+  }
+  return y;
+}
+
+Value reduce(Tracer& t, std::string_view name, const Value& x, const Shape& dims, bool keep_dims) {
+  Value y = t.fresh(x->dtype, reduced_sizes(x->sizes, dims, keep_dims));
+  Node* node = t.record("AmaxBackward0", {x}, {y});
+  t.emit(name, {x}, {y}, reduction_attributes(dims, keep_dims));
+  if (node != nullptr) {
+    const Value kept = t.save_result(y);
+    node->backward = [&t, x, kept, dims, keep_dims](Values gradients) {
+      const Value wide = spread(t, gradients[0], x->sizes, dims, keep_dims);
+      const Value best = spread(t, t.unpack_result(kept), x->sizes, dims, keep_dims);
+      const Value mask = pointwise(t, "aten.eq.Tensor", {x, best}, {}, DType::boolean);
+      return Values{pointwise(t, "aten.mul.Tensor", {wide, mask}, {}, wide->dtype)};
+    };
+  }
+  return y;
+}
+
+Value sum_to(Tracer& t, const Value& x, const Shape& sizes) {
+  const size_t leading = x->sizes.size() - sizes.size();
+  Shape dims;
+  for (size_t i = 0; i < x->sizes.size(); ++i) {
+    if (i < leading || (sizes[i - leading] == 1 && x->sizes[i] != 1)) dims.push_back(static_cast<int64_t>(i));
+  }
+  if (sizes.empty()) return sum(t, x, {}, false);
+  Value y = dims.empty() ? x : sum(t, x, dims, true);
+  return leading > 0 ? view(t, y, sizes) : y;
+}
+
+namespace {
+
+Value softmax_like(Tracer& t, const Value& x, int64_t dim, std::string_view name, std::string_view node_name,
+                   std::string_view backward_name) {
+  Value y = t.fresh(x->dtype, x->sizes);
+  Node* node = t.record(node_name, {x}, {y});
+  t.emit(name, {x}, {y}, {{"dim", dim}, {"half_to_float", false}});
+  if (node != nullptr) {
+    const Value kept = t.save_result(y);
+    node->backward = [&t, kept, dim, backward_name](Values gradients) {
+      const Value result = t.unpack_result(kept);
+      Value g = t.fresh(result->dtype, result->sizes);
+      t.emit(backward_name, {gradients[0], result}, {g}, {{"dim", dim}, {"input_dtype", std::string(name_of(result->dtype))}});
+      return Values{g};
+    };
+  }
+  return y;
+}
+
+}  // namespace
+
+Value softmax(Tracer& t, const Value& x, int64_t dim) {
+  return softmax_like(t, x, dim, "aten._softmax.default", "SoftmaxBackward0", "aten._softmax_backward_data.default");
+}
+
+Value log_softmax(Tracer& t, const Value& x, int64_t dim) {
+  return softmax_like(t, x, dim, "aten._log_softmax.default", "LogSoftmaxBackward0", "aten._log_softmax_backward_data.default");
+}
+
+Value nll_loss(Tracer& t, const Value& log_probabilities, const Value& target) {
+  const bool per_pixel = log_probabilities->sizes.size() == 4;
+  const std::string op = per_pixel ? "aten.nll_loss2d" : "aten.nll_loss";
+  Value loss = t.fresh(log_probabilities->dtype, {});
+  Value weight = t.fresh(log_probabilities->dtype, {});
+  const Attributes attributes = {{"reduction", int64_t{1}}, {"ignore_index", int64_t{-100}}};
+  Node* node = t.record(per_pixel ? "NllLoss2DBackward0" : "NllLossBackward0", {log_probabilities}, {loss, weight});
+  weight->history = nullptr;
+  t.emit(op + "_forward.default", {log_probabilities, target}, {loss, weight}, attributes);
+  if (node != nullptr) {
+    node->backward = [&t, op, log_probabilities, target, weight, attributes](Values gradients) {
+      Value g = t.fresh(log_probabilities->dtype, log_probabilities->sizes, preserved_strides(*log_probabilities));
+      t.emit(op + "_backward.default", {gradients[0], log_probabilities, target, weight}, {g}, attributes);
+      return Values{g};
+    };
+  }
+  return loss;
+}
+
+}  // namespace forerun::derive::aten

@@ -1,0 +1,320 @@
+#include "derive/lowering.h"
+
+#include <algorithm>
+#include <array>
+
+namespace forerun::derive {
+namespace {
+
+using Rule = Values (*)(const OpCall&);
+
+// Arguments are cast from the last to the first, as C++ evaluates PyTorch's autocast wrapper.
+std::array<Value, 3> lowered3(const OpCall& c) {
+  std::array<Value, 3> cast;
+  for (size_t i = 3; i-- > 0;) cast[i] = c.autocast.lower(c.optional(i));
+  return cast;
+}
+
+Values convolution(const OpCall& c) {
+  const auto [x, weight, bias] = lowered3(c);
+  return {aten::convolution(c.tracer, x, weight, bias, c.attributes)};
+}
+
+Values linear(const OpCall& c) {
+  const auto [x, weight, bias] = lowered3(c);
+  return {aten::linear(c.tracer, x, weight, bias)};
+}
+
+Values addmm(const OpCall& c) {
+  const auto [bias, a, b] = lowered3(c);
+  return {aten::addmm(c.tracer, bias, a, b)};
+}
+
+Values matmul(const OpCall& c) {
+  const auto [a, b, none] = lowered3(c);
+  return {aten::matmul(c.tracer, a, b)};
+}
+
+Values batch_norm(const OpCall& c) {
+  return {aten::batch_norm(c.tracer, c.in(0), {c.in(1), c.in(2), c.in(3), c.in(4)}, c.attributes)};
+}
+
+Values layer_norm(const OpCall& c) {
+  Value bias = c.autocast.widen(c.optional(2));
+  Value weight = c.autocast.widen(c.optional(1));
+  return {aten::layer_norm(c.tracer, c.autocast.widen(c.in(0)), weight, bias, c.attributes)};
+}
+
+Values group_norm(const OpCall& c) {
+  return {aten::group_norm(c.tracer, c.autocast.widen(c.in(0)), c.in(1), c.in(2), c.attributes)};
+}
+
+Values embedding(const OpCall& c) { return {aten::embedding(c.tracer, c.in(0), c.in(1), c.attributes)}; }
+Values embedding_bag(const OpCall& c) { return {aten::embedding_bag(c.tracer, c.in(0), c.in(1), c.in(2))}; }
+
+Values max_pool2d(const OpCall& c) { return {aten::max_pool2d(c.tracer, c.in(0), c.results[0].first, c.attributes)}; }
+Values avg_pool2d(const OpCall& c) { return {aten::avg_pool2d(c.tracer, c.in(0), c.results[0].first, c.attributes)}; }
+Values adaptive_avg_pool2d(const OpCall& c) {
+  return {aten::adaptive_avg_pool2d(c.tracer, c.in(0), c.attributes.get_ints("output_size"))};
+}
+Values upsample(const OpCall& c) {
+  return {aten::upsample(c.tracer, c.name, c.in(0), c.results[0].first, c.attributes)};
+}
+
+Values dropout(const OpCall& c) {
+  const double p = c.attributes.get_double("p", 0.5);
+  if (p == 0) return {c.in(0)};
+  return {aten::dropout(c.tracer, c.in(0), p)};
+}
+
+Values dropout_in_place(const OpCall& c) {
+  const double p = c.attributes.get_double("p", 0.5);
+  if (p != 0) aten::dropout_in_place(c.tracer, c.in(0), p);
+  return {c.in(0)};
+}
+
+// Repeats key and value heads until there are as many as query heads.
+Value repeat_heads(Tracer& t, const Value& x, int64_t heads) {
+  const int64_t times = heads / std::max<int64_t>(x->sizes[1], 1);
+  if (times <= 1) return x;
+  Shape wide = x->sizes;
+  wide.insert(wide.begin() + 2, times);
+  const Value spread = aten::expand(t, aten::unsqueeze(t, x, 2), wide);
+  return aten::reshape(t, spread, {x->sizes[0], heads, x->sizes[2], x->sizes[3]});
+}
+
+Values attention(const OpCall& c) {
+  Value mask = c.optional(3);
+  auto [query, key, value] = lowered3(c);
+  if (mask && is_floating(mask->dtype)) mask = c.autocast.lower(mask);
+  if (c.attributes.get_bool("enable_gqa", false)) {
+    key = repeat_heads(c.tracer, key, query->sizes[1]);
+    value = repeat_heads(c.tracer, value, query->sizes[1]);
+  }
+  const bool half = query->dtype == DType::bfloat16 || query->dtype == DType::float16;
+  const bool fits_fused = query->sizes[3] % 8 == 0 && query->sizes[3] <= 256;
+  aten::AttentionBackend backend = aten::AttentionBackend::efficient;
+  if (half && fits_fused) backend = c.half_attention;
+  if (mask && backend == aten::AttentionBackend::flash) backend = aten::AttentionBackend::efficient;
+  return {aten::attention(c.tracer, backend, query, key, value, mask, c.attributes)};
+}
+
+Values recurrent(const OpCall& c) {
+  aten::RnnCall call;
+  call.kind = c.name.starts_with("aten.lstm")  ? RnnKind::lstm
+              : c.name.starts_with("aten.gru") ? RnnKind::gru
+              : c.name.starts_with("aten.rnn_relu") ? RnnKind::relu
+                                                    : RnnKind::tanh;
+  call.hidden = c.attributes.get_int("hidden_size", 1);
+  call.layers = c.attributes.get_int("num_layers", 1);
+  call.directions = c.attributes.get_bool("bidirectional", false) ? 2 : 1;
+  call.bias = c.attributes.get_bool("has_biases", true);
+  call.batch_first = c.attributes.get_bool("batch_first", true);
+  call.dropout = c.attributes.get_double("dropout", 0);
+  call.cast_to_half = c.autocast.on();
+  return {aten::rnn(c.tracer, c.in(0), Values(c.inputs.begin() + 1, c.inputs.end()), call)};
+}
+
+Values softmax(const OpCall& c) {
+  return {aten::softmax(c.tracer, c.autocast.widen(c.in(0)), c.attributes.get_int("dim", -1))};
+}
+Values log_softmax(const OpCall& c) {
+  return {aten::log_softmax(c.tracer, c.autocast.widen(c.in(0)), c.attributes.get_int("dim", -1))};
+}
+Values mean(const OpCall& c) {
+  return {aten::mean(c.tracer, c.in(0), c.attributes.get_ints("dim"), c.attributes.get_bool("keepdim", false))};
+}
+Values sum(const OpCall& c) {
+  return {aten::sum(c.tracer, c.autocast.widen(c.in(0)), c.attributes.get_ints("dim"), c.attributes.get_bool("keepdim", false))};
+}
+
+Values to_dtype(const OpCall& c) {
+  const DType dtype = c.results[0].second;
+  return {c.in(0)->dtype == dtype ? c.in(0) : aten::to_copy(c.tracer, c.in(0), dtype)};
+}
+
+// --- shape
+Values view(const OpCall& c) { return {aten::reshape(c.tracer, c.in(0), c.attributes.get_ints("size"))}; }
+Values reshape(const OpCall& c) { return {aten::reshape(c.tracer, c.in(0), c.attributes.get_ints("shape"))}; }
+Values flatten(const OpCall& c) {
+  if (c.in(0)->sizes == c.results[0].first) return {c.in(0)};
+  return {aten::reshape(c.tracer, c.in(0), c.results[0].first)};
+}
+Values permute(const OpCall& c) { return {aten::permute(c.tracer, c.in(0), c.attributes.get_ints("dims"))}; }
+Values transpose(const OpCall& c) {
+  return {aten::transpose(c.tracer, c.in(0), c.attributes.get_int("dim0", 0), c.attributes.get_int("dim1", 1))};
+}
+Values contiguous(const OpCall& c) { return {aten::contiguous(c.tracer, c.in(0))}; }
+Values unsqueeze(const OpCall& c) { return {aten::unsqueeze(c.tracer, c.in(0), c.attributes.get_int("dim", 0))}; }
+Values squeeze(const OpCall& c) { return {aten::squeeze(c.tracer, c.in(0), c.attributes.get_int("dim", 0))}; }
+Values expand(const OpCall& c) { return {aten::expand(c.tracer, c.in(0), c.attributes.get_ints("size"))}; }
+Values select(const OpCall& c) {
+  return {aten::select(c.tracer, c.in(0), c.attributes.get_int("dim", 0), c.attributes.get_int("index", 0))};
+}
+Values slice(const OpCall& c) {
+  return {aten::slice(c.tracer, c.in(0), c.attributes.get_int("dim", 0), c.attributes.get_int("start", 0),
+                      c.attributes.get_int("end", INT64_MAX), c.attributes.get_int("step", 1))};
+}
+Values split_with_sizes(const OpCall& c) {
+  return aten::split_with_sizes(c.tracer, c.in(0), c.attributes.get_ints("split_sizes"), c.attributes.get_int("dim", 0));
+}
+Values split(const OpCall& c) {
+  return aten::split_every(c.tracer, c.in(0), c.attributes.get_int("split_size", 1), c.attributes.get_int("dim", 0));
+}
+Values unbind(const OpCall& c) { return aten::unbind(c.tracer, c.in(0), c.attributes.get_int("dim", 0)); }
+Values cat(const OpCall& c) {
+  return {aten::cat(c.tracer, c.inputs, c.attributes.get_int("dim", 0))};
+}
+Values stack(const OpCall& c) {
+  return {aten::stack(c.tracer, c.inputs, c.attributes.get_int("dim", 0))};
+}
+Values roll(const OpCall& c) {
+  return {aten::roll(c.tracer, c.in(0), c.attributes.get_ints("shifts"), c.attributes.get_ints("dims"))};
+}
+Values pad(const OpCall& c) { return {aten::constant_pad(c.tracer, c.in(0), c.attributes.get_ints("pad"))}; }
+Values gather(const OpCall& c) {
+  return {aten::gather(c.tracer, c.in(0), c.attributes.get_int("dim", 0), c.in(1))};
+}
+Values index_select(const OpCall& c) {
+  return {aten::index_select(c.tracer, c.in(0), c.attributes.get_int("dim", 0), c.in(1))};
+}
+Values index(const OpCall& c) {
+  return {aten::index(c.tracer, c.in(0), Values(c.inputs.begin() + 1, c.inputs.end()), c.results[0].first)};
+}
+Values where(const OpCall& c) { return {aten::where(c.tracer, c.in(0), c.in(1), c.in(2))}; }
+
+// A tensor made after the shape or type of another: new_zeros, zeros_like. No gradient flows.
+Values create_after(const OpCall& c) {
+  Value y = c.tracer.fresh(c.results[0].second, c.results[0].first);
+  c.tracer.emit(c.name, c.inputs, {y}, c.attributes);
+  return {y};
+}
+// A number from Python: it lives in host memory.
+Values lift_fresh(const OpCall& c) {
+  Value y = c.tracer.fresh(c.results[0].second, c.results[0].first, contiguous_strides(c.results[0].first), false);
+  c.tracer.emit(c.name, {y}, {y});
+  return {y};
+}
+Values alias(const OpCall& c) { return {aten::alias(c.tracer, c.in(0))}; }
+Values masked_fill(const OpCall& c) { return {aten::masked_fill(c.tracer, c.in(0), c.in(1), c.attributes)}; }
+
+// --- elementwise: the same name with one tensor (and a number) or two
+template <Value (*Binary)(Tracer&, const Value&, const Value&)>
+Values arithmetic(const OpCall& c) {
+  if (c.inputs.size() == 1) return {aten::unary(c.tracer, c.name, c.in(0), c.attributes)};
+  return {Binary(c.tracer, c.in(0), c.in(1))};
+}
+
+template <void (*Binary)(Tracer&, const Value&, const Value&)>
+Values arithmetic_in_place(const OpCall& c) {
+  if (c.inputs.size() == 1) {
+    aten::unary_in_place(c.tracer, c.name, c.in(0), c.attributes);
+  } else {
+    Binary(c.tracer, c.in(0), c.in(1));
+  }
+  return {c.in(0)};
+}
+
+struct RuleRow {
+  std::string_view name;
+  Rule rule;
+};
+
+// The forward vocabulary of graph/forward_builder.h that needs a rule of its own. Elementwise ops fall through to `lower`.
+constexpr std::array kRules = {
+    RuleRow{"aten.convolution.default", convolution},
+    RuleRow{"aten.linear.default", linear},
+    RuleRow{"aten.addmm.default", addmm},
+    RuleRow{"aten.matmul.default", matmul},
+    RuleRow{"aten.batch_norm.default", batch_norm},
+    RuleRow{"aten.layer_norm.default", layer_norm},
+    RuleRow{"aten.group_norm.default", group_norm},
+    RuleRow{"aten.embedding.default", embedding},
+    RuleRow{"aten.embedding_bag.default", embedding_bag},
+    RuleRow{"aten.max_pool2d.default", max_pool2d},
+    RuleRow{"aten.avg_pool2d.default", avg_pool2d},
+    RuleRow{"aten.adaptive_avg_pool2d.default", adaptive_avg_pool2d},
+    RuleRow{"aten.upsample_nearest2d.default", upsample},
+    RuleRow{"aten.upsample_bilinear2d.default", upsample},
+    RuleRow{"aten.dropout.default", dropout},
+    RuleRow{"aten.dropout_.default", dropout_in_place},
+    RuleRow{"aten.scaled_dot_product_attention.default", attention},
+    RuleRow{"aten.lstm.input", recurrent},
+    RuleRow{"aten.gru.input", recurrent},
+    RuleRow{"aten.rnn_tanh.input", recurrent},
+    RuleRow{"aten.rnn_relu.input", recurrent},
+    RuleRow{"aten.softmax.int", softmax},
+    RuleRow{"aten.log_softmax.int", log_softmax},
+    RuleRow{"aten.mean.dim", mean},
+    RuleRow{"aten.sum.dim_IntList", sum},
+    RuleRow{"aten.to.dtype", to_dtype},
+    RuleRow{"aten.view.default", view},
+    RuleRow{"aten.reshape.default", reshape},
+    RuleRow{"aten.flatten.using_ints", flatten},
+    RuleRow{"aten.permute.default", permute},
+    RuleRow{"aten.transpose.int", transpose},
+    RuleRow{"aten.contiguous.default", contiguous},
+    RuleRow{"aten.unsqueeze.default", unsqueeze},
+    RuleRow{"aten.squeeze.dim", squeeze},
+    RuleRow{"aten.expand.default", expand},
+    RuleRow{"aten.select.int", select},
+    RuleRow{"aten.slice.Tensor", slice},
+    RuleRow{"aten.split_with_sizes.default", split_with_sizes},
+    RuleRow{"aten.split.Tensor", split},
+    RuleRow{"aten.unbind.int", unbind},
+    RuleRow{"aten.cat.default", cat},
+    RuleRow{"aten.stack.default", stack},
+    RuleRow{"aten.roll.default", roll},
+    RuleRow{"aten.constant_pad_nd.default", pad},
+    RuleRow{"aten.gather.default", gather},
+    RuleRow{"aten.index_select.default", index_select},
+    RuleRow{"aten.index.Tensor", index},
+    RuleRow{"aten.where.self", where},
+    RuleRow{"aten.new_zeros.default", create_after},
+    RuleRow{"aten.zeros_like.default", create_after},
+    RuleRow{"aten.full_like.default", create_after},
+    RuleRow{"aten.lift_fresh.default", lift_fresh},
+    RuleRow{"aten.alias.default", alias},
+    RuleRow{"aten.masked_fill.Scalar", masked_fill},
+    RuleRow{"aten.add.Tensor", arithmetic<aten::add>},
+    RuleRow{"aten.sub.Tensor", arithmetic<aten::sub>},
+    RuleRow{"aten.mul.Tensor", arithmetic<aten::mul>},
+    RuleRow{"aten.div.Tensor", arithmetic<aten::div>},
+    RuleRow{"aten.add_.Tensor", arithmetic_in_place<aten::add_in_place>},
+    RuleRow{"aten.mul_.Tensor", arithmetic_in_place<aten::mul_in_place>},
+};
+
+bool works_in_place(std::string_view name) {
+  const size_t dot = name.rfind('.');
+  return dot != std::string_view::npos && dot > 0 && name[dot - 1] == '_';
+}
+
+}  // namespace
+
+Values lower(const OpCall& call) {
+  const auto* found = std::find_if(kRules.begin(), kRules.end(), [&](const RuleRow& row) { return row.name == call.name; });
+  if (found != kRules.end()) return found->rule(call);
+  const bool aten_name = call.name.starts_with("aten.");
+  if (aten_name && call.inputs.empty() && call.results.size() == 1) {
+    return {aten::create(call.tracer, call.name, call.results[0].first, call.results[0].second, call.attributes)};
+  }
+  if (aten_name && !call.inputs.empty() && works_in_place(call.name)) {
+    if (call.inputs.size() == 1) {
+      aten::unary_in_place(call.tracer, call.name, call.in(0), call.attributes);
+    } else {
+      call.tracer.emit(call.name, call.inputs, {call.in(0)}, call.attributes);
+    }
+    return {call.in(0)};
+  }
+  if (aten_name && call.inputs.size() == 1 && call.results.size() == 1 && call.results[0].first == call.in(0)->sizes) {
+    const Value x = runs_in_float32(call.name) ? call.autocast.widen(call.in(0)) : call.in(0);
+    return {aten::unary(call.tracer, call.name, x, call.attributes)};
+  }
+  if (aten_name && call.inputs.size() == 1 && call.results.size() == 1) {
+    return {aten::reduce(call.tracer, call.name, call.in(0), call.attributes.get_ints("dim"),
+                         call.attributes.get_bool("keepdim", false))};
+  }
+  return aten::opaque(call.tracer, call.name, call.inputs, call.results, call.attributes);
+}
+
+}  // namespace forerun::derive

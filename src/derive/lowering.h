@@ -1,0 +1,27 @@
+// Lowering: runs a forward graph through the tracer, op by op, as PyTorch would dispatch it.
+#pragma once
+
+#include <vector>
+
+#include "derive/autocast.h"
+
+namespace forerun::derive {
+
+// What the lowering of one op sees.
+struct OpCall {
+  Tracer& tracer;
+  Autocast& autocast;
+  aten::AttentionBackend half_attention;  // the backend for half precision
+  std::string_view name;
+  const Values& inputs;
+  const Attributes& attributes;
+  std::vector<std::pair<Shape, DType>> results;  // as the forward graph states them
+
+  [[nodiscard]] const Value& in(size_t i) const { return inputs[i]; }
+  [[nodiscard]] Value optional(size_t i) const { return i < inputs.size() ? inputs[i] : nullptr; }
+};
+
+// The results of the op, in order; in-place ops return their first input.
+Values lower(const OpCall& call);
+
+}  // namespace forerun::derive

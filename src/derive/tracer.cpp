@@ -1,0 +1,246 @@
+#include "derive/tracer.h"
+
+#include <algorithm>
+#include <queue>
+
+#include "derive/aten.h"
+
+namespace forerun::derive {
+
+Tracer::Tracer() : log_(std::make_shared<FreeLog>()) {
+  log_->freed = [this](StorageId id) {
+    if (graph_.graph().storage(id).root == Root::none) graph_.mark_freed(id, OpId(graph_.op_count()));
+  };
+}
+
+Tracer::~Tracer() { log_->freed = nullptr; }
+
+Value Tracer::fresh(DType dtype, Shape sizes, Shape strides, bool on_gpu) {
+  auto v = std::make_shared<TensorState>();
+  const StorageId storage = graph_.add_storage(Bytes(element_count(sizes) * size_of(dtype)), on_gpu);
+  v->storage = std::make_shared<StorageToken>(storage, log_);
+  v->dtype = dtype;
+  v->id = graph_.add_tensor(storage, dtype, sizes, strides);
+  v->sizes = std::move(sizes);
+  v->strides = std::move(strides);
+  return v;
+}
+
+Value Tracer::alias(const Value& of, DType dtype, Shape sizes, Shape strides) {
+  auto v = std::make_shared<TensorState>();
+  v->storage = of->storage;
+  v->dtype = dtype;
+  v->id = graph_.add_tensor(of->storage->id(), dtype, sizes, strides);
+  v->sizes = std::move(sizes);
+  v->strides = std::move(strides);
+  v->base = of->base ? of->base : of;
+  return v;
+}
+
+Value Tracer::root(Root kind, std::string_view name, DType dtype, const Shape& sizes, Shape strides, bool on_gpu) {
+  Value v = fresh(dtype, sizes, std::move(strides), on_gpu);
+  graph_.mark_root(v->storage->id(), kind, name);
+  return v;
+}
+
+void Tracer::make_parameter(const Value& v) {
+  Node& node = nodes_.emplace_back();
+  node.name = "torch::autograd::AccumulateGrad";
+  node.sequence = kAccumulateSequence;
+  node.parameter = v;
+  v->history = &node;
+  v->is_leaf = true;
+}
+
+void Tracer::emit(std::string_view name, const Values& inputs, const Values& outputs, const Attributes& attributes) {
+  std::vector<TensorId> in;
+  in.reserve(inputs.size());
+  for (const Value& v : inputs) {
+    if (v) in.push_back(v->id);
+  }
+  std::vector<TensorId> out;
+  out.reserve(outputs.size());
+  for (const Value& v : outputs) {
+    if (v) out.push_back(v->id);
+  }
+  graph_.add_op({.name = name,
+                 .phase = phase_,
+                 .module = module_,
+                 .inputs = in,
+                 .outputs = out,
+                 .attributes = &attributes,
+                 .sequence = node_ != nullptr ? node_->sequence : sequence_,
+                 .autograd_node = node_ != nullptr ? node_->name : std::string_view()});
+}
+
+Node& Tracer::add_node(std::string_view name, const Values& inputs) {
+  Node& node = nodes_.emplace_back();
+  node.name = name;
+  node.sequence = ++sequence_;
+  for (const Value& v : inputs) {
+    node.next.push_back(needs_gradient(v) ? Edge{v->history, v->result_index, v->sizes, v->dtype} : Edge{});
+  }
+  return node;
+}
+
+Node* Tracer::record(std::string_view node_name, const Values& inputs, const Values& results) {
+  if (!gradients_on_ || std::none_of(inputs.begin(), inputs.end(), needs_gradient)) return nullptr;
+  Node& node = add_node(node_name, inputs);
+  node.result_count = results.size();
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!results[i] || !is_floating(results[i]->dtype)) continue;
+    results[i]->history = &node;
+    results[i]->result_index = i;
+    results[i]->is_leaf = false;
+  }
+  return &node;
+}
+
+Node* Tracer::record_in_place(std::string_view node_name, const Values& inputs, const Value& self) {
+  if (!self->base || !needs_gradient(self)) return record(node_name, inputs, {self});
+  if (!gradients_on_) return nullptr;
+  Node& inner = add_node(node_name, inputs);
+  // The base's history becomes: copy its gradient, replace the view's part by what the inner step makes of it.
+  const Value base = self->base;
+  Values outer_inputs = {base};
+  outer_inputs.insert(outer_inputs.end(), inputs.begin() + 1, inputs.end());
+  Node& outer = add_node("torch::autograd::CopySlices", outer_inputs);
+  outer.backward = [this, &inner, base_sizes = base->sizes, base_strides = base->strides, sizes = self->sizes,
+                    strides = self->strides](Values gradients) {
+    Value whole = fresh(gradients[0]->dtype, base_sizes, base_strides);
+    emit("aten.new_empty_strided.default", {gradients[0]}, {whole}, {{"size", base_sizes}, {"stride", base_strides}});
+    emit("aten.copy_.default", {whole, gradients[0]}, {whole});
+    Value part = alias(whole, whole->dtype, sizes, strides);
+    emit("aten.as_strided.default", {whole}, {part},
+         {{"size", sizes}, {"stride", strides}, {"storage_offset", int64_t{0}}});
+    Value copy = fresh(part->dtype, sizes);
+    emit("aten.clone.default", {part}, {copy});
+    Values results = inner.backward({copy});
+    emit("aten.copy_.default", {part, results[0]}, {part});
+    results[0] = whole;
+    return results;
+  };
+  base->history = &outer;
+  base->result_index = 0;
+  // The view's own history is made anew from the base's.
+  Node& again = add_node("AsStridedBackward0", {base});
+  again.backward = [this, base_sizes = base->sizes, base_strides = base->strides, sizes = self->sizes,
+                    strides = self->strides](Values gradients) {
+    return Values{aten::as_strided_backward(*this, gradients[0], sizes, strides, base_sizes, base_strides)};
+  };
+  self->history = &again;
+  self->result_index = 0;
+  return &inner;
+}
+
+Value Tracer::save_result(const Value& v) {
+  Value saved = alias(v, v->dtype, v->sizes, v->strides);
+  emit("aten.detach.default", {v}, {saved});
+  return saved;
+}
+
+Value Tracer::unpack_result(const Value& saved) {
+  emit("aten.detach.default", {saved}, {saved});
+  return saved;
+}
+
+void Tracer::count_dependencies(Node& root) {
+  std::vector<Node*> pending = {&root};
+  std::map<const Node*, bool> seen = {{&root, true}};
+  while (!pending.empty()) {
+    Node* node = pending.back();
+    pending.pop_back();
+    for (const Edge& edge : node->next) {
+      if (edge.node == nullptr) continue;
+      ++edge.node->waiting_for;
+      if (seen.emplace(edge.node, true).second) pending.push_back(edge.node);
+    }
+  }
+}
+
+void Tracer::deliver(const Edge& edge, Value gradient) {
+  Node& node = *edge.node;
+  node.gradients.resize(std::max(node.gradients.size(), node.result_count));
+  if (!gradient) return;
+  Value& slot = node.gradients[edge.input];
+  slot = slot ? aten::add(*this, slot, gradient) : std::move(gradient);
+}
+
+Value Tracer::conform(const Edge& edge, Value gradient) {
+  if (gradient->sizes != edge.sizes) gradient = aten::sum_to(*this, gradient, edge.sizes);
+  if (gradient->dtype != edge.dtype) gradient = aten::to_copy(*this, gradient, edge.dtype);
+  return gradient;
+}
+
+// A parameter's gradient: taken over as it is where its layout is the parameter's and nobody else holds it, else copied.
+void Tracer::accumulate(Node& node, Value gradient) {
+  const Value& parameter = node.parameter;
+  const bool dense = is_dense(*parameter);
+  bool layout_fits = dense || is_contiguous(*gradient);
+  for (size_t i = 0; dense && i < gradient->sizes.size(); ++i) {
+    if (gradient->sizes[i] != 1 && gradient->strides[i] != parameter->strides[i]) layout_fits = false;
+  }
+  Value kept;
+  if (layout_fits && gradient.use_count() == 1) {
+    kept = alias(gradient, gradient->dtype, gradient->sizes, gradient->strides);
+    emit("aten.detach.default", {gradient}, {kept});
+  } else if (dense) {
+    kept = fresh(gradient->dtype, gradient->sizes, parameter->strides);
+    emit("aten.new_empty_strided.default", {gradient}, {kept},
+         {{"size", kept->sizes}, {"stride", kept->strides}});
+    emit("aten.copy_.default", {kept, gradient}, {kept});
+  } else {
+    kept = fresh(gradient->dtype, gradient->sizes);
+    emit("aten.clone.default", {gradient}, {kept});
+  }
+  gradients_[parameter.get()] = kept;
+}
+
+void Tracer::backward(const Value& loss, Value seed) {
+  if (!needs_gradient(loss)) return;
+  const auto later_first = [](const Node* a, const Node* b) { return a->sequence < b->sequence; };
+  std::priority_queue<Node*, std::vector<Node*>, decltype(later_first)> ready(later_first);
+  count_dependencies(*loss->history);
+  deliver({loss->history, loss->result_index, loss->sizes, loss->dtype}, std::move(seed));
+  ready.push(loss->history);
+  while (!ready.empty()) {
+    Node* node = ready.top();
+    ready.pop();
+    node_ = node;
+    Values incoming = std::move(node->gradients);
+    if (node->parameter) {
+      if (!incoming.empty() && incoming[0]) {
+        Value gradient = std::move(incoming[0]);
+        incoming.clear();
+        accumulate(*node, std::move(gradient));
+      }
+      continue;
+    }
+    const bool any = std::any_of(incoming.begin(), incoming.end(), [](const Value& v) { return v != nullptr; });
+    Values outgoing = any && node->backward ? node->backward(std::move(incoming)) : Values(node->next.size());
+    node->backward = nullptr;
+    CHECK(outgoing.size() == node->next.size(), std::string(node->name) + " returned a wrong number of gradients");
+    for (size_t i = 0; i < outgoing.size(); ++i) {
+      if (node->next[i].node != nullptr && outgoing[i]) outgoing[i] = conform(node->next[i], std::move(outgoing[i]));
+    }
+    for (size_t i = 0; i < outgoing.size(); ++i) {
+      const Edge& edge = node->next[i];
+      if (edge.node == nullptr) continue;
+      deliver(edge, std::move(outgoing[i]));
+      if (--edge.node->waiting_for == 0) ready.push(edge.node);
+    }
+  }
+  node_ = nullptr;
+}
+
+Value Tracer::gradient_of(const Value& parameter) const {
+  const auto found = gradients_.find(parameter.get());
+  return found == gradients_.end() ? nullptr : found->second;
+}
+
+Graph Tracer::finish() {
+  log_->freed = nullptr;
+  return graph_.finish();
+}
+
+}  // namespace forerun::derive

@@ -1,0 +1,101 @@
+// Tracer: the stand-in for PyTorch's dispatcher and autograd engine while an iteration is derived.
+//
+// Ops (derive/aten.h) emit themselves here and record a Node where a gradient will be needed; backward() then runs the
+// nodes in the engine's order: latest sequence number first, accumulation into parameters at once. Values are reference
+// counted, so a storage is freed exactly where its last holder lets go.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "derive/value.h"
+#include "graph/graph_builder.h"
+
+namespace forerun::derive {
+
+struct Edge {
+  Node* node = nullptr;  // null: no gradient wanted there
+  size_t input = 0;
+  // The forward input: a gradient that is broadcast or of another type is brought back to this on its way.
+  Shape sizes;
+  DType dtype = DType::float32;
+};
+
+// One step of the backward pass: gradients of a forward op's results in, gradients of its inputs out.
+struct Node {
+  std::string_view name;  // "AddmmBackward0"; a literal
+  uint32_t sequence = 0;
+  std::vector<Edge> next;  // one for each input of the forward op
+  size_t result_count = 1;
+  // Gradients by input; null where none is wanted. Holds what the op saved; dropped after it ran.
+  std::function<Values(Values)> backward;
+  Value parameter;           // accumulation nodes only
+  // Engine state.
+  size_t waiting_for = 0;
+  Values gradients;
+};
+
+constexpr uint32_t kAccumulateSequence = 0xFFFFFFFEU;  // sequence number of gradient accumulation: before all else
+
+class Tracer {
+ public:
+  Tracer();
+  ~Tracer();
+  Tracer(const Tracer&) = delete;
+  Tracer& operator=(const Tracer&) = delete;
+
+  // --- making tensors (nothing is emitted)
+  Value fresh(DType dtype, Shape sizes, Shape strides, bool on_gpu = true);
+  Value fresh(DType dtype, const Shape& sizes) { return fresh(dtype, sizes, contiguous_strides(sizes)); }
+  Value alias(const Value& of, DType dtype, Shape sizes, Shape strides);
+  Value root(Root kind, std::string_view name, DType dtype, const Shape& sizes, Shape strides, bool on_gpu = true);
+  void make_parameter(const Value& v);  // gives it an accumulation node
+
+  // --- ops
+  void emit(std::string_view name, const Values& inputs, const Values& outputs, const Attributes& attributes = {});
+
+  // Records the op about to be emitted if gradients are on and an input needs one; else null. The results get the history.
+  Node* record(std::string_view node_name, const Values& inputs, const Values& results);
+  // The same for an op that overwrites `self`. If self is a view, its base takes part in the history too (CopySlices).
+  Node* record_in_place(std::string_view node_name, const Values& inputs, const Value& self);
+  // A result kept for the backward pass: a detached alias, as PyTorch saves it.
+  Value save_result(const Value& v);
+  Value unpack_result(const Value& saved);
+  [[nodiscard]] bool gradients_on() const { return gradients_on_; }
+  // Whether the running backward step must produce the gradient of input i.
+  [[nodiscard]] static bool wanted(const Node& node, size_t i) { return node.next[i].node != nullptr; }
+
+  // --- phases
+  void set_module(std::string_view module) { module_ = module; }
+  void begin_backward() { phase_ = Phase::backward; gradients_on_ = false; module_.clear(); }
+  void begin_update() { phase_ = Phase::update; node_ = nullptr; gradients_on_ = false; module_.clear(); }
+  // Runs the backward pass from `loss` with the gradient `seed`. Gradients of parameters are then in gradient_of().
+  void backward(const Value& loss, Value seed);
+  [[nodiscard]] Value gradient_of(const Value& parameter) const;
+
+  GraphBuilder& graph() { return graph_; }
+  // Frees nothing from here on (what lives now lives to the end) and hands out the graph.
+  Graph finish();
+
+ private:
+  void accumulate(Node& node, Value gradient);
+  void deliver(const Edge& edge, Value gradient);
+  Value conform(const Edge& edge, Value gradient);
+  Node& add_node(std::string_view name, const Values& inputs);
+  void count_dependencies(Node& root);
+
+  GraphBuilder graph_;
+  std::shared_ptr<FreeLog> log_;
+  std::deque<Node> nodes_;
+  std::map<const TensorState*, Value> gradients_;
+  Phase phase_ = Phase::forward;
+  std::string module_;
+  bool gradients_on_ = true;
+  uint32_t sequence_ = 0;
+  const Node* node_ = nullptr;  // the backward step that is running
+};
+
+}  // namespace forerun::derive
