@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 
 #include "derive/iteration.h"
+#include "ingest/capture/run_record.h"
 #include "zoo/zoo.h"
 
 namespace forerun {

@@ -14,6 +14,8 @@ class Autocast {
   [[nodiscard]] bool on() const { return on_; }
   // For products and convolutions: bfloat16. A parameter is cast once an iteration and the copy kept.
   Value lower(const Value& v);
+  // Leaving the autocast context: the cast weights go, but for what the backward pass keeps of them.
+  void forget_parameters() { cast_parameters_.clear(); }
   // For norms, softmax, losses, powers: float32.
   Value widen(const Value& v);
 

@@ -26,6 +26,9 @@ class IterationBuilder {
         values_(forward.tensors().size()) {}
 
   Result<Graph> run() {
+    if (setup_.optimizer.kind == OptimizerKind::other) {
+      return Error{"the optimizer is not one that can be derived", "", "use SGD, Adam, AdamW, RMSprop or Adagrad"};
+    }
     make_flat_weights();
     make_roots();
     const std::vector<ParameterSlot> slots = make_optimizer_state(tracer_, parameters_, setup_.optimizer);
@@ -153,10 +156,11 @@ class IterationBuilder {
     const Value loss = aten::nll_loss(tracer_, log_probabilities, target);
     log_probabilities = nullptr;
     if (!needs_gradient(loss)) return Error{"the loss depends on no parameter", "", "nothing would be trained"};
+    autocast_.forget_parameters();
     tracer_.begin_backward();
-    Value seed = tracer_.fresh(loss->dtype, {});
+    const Value seed = tracer_.fresh(loss->dtype, {});  // held by the caller until the pass is over
     tracer_.emit("aten.ones_like.default", {loss}, {seed}, {{"pin_memory", false}});
-    tracer_.backward(loss, std::move(seed));
+    tracer_.backward(loss, seed);
     kept_ = {logits, loss};
     return {};
   }

@@ -12,7 +12,7 @@
 namespace forerun {
 
 enum class OpClass : uint8_t {
-  view,           // no kernel: metadata, allocation, marks
+  view,  // no kernel: metadata, allocation, marks
   gemm,
   convolution,
   attention,
@@ -21,13 +21,13 @@ enum class OpClass : uint8_t {
   elementwise,
   reduction,
   softmax,
-  pooling,        // windows over an image, resampling included
+  pooling,  // windows over an image, resampling included
   embedding,
-  indexing,       // gather, scatter, sort
-  copy,           // layout, type and concatenation copies
-  optimizer,      // foreach and fused updates over lists of tensors
+  indexing,   // gather, scatter, sort
+  copy,       // layout, type and concatenation copies
+  optimizer,  // foreach and fused updates over lists of tensors
   random,
-  creation,       // fills
+  creation,  // fills
   communication,
   opaque,
 };

@@ -218,6 +218,7 @@ void single_update(Tracer& t, const ParameterSlot& slot, const Value& g, const O
     case OptimizerKind::adamw: return single_adam(t, slot, g, spec);
     case OptimizerKind::rmsprop: return single_rmsprop(t, slot, g, spec);
     case OptimizerKind::adagrad: return single_adagrad(t, slot, g, spec);
+    case OptimizerKind::other: break;
   }
 }
 
@@ -228,6 +229,7 @@ void foreach_update(Tracer& t, Lists& lists, const OptimizerSpec& spec) {
     case OptimizerKind::adamw: return foreach_adam(t, lists, spec);
     case OptimizerKind::rmsprop: return foreach_rmsprop(t, lists, spec);
     case OptimizerKind::adagrad: return foreach_adagrad(t, lists, spec);
+    case OptimizerKind::other: break;
   }
 }
 
@@ -241,6 +243,7 @@ std::vector<std::string_view> moment_names(const OptimizerSpec& spec) {
       return spec.momentum != 0 ? std::vector<std::string_view>{"square_avg", "momentum_buffer"}
                                 : std::vector<std::string_view>{"square_avg"};
     case OptimizerKind::adagrad: return {"sum"};
+    case OptimizerKind::other: break;
   }
   return {};
 }

@@ -51,7 +51,7 @@ GemmShape matmul_shape(Extents a, Extents b, bool b_transposed) {
 // The extents of a convolution as implicit GEMMs.
 struct ConvolutionExtents {
   int64_t images = 0;
-  int64_t pixels_in = 0;   // per image
+  int64_t pixels_in = 0;  // per image
   int64_t pixels_out = 0;
   int64_t channels_in = 0;   // per group
   int64_t channels_out = 0;  // per group
@@ -120,8 +120,8 @@ void add_convolution_work(const Graph& graph, const Op& op, OpWork& work) {
   const bool backward = is_backward(graph.name(op));
   if (inputs.size() < (backward ? 3u : 2u) || outputs.empty()) return;
   const Attributes& attributes = graph.attributes(op);
-  const bool transposed = attributes.get_bool("transposed", false) ||
-                          graph.name(op).find("transpose") != std::string::npos;
+  const bool transposed =
+      attributes.get_bool("transposed", false) || graph.name(op).find("transpose") != std::string::npos;
   const TensorId x = backward ? inputs[1] : inputs[0];
   const TensorId y = backward ? inputs[0] : outputs[0];
   const TensorId weight = backward ? inputs[2] : inputs[1];

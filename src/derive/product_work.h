@@ -1,7 +1,7 @@
 // The ops that are matrix products: plain, convolutions (as implicit GEMMs), attention, recurrent layers.
 //
-// Each function sets FLOPs, GEMM shapes and tensor-core eligibility, and corrects bytes where operands are not all read.
-// Operands that do not have the shape an op needs leave the FLOPs at 0: graph verification reports such ops.
+// Each function sets FLOPs, GEMM shapes and tensor-core eligibility, and corrects bytes where operands are not all
+// read. Operands that do not have the shape an op needs leave the FLOPs at 0: graph verification reports such ops.
 #pragma once
 
 #include "derive/work.h"

@@ -73,7 +73,8 @@ void elementwise_work(const Graph& graph, const Op& op, OpWork& work, double flo
   set_bytes(graph, op, work);
   Tensors inputs = graph.inputs(op);
   if (overwrites(base_name(graph.name(op))) && !inputs.empty()) work.read = operand_bytes(graph, inputs.subspan(1));
-  const Tensors results = graph.outputs(op).empty() ? inputs.first(std::min<size_t>(inputs.size(), 1)) : graph.outputs(op);
+  const Tensors results =
+      graph.outputs(op).empty() ? inputs.first(std::min<size_t>(inputs.size(), 1)) : graph.outputs(op);
   if (graph.outputs(op).empty()) work.written = operand_bytes(graph, results);
   const int64_t touched = std::max(elements(graph, results.first(std::min<size_t>(results.size(), 1))),
                                    inputs.empty() ? 0 : graph.element_count(inputs[0]));
@@ -112,7 +113,8 @@ void embedding_work(const Graph& graph, const Op& op, OpWork& work) {
   const int64_t rows = graph.element_count(inputs[1]);
   const int64_t gathered = rows * row * size_of(graph.tensor(inputs[0]).dtype);
   work.read = operand_bytes(graph, inputs.subspan(1)) + Bytes(gathered);
-  if (base_name(graph.name(op)) != "embedding") work.flops = Flops(static_cast<double>(rows * row));  // summed into bags
+  if (base_name(graph.name(op)) != "embedding")
+    work.flops = Flops(static_cast<double>(rows * row));  // summed into bags
 }
 
 void nll_loss_work(const Graph& graph, const Op& op, OpWork& work) {
@@ -218,15 +220,29 @@ OpWork work_of(const Graph& graph, const Op& op) {
   if (work.cls == OpClass::view) return work;
   work.compute_dtype = compute_dtype(graph, op);
   switch (work.cls) {
-    case OpClass::gemm: set_bytes(graph, op, work); add_gemm_work(graph, op, work); break;
-    case OpClass::convolution: set_bytes(graph, op, work); add_convolution_work(graph, op, work); break;
-    case OpClass::attention: set_bytes(graph, op, work); add_attention_work(graph, op, work); break;
-    case OpClass::rnn: set_bytes(graph, op, work); add_rnn_work(graph, op, work); break;
+    case OpClass::gemm:
+      set_bytes(graph, op, work);
+      add_gemm_work(graph, op, work);
+      break;
+    case OpClass::convolution:
+      set_bytes(graph, op, work);
+      add_convolution_work(graph, op, work);
+      break;
+    case OpClass::attention:
+      set_bytes(graph, op, work);
+      add_attention_work(graph, op, work);
+      break;
+    case OpClass::rnn:
+      set_bytes(graph, op, work);
+      add_rnn_work(graph, op, work);
+      break;
     case OpClass::normalization: elementwise_work(graph, op, work, is_backward(name) ? 10 : 5); break;
     case OpClass::softmax: elementwise_work(graph, op, work, 5); break;
     case OpClass::reduction:
-      if (base_name(name).starts_with("nll_loss")) nll_loss_work(graph, op, work);
-      else elementwise_work(graph, op, work, 1);
+      if (base_name(name).starts_with("nll_loss"))
+        nll_loss_work(graph, op, work);
+      else
+        elementwise_work(graph, op, work, 1);
       break;
     case OpClass::pooling: pooling_work(graph, op, work); break;
     case OpClass::embedding: embedding_work(graph, op, work); break;

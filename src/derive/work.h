@@ -1,11 +1,11 @@
 // OpWork: what an op has to do, whatever the device: floating-point operations and bytes read and written.
 //
 // From operand shapes and attributes alone.
-// - FLOPs: a multiply-add counts two. Matrix products, convolutions, attention and RNNs count their products only (no bias,
-//   no activation); other classes count a nominal number per element, because bytes decide their time.
-// - Bytes: each operand once, though a kernel may pass over it more often (that is cost's business). Operands that share a
-//   storage count no more than the storage holds, so expanded and repeated inputs are not counted twice. Gathers read the
-//   rows they take, not the whole table. What an op only looks at for its shape is not read.
+// - FLOPs: a multiply-add counts two. Matrix products, convolutions, attention and RNNs count their products only (no
+//   bias, no activation); other classes count a nominal number per element, because bytes decide their time.
+// - Bytes: each operand once, though a kernel may pass over it more often (that is up to cost). Operands that share
+//   a storage count no more than it holds, so expanded and repeated inputs are not counted twice. Gathers read the rows
+//   they take, not the whole table. What an op only looks at for its shape is not read.
 // - The products themselves are kept as GEMM shapes (convolutions as implicit GEMMs), for tile and wave counting.
 // An op whose results lie in host memory has no GPU work.
 #pragma once

@@ -16,11 +16,12 @@ constexpr Names<InputKind, 4> kInputKinds = {{{InputKind::image, "image"},
                                               {InputKind::flat, "flat"}}};
 constexpr Names<Precision, 3> kPrecisions = {
     {{Precision::fp32, "fp32"}, {Precision::tf32, "tf32"}, {Precision::amp_bf16, "amp_bf16"}}};
-constexpr Names<OptimizerKind, 5> kOptimizers = {{{OptimizerKind::sgd, "SGD"},
+constexpr Names<OptimizerKind, 6> kOptimizers = {{{OptimizerKind::sgd, "SGD"},
                                                   {OptimizerKind::adam, "Adam"},
                                                   {OptimizerKind::adamw, "AdamW"},
                                                   {OptimizerKind::rmsprop, "RMSprop"},
-                                                  {OptimizerKind::adagrad, "Adagrad"}}};
+                                                  {OptimizerKind::adagrad, "Adagrad"},
+                                                  {OptimizerKind::other, "other"}}};
 constexpr Names<OptimizerImpl, 3> kImpls = {
     {{OptimizerImpl::forloop, "forloop"}, {OptimizerImpl::foreach, "foreach"}, {OptimizerImpl::fused, "fused"}}};
 

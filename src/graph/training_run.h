@@ -24,7 +24,8 @@ struct InputSpec {
 };
 
 enum class Precision : uint8_t { fp32, tf32, amp_bf16 };
-enum class OptimizerKind : uint8_t { sgd, adam, adamw, rmsprop, adagrad };
+// `other`: one that recorded runs may use and the derivation does not know; its ops are in the record.
+enum class OptimizerKind : uint8_t { sgd, adam, adamw, rmsprop, adagrad, other };
 enum class OptimizerImpl : uint8_t { forloop, foreach, fused };
 
 struct OptimizerSpec {

@@ -1,10 +1,10 @@
 // verify: the promises of graph.h, checked in one pass over tensors, storages and ops.
 //
-// A tensor's place in its storage is checked as far as it is known: with strides, its last element must lie inside; without
-// them (run/1) an expanded tensor has more elements than its storage, so only one element must fit. A storage without bytes
-// and without strides is left alone: sources record it before it is resized.
-// A storage that is no root and first seen as an input is a constant the source does not name (a mask kept by a module, a
-// host scalar); it is an error only if an op makes it later.
+// A tensor's place in its storage is checked as far as it is known: with strides, its last element must lie inside;
+// without them (run/1) an expanded tensor has more elements than its storage, so only one element must fit. A storage
+// without bytes and without strides is left alone: sources record it before it is resized. A storage that is no root
+// and first seen as an input is a constant the source does not name (a mask kept by a module, a host scalar); it is an
+// error only if an op makes it later.
 #include <fmt/format.h>
 
 #include "graph/graph.h"

@@ -1,0 +1,259 @@
+#include "api/predict.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <unordered_map>
+
+#include "cost/analytic/analytic.h"
+#include "derive/iteration.h"
+#include "graph/graph.h"
+#include "ingest/capture/run_record.h"
+#include "ingest/onnx/onnx_reader.h"
+#include "zoo/zoo.h"
+
+namespace forerun {
+namespace {
+
+// What a process takes of the GPU beside the allocator: measured on an H200 with PyTorch 2.11, 705 to 841 MiB.
+constexpr Bytes kContext(int64_t{820} << 20);
+constexpr size_t kCostliest = 10;
+
+bool is_onnx(const std::string& model) { return model.ends_with(".onnx"); }
+
+// PyTorch takes cuDNN attention for half precision from compute capability 9.0 on.
+bool prefers_cudnn_attention(const Device& device) {
+  return device.name.find("H100") != std::string::npos || device.name.find("H200") != std::string::npos;
+}
+
+struct ShareBuilder {
+  CostShare row;
+  std::array<int64_t, 4> by_bound{};  // nanoseconds by Bound
+  Nanoseconds costliest;
+
+  void add(const OpCost& cost) {
+    ++row.count;
+    row.gpu += cost.gpu;
+    by_bound[static_cast<size_t>(cost.bound)] += cost.gpu.value;
+  }
+};
+
+std::vector<CostShare> costliest(std::map<std::string, ShareBuilder>& table, Nanoseconds total) {
+  std::vector<CostShare> rows;
+  for (auto& [key, builder] : table) {
+    if (builder.row.gpu.value == 0) continue;
+    const auto* most = std::max_element(builder.by_bound.begin(), builder.by_bound.end());
+    builder.row.bound = name_of(static_cast<Bound>(most - builder.by_bound.begin()));
+    builder.row.share = static_cast<double>(builder.row.gpu.value) / static_cast<double>(std::max<int64_t>(total.value, 1));
+    rows.push_back(builder.row);
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const CostShare& a, const CostShare& b) { return a.gpu > b.gpu; });
+  if (rows.size() > kCostliest) rows.resize(kCostliest);
+  return rows;
+}
+
+std::string operands(const Graph& graph, const Op& op) {
+  std::string text;
+  for (const TensorId id : graph.inputs(op).first(std::min<size_t>(op.input_count, 3))) {
+    if (!text.empty()) text += ' ';
+    text += fmt::format("{}[{}]", name_of(graph.tensor(id).dtype), fmt::join(graph.shape(id), ", "));
+  }
+  return text;
+}
+
+void add_costs(const Graph& graph, const std::vector<OpCost>& costs, Prediction& prediction) {
+  // A backward op belongs to the module of the forward op with its sequence number.
+  std::unordered_map<uint32_t, NameId> module_of;
+  for (const Op& op : graph.ops()) {
+    if (op.phase == Phase::forward && op.sequence != 0) module_of.try_emplace(op.sequence, op.module);
+  }
+  std::map<std::string, ShareBuilder> ops;
+  std::map<std::string, ShareBuilder> modules;
+  for (size_t i = 0; i < graph.op_count(); ++i) {
+    const Op& op = graph.ops()[i];
+    prediction.kernels += costs[i].kernels;
+    const std::string& name = graph.name(op);
+    if (op_class(name) == OpClass::opaque) ++prediction.unknown_ops[name];
+    ShareBuilder& kind = ops[std::string(name_of(op.phase)) + name];
+    kind.row.name = name;
+    kind.row.phase = name_of(op.phase);
+    kind.add(costs[i]);
+    if (costs[i].gpu > kind.costliest) {
+      kind.costliest = costs[i].gpu;
+      kind.row.largest = operands(graph, op);
+    }
+    if (op.phase == Phase::update) continue;
+    const auto known = module_of.find(op.sequence);
+    const NameId module = op.phase == Phase::backward && known != module_of.end() ? known->second : op.module;
+    ShareBuilder& share = modules[graph.names()[module]];
+    share.row.name = graph.names()[module];
+    share.add(costs[i]);
+  }
+  prediction.costliest_ops = costliest(ops, prediction.times.gpu_busy);
+  prediction.costliest_modules = costliest(modules, prediction.times.gpu_busy);
+}
+
+std::vector<std::string> assumptions_of(const Prediction& p) {
+  std::vector<std::string> list = {
+      "steady state of back-to-back iterations, inputs already on the GPU, gradients set to none each iteration",
+      "GPU times from an analytic model that is not fitted: expect some tens of percent",
+      "host times of an average server CPU: they vary by 10 % from machine to machine and more between models",
+      "memory from live storages and cuBLAS workspaces: fragmentation and convolution workspaces are left out",
+  };
+  int64_t unknown = 0;
+  for (const auto& [name, count] : p.unknown_ops) unknown += count;
+  if (unknown > 0) list.push_back(fmt::format("{} ops of {} kinds have no rule: costed by their bytes", unknown, p.unknown_ops.size()));
+  return list;
+}
+
+void add_rates(Prediction& p) {
+  const double seconds = static_cast<double>(p.times.iteration.value) * 1e-9;
+  if (seconds <= 0) return;
+  p.samples_per_second = static_cast<double>(p.input.batch) / seconds;
+  if (p.input.kind == InputKind::tokens) p.tokens_per_second = p.samples_per_second * static_cast<double>(p.input.size);
+}
+
+TrainingSetup chosen_setup(const ModelRequest& request, InputKind kind) {
+  TrainingSetup setup = request.setup;
+  if (!request.default_optimizer) return setup;
+  if (kind == InputKind::tokens) {
+    setup.optimizer.kind = OptimizerKind::adamw;
+    setup.optimizer.weight_decay = 0.01;
+  } else {
+    setup.optimizer.kind = OptimizerKind::sgd;
+    setup.optimizer.momentum = 0.9;
+  }
+  return setup;
+}
+
+struct ForwardModel {
+  std::string family;
+  InputSpec input;
+  Graph forward;
+};
+
+Result<ForwardModel> forward_model(const ModelRequest& request) {
+  if (is_onnx(request.model)) {
+    OnnxOptions options{.batch = request.batch.value_or(0), .dims = {}};
+    for (const auto& [name, value] : request.settings) {
+      char* end = nullptr;
+      const int64_t extent = std::strtoll(value.c_str(), &end, 10);
+      if (value.empty() || *end != '\0' || extent < 1) {
+        return Error{fmt::format("dimension {} cannot be '{}'", name, value), request.model, "give a whole number from 1"};
+      }
+      options.dims.emplace_back(name, extent);
+    }
+    Result<OnnxModel> model = read_onnx(request.model, options);
+    if (!model) return model.error();
+    return ForwardModel{request.model, model->input, std::move(model->forward)};
+  }
+  auto settings = request.settings;
+  if (request.batch) settings.emplace_back("batch", fmt::format("{}", *request.batch));
+  Result<zoo::Model> model = zoo::build(request.model, settings);
+  if (!model) return model.error();
+  return ForwardModel{model->family, model->input, std::move(model->forward)};
+}
+
+}  // namespace
+
+Result<TrainingRun> build_run(const ModelRequest& request, const Device& device) {
+  const Result<ForwardModel> model = forward_model(request);
+  if (!model) return model.error();
+  TrainingRun run;
+  run.id = request.model;
+  run.family = model->family;
+  run.input = model->input;
+  run.setup = chosen_setup(request, model->input.kind);
+  run.environment.gpu = device.name;
+  Result<Graph> graph = derive::derive_iteration(model->forward, model->input, run.setup,
+                                                 {.cudnn_attention = prefers_cudnn_attention(device)});
+  if (!graph) return graph.error().within(request.model);
+  run.graph = std::move(*graph);
+  return run;
+}
+
+Prediction predict(const TrainingRun& run, const Device& device, const Knowledge& knowledge) {
+  Prediction p;
+  p.id = run.id;
+  p.model = run.family;
+  p.gpu = device.name;
+  p.input = run.input;
+  p.setup = run.setup;
+  p.parameters = run.graph.parameter_count();
+  p.ops = static_cast<int64_t>(run.graph.op_count());
+
+  const std::vector<OpCost> costs = analytic_costs(run.graph, device, run.setup, knowledge.analytic);
+  const HostCosts host = host_costs(run.graph, costs, knowledge.host);
+  p.times = two_lane(lane_ops(run.graph, costs, host), {.gap = device.launch_gap, .per_iteration = host.per_iteration});
+  add_rates(p);
+  add_costs(run.graph, costs, p);
+
+  p.memory = live_storages(run.graph);
+  p.context = kContext;
+  p.device_memory = device.memory;
+  p.fits = p.memory.peak_reserved + p.context <= device.memory;
+  p.assumptions = assumptions_of(p);
+  return p;
+}
+
+Status predict_records(const std::string& path, const std::optional<Device>& gpu, const Knowledge& knowledge,
+                       const RecordHandlers& handlers) {
+  Result<RunRecordReader> reader = RunRecordReader::open(path, Fields::inputs);
+  if (!reader) return reader.error();
+  while (true) {
+    Result<std::optional<RunRecord>> next = reader->next();
+    if (!next) {
+      if (reader->file_broken()) return next.error();
+      handlers.bad_record(next.error());
+      continue;
+    }
+    if (!next->has_value()) return {};
+    const TrainingRun& run = (*next)->run;
+    if (gpu) {
+      handlers.prediction(predict(run, *gpu, knowledge));
+      continue;
+    }
+    const Result<Device> recorded = knowledge.devices.find(run.environment.gpu);
+    if (!recorded) {
+      handlers.bad_record(recorded.error().within(fmt::format("{}, record {}", path, run.id)));
+    } else {
+      handlers.prediction(predict(run, *recorded, knowledge));
+    }
+  }
+}
+
+Result<std::vector<ErrorSample>> measure_errors(const std::string& path, const std::vector<Prediction>& predictions) {
+  Result<RunRecordReader> reader = RunRecordReader::open(path, Fields::inputs_and_measurements);
+  if (!reader) return reader.error();
+  std::unordered_map<std::string, const Prediction*> by_id;
+  for (const Prediction& p : predictions) by_id.emplace(p.id, &p);
+  const auto error = [](double predicted, double measured) { return std::abs(predicted - measured) / measured; };
+  std::vector<ErrorSample> samples;
+  while (true) {
+    const Result<std::optional<RunRecord>> next = reader->next();
+    if (!next) {
+      if (reader->file_broken()) return next.error();
+      continue;
+    }
+    if (!next->has_value()) return samples;
+    const RunRecord& record = **next;
+    const auto found = by_id.find(record.run.id);
+    if (found == by_id.end() || !record.measured || record.measured->pipelined_median_ms <= 0) continue;
+    const Prediction& p = *found->second;
+    const Measurement& m = *record.measured;
+    if (m.gpu_busy_us <= 0 || m.peak_allocated.value <= 0 || m.peak_reserved.value <= 0) continue;
+    samples.push_back({.family = record.run.family,
+                       .iteration = error(milliseconds(p.times.iteration), m.pipelined_median_ms),
+                       .gpu = error(microseconds(p.times.gpu_busy), m.gpu_busy_us),
+                       .allocated = error(static_cast<double>(p.memory.peak_allocated.value),
+                                          static_cast<double>(m.peak_allocated.value)),
+                       .reserved = error(static_cast<double>(p.memory.peak_reserved.value),
+                                         static_cast<double>(m.peak_reserved.value)),
+                       .gpu_bound = m.gpu_busy_us / 1e3 >= kGpuBoundShare * m.pipelined_median_ms});
+  }
+}
+
+}  // namespace forerun

@@ -1,0 +1,44 @@
+// "How will this training run go?": iteration time and memory of a model or of recorded runs.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/knowledge.h"
+#include "base/result.h"
+#include "graph/training_run.h"
+#include "report/prediction.h"
+
+namespace forerun {
+
+struct ModelRequest {
+  std::string model;  // zoo name or ONNX file
+  std::optional<int64_t> batch;
+  std::vector<std::pair<std::string, std::string>> settings;  // parameters of the family; dynamic dimensions of an ONNX file
+  TrainingSetup setup;
+  bool default_optimizer = true;  // choose by the input's kind: SGD with momentum for images, AdamW for tokens
+};
+
+// The whole iteration of a model, as PyTorch would dispatch it on the device.
+Result<TrainingRun> build_run(const ModelRequest& request, const Device& device);
+
+// The prediction of one run on one device. This is the main flow: work, cost, timeline, memory.
+Prediction predict(const TrainingRun& run, const Device& device, const Knowledge& knowledge);
+
+// A file of recorded runs, one prediction each, from the predictor's input fields alone. `gpu` replaces the recorded one
+// if given. A broken record goes to `bad_record` and the rest continues; a broken file is an Error.
+struct RecordHandlers {
+  std::function<void(const Prediction&)> prediction;
+  std::function<void(const Error&)> bad_record;
+};
+Status predict_records(const std::string& path, const std::optional<Device>& gpu, const Knowledge& knowledge,
+                       const RecordHandlers& handlers);
+
+// How far predictions of the same file are from what it says was measured; runs without measurements are passed over.
+// Reads the file again: predictions are made before anything measured is read.
+Result<std::vector<ErrorSample>> measure_errors(const std::string& path, const std::vector<Prediction>& predictions);
+
+}  // namespace forerun

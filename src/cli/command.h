@@ -1,0 +1,24 @@
+// A verb of the program: how it reads its options and what it runs. One file per verb; the list is in main.cpp.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+#include "base/result.h"
+
+namespace forerun::cli {
+
+// What the program exits with: outside checks rely on these numbers.
+enum ExitCode : int { kDone = 0, kInputAtFault = 1, kUsage = 2, kDoesNotFit = 3 };
+
+using Run = std::function<int()>;
+
+// Adds the verb to `app`. When the user gives it, `chosen` is set to what it runs.
+void add_predict(CLI::App& app, Run& chosen);
+void add_zoo(CLI::App& app, Run& chosen);
+void add_devices(CLI::App& app, Run& chosen);
+
+// Prints "forerun: MESSAGE" to standard error and returns kInputAtFault.
+int fail(const Error& error);
+
+}  // namespace forerun::cli

@@ -1,0 +1,79 @@
+// The forerun program: parses the verb and its options, prints what the library answers.
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <exception>
+
+#include "base/nearest.h"
+#include "cli/command.h"
+
+namespace forerun::cli {
+
+int fail(const Error& error) {
+  fmt::print(stderr, "forerun: {}\n", error.message());
+  return kInputAtFault;
+}
+
+namespace {
+
+// A usage error: what CLI11 says, with the nearest verb where a verb is unknown.
+int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  std::string hint;
+  if (argc > 1 && argv[1][0] != '-') {
+    std::vector<std::string> verbs;
+    for (const CLI::App* verb : app.get_subcommands({})) verbs.push_back(verb->get_name());
+    const std::string given = argv[1];
+    if (std::find(verbs.begin(), verbs.end(), given) == verbs.end()) {
+      fmt::print(stderr, "forerun: there is no verb '{}': {}\n", given, did_you_mean(given, verbs));
+      return kUsage;
+    }
+    hint = fmt::format("; see `forerun {} --help`", given);
+  } else {
+    hint = "; see `forerun --help`";
+  }
+  fmt::print(stderr, "forerun: {}{}\n", error.what(), hint);
+  return kUsage;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"Tells how a deep-learning training run will go before it is run.", "forerun"};
+  app.require_subcommand(1);
+  app.set_version_flag("--version", FORERUN_VERSION);
+  app.footer(
+      "Start with:\n"
+      "  forerun predict resnet50                       iteration time and memory on an H200\n"
+      "  forerun predict gpt2_small --gpu a100 --precision amp_bf16 --batch 16\n"
+      "  forerun zoo                                    the models it knows\n"
+      "Exit codes: 0 done, 1 the input is at fault, 2 usage, 3 does not fit in memory.");
+  Run chosen;
+  add_predict(app, chosen);
+  add_zoo(app, chosen);
+  add_devices(app, chosen);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::CallForAllHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::CallForVersion& version) {
+    return app.exit(version);
+  } catch (const CLI::ParseError& error) {
+    return usage_error(app, error, argc, argv);
+  }
+  return chosen();
+}
+
+}  // namespace
+}  // namespace forerun::cli
+
+int main(int argc, char** argv) {
+  try {
+    return forerun::cli::run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "forerun: out of memory; use a smaller model or a machine with more\n");
+    return forerun::cli::kInputAtFault;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "forerun: {}\n", error.what());
+    return forerun::cli::kInputAtFault;
+  }
+}

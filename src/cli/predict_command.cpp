@@ -1,0 +1,162 @@
+// forerun predict MODEL: iteration time and memory.
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "api/predict.h"
+#include "base/nearest.h"
+#include "cli/command.h"
+#include "cli/setup_options.h"
+
+namespace forerun::cli {
+namespace {
+
+struct Options {
+  std::string model;
+  std::string gpu;
+  std::vector<std::string> device_files;
+  int64_t batch = 0;
+  std::vector<std::string> settings;
+  SetupOptions setup;
+  bool json = false;
+  bool csv = false;
+};
+
+bool is_record_file(const std::string& model) {
+  return model.ends_with(".jsonl") || model.ends_with(".jsonl.gz") || model.ends_with(".json") || model.ends_with(".json.gz") ||
+         model.ends_with(".gz");
+}
+
+// A path that is neither ONNX nor JSON Lines, so that a typo in an ending is not taken for a model's name.
+bool looks_like_path(const std::string& model) {
+  return model.find('/') != std::string::npos || std::filesystem::exists(model);
+}
+
+void print(const Options& options, const Prediction& p) {
+  if (options.json) {
+    fmt::print("{}\n", to_json(p));
+  } else if (options.csv) {
+    fmt::print("{}", to_csv(p));
+  } else {
+    fmt::print("{}", to_text(p));
+  }
+}
+
+int predict_model(const Options& options, const Knowledge& knowledge) {
+  const Result<Device> device = knowledge.devices.find(options.gpu.empty() ? "h200" : options.gpu);
+  if (!device) return fail(device.error());
+  ModelRequest request;
+  request.model = options.model;
+  if (options.batch > 0) request.batch = options.batch;
+  for (const std::string& setting : options.settings) {
+    const size_t equals = setting.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      fmt::print(stderr, "forerun: --set takes KEY=VALUE, not '{}'\n", setting);
+      return kUsage;
+    }
+    request.settings.emplace_back(setting.substr(0, equals), setting.substr(equals + 1));
+  }
+  const Result<TrainingSetup> setup = parse_setup(options.setup);
+  if (!setup) return fail(setup.error());
+  request.setup = *setup;
+  request.default_optimizer = options.setup.optimizer.empty();
+  const Result<TrainingRun> run = build_run(request, *device);
+  if (!run) return fail(run.error());
+  const Prediction p = predict(*run, *device, knowledge);
+  if (options.csv) fmt::print("{}", csv_header());
+  print(options, p);
+  return p.fits ? kDone : kDoesNotFit;
+}
+
+int predict_file(const Options& options, const Knowledge& knowledge) {
+  if (options.batch > 0 || !options.settings.empty() || options.setup.any()) {
+    fmt::print(stderr,
+               "forerun: a recorded run is predicted as it was recorded: --batch, --set, --precision, --optimizer and "
+               "--channels-last go with zoo names and ONNX files\n");
+    return kUsage;
+  }
+  std::optional<Device> gpu;
+  if (!options.gpu.empty()) {
+    Result<Device> found = knowledge.devices.find(options.gpu);
+    if (!found) return fail(found.error());
+    gpu = *found;
+  }
+  const bool text = !options.json && !options.csv;
+  const bool progress = isatty(fileno(stderr)) != 0 && isatty(fileno(stdout)) == 0;
+  std::vector<Prediction> predictions;
+  int64_t bad = 0;
+  if (options.csv) fmt::print("{}", csv_header());
+  const Status status = predict_records(
+      options.model, gpu, knowledge,
+      {.prediction =
+           [&](const Prediction& p) {
+             if (text && predictions.empty()) fmt::print("{}", summary_header());
+             if (text) {
+               fmt::print("{}", summary_line(p));
+             } else {
+               print(options, p);
+             }
+             predictions.push_back(p);
+             if (progress) fmt::print(stderr, "\r{} runs", predictions.size());
+           },
+       .bad_record =
+           [&](const Error& error) {
+             ++bad;
+             fmt::print(stderr, "forerun: {}\n", error.message());
+           }});
+  if (progress) fmt::print(stderr, "\r");
+  if (!status.ok()) return fail(status.error());
+  if (predictions.empty() && bad == 0) {
+    return fail({"holds no run records", options.model, "give a run/1 file with one JSON object a line"});
+  }
+  // A measured record is compared after it was predicted. Recorded on another GPU than asked for: nothing to compare.
+  if (text && !gpu) {
+    const Result<std::vector<ErrorSample>> errors = measure_errors(options.model, predictions);
+    if (!errors) return fail(errors.error());
+    if (!errors->empty()) fmt::print("\n{}", error_table(*errors));
+  }
+  if (bad > 0) {
+    fmt::print(stderr, "forerun: {} of {} records could not be predicted\n", bad, bad + static_cast<int64_t>(predictions.size()));
+    return kInputAtFault;
+  }
+  return predictions.size() == 1 && !predictions.front().fits ? kDoesNotFit : kDone;
+}
+
+int run(const Options& options) {
+  const Result<Knowledge> knowledge = load_knowledge(options.device_files);
+  if (!knowledge) return fail(knowledge.error());
+  if (is_record_file(options.model)) return predict_file(options, *knowledge);
+  if (!options.model.ends_with(".onnx") && looks_like_path(options.model)) {
+    return fail({"is neither an ONNX file nor a file of run records", options.model,
+                 "name it *.onnx, *.jsonl or *.jsonl.gz, or give a name from `forerun zoo`"});
+  }
+  return predict_model(options, *knowledge);
+}
+
+}  // namespace
+
+void add_predict(CLI::App& app, Run& chosen) {
+  auto options = std::make_shared<Options>();
+  CLI::App* verb = app.add_subcommand("predict", "Iteration time and memory of a model or of recorded runs");
+  verb->add_option("MODEL", options->model, "A name from `forerun zoo`, an ONNX file, or a file of run records (.jsonl, .gz)")
+      ->required();
+  verb->add_option("--gpu", options->gpu, "GPU by name (`forerun devices` lists them); default h200, or the recorded one");
+  verb->add_option("--batch", options->batch, "Samples an iteration")->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+  verb->add_option("--set", options->settings, "KEY=VALUE of the model's family, or of a dynamic ONNX dimension; repeatable")
+      ->allow_extra_args(false);
+  add_setup_options(*verb, options->setup);
+  verb->add_option("--device-file", options->device_files, "JSON file with a further GPU; repeatable")->allow_extra_args(false);
+  auto* json = verb->add_flag("--json", options->json, "One JSON object a run on standard output");
+  verb->add_flag("--csv", options->csv, "One CSV row a run on standard output")->excludes(json);
+  verb->footer(
+      "Examples:\n"
+      "  forerun predict resnet50 --batch 256 --precision amp_bf16 --channels-last\n"
+      "  forerun predict vit_b_16 --gpu a100_80gb --set image=384 --optimizer adamw:impl=fused\n"
+      "  forerun predict model.onnx --batch 32 --json\n"
+      "  forerun predict runs.jsonl.gz --csv > predictions.csv\n"
+      "Exit code 3: the run does not fit in the GPU's memory.");
+  verb->callback([options, &chosen] { chosen = [options] { return run(*options); }; });
+}
+
+}  // namespace forerun::cli

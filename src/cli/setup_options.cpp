@@ -1,0 +1,98 @@
+#include "cli/setup_options.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/nearest.h"
+
+namespace forerun::cli {
+namespace {
+
+Error unknown(std::string_view kind, const std::string& given, const std::vector<std::string>& known) {
+  return {fmt::format("there is no {} '{}'", kind, given), "", did_you_mean(given, known)};
+}
+
+Result<double> parse_number(const std::string& key, const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0' || !std::isfinite(value) || value < 0) {
+    return Error{fmt::format("{} cannot be '{}'", key, text), "--optimizer", "give a number from 0"};
+  }
+  return value;
+}
+
+Status apply(const std::string& key, const std::string& value, OptimizerSpec& spec) {
+  if (key == "impl") {
+    const auto impl = optimizer_impl_named(value);
+    if (!impl) return unknown("optimizer implementation", value, {"forloop", "foreach", "fused"});
+    spec.impl = *impl;
+    return {};
+  }
+  double* target = key == "momentum" ? &spec.momentum : key == "weight_decay" ? &spec.weight_decay
+                   : key == "lr" ? &spec.learning_rate : nullptr;
+  if (target == nullptr) return unknown("optimizer setting", key, {"impl", "momentum", "weight_decay", "lr"});
+  const Result<double> number = parse_number(key, value);
+  if (!number) return number.error();
+  *target = *number;
+  return {};
+}
+
+// NAME[:key=value,...]
+Result<OptimizerSpec> parse_optimizer(const std::string& text) {
+  const size_t colon = text.find(':');
+  const std::string name = text.substr(0, colon);
+  OptimizerSpec spec;
+  if (name == "momentum") {
+    spec.momentum = 0.9;
+  } else if (const auto kind = optimizer_named(name); kind && *kind != OptimizerKind::other) {
+    spec.kind = *kind;
+  } else {
+    return unknown("optimizer", name, {"sgd", "momentum", "adam", "adamw", "rmsprop", "adagrad"});
+  }
+  std::string rest = colon == std::string::npos ? "" : text.substr(colon + 1);
+  while (!rest.empty()) {
+    const size_t comma = rest.find(',');
+    const std::string pair = rest.substr(0, comma);
+    rest = comma == std::string::npos ? "" : rest.substr(comma + 1);
+    const size_t equals = pair.find('=');
+    if (equals == std::string::npos) {
+      return Error{fmt::format("'{}' is not key=value", pair), "--optimizer", "write for instance sgd:momentum=0.9,impl=fused"};
+    }
+    if (const Status status = apply(pair.substr(0, equals), pair.substr(equals + 1), spec); !status.ok()) return status.error();
+  }
+  if (spec.kind == OptimizerKind::rmsprop && spec.impl == OptimizerImpl::fused) {
+    return Error{"RMSprop has no fused implementation", "--optimizer", "use impl=foreach or impl=forloop"};
+  }
+  return spec;
+}
+
+}  // namespace
+
+void add_setup_options(CLI::App& verb, SetupOptions& options) {
+  verb.add_option("--precision", options.precision,
+                  "fp32 (PyTorch's defaults), tf32 (also for matrix products) or amp_bf16 (autocast); default fp32");
+  verb.add_option("--optimizer", options.optimizer,
+                  "NAME[:key=value,...]: sgd, momentum, adam, adamw, rmsprop, adagrad; keys impl (forloop, foreach, fused), "
+                  "momentum, weight_decay, lr; default momentum for images, adamw for tokens");
+  verb.add_flag("--channels-last", options.channels_last, "Images and weights in channels-last layout");
+}
+
+Result<TrainingSetup> parse_setup(const SetupOptions& options) {
+  TrainingSetup setup;
+  setup.channels_last = options.channels_last;
+  if (!options.precision.empty()) {
+    const bool bf16 = options.precision == "bf16" || options.precision == "amp";
+    const auto precision = bf16 ? Precision::amp_bf16 : precision_named(options.precision);
+    if (!precision) return unknown("precision", options.precision, {"fp32", "tf32", "amp_bf16"});
+    setup.precision = *precision;
+  }
+  if (!options.optimizer.empty()) {
+    const Result<OptimizerSpec> optimizer = parse_optimizer(options.optimizer);
+    if (!optimizer) return optimizer.error();
+    setup.optimizer = *optimizer;
+  }
+  return setup;
+}
+
+}  // namespace forerun::cli

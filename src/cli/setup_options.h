@@ -1,0 +1,24 @@
+// Options that say how a model is trained: precision, optimizer, memory layout. Shared by the verbs that take a model.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "base/result.h"
+#include "graph/training_run.h"
+
+namespace forerun::cli {
+
+struct SetupOptions {
+  std::string precision;
+  std::string optimizer;  // "adamw", "sgd:momentum=0.9,impl=fused"
+  bool channels_last = false;
+  [[nodiscard]] bool any() const { return !precision.empty() || !optimizer.empty() || channels_last; }
+};
+
+void add_setup_options(CLI::App& verb, SetupOptions& options);
+
+// What the options mean; unknown names are answered with the known ones.
+Result<TrainingSetup> parse_setup(const SetupOptions& options);
+
+}  // namespace forerun::cli

@@ -1,0 +1,114 @@
+// forerun zoo: the models and their parameters; forerun zoo check FILE: the zoo against recorded runs.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+
+#include "api/zoo_check.h"
+#include "base/nearest.h"
+#include "cli/command.h"
+#include "report/table.h"
+#include "zoo/zoo.h"
+
+namespace forerun::cli {
+namespace {
+
+struct ValueText {
+  std::string operator()(bool v) const { return v ? "true" : "false"; }
+  std::string operator()(int64_t v) const { return fmt::format("{}", v); }
+  std::string operator()(double v) const { return fmt::format("{}", v); }
+  std::string operator()(const std::string& v) const { return v; }
+  std::string operator()(const std::vector<int64_t>& v) const { return fmt::format("{}", fmt::join(v, ",")); }
+};
+
+nlohmann::ordered_json family_json(const zoo::Family& family) {
+  nlohmann::ordered_json parameters = nlohmann::ordered_json::array();
+  for (const zoo::Parameter& p : family.parameters) {
+    parameters.push_back({{"name", p.name}, {"default", std::visit(ValueText{}, p.otherwise)}, {"help", p.help}});
+  }
+  std::vector<std::string> models;
+  for (const zoo::NamedModel& model : zoo::models()) {
+    if (model.family == family.name) models.push_back(model.name);
+  }
+  return {{"family", family.name},   {"description", family.description}, {"input", name_of(family.input)},
+          {"models", models}, {"parameters", parameters}};
+}
+
+void print_family(const zoo::Family& family) {
+  fmt::print("{}: {}\n", family.name, family.description);
+  std::vector<std::string> models;
+  for (const zoo::NamedModel& model : zoo::models()) {
+    if (model.family == family.name) models.push_back(model.name);
+  }
+  if (!models.empty()) fmt::print("  models: {}\n", fmt::join(models, ", "));
+  Table table({"parameter", "default", ""});
+  table.align_left(1);
+  table.align_left(2);
+  for (const zoo::Parameter& p : family.parameters) table.add({p.name, std::visit(ValueText{}, p.otherwise), p.help});
+  fmt::print("{}", table.text());
+}
+
+int list(const std::string& only, bool json) {
+  std::vector<std::string> names;
+  bool found = only.empty();
+  std::string wanted = only;
+  for (const zoo::NamedModel& model : zoo::models()) {
+    names.push_back(model.name);
+    if (model.name == only) wanted = model.family;
+  }
+  for (const zoo::Family& family : zoo::families()) {
+    names.push_back(family.name);
+    if (!wanted.empty() && family.name != wanted) continue;
+    found = true;
+    if (json) {
+      fmt::print("{}\n", family_json(family).dump());
+    } else {
+      print_family(family);
+      if (wanted.empty()) fmt::print("\n");
+    }
+  }
+  if (!found) return fail({fmt::format("there is no model or family '{}'", only), "", did_you_mean(only, names)});
+  if (!json && wanted.empty()) {
+    fmt::print("Use one with `forerun predict NAME --set parameter=value`; lists are written 3,4,6,3.\n");
+  }
+  return kDone;
+}
+
+int check(const std::string& file, bool json) {
+  const Result<ZooCheck> result = check_zoo(file);
+  if (!result) return fail(result.error());
+  if (json) {
+    for (const FamilyCheck& family : result->families) fmt::print("{}\n", to_json(family));
+    for (const std::string& problem : result->problems) fmt::print(stderr, "forerun: not compared: {}\n", problem);
+  } else {
+    fmt::print("{}", to_text(*result));
+  }
+  if (result->families.empty()) return fail({"holds no run that could be compared", file, "give a file of run/1 records"});
+  return result->problems.empty() ? kDone : kInputAtFault;
+}
+
+}  // namespace
+
+void add_zoo(CLI::App& app, Run& chosen) {
+  struct Options {
+    std::string name;
+    std::string file;
+    bool json = false;
+  };
+  auto options = std::make_shared<Options>();
+  CLI::App* verb = app.add_subcommand("zoo", "The models that can be predicted by name, and their parameters");
+  verb->add_option("NAME", options->name, "Only this family or model");
+  verb->add_flag("--json", options->json, "One JSON object a family on standard output");
+  CLI::App* compare = verb->add_subcommand("check", "Compare the zoo with recorded runs, op by op");
+  compare->add_option("FILE", options->file, "Run records with measurements (.jsonl, .gz)")->required();
+  compare->add_flag("--json", options->json, "One JSON object a family on standard output");
+  compare->footer(
+      "An op counts as matched if the derived iteration has one of the same name, phase, types and shapes.\n"
+      "Misses are listed, costliest first. Exit code 1: a record could not be read or built.");
+  compare->callback([options, &chosen] { chosen = [options] { return check(options->file, options->json); }; });
+  verb->callback([options, compare, &chosen] {
+    if (!compare->parsed()) chosen = [options] { return list(options->name, options->json); };
+  });
+}
+
+}  // namespace forerun::cli

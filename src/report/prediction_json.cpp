@@ -1,0 +1,99 @@
+// Predictions for programs: one JSON object or one CSV row a run.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "report/prediction.h"
+
+namespace forerun {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json costs(const std::vector<CostShare>& rows) {
+  Json list = Json::array();
+  for (const CostShare& row : rows) {
+    Json item = {{"name", row.name}, {"gpu_ms", milliseconds(row.gpu)}, {"share", row.share}, {"ops", row.count},
+                 {"bound", row.bound}};
+    if (!row.phase.empty()) item["phase"] = row.phase;
+    if (!row.largest.empty()) item["largest"] = row.largest;
+    list.push_back(item);
+  }
+  return list;
+}
+
+// A CSV cell: quoted where it holds a separator, a quote or a line break.
+std::string cell(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+}  // namespace
+
+std::string to_json(const Prediction& p) {
+  const MemoryEstimate& m = p.memory;
+  const LaneTimes& t = p.times;
+  Json json = {
+      {"id", p.id},
+      {"model", p.model},
+      {"gpu", p.gpu},
+      {"batch", p.input.batch},
+      {"precision", name_of(p.setup.precision)},
+      {"optimizer", name_of(p.setup.optimizer.kind)},
+      {"iter_ms", milliseconds(t.iteration)},
+      {"gpu_ms", milliseconds(t.gpu_busy)},
+      {"host_ms", milliseconds(t.host_busy)},
+      {"bound", name_of(t.bound)},
+      {"phases",
+       {{"forward_ms", milliseconds(t.phases[0])},
+        {"backward_ms", milliseconds(t.phases[1])},
+        {"update_ms", milliseconds(t.phases[2])}}},
+      {"samples_per_second", p.samples_per_second},
+      {"params", p.parameters},
+      {"ops", p.ops},
+      {"kernels", p.kernels},
+      {"peak_allocated", m.peak_allocated.value},
+      {"peak_reserved", m.peak_reserved.value},
+      {"context", p.context.value},
+      {"device_memory", p.device_memory.value},
+      {"fits", p.fits},
+      {"memory",
+       {{"parameters", m.parameters.value},
+        {"gradients", m.gradients.value},
+        {"optimizer_state", m.optimizer_state.value},
+        {"activations", m.activations.value},
+        {"temporaries", m.temporaries.value},
+        {"inputs", m.inputs.value},
+        {"buffers", m.buffers.value},
+        {"workspaces", m.workspaces.value}}},
+      {"unknown_ops", p.unknown_ops},
+      {"costliest_ops", costs(p.costliest_ops)},
+      {"costliest_modules", costs(p.costliest_modules)},
+      {"assumptions", p.assumptions},
+  };
+  if (p.tokens_per_second > 0) json["tokens_per_second"] = p.tokens_per_second;
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string csv_header() {
+  return "id,gpu,batch,precision,optimizer,iter_ms,gpu_ms,host_ms,bound,forward_ms,backward_ms,update_ms,samples_per_second,"
+         "params,ops,peak_allocated,peak_reserved,fits,unknown_ops\n";
+}
+
+std::string to_csv(const Prediction& p) {
+  const LaneTimes& t = p.times;
+  int64_t unknown = 0;
+  for (const auto& [name, count] : p.unknown_ops) unknown += count;
+  return fmt::format("{},{},{},{},{},{:.6f},{:.6f},{:.6f},{},{:.6f},{:.6f},{:.6f},{:.3f},{},{},{},{},{},{}\n", cell(p.id),
+                     cell(p.gpu), p.input.batch, name_of(p.setup.precision), name_of(p.setup.optimizer.kind),
+                     milliseconds(t.iteration), milliseconds(t.gpu_busy), milliseconds(t.host_busy), name_of(t.bound),
+                     milliseconds(t.phases[0]), milliseconds(t.phases[1]), milliseconds(t.phases[2]), p.samples_per_second,
+                     p.parameters, p.ops, p.memory.peak_allocated.value, p.memory.peak_reserved.value, p.fits, unknown);
+}
+
+}  // namespace forerun

@@ -1,0 +1,169 @@
+// Predictions for people: one screen for one run, one line for one of many, and the table of errors.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "report/prediction.h"
+#include "report/table.h"
+
+namespace forerun {
+namespace {
+
+std::string ms(Nanoseconds t) {
+  const double value = milliseconds(t);
+  return value < 10 ? fmt::format("{:.3f} ms", value) : value < 1000 ? fmt::format("{:.1f} ms", value)
+                                                                      : fmt::format("{:.2f} s", value / 1e3);
+}
+
+std::string bytes(Bytes b) {
+  const double mib = static_cast<double>(b.value) / (1024.0 * 1024.0);
+  return mib < 1024 ? fmt::format("{:.1f} MiB", mib) : fmt::format("{:.2f} GiB", mib / 1024);
+}
+
+std::string grouped(int64_t number) {
+  std::string digits = fmt::format("{}", number);
+  for (int64_t i = static_cast<int64_t>(digits.size()) - 3; i > 0; i -= 3) digits.insert(static_cast<size_t>(i), ",");
+  return digits;
+}
+
+std::string percent(double share) { return fmt::format("{:.1f} %", share * 100); }
+
+std::string rate(double per_second) {
+  return per_second < 100 ? fmt::format("{:.2f}", per_second) : grouped(std::llround(per_second));
+}
+
+std::string input_text(const Prediction& p) {
+  const InputSpec& in = p.input;
+  switch (in.kind) {
+    case InputKind::image:
+    case InputKind::dense: return fmt::format("batch {} x {} x {} x {}", in.batch, in.channels, in.size, in.size);
+    case InputKind::tokens: return fmt::format("batch {} x {} tokens", in.batch, in.size);
+    case InputKind::flat: return fmt::format("batch {} x {} features", in.batch, in.channels);
+  }
+  return "";
+}
+
+std::string setup_text(const TrainingSetup& s) {
+  std::string text = fmt::format("{}, {} ({})", name_of(s.precision), name_of(s.optimizer.kind), name_of(s.optimizer.impl));
+  if (s.optimizer.momentum != 0) text += fmt::format(" momentum {}", s.optimizer.momentum);
+  if (s.channels_last) text += ", channels last";
+  return text;
+}
+
+std::string bound_text(const LaneTimes& t) {
+  const double share = t.iteration.value == 0 ? 0 : static_cast<double>(t.gpu_busy.value) / static_cast<double>(t.iteration.value);
+  switch (t.bound) {
+    case Verdict::host: return fmt::format("host-bound: the GPU is busy {} of the time", percent(share));
+    case Verdict::memory: return fmt::format("memory-bound on the GPU, busy {} of the time", percent(share));
+    case Verdict::compute: return fmt::format("compute-bound on the GPU, busy {} of the time", percent(share));
+  }
+  return "";
+}
+
+std::string memory_text(const Prediction& p) {
+  const MemoryEstimate& m = p.memory;
+  Table table({"", "at the peak"});
+  const std::pair<const char*, Bytes> parts[] = {
+      {"parameters", m.parameters},   {"gradients", m.gradients},     {"optimizer state", m.optimizer_state},
+      {"activations", m.activations}, {"temporaries", m.temporaries}, {"inputs", m.inputs},
+      {"buffers", m.buffers},         {"workspaces", m.workspaces}};
+  for (const auto& [name, size] : parts) {
+    if (size.value > 0) table.add({name, bytes(size)});
+  }
+  return table.text("    ");
+}
+
+std::string costs_text(const std::vector<CostShare>& rows, bool modules) {
+  Table table(modules ? std::vector<std::string>{"module", "GPU time", "share", "ops", "mostly"}
+                      : std::vector<std::string>{"op", "phase", "GPU time", "share", "ops", "mostly"});
+  if (!modules) table.align_left(1);
+  for (const CostShare& row : rows) {
+    std::vector<std::string> cells = {row.name.empty() ? "(outside any module)" : row.name};
+    if (!modules) cells.push_back(row.phase);
+    cells.insert(cells.end(), {ms(row.gpu), percent(row.share), grouped(row.count), row.bound});
+    table.add(cells);
+  }
+  return table.text("  ");
+}
+
+}  // namespace
+
+std::string to_text(const Prediction& p) {
+  const LaneTimes& t = p.times;
+  std::string out = fmt::format("{} on {}: {}, {}\n", p.id, p.gpu, input_text(p), setup_text(p.setup));
+  out += fmt::format("  {} parameters, {} ops, {} kernels an iteration\n\n", grouped(p.parameters), grouped(p.ops),
+                     grouped(p.kernels));
+  out += fmt::format("Iteration   {}   {} samples/s", ms(t.iteration), rate(p.samples_per_second));
+  if (p.tokens_per_second > 0) out += fmt::format("   {} tokens/s", rate(p.tokens_per_second));
+  out += fmt::format("\n  forward {}, backward {}, update {}\n", ms(t.phases[0]), ms(t.phases[1]), ms(t.phases[2]));
+  out += fmt::format("  GPU {}, host {}: {}\n\n", ms(t.gpu_busy), ms(t.host_busy), bound_text(t));
+  const Bytes needed = p.memory.peak_reserved + p.context;
+  out += fmt::format("Memory      {} allocated, {} reserved, {} with the CUDA context: {} {}\n", bytes(p.memory.peak_allocated),
+                     bytes(p.memory.peak_reserved), bytes(needed), p.fits ? "fits in" : "DOES NOT FIT in", bytes(p.device_memory));
+  out += memory_text(p);
+  out += "\nCostliest ops\n" + costs_text(p.costliest_ops, false);
+  out += "\nCostliest modules (forward and backward)\n" + costs_text(p.costliest_modules, true);
+  if (!p.unknown_ops.empty()) {
+    out += "\nOps without a rule, costed by their bytes\n";
+    for (const auto& [name, count] : p.unknown_ops) out += fmt::format("  {} x{}\n", name, count);
+  }
+  out += "\nAssumed\n";
+  for (const std::string& assumption : p.assumptions) out += "  - " + assumption + "\n";
+  return out;
+}
+
+std::string summary_header() {
+  return fmt::format("{:<28} {:>11} {:>11} {:>11}  {:<7} {:>11} {:>11}  {}\n", "run", "iteration", "GPU", "host", "bound",
+                     "allocated", "reserved", "fits");
+}
+
+std::string summary_line(const Prediction& p) {
+  return fmt::format("{:<28} {:>11} {:>11} {:>11}  {:<7} {:>11} {:>11}  {}\n", p.id, ms(p.times.iteration), ms(p.times.gpu_busy),
+                     ms(p.times.host_busy), name_of(p.times.bound), bytes(p.memory.peak_allocated),
+                     bytes(p.memory.peak_reserved), p.fits ? "yes" : "NO");
+}
+
+namespace {
+
+struct ErrorSummary {
+  int64_t runs = 0;
+  double iteration = 0, gpu = 0, allocated = 0, reserved = 0;
+  std::vector<double> iterations;
+
+  void add(const ErrorSample& s) {
+    ++runs;
+    iteration += s.iteration;
+    gpu += s.gpu;
+    allocated += s.allocated;
+    reserved += s.reserved;
+    iterations.push_back(s.iteration);
+  }
+  [[nodiscard]] std::vector<std::string> row(const std::string& name) {
+    std::sort(iterations.begin(), iterations.end());
+    const auto n = static_cast<double>(runs);
+    return {name, fmt::format("{}", runs), percent(iteration / n), percent(iterations[iterations.size() / 2]),
+            percent(gpu / n), percent(allocated / n), percent(reserved / n)};
+  }
+};
+
+}  // namespace
+
+std::string error_table(const std::vector<ErrorSample>& samples) {
+  if (samples.empty()) return "";
+  std::map<std::string, ErrorSummary> families;
+  ErrorSummary all, gpu_bound, host_bound;
+  for (const ErrorSample& s : samples) {
+    families[s.family].add(s);
+    all.add(s);
+    (s.gpu_bound ? gpu_bound : host_bound).add(s);
+  }
+  Table table({"family", "runs", "iteration", "(median)", "GPU busy", "allocated", "reserved"});
+  for (auto& [name, summary] : families) table.add(summary.row(name));
+  if (gpu_bound.runs > 0) table.add(gpu_bound.row("GPU-bound"));
+  if (host_bound.runs > 0) table.add(host_bound.row("host-bound"));
+  table.add(all.row("all"));
+  return "Error against the measurements in the file: mean |predicted - measured| / measured\n" + table.text();
+}
+
+}  // namespace forerun

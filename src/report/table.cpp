@@ -1,0 +1,29 @@
+#include "report/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace forerun {
+
+std::string Table::text(const std::string& indent) const {
+  std::vector<size_t> widths;
+  for (const auto& row : rows_) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string out;
+  for (const auto& row : rows_) {
+    std::string line = indent;
+    for (size_t i = 0; i < row.size(); ++i) {
+      const bool left = std::find(left_.begin(), left_.end(), i) != left_.end();
+      if (i > 0) line += "  ";
+      line += left ? fmt::format("{:<{}}", row[i], widths[i]) : fmt::format("{:>{}}", row[i], widths[i]);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + "\n";
+  }
+  return out;
+}
+
+}  // namespace forerun
