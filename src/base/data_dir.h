@@ -1,8 +1,8 @@
 // data_dir(): the folder with the device catalogue, cost constants and other files that the program reads at run time.
 //
 // Looked for in this order: the environment variable FORERUN_DATA; `data` or `share/forerun/data` beside or above the
-// running executable; the source tree this was built from (compile definition FORERUN_DATA_DIR). A folder counts when it
-// holds `devices/`. FORERUN_DATA that names no such folder is an Error, not a reason to look elsewhere.
+// running executable; the source tree this was built from (compile definition FORERUN_DATA_DIR). A folder counts when
+// it holds `devices/`. FORERUN_DATA that names no such folder is an Error, not a reason to look elsewhere.
 #pragma once
 
 #include <filesystem>

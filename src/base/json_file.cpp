@@ -95,8 +95,10 @@ std::vector<JsonObject> JsonObject::objects(const std::string& field) {
   if (!value->is_array()) fail(field, "must be a list of objects");
   for (size_t i = 0; value->is_array() && i < value->size(); ++i) {
     const std::string place = field + "[" + std::to_string(i) + "]";
-    if (!(*value)[i].is_object()) fail(place, "must be an object");
-    else list.push_back(JsonObject((*value)[i], file_, path_ + place + ".", fault_));
+    if (!(*value)[i].is_object())
+      fail(place, "must be an object");
+    else
+      list.push_back(JsonObject((*value)[i], file_, path_ + place + ".", fault_));
   }
   return list;
 }

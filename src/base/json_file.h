@@ -1,6 +1,7 @@
 // JsonObject: reads small JSON files (catalogues, constants) field by field, with Errors that name file and field.
 //
-// The first fault is kept and later reads return harmless values, so a loader reads everything and asks `status()` once.
+// The first fault is kept and later reads return harmless values, so a loader reads everything and asks `status()`
+// once.
 #pragma once
 
 #include <filesystem>
@@ -29,8 +30,8 @@ class JsonObject {
   double number_or(const std::string& field, double otherwise, Sign sign = Sign::positive);
   int64_t integer(const std::string& field, Sign sign = Sign::positive);
   std::string text(const std::string& field);
-  std::vector<std::string> texts(const std::string& field);  // a list of strings; empty where the field is missing
-  JsonObject object(const std::string& field);               // shares this object's fault
+  std::vector<std::string> texts(const std::string& field);   // a list of strings; empty where the field is missing
+  JsonObject object(const std::string& field);                // shares this object's fault
   std::vector<JsonObject> objects(const std::string& field);  // a list of objects
   [[nodiscard]] std::vector<std::string> keys() const;
 

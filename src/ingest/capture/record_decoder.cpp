@@ -1,0 +1,351 @@
+#include "ingest/capture/record_decoder.h"
+
+#include <charconv>
+
+#include "base/line_reader.h"
+#include "ingest/capture/op_decoder.h"
+
+namespace forerun {
+namespace {
+
+constexpr std::array<std::string_view, kRecordFields> kFieldNames = {
+    "schema",  "id",  "family",   "args",  "input", "run",    "env", "params",  "param_tensors", "op_names",
+    "modules", "ops", "storages", "frees", "roots", "status", "mem", "time_ms", "kernels",       "profile"};
+
+std::optional<RecordField> field_named(std::string_view name) {
+  for (size_t i = 0; i < kRecordFields; ++i) {
+    if (kFieldNames[i] == name) return static_cast<RecordField>(i);
+  }
+  return std::nullopt;
+}
+
+std::optional<Root> root_named(std::string_view name) {
+  if (name == "param") return Root::parameter;
+  if (name == "buffer") return Root::buffer;
+  if (name == "state") return Root::state;
+  if (name == "input") return Root::input;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view name_of(RecordField field) { return kFieldNames[static_cast<size_t>(field)]; }
+
+void RecordColumns::clear() {
+  seen = 0;
+  id.clear();
+  family.clear();
+  arguments = "{}";
+  input = {};
+  setup = {};
+  environment = {};
+  parameter_count = parameter_tensors = 0;
+  for (auto* table : {&op_names, &modules}) table->clear();
+  ops.clear();
+  operands.clear();
+  extents.clear();
+  storages.clear();
+  frees.clear();
+  roots.clear();
+  kernels.clear();
+  measured = {};
+}
+
+class RecordDecoder::Impl : JsonWalk {
+ public:
+  Status decode(std::string_view line, Fields fields, RecordColumns& columns) {
+    columns.clear();
+    columns_ = &columns;
+    simdjson::ondemand::document document;
+    simdjson::ondemand::object object;
+    auto code = parser_.iterate(line.data(), line.size(), line.size() + LineReader::kPadding).get(document);
+    if (code == simdjson::SUCCESS) code = document.get_object().get(object);
+    if (code != simdjson::SUCCESS) fail(code, "the record", "a JSON object");
+    const bool read =
+        code == simdjson::SUCCESS && each_field(object, "the record", [&](std::string_view key, Value value) {
+          const auto field = field_named(key);
+          if (!field || (fields == Fields::inputs && *field >= RecordField::status)) return true;
+          columns.seen |= 1U << static_cast<unsigned>(*field);
+          return decode_field(*field, value);
+        });
+    if (!read) return Error{complaint(), "", ""};
+    const char* rest = nullptr;
+    if (document.current_location().get(rest) == simdjson::SUCCESS) {
+      return Error{"the record is followed by more text on its line", "", ""};
+    }
+    return {};
+  }
+
+ private:
+  bool decode_field(RecordField field, Value value) {
+    switch (field) {
+      case RecordField::schema: return schema(value);
+      case RecordField::id: return text(value, "id", columns_->id);
+      case RecordField::family: return text(value, "family", columns_->family);
+      case RecordField::args: return arguments(value);
+      case RecordField::input: return input(value);
+      case RecordField::run: return setup(value);
+      case RecordField::env: return environment(value);
+      case RecordField::params: return count(value, "params", columns_->parameter_count);
+      case RecordField::param_tensors: return count(value, "param_tensors", columns_->parameter_tensors);
+      case RecordField::op_names: return strings(value, "op_names", columns_->op_names);
+      case RecordField::modules: return strings(value, "modules", columns_->modules);
+      case RecordField::ops: return ops(value);
+      case RecordField::storages: return storages(value);
+      case RecordField::frees: return frees(value);
+      case RecordField::roots: return roots(value);
+      case RecordField::status: return status(value);
+      case RecordField::mem: return memory(value);
+      case RecordField::time_ms: return times(value);
+      case RecordField::kernels: return kernels(value);
+      case RecordField::profile: return profile(value);
+    }
+    return true;
+  }
+
+  bool schema(Value value) {
+    std::string_view name;
+    if (!text(value, "schema", name)) return false;
+    if (name == "run/1" || name == "run/2") return true;
+    return fail(fmt::format("schema is \"{}\"; known: run/1, run/2", name.substr(0, 60)));
+  }
+
+  bool arguments(Value value) {
+    std::string_view raw;
+    if (!object_text(value, "args", raw)) return false;
+    auto checked = arguments_.decode(raw);
+    if (!checked) return fail("args " + checked.error().what);
+    columns_->arguments = checked->to_json();  // valid JSON even where the record holds Infinity
+    return true;
+  }
+
+  bool count(Value value, std::string_view what, int64_t& out) {
+    if (!whole(value, what, out)) return false;
+    if (out < 0 || out > kMostElements) return fail(fmt::format("{} is {}, not between 0 and 2^46", what, out));
+    return true;
+  }
+
+  // ["image", batch, channels, size, classes], ["tokens", batch, length, vocabulary, flavour], "dense" as "image",
+  // ["flat", batch, features, 0, classes]
+  bool input(Value value) {
+    InputSpec& input = columns_->input;
+    size_t entries = 0;
+    const bool read = each(value, "input", [&](size_t position, Value item) {
+      ++entries;
+      std::string_view kind;
+      const bool tokens = input.kind == InputKind::tokens;
+      switch (position) {
+        case 0:
+          return text(item, "the kind of input", kind) &&
+                 named("the kind of input", kind, input_kind_named(kind), "image, tokens, dense, flat", input.kind);
+        case 1: return count(item, "input's batch", input.batch);
+        case 2: return count(item, "input's second number", tokens ? input.size : input.channels);
+        case 3: return count(item, "input's third number", tokens ? input.classes : input.size);
+        case 4:
+          return tokens ? text(item, "input's flavour", input.flavour) : count(item, "input's classes", input.classes);
+        default: return true;
+      }
+    });
+    if (read && entries < 5) return fail(fmt::format("input has {} entries instead of 5", entries));
+    return read;
+  }
+
+  bool setup(Value value) {
+    bool has_precision = false;
+    bool has_optimizer = false;
+    const bool read = each_field(value, "run", [&](std::string_view key, Value item) {
+      std::string_view name;
+      if (key == "channels_last") return flag(item, "run.channels_last", columns_->setup.channels_last);
+      if (key == "optimizer") return has_optimizer = optimizer(item);
+      if (key != "precision") return true;
+      has_precision = true;
+      return text(item, "run.precision", name) &&
+             named("run.precision", name, precision_named(name), "fp32, tf32, amp_bf16", columns_->setup.precision);
+    });
+    if (read && !has_precision) return fail("run lacks precision");
+    if (read && !has_optimizer) return fail("run lacks optimizer");
+    return read;
+  }
+
+  bool optimizer(Value value) {
+    OptimizerSpec& spec = columns_->setup.optimizer;
+    bool has_name = false;
+    const bool read = each_field(value, "run.optimizer", [&](std::string_view key, Value item) {
+      std::string_view name;
+      if (key == "lr") return number(item, "the optimizer's lr", spec.learning_rate);
+      if (key == "momentum") return number(item, "the optimizer's momentum", spec.momentum);
+      if (key == "weight_decay") return number(item, "the optimizer's weight_decay", spec.weight_decay);
+      if (key == "impl") {
+        return text(item, "the optimizer's impl", name) &&
+               named("the optimizer's impl", name, optimizer_impl_named(name), "forloop, foreach, fused", spec.impl);
+      }
+      if (key != "name") return true;
+      has_name = true;
+      if (!text(item, "the optimizer's name", name)) return false;
+      spec.kind = optimizer_named(name).value_or(OptimizerKind::other);  // its ops are in the record all the same
+      return true;
+    });
+    if (read && !has_name) return fail("run.optimizer lacks name");
+    return read;
+  }
+
+  bool environment(Value value) {
+    Environment& env = columns_->environment;
+    return each_field(value, "env", [&](std::string_view key, Value item) {
+      std::string* out = key == "gpu" ? &env.gpu : key == "torch" ? &env.torch : key == "cuda" ? &env.cuda : nullptr;
+      if (out == nullptr && key != "cudnn") return true;
+      bool absent = false;
+      if (auto code = item.is_null().get(absent)) return fail(code, "env", "an object of plain values");
+      if (absent) return true;
+      return out == nullptr ? whole(item, "env.cudnn", env.cudnn) : text(item, "an entry of env", *out);
+    });
+  }
+
+  bool strings(Value value, std::string_view what, std::vector<std::string_view>& out) {
+    out.clear();
+    return each(value, what, [&](size_t /*position*/, Value item) {
+      return text(item, "an entry of " + std::string(what), out.emplace_back());
+    });
+  }
+
+  bool ops(Value value) {
+    OpDecoder decoder(*columns_);
+    return decoder.decode(value) || fail(decoder.complaint());
+  }
+
+  bool storages(Value value) {
+    columns_->storages.clear();
+    return each(value, "storages", [&](size_t id, Value item) {
+      StorageRow row;
+      size_t entries = 0;
+      std::string_view device;
+      const bool read = each(item, "a storage", [&](size_t position, Value part) {
+        ++entries;
+        if (position == 0) return whole(part, "its size", row.bytes.value);
+        return position > 1 || text(part, "its device", device);
+      });
+      if (!read) return fail(fmt::format("storage {}: {}", id, complaint()));
+      if (entries < 2) return fail(fmt::format("storage {} is not [bytes, device]", id));
+      if (row.bytes.value < 0 || row.bytes.value > kMostBytes) {
+        return fail(fmt::format("storage {} has {} bytes, not between 0 and 2^60", id, row.bytes.value));
+      }
+      row.on_gpu = device != "cpu" && device != "meta";
+      columns_->storages.push_back(row);
+      return true;
+    });
+  }
+
+  bool frees(Value value) {
+    columns_->frees.clear();
+    return each(value, "frees", [&](size_t index, Value item) {
+      FreeRow row;
+      size_t entries = 0;
+      const bool read = each(item, "an entry of frees", [&](size_t position, Value part) {
+        ++entries;
+        return position > 1 || whole(part, "an entry of frees", position == 0 ? row.op : row.storage);
+      });
+      if (read && entries < 2) return fail(fmt::format("entry {} of frees is not [op, storage]", index));
+      columns_->frees.push_back(row);
+      return read;
+    });
+  }
+
+  bool roots(Value value) {
+    columns_->roots.clear();
+    return each_field(value, "roots", [&](std::string_view key, Value item) {
+      RootRow row;
+      const auto [end, code] = std::from_chars(key.data(), key.data() + key.size(), row.storage);
+      if (code != std::errc() || end != key.data() + key.size()) {
+        return fail(fmt::format("roots names storage \"{}\", which is no number", key.substr(0, 60)));
+      }
+      size_t entries = 0;
+      const bool read = each(item, "a root", [&](size_t position, Value part) {
+        ++entries;
+        std::string_view kind;
+        if (position == 1) return text(part, "a root's name", row.name);
+        if (position > 1) return true;
+        return text(part, "a root's kind", kind) &&
+               named("a root's kind", kind, root_named(kind), "param, buffer, state, input", row.root);
+      });
+      if (read && entries < 2) return fail(fmt::format("root {} is not [kind, name]", key));
+      columns_->roots.push_back(row);
+      return read;
+    });
+  }
+
+  bool status(Value value) {
+    std::string_view name;
+    if (!text(value, "status", name)) return false;
+    columns_->measured.out_of_memory = name == "oom";
+    return name == "ok" || name == "oom" || fail(fmt::format("status is \"{}\"; known: ok, oom", name.substr(0, 60)));
+  }
+
+  bool memory(Value value) {
+    MeasuredNumbers& m = columns_->measured;
+    return each_field(value, "mem", [&](std::string_view key, Value item) {
+      Bytes* out = key == "peak_allocated"   ? &m.peak_allocated
+                   : key == "peak_reserved"  ? &m.peak_reserved
+                   : key == "peak_active"    ? &m.peak_active
+                   : key == "peak_requested" ? &m.peak_requested
+                   : key == "allocated"      ? &m.allocated
+                                             : nullptr;
+      return out == nullptr || whole(item, "an entry of mem", out->value);
+    });
+  }
+
+  bool times(Value value) {
+    return each_field(value, "time_ms", [&](std::string_view key, Value item) {
+      return key != "pipelined_median" ||
+             number(item, "time_ms.pipelined_median", columns_->measured.pipelined_median_ms);
+    });
+  }
+
+  // [name index, start us, duration us, stream, launch us, launch duration us, thread, op index or -1]
+  bool kernels(Value value) {
+    columns_->kernels.clear();
+    return each(value, "kernels", [&](size_t index, Value item) {
+      KernelRow row;
+      size_t entries = 0;
+      const bool read = each(item, "a kernel", [&](size_t position, Value part) {
+        ++entries;
+        if (position == 2) return number(part, "a kernel's duration", row.us);
+        return position != 7 || whole(part, "a kernel's op", row.op);
+      });
+      if (read && entries < 8) return fail(fmt::format("kernel {} has {} entries instead of 8", index, entries));
+      columns_->kernels.push_back(row);
+      return read;
+    });
+  }
+
+  bool profile(Value value) {
+    return each_field(value, "profile", [&](std::string_view key, Value item) {
+      if (key == "aligned") return flag(item, "profile.aligned", columns_->measured.aligned);
+      if (key != "phases") return true;
+      return each_field(item, "profile.phases", [&](std::string_view name, Value span) {
+        const size_t phase = name == "forward" ? 0 : name == "backward" ? 1 : name == "update" ? 2 : 3;
+        std::array<double, 2> ends = {};
+        if (phase == 3) return true;
+        const bool read = each(span, "a phase of profile.phases", [&](size_t position, Value end) {
+          return position > 1 || number(end, "a phase of profile.phases", ends[position]);
+        });
+        columns_->measured.host_us[phase] = ends[1] - ends[0];
+        return read;
+      });
+    });
+  }
+
+  simdjson::ondemand::parser parser_;
+  AttributeDecoder arguments_;
+  RecordColumns* columns_ = nullptr;
+};
+
+RecordDecoder::RecordDecoder() : impl_(std::make_unique<Impl>()) {}
+RecordDecoder::RecordDecoder(RecordDecoder&&) noexcept = default;
+RecordDecoder& RecordDecoder::operator=(RecordDecoder&&) noexcept = default;
+RecordDecoder::~RecordDecoder() = default;
+
+Status RecordDecoder::decode(std::string_view text, Fields fields, RecordColumns& columns) {
+  return impl_->decode(text, fields, columns);
+}
+
+}  // namespace forerun
