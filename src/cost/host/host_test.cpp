@@ -1,0 +1,70 @@
+#include "cost/host/host.h"
+
+#include <gtest/gtest.h>
+
+#include "base/data_dir.h"
+#include "graph/graph_builder.h"
+
+namespace forerun {
+namespace {
+
+HostConstants round_constants() {
+  HostConstants constants;
+  constants.op.fill(Nanoseconds(1000));
+  constants.op[static_cast<size_t>(OpClass::view)] = Nanoseconds(100);
+  constants.host_op = Nanoseconds(50);
+  constants.mark = Nanoseconds(1);
+  constants.further_kernel = Nanoseconds(10);
+  constants.foreach_tensor = Nanoseconds(7);
+  constants.parameter = Nanoseconds(3);
+  constants.iteration = Nanoseconds(5000);
+  return constants;
+}
+
+Graph sample() {
+  GraphBuilder builder;
+  const Shape shape = {4};
+  const auto tensor = [&](bool on_gpu) {
+    return builder.add_tensor(builder.add_storage(Bytes(16), on_gpu), DType::float32, shape);
+  };
+  const std::vector<TensorId> x = {tensor(true)};
+  const std::vector<TensorId> step = {tensor(false)};
+  const std::vector<TensorId> lists = {tensor(true), tensor(true), tensor(true), tensor(true)};
+  builder.add_op({"aten.detach.default", Phase::backward, "", x, x, nullptr, 0, "torch::autograd::AccumulateGrad"});
+  builder.add_op({"aten.relu_.default", Phase::forward, "", x, x, nullptr, 0, ""});
+  builder.add_op({"aten.add_.Tensor", Phase::update, "", step, step, nullptr, 0, ""});
+  builder.add_op({"aten._foreach_add_.List", Phase::update, "", lists, {}, nullptr, 0, ""});
+  builder.add_op({"profiler._record_function_exit._RecordFunction", Phase::update, "", {}, {}, nullptr, 0, ""});
+  return builder.finish();
+}
+
+TEST(HostTest, CostsByClassKernelsAndTensors) {
+  std::vector<OpCost> costs(5);
+  costs[1].kernels = 3;
+  const HostCosts host = host_costs(sample(), costs, round_constants());
+  EXPECT_EQ(host.ops[0], Nanoseconds(100));
+  EXPECT_EQ(host.ops[1], Nanoseconds(1000 + 2 * 10));
+  EXPECT_EQ(host.ops[2], Nanoseconds(50));
+  EXPECT_EQ(host.ops[3], Nanoseconds(1000 + 2 * 7));  // two lists of two
+  EXPECT_EQ(host.ops[4], Nanoseconds(1));
+  EXPECT_EQ(host.per_iteration, Nanoseconds(5000 + 3));
+  EXPECT_EQ(host.total(), Nanoseconds(100 + 1020 + 50 + 1014 + 1 + 5003));
+}
+
+TEST(HostTest, SpeedScalesEverything) {
+  const std::vector<OpCost> costs(5);
+  const HostCosts host = host_costs(sample(), costs, round_constants(), 2.0);
+  EXPECT_EQ(host.ops[1], Nanoseconds(500));
+  EXPECT_EQ(host.per_iteration, Nanoseconds(2502));
+}
+
+TEST(HostTest, ShippedConstantsLoad) {
+  const auto folder = data_dir();
+  if (!folder.ok()) GTEST_SKIP() << folder.error().message();
+  const auto constants = load_host_constants(*folder / "host/default.json");
+  ASSERT_TRUE(constants.ok()) << constants.error().message();
+  EXPECT_LT(constants->op[static_cast<size_t>(OpClass::view)], constants->op[static_cast<size_t>(OpClass::gemm)]);
+}
+
+}  // namespace
+}  // namespace forerun

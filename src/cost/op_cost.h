@@ -1,0 +1,21 @@
+// OpCost: what a cost model says about one op on one device. Every model under cost/ gives a vector of these.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/quantity.h"
+
+namespace forerun {
+
+enum class Bound : uint8_t { none, compute, memory, latency };  // none: no kernel
+std::string_view name_of(Bound bound);
+
+struct OpCost {
+  Nanoseconds gpu;  // sum of its kernels' durations, without the gaps between them
+  int kernels = 0;
+  bool measured = false;  // from measured evidence for this very op, not from a formula
+  Bound bound = Bound::none;
+};
+
+}  // namespace forerun

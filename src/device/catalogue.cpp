@@ -1,0 +1,191 @@
+#include "device/catalogue.h"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "base/json_file.h"
+#include "base/nearest.h"
+
+namespace forerun {
+namespace {
+
+namespace fs = std::filesystem;
+
+// "NVIDIA A100-SXM4-80GB" -> "nvidiaa100sxm480gb"
+std::string folded(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c))) {
+      out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+  }
+  return out;
+}
+
+template <class Named>
+bool is_called(const Named& item, const std::string& folded_name) {
+  if (folded(item.name) == folded_name) return true;
+  return std::any_of(item.aliases.begin(), item.aliases.end(),
+                     [&](const std::string& alias) { return folded(alias) == folded_name; });
+}
+
+template <class Named>
+Result<Named> find_among(const std::vector<Named>& items, std::string_view name, const std::string& kind) {
+  const std::string wanted = folded(name);
+  for (const Named& item : items) {
+    if (is_called(item, wanted)) return item;
+  }
+  std::vector<std::string> known;
+  for (const Named& item : items) known.push_back(item.aliases.empty() ? item.name : item.aliases.front());
+  std::string remedy = "known are: ";
+  std::vector<std::string> listed = nearest(name, known, 3);
+  if (!listed.empty())
+    remedy = "nearest known: ";
+  else
+    listed = known;
+  for (size_t i = 0; i < listed.size(); ++i) remedy += (i == 0 ? "" : ", ") + listed[i];
+  return Error{"no " + kind + " is called \"" + std::string(name) + "\"", "", remedy};
+}
+
+template <class Named>
+Status add_to(std::vector<Named>& items, Named item, const std::string& kind) {
+  if (folded(item.name).empty()) return Error{"a " + kind + " without a name", "", "give it a name"};
+  const auto same = std::find_if(items.begin(), items.end(),
+                                 [&](const Named& other) { return folded(other.name) == folded(item.name); });
+  for (const Named& other : items) {
+    if (same != items.end() && &other == &*same) continue;
+    for (const std::string& alias : item.aliases) {
+      if (is_called(other, folded(alias))) {
+        return Error{"the alias \"" + alias + "\" of \"" + item.name + "\" already names \"" + other.name + "\"", "",
+                     "choose another alias"};
+      }
+    }
+    if (is_called(other, folded(item.name))) {
+      return Error{"\"" + item.name + "\" is already an alias of \"" + other.name + "\"", "", "choose another name"};
+    }
+  }
+  if (same != items.end())
+    *same = std::move(item);
+  else
+    items.push_back(std::move(item));
+  return {};
+}
+
+// Reads {value, source} pairs and holds every number to having a source.
+class SourcedNumbers {
+ public:
+  SourcedNumbers(JsonObject& file, JsonObject& object) : object_(object) {
+    JsonObject sources = file.object("sources");
+    for (const std::string& key : sources.keys()) {
+      sources.text(key);
+      sources_.insert(key);
+    }
+  }
+  double number(const std::string& field, Sign sign = Sign::positive) {
+    JsonObject entry = object_.object(field);
+    const std::string source = entry.text("source");
+    if (!source.empty() && !sources_.contains(source)) {
+      entry.fail("source", "\"" + source + "\" is not among the file's sources", "add it to \"sources\"");
+    }
+    return entry.number("value", sign);
+  }
+  double number_or_zero(const std::string& field) { return object_.has(field) ? number(field) : 0; }
+
+ private:
+  JsonObject& object_;
+  std::set<std::string> sources_;
+};
+
+constexpr double kGiga = 1e9;
+constexpr double kTera = 1e12;
+constexpr double kMebi = 1024.0 * 1024.0;
+
+Device read_device(JsonObject& file) {
+  Device device;
+  device.name = file.text("name");
+  device.aliases = file.texts("aliases");
+  device.vendor = file.text("vendor");
+  SourcedNumbers numbers(file, file);
+  device.sm_count = static_cast<int64_t>(numbers.number("sm_count"));
+  device.clock_mhz = numbers.number("clock_mhz");
+  device.memory = Bytes(static_cast<int64_t>(numbers.number("memory_mib") * kMebi));
+  device.memory_bandwidth = numbers.number("memory_gb_per_s") * kGiga;
+  device.l2 = Bytes(static_cast<int64_t>(numbers.number("l2_mib") * kMebi));
+  device.launch_gap = nanoseconds_from_us(numbers.number("launch_gap_us", Sign::not_negative));
+  device.link_bandwidth = numbers.number_or_zero("link_gb_per_s") * kGiga;
+  device.pcie_bandwidth = numbers.number("pcie_gb_per_s") * kGiga;
+  device.peak.fp32 = numbers.number("fp32_tflops") * kTera;
+  device.peak.fp64 = numbers.number("fp64_tflops") * kTera;
+  device.peak.fp32_matrix = numbers.number_or_zero("fp32_matrix_tflops") * kTera;
+  device.peak.fp16 = numbers.number_or_zero("fp16_tflops") * kTera;
+  device.peak.tf32_tensor = numbers.number_or_zero("tf32_tensor_tflops") * kTera;
+  device.peak.fp16_tensor = numbers.number_or_zero("fp16_tensor_tflops") * kTera;
+  device.peak.bf16_tensor = numbers.number_or_zero("bf16_tensor_tflops") * kTera;
+  device.peak.int8_tensor = numbers.number_or_zero("int8_tensor_tops") * kTera;
+  return device;
+}
+
+std::vector<Link> read_links(JsonObject& file) {
+  std::vector<Link> links;
+  for (JsonObject& entry : file.objects("links")) {
+    Link link;
+    link.name = entry.text("name");
+    link.aliases = entry.texts("aliases");
+    SourcedNumbers numbers(file, entry);
+    link.latency = nanoseconds_from_us(numbers.number("latency_us", Sign::not_negative));
+    link.bandwidth = numbers.number("gb_per_s") * kGiga;
+    links.push_back(std::move(link));
+  }
+  return links;
+}
+
+}  // namespace
+
+Status DeviceCatalogue::add(Device device) { return add_to(devices_, std::move(device), "GPU"); }
+
+Status DeviceCatalogue::add(Link link) { return add_to(links_, std::move(link), "link"); }
+
+Status DeviceCatalogue::add_file(const fs::path& path) {
+  Result<JsonObject> file = JsonObject::read(path);
+  if (!file.ok()) return file.error();
+  const std::string format = file->text("format");
+  if (file->status().ok() && format != "device/1" && format != "links/1") {
+    file->fail("format", "unknown format \"" + format + "\"", "known are device/1 and links/1");
+  }
+  if (format == "links/1") {
+    std::vector<Link> links = read_links(*file);
+    if (!file->status().ok()) return file->status();
+    for (Link& link : links) {
+      if (Status added = add(std::move(link)); !added.ok()) return added.error().within(path.string());
+    }
+    return {};
+  }
+  Device device = read_device(*file);
+  if (!file->status().ok()) return file->status();
+  device.file = path.string();
+  if (Status added = add(std::move(device)); !added.ok()) return added.error().within(path.string());
+  return {};
+}
+
+Result<Device> DeviceCatalogue::find(std::string_view name) const { return find_among(devices_, name, "GPU"); }
+
+Result<Link> DeviceCatalogue::find_link(std::string_view name) const { return find_among(links_, name, "link"); }
+
+Result<DeviceCatalogue> load_devices(const fs::path& folder) {
+  std::error_code failed;
+  std::vector<fs::path> files;
+  for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end; entry.increment(failed)) {
+    if (entry->path().extension() == ".json") files.push_back(entry->path());
+  }
+  if (failed) return Error{"the folder cannot be read: " + failed.message(), folder.string(), "check its name"};
+  if (files.empty()) return Error{"no device files (*.json) here", folder.string(), "check the data folder"};
+  std::sort(files.begin(), files.end());
+  DeviceCatalogue catalogue;
+  for (const fs::path& file : files) {
+    if (Status added = catalogue.add_file(file); !added.ok()) return added.error();
+  }
+  return catalogue;
+}
+
+}  // namespace forerun

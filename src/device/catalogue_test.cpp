@@ -1,0 +1,156 @@
+#include "device/catalogue.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "base/data_dir.h"
+
+namespace forerun {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kGood = R"({"format": "device/1", "name": "Test GPU", "aliases": ["tg"], "vendor": "Nobody",
+  "sources": {"d": "a datasheet"},
+  "sm_count": {"value": 10, "source": "d"}, "clock_mhz": {"value": 1000, "source": "d"},
+  "memory_mib": {"value": 1024, "source": "d"}, "memory_gb_per_s": {"value": 100, "source": "d"},
+  "l2_mib": {"value": 4, "source": "d"}, "fp64_tflops": {"value": 1, "source": "d"},
+  "fp32_tflops": {"value": 2, "source": "d"}, "pcie_gb_per_s": {"value": 32, "source": "d"},
+  "launch_gap_us": {"value": 1.5, "source": "d"}})";
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+class CatalogueTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / ("forerun_catalogue_test_" + std::to_string(getpid()));
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  fs::path write(const std::string& text) {
+    const fs::path path = folder_ / "gpu.json";
+    std::ofstream(path) << text;
+    return path;
+  }
+  std::string error_of(const std::string& text) {
+    DeviceCatalogue catalogue;
+    const Status status = catalogue.add_file(write(text));
+    return status.ok() ? "" : status.error().message();
+  }
+  fs::path folder_;
+};
+
+TEST_F(CatalogueTest, ReadsADevice) {
+  DeviceCatalogue catalogue;
+  ASSERT_TRUE(catalogue.add_file(write(kGood)).ok());
+  const Result<Device> device = catalogue.find("TEST-gpu");
+  ASSERT_TRUE(device.ok());
+  EXPECT_EQ(device->sm_count, 10);
+  EXPECT_EQ(device->memory, Bytes(int64_t{1} << 30));
+  EXPECT_DOUBLE_EQ(device->memory_bandwidth, 100e9);
+  EXPECT_EQ(device->launch_gap, Nanoseconds(1500));
+  EXPECT_DOUBLE_EQ(device->peak.fp32, 2e12);
+  EXPECT_DOUBLE_EQ(device->rate(Unit::tf32_tensor), 2e12);  // falls back on fp32
+  EXPECT_EQ(device->unit_or_fallback(Unit::bf16_tensor), Unit::fp32);
+}
+
+TEST_F(CatalogueTest, FaultsNameFileAndField) {
+  const std::string good = kGood;
+  EXPECT_NE(error_of(replaced(good, "\"sm_count\"", "\"sm_counts\"")).find("gpu.json, sm_count"), std::string::npos);
+  EXPECT_NE(error_of(replaced(good, "\"value\": 100,", "\"value\": -100,")).find("memory_gb_per_s.value"),
+            std::string::npos);
+  EXPECT_NE(error_of(replaced(good, "\"value\": 4,", "\"value\": 0,")).find("l2_mib.value"), std::string::npos);
+  EXPECT_NE(error_of(replaced(good, "\"value\": 2,", "\"value\": \"two\",")).find("not a number"), std::string::npos);
+  EXPECT_NE(error_of(replaced(good, "\"value\": 2,", "\"value\": 1e999,")), "");
+  EXPECT_NE(error_of(replaced(good, "\"value\": 2,", "\"value\": NaN,")), "");
+  EXPECT_NE(error_of("[1, 2]"), "");
+  EXPECT_NE(error_of("{\"format\": "), "");
+  EXPECT_NE(error_of(replaced(good, "device/1", "device/9")).find("device/9"), std::string::npos);
+}
+
+TEST_F(CatalogueTest, EveryNumberNeedsASource) {
+  const std::string without = replaced(kGood, "{\"value\": 10, \"source\": \"d\"}", "{\"value\": 10}");
+  EXPECT_NE(error_of(without).find("sm_count.source"), std::string::npos);
+  const std::string unknown =
+      replaced(kGood, "{\"value\": 10, \"source\": \"d\"}", "{\"value\": 10, \"source\": \"e\"}");
+  EXPECT_NE(error_of(unknown).find("sm_count.source"), std::string::npos);
+}
+
+TEST_F(CatalogueTest, AUserFileReplacesADeviceButTakesNoOthersAlias) {
+  DeviceCatalogue catalogue;
+  ASSERT_TRUE(catalogue.add_file(write(kGood)).ok());
+  ASSERT_TRUE(catalogue.add_file(write(replaced(kGood, "\"value\": 10,", "\"value\": 20,"))).ok());
+  EXPECT_EQ(catalogue.devices().size(), 1u);
+  EXPECT_EQ(catalogue.find("tg")->sm_count, 20);
+  const Status clash = catalogue.add_file(write(replaced(kGood, "Test GPU", "Other GPU")));
+  ASSERT_FALSE(clash.ok());
+  EXPECT_NE(clash.error().message().find("tg"), std::string::npos);
+}
+
+TEST_F(CatalogueTest, MissingFilesAndFolders) {
+  DeviceCatalogue catalogue;
+  EXPECT_FALSE(catalogue.add_file(folder_ / "absent.json").ok());
+  EXPECT_FALSE(load_devices(folder_ / "absent").ok());
+  EXPECT_FALSE(load_devices(folder_).ok());  // empty
+}
+
+TEST(ShippedCatalogueTest, HoldsTheKnownGpusAndLinks) {
+  const auto folder = data_dir();
+  if (!folder.ok()) GTEST_SKIP() << folder.error().message();
+  const Result<DeviceCatalogue> catalogue = load_devices(*folder / "devices");
+  ASSERT_TRUE(catalogue.ok()) << catalogue.error().message();
+  for (const char* name : {"h200",
+                           "NVIDIA H200",
+                           "h100",
+                           "h100-sxm",
+                           "h100-pcie",
+                           "a100-40gb",
+                           "a100-80gb",
+                           "v100",
+                           "t4",
+                           "2080ti",
+                           "3080ti",
+                           "3090",
+                           "4090",
+                           "l4",
+                           "p100",
+                           "p4",
+                           "mi250x",
+                           "MI300X",
+                           "NVIDIA GeForce RTX 2080 Ti",
+                           "Tesla T4",
+                           "NVIDIA A100-SXM4-80GB"}) {
+    EXPECT_TRUE(catalogue->find(name).ok()) << name;
+  }
+  for (const char* name : {"pcie3", "pcie4", "pcie5", "nvlink2", "nvlink3", "nvlink4", "1gbe", "10gbe", "25gbe",
+                           "40gbe", "100gbe", "hdr", "ndr", "10 GbE"}) {
+    EXPECT_TRUE(catalogue->find_link(name).ok()) << name;
+  }
+  for (const Device& d : catalogue->devices()) {
+    // Lanes per multiprocessor that the peak rate implies: 64 or 128 on every known design.
+    const double lanes = d.peak.fp32 / (2 * static_cast<double>(d.sm_count) * d.clock_mhz * 1e6);
+    EXPECT_TRUE((lanes > 60 && lanes < 68) || (lanes > 122 && lanes < 134)) << d.name << " " << lanes;
+    EXPECT_GE(d.peak.fp16_tensor, d.peak.tf32_tensor) << d.name;
+  }
+}
+
+TEST(ShippedCatalogueTest, UnknownNamesAreAnsweredWithNearOnes) {
+  const auto folder = data_dir();
+  if (!folder.ok()) GTEST_SKIP() << folder.error().message();
+  const Result<DeviceCatalogue> catalogue = load_devices(*folder / "devices");
+  ASSERT_TRUE(catalogue.ok()) << catalogue.error().message();
+  const Result<Device> device = catalogue->find("h20");
+  ASSERT_FALSE(device.ok());
+  EXPECT_NE(device.error().message().find("h200"), std::string::npos) << device.error().message();
+  EXPECT_FALSE(catalogue->find("").ok());
+  EXPECT_FALSE(catalogue->find_link("token ring").ok());
+}
+
+}  // namespace
+}  // namespace forerun

@@ -1,0 +1,42 @@
+#include "device/device.h"
+
+namespace forerun {
+
+std::string_view name_of(Unit unit) {
+  switch (unit) {
+    case Unit::fp64: return "fp64";
+    case Unit::fp32: return "fp32";
+    case Unit::fp32_matrix: return "fp32_matrix";
+    case Unit::fp16: return "fp16";
+    case Unit::tf32_tensor: return "tf32_tensor";
+    case Unit::fp16_tensor: return "fp16_tensor";
+    case Unit::bf16_tensor: return "bf16_tensor";
+    case Unit::int8_tensor: return "int8_tensor";
+  }
+  return "?";
+}
+
+double PeakRates::of(Unit unit) const {
+  switch (unit) {
+    case Unit::fp64: return fp64;
+    case Unit::fp32: return fp32;
+    case Unit::fp32_matrix: return fp32_matrix;
+    case Unit::fp16: return fp16;
+    case Unit::tf32_tensor: return tf32_tensor;
+    case Unit::fp16_tensor: return fp16_tensor;
+    case Unit::bf16_tensor: return bf16_tensor;
+    case Unit::int8_tensor: return int8_tensor;
+  }
+  return 0;
+}
+
+Unit Device::unit_or_fallback(Unit unit) const {
+  if (peak.of(unit) > 0) return unit;
+  switch (unit) {
+    case Unit::tf32_tensor: return unit_or_fallback(Unit::fp32_matrix);
+    case Unit::fp16_tensor: return unit_or_fallback(Unit::fp16);
+    default: return Unit::fp32;
+  }
+}
+
+}  // namespace forerun

@@ -1,0 +1,143 @@
+#include "timeline/two_lane.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "derive/op_class.h"
+
+namespace forerun {
+namespace {
+
+// Where both lanes stand.
+struct Lanes {
+  int64_t host = 0;
+  int64_t gpu = 0;  // when the stream is free again
+};
+
+// With launches spread evenly over the host time h and equal kernels, one of three chains decides when the last kernel
+// ends: the stream was busy until then, the first launch, or the last launch.
+void issue(const LaneOp& op, int64_t gap, Lanes& lanes) {
+  const int64_t start = lanes.host;
+  lanes.host += op.host.value;
+  if (op.kernels > 0) {
+    const int64_t k = op.kernels;
+    const int64_t occupied = op.gpu.value + k * gap;
+    lanes.gpu = std::max({lanes.gpu + occupied, start + op.host.value / k + occupied,
+                          start + op.host.value + (occupied - occupied * (k - 1) / k)});
+  }
+  if (op.waits) lanes.host = std::max(lanes.host, lanes.gpu);
+}
+
+// One iteration: when both lanes were done with each phase.
+std::array<int64_t, 3> run_iteration(std::span<const LaneOp> ops, const LaneSetup& setup, Lanes& lanes) {
+  lanes.host += setup.per_iteration.value;
+  std::array<int64_t, 3> done{-1, -1, -1};
+  for (const LaneOp& op : ops) {
+    issue(op, setup.gap.value, lanes);
+    done[static_cast<size_t>(op.phase)] = std::max(lanes.host, lanes.gpu);
+  }
+  return done;
+}
+
+Verdict verdict(std::span<const LaneOp> ops, const LaneTimes& times) {
+  const double share =
+      static_cast<double>(times.gpu_busy.value) / static_cast<double>(std::max<int64_t>(1, times.iteration.value));
+  if (share < kGpuBoundShare) return Verdict::host;
+  int64_t compute = 0;
+  int64_t memory = 0;
+  for (const LaneOp& op : ops) {
+    if (op.bound == Bound::compute) compute += op.gpu.value;
+    if (op.bound == Bound::memory) memory += op.gpu.value;
+  }
+  return compute >= memory ? Verdict::compute : Verdict::memory;
+}
+
+}  // namespace
+
+std::string_view name_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::compute: return "compute";
+    case Verdict::memory: return "memory";
+    case Verdict::host: return "host";
+  }
+  return "?";
+}
+
+LaneTimes two_lane(std::span<const LaneOp> ops, const LaneSetup& setup) {
+  CHECK(setup.most_iterations >= 3, "the steady state needs three iterations to show");
+  LaneTimes times;
+  times.host_busy = setup.per_iteration;
+  for (const LaneOp& op : ops) {
+    CHECK(op.host.value >= 0 && op.gpu.value >= 0 && op.kernels >= 0, "a task of negative length");
+    times.host_busy += op.host;
+    times.gpu_busy += op.gpu;
+  }
+  Lanes lanes;
+  int64_t end = 0;
+  int64_t period = -1;
+  std::array<int64_t, 3> done{};
+  for (int i = 0; i < setup.most_iterations; ++i) {
+    const int64_t begin = end;
+    const int64_t period_before = period;
+    // The lead of one lane over the other, if it repeats, makes the iterations repeat.
+    const int64_t lead_before = lanes.host - lanes.gpu;
+    done = run_iteration(ops, setup, lanes);
+    end = std::max(lanes.host, lanes.gpu);
+    period = end - begin;
+    times.simulated = i + 1;
+    int64_t phase_begin = begin;
+    for (size_t p = 0; p < done.size(); ++p) {
+      const int64_t phase_end = done[p] < 0 ? phase_begin : std::max(done[p], phase_begin);
+      times.phases[p] = Nanoseconds(phase_end - phase_begin);
+      phase_begin = phase_end;
+    }
+    const bool same_lead = lanes.host - lanes.gpu == lead_before;
+    const bool gpu_falls_behind = period == period_before && lanes.gpu > lanes.host;
+    if (i > 0 && (same_lead || gpu_falls_behind) && period == period_before) break;
+  }
+  times.iteration = Nanoseconds(period);
+  times.bound = verdict(ops, times);
+  return times;
+}
+
+Nanoseconds two_lane_plainly(std::span<const LaneOp> ops, const LaneSetup& setup, int iterations) {
+  int64_t host = 0;
+  int64_t stream_free = 0;
+  int64_t end = 0;
+  int64_t period = 0;
+  for (int i = 0; i < iterations; ++i) {
+    const int64_t begin = end;
+    host += setup.per_iteration.value;
+    for (const LaneOp& op : ops) {
+      const int64_t k = op.kernels;
+      for (int64_t j = 1; j <= k; ++j) {
+        const int64_t launched = host + op.host.value * j / k;
+        const int64_t length = op.gpu.value * j / k - op.gpu.value * (j - 1) / k;
+        stream_free = std::max(stream_free, launched) + length + setup.gap.value;
+      }
+      host += op.host.value;
+      if (op.waits) host = std::max(host, stream_free);
+    }
+    end = std::max(host, stream_free);
+    period = end - begin;
+  }
+  return Nanoseconds(period);
+}
+
+std::vector<LaneOp> lane_ops(const Graph& graph, std::span<const OpCost> costs, const HostCosts& host) {
+  CHECK(costs.size() == graph.op_count() && host.ops.size() == graph.op_count(), "one cost per op is needed");
+  std::vector<LaneOp> ops;
+  ops.reserve(graph.op_count());
+  for (size_t i = 0; i < graph.op_count(); ++i) {
+    const Op& op = graph.ops()[i];
+    LaneOp lane{host.ops[i], costs[i].gpu, costs[i].kernels, false, op.phase, costs[i].bound};
+    // item(): the host reads a value of the GPU.
+    const auto inputs = graph.inputs(op);
+    lane.waits = !inputs.empty() && base_name(graph.name(op)) == "_local_scalar_dense" &&
+                 graph.storage(graph.tensor(inputs[0]).storage).on_gpu;
+    ops.push_back(lane);
+  }
+  return ops;
+}
+
+}  // namespace forerun

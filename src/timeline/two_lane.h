@@ -1,0 +1,64 @@
+// The two-lane timeline: a host thread issues ops in order, one GPU stream runs their kernels in order, over
+// back-to-back iterations; the iteration time is what repeats.
+//
+// Host: op i is busy for host[i]; its k kernels are launched evenly over that time, the last one at its end. An op with
+// `waits` (a read of a result by the host) holds the host until the GPU has run everything issued before. GPU: a kernel
+// starts when it is launched and the one before it has ended, and occupies the stream for its duration plus the gap to
+// the next. Time is whole nanoseconds. A phase lasts from the moment both lanes are done with the phase before it until
+// both are done with it, so that phases add up to the iteration. Left out: a bound on how far the host may run ahead
+// (it does not change the period), further streams, data loading.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/quantity.h"
+#include "cost/host/host.h"
+#include "cost/op_cost.h"
+#include "graph/graph.h"
+
+namespace forerun {
+
+struct LaneOp {
+  Nanoseconds host;
+  Nanoseconds gpu;  // sum of the kernels' durations
+  int kernels = 0;
+  bool waits = false;
+  Phase phase = Phase::forward;
+  Bound bound = Bound::none;
+};
+
+struct LaneSetup {
+  Nanoseconds gap;            // between two kernels on the stream
+  Nanoseconds per_iteration;  // host time besides the ops, at the start of each iteration
+  int most_iterations = 32;   // simulated at most; the steady state is reached earlier unless ops wait
+};
+
+enum class Verdict : uint8_t { compute, memory, host };
+std::string_view name_of(Verdict verdict);  // "compute", "memory", "host"
+
+struct LaneTimes {
+  Nanoseconds iteration;
+  Nanoseconds gpu_busy;               // kernels only
+  Nanoseconds host_busy;              // issuing only, not waiting
+  std::array<Nanoseconds, 3> phases;  // by Phase; their sum is the iteration
+  Verdict bound = Verdict::compute;
+  int simulated = 0;  // iterations until the period repeated
+};
+
+// GPU busy below this share of the iteration: the host is the bottleneck.
+constexpr double kGpuBoundShare = 0.9;
+
+LaneTimes two_lane(std::span<const LaneOp> ops, const LaneSetup& setup);
+
+// The same, one kernel at a time over `iterations` iterations without looking for the steady state: slow and plain, to
+// check two_lane against. Gives the last iteration's period.
+Nanoseconds two_lane_plainly(std::span<const LaneOp> ops, const LaneSetup& setup, int iterations);
+
+// Ops of a graph with their costs.
+std::vector<LaneOp> lane_ops(const Graph& graph, std::span<const OpCost> costs, const HostCosts& host);
+
+}  // namespace forerun
