@@ -77,6 +77,8 @@ Value linear(Tracer& t, const Value& x, const Value& weight, const Value& bias);
 Value sum(Tracer& t, const Value& x, const Shape& dims, bool keep_dims);
 Value mean(Tracer& t, const Value& x, const Shape& dims, bool keep_dims);
 Value reduce(Tracer& t, std::string_view name, const Value& x, const Shape& dims, bool keep_dims);
+// Sizes after reducing `dims` (all where there are none); empty where a dim does not exist.
+Shape reduced_sizes(const Shape& sizes, const Shape& dims, bool keep_dims);
 Value sum_to(Tracer& t, const Value& x, const Shape& sizes);
 Value softmax(Tracer& t, const Value& x, int64_t dim);
 Value log_softmax(Tracer& t, const Value& x, int64_t dim);

@@ -14,16 +14,6 @@ std::vector<bool> reduced_dims(const Shape& sizes, const Shape& dims) {
   return gone;
 }
 
-Shape reduced_sizes(const Shape& sizes, const Shape& dims, bool keep_dims) {
-  const std::vector<bool> gone = reduced_dims(sizes, dims);
-  Shape out;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    if (!gone[i]) out.push_back(sizes[i]);
-    if (gone[i] && keep_dims) out.push_back(1);
-  }
-  return out;
-}
-
 // The gradient of a sum, spread over what was summed.
 Value spread(Tracer& t, Value g, const Shape& sizes, const Shape& dims, bool keep_dims) {
   if (!keep_dims && !sizes.empty()) {
@@ -42,6 +32,20 @@ Attributes reduction_attributes(const Shape& dims, bool keep_dims) {
 }
 
 }  // namespace
+
+Shape reduced_sizes(const Shape& sizes, const Shape& dims, bool keep_dims) {
+  const auto rank = static_cast<int64_t>(sizes.size());
+  for (const int64_t dim : dims) {
+    if (dim < -rank || dim >= rank) return {};
+  }
+  const std::vector<bool> gone = reduced_dims(sizes, dims);
+  Shape out;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (!gone[i]) out.push_back(sizes[i]);
+    if (gone[i] && keep_dims) out.push_back(1);
+  }
+  return out;
+}
 
 Value sum(Tracer& t, const Value& x, const Shape& dims, bool keep_dims) {
   Value y = t.fresh(x->dtype, reduced_sizes(x->sizes, dims, keep_dims));

@@ -310,7 +310,9 @@ Values lower(const OpCall& call) {
     const Value x = runs_in_float32(call.name) ? call.autocast.widen(call.in(0)) : call.in(0);
     return {aten::unary(call.tracer, call.name, x, call.attributes)};
   }
-  if (aten_name && call.inputs.size() == 1 && call.results.size() == 1) {
+  if (aten_name && call.attributes.find("dim") != nullptr && call.inputs.size() == 1 && call.results.size() == 1 &&
+      aten::reduced_sizes(call.in(0)->sizes, call.attributes.get_ints("dim"), call.attributes.get_bool("keepdim", false)) ==
+          call.results[0].first) {
     return {aten::reduce(call.tracer, call.name, call.in(0), call.attributes.get_ints("dim"),
                          call.attributes.get_bool("keepdim", false))};
   }

@@ -72,8 +72,7 @@ class WindowAttention {
     if (shift > 0) x = b_.roll(x, {-shift, -shift}, {1, 2});
     x = b_.view(x, {batch, count, window_, count, window_, dim_});
     x = b_.reshape(b_.permute(x, {0, 1, 3, 2, 4, 5}), {batch * count * count, pixels, dim_});
-    const std::optional<int64_t> mask_side = shift > 0 ? std::optional(padded) : std::nullopt;
-    x = attend(x, bias, mask_side, shift);
+    x = attend(x, bias, padded, shift);
     x = b_.view(x, {batch, count, count, window_, window_, dim_});
     x = b_.reshape(b_.permute(x, {0, 1, 3, 2, 4, 5}), {batch, padded, padded, dim_});
     if (shift > 0) x = b_.roll(x, {shift, shift}, {1, 2});
@@ -89,8 +88,8 @@ class WindowAttention {
     return b_.unsqueeze(b_.contiguous(b_.permute(bias, {2, 0, 1})), 0);
   }
 
-  // Attention within windows [windows, pixels, dim]; with `mask_side` also masked by the regions of the shifted image.
-  [[nodiscard]] TensorId attend(TensorId x, TensorId bias, std::optional<int64_t> mask_side, int64_t shift) const {
+  // Attention within windows [windows, pixels, dim] of an image of `side`; if shifted, masked by the image's regions.
+  [[nodiscard]] TensorId attend(TensorId x, TensorId bias, int64_t side, int64_t shift) const {
     const int64_t windows = b_.extent(x, 0);
     const int64_t pixels = window_ * window_;
     const int64_t head = dim_ / heads_;
@@ -102,8 +101,8 @@ class WindowAttention {
     query = b_.mul_scalar(query, std::pow(static_cast<double>(head), -0.5));
     TensorId scores = b_.matmul(query, b_.transpose(key, -2, -1));
     scores = b_.add(scores, bias);
-    if (mask_side) {
-      TensorId mask = shift_mask(b_, x, *mask_side, window_, shift);
+    if (shift > 0) {
+      TensorId mask = shift_mask(b_, x, side, window_, shift);
       const int64_t per_image = b_.extent(mask, 0);
       scores = b_.view(scores, {windows / per_image, per_image, heads_, pixels, pixels});
       mask = b_.unsqueeze(b_.unsqueeze(mask, 1), 0);

@@ -1,0 +1,81 @@
+#include "api/zoo_check.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "derive/iteration.h"
+#include "ingest/capture/run_record_writer.h"
+#include "zoo/zoo.h"
+
+namespace forerun {
+namespace {
+
+const std::string kStarter = FORERUN_SHARED_DATA_DIR "/h200/starter.jsonl.gz";
+
+// The bar: at least 97 % by GPU time and 90 % by count on every family; reached is all of it.
+TEST(ZooCheck, MatchesWhatPyTorchDispatched) {
+  if (!std::filesystem::exists(kStarter)) GTEST_SKIP() << "no recorded runs at " << kStarter;
+  const Result<ZooCheck> check = check_zoo(kStarter);
+  ASSERT_TRUE(check.ok()) << check.error().message();
+  EXPECT_TRUE(check->problems.empty()) << check->problems.front();
+  std::set<std::string> families;
+  for (const FamilyCheck& family : check->families) {
+    families.insert(family.family);
+    EXPECT_EQ(family.by_time(), 1.0) << family.family << ": " << family.misses.front().example;
+    EXPECT_EQ(family.by_count(), 1.0) << family.family << ": " << family.misses.front().example;
+    EXPECT_EQ(family.surplus_ops, 0) << family.family << ": " << family.surplus.front().example;
+  }
+  EXPECT_EQ(families, (std::set<std::string>{"alexnet", "convnext", "efficientnet", "lstm", "mnasnet", "resnet", "rnn",
+                                             "transformer", "wide_resnet"}));
+}
+
+// A record of a derived run with one op's shape changed: exactly that op is missed, and one is too many.
+TEST(ZooCheck, FindsAnOpThatDiffers) {
+  const Result<zoo::Model> model = zoo::build("resnet18", {{"batch", "2"}, {"image", "64"}});
+  ASSERT_TRUE(model.ok());
+  TrainingRun run;
+  run.id = "derived/1";
+  run.family = "resnet";
+  run.arguments = R"({"block": "basic", "layers": [2, 2, 2, 2], "width": 64, "classes": 1000})";
+  run.input = model->input;
+  run.environment.gpu = "NVIDIA H200";
+  run.graph = *derive::derive_iteration(model->forward, run.input, run.setup);
+  std::string line = to_run_record(run);
+  ASSERT_EQ(line.back() == '\n' ? line[line.size() - 2] : line.back(), '}');
+  // What was measured, for a run that launches nothing: enough to be compared.
+  const size_t end = line.rfind('}');
+  line.insert(end, R"(, "status": "ok", "time_ms": {"pipelined_median": 1.0}, "kernel_names": [], "kernels": [], )"
+                   R"("profile": {"phases": {}, "aligned": true}, "mem": {"peak_allocated": 1, "peak_reserved": 1, )"
+                   R"("peak_active": 1, "peak_requested": 1, "allocated": 1})");
+  const std::filesystem::path file = std::filesystem::temp_directory_path() / "forerun_zoo_check_test.jsonl";
+  std::ofstream(file) << line;
+  const Result<ZooCheck> same = check_zoo(file.string());
+  ASSERT_TRUE(same.ok()) << same.error().message();
+  ASSERT_EQ(same->families.size(), 1U) << (same->problems.empty() ? "" : same->problems.front());
+  EXPECT_EQ(same->families[0].by_count(), 1.0);
+
+  const std::string name = "aten.max_pool2d_with_indices.default";
+  line.replace(line.find(name), name.size(), "aten.max_pool3d_with_indices.default");
+  std::ofstream(file) << line;
+  const Result<ZooCheck> other = check_zoo(file.string());
+  ASSERT_TRUE(other.ok());
+  const FamilyCheck& family = other->families.at(0);
+  EXPECT_EQ(family.matched_ops, family.ops - 1);
+  EXPECT_EQ(family.surplus_ops, 1);
+  ASSERT_EQ(family.misses.size(), 1U);
+  EXPECT_EQ(family.misses[0].op, "forward aten.max_pool3d_with_indices.default");
+  EXPECT_EQ(family.surplus.at(0).op, "forward aten.max_pool2d_with_indices.default");
+  std::filesystem::remove(file);
+}
+
+TEST(ZooCheck, SaysWhyAFileCannotBeCompared) {
+  const auto missing = check_zoo("no/such/file.jsonl");
+  ASSERT_FALSE(missing.ok());
+  EXPECT_NE(missing.error().message().find("no/such/file.jsonl"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace forerun
