@@ -81,6 +81,7 @@ Value reduce(Tracer& t, std::string_view name, const Value& x, const Shape& dims
 Shape reduced_sizes(const Shape& sizes, const Shape& dims, bool keep_dims);
 Value sum_to(Tracer& t, const Value& x, const Shape& sizes);
 Value softmax(Tracer& t, const Value& x, int64_t dim);
+Value safe_softmax(Tracer& t, const Value& x, int64_t dim);  // rows that are masked out whole give zeros
 Value log_softmax(Tracer& t, const Value& x, int64_t dim);
 Value nll_loss(Tracer& t, const Value& log_probabilities, const Value& target);
 
@@ -97,7 +98,7 @@ Value embedding(Tracer& t, const Value& weight, const Value& indices, const Attr
 Value embedding_bag(Tracer& t, const Value& weight, const Value& indices, const Value& offsets);
 
 // --- attention and recurrence (aten_attention.cpp, aten_rnn.cpp)
-enum class AttentionBackend : uint8_t { efficient, cudnn, flash };
+enum class AttentionBackend : uint8_t { efficient, cudnn, flash, math };
 Value attention(Tracer& t, AttentionBackend backend, const Value& query, const Value& key, const Value& value,
                 const Value& mask, const Attributes& attributes);
 

@@ -1,5 +1,7 @@
-// Fused attention, by backend: memory-efficient for float32, cuDNN (Hopper) or flash for half precision.
+// Attention, by backend: memory-efficient for float32, cuDNN (Hopper) or flash for half precision, and PyTorch's composed
+// form ("math") for what none of them takes, such as fewer key-value heads in float32.
 #include <algorithm>
+#include <cmath>
 
 #include "derive/aten.h"
 
@@ -23,16 +25,52 @@ BackendNames names_of(AttentionBackend backend) {
     case AttentionBackend::cudnn:
       return {"aten._scaled_dot_product_cudnn_attention.default", "ScaledDotProductCudnnAttentionBackward0",
               "aten._scaled_dot_product_cudnn_attention_backward.default"};
-    case AttentionBackend::flash: break;
+    case AttentionBackend::flash:
+    case AttentionBackend::math: break;
   }
   return {"aten._scaled_dot_product_flash_attention.default", "ScaledDotProductFlashAttentionBackward0",
           "aten._scaled_dot_product_flash_attention_backward.default"};
+}
+
+// Repeats key and value heads until there are as many as query heads.
+Value repeat_heads(Tracer& t, const Value& x, int64_t heads) {
+  const int64_t times = heads / std::max<int64_t>(x->sizes[1], 1);
+  if (times <= 1) return x;
+  Shape wide = x->sizes;
+  wide.insert(wide.begin() + 2, times);
+  const Value spread = clone_contiguous(t, expand(t, unsqueeze(t, x, 2), wide));
+  return view(t, spread, {x->sizes[0], heads, x->sizes[2], x->sizes[3]});
+}
+
+// 0 where a query may look, minus infinity where the key comes later.
+Value causal_mask(Tracer& t, int64_t rows, int64_t columns, DType dtype) {
+  const Value ones = create(t, "aten.ones.default", {rows, columns}, DType::boolean);
+  const Value lower = pointwise(t, "aten.tril.default", {ones});
+  const Value zero = create(t, "aten.scalar_tensor.default", {}, dtype);
+  const Value infinity = create(t, "aten.scalar_tensor.default", {}, dtype);
+  return pointwise(t, "aten.where.self", {lower, zero, infinity}, {}, dtype);
+}
+
+Value math_attention(Tracer& t, const Value& query, Value key, Value value, Value mask, const Attributes& attributes) {
+  const double scale = attributes.get_double("scale", 1 / std::sqrt(static_cast<double>(query->sizes[3])));
+  const Attributes root = {{"other", std::sqrt(scale)}};  // shared between both factors, for range
+  const Value scaled = unary(t, "aten.mul.Scalar", query, root);
+  if (attributes.get_bool("is_causal", false)) mask = causal_mask(t, query->sizes[2], key->sizes[2], query->dtype);
+  key = repeat_heads(t, key, query->sizes[1]);
+  value = repeat_heads(t, value, query->sizes[1]);
+  Value weights = matmul(t, scaled, unary(t, "aten.mul.Scalar", transpose(t, key, -2, -1), root));
+  if (mask) weights = add(t, weights, mask);
+  weights = safe_softmax(t, weights, -1);
+  const double p = attributes.get_double("dropout_p", 0);
+  if (p > 0) weights = dropout(t, weights, p);
+  return matmul(t, weights, value);
 }
 
 }  // namespace
 
 Value attention(Tracer& t, AttentionBackend backend, const Value& query, const Value& key, const Value& value,
                 const Value& mask, const Attributes& attributes) {
+  if (backend == AttentionBackend::math) return math_attention(t, query, key, value, mask, attributes);
   const BackendNames names = names_of(backend);
   Shape sizes = query->sizes;
   sizes[3] = value->sizes[3];

@@ -89,10 +89,11 @@ Value scalar_op(Tracer& t, std::string_view name, const Value& x, std::string_vi
 }
 
 // Gradients that PyTorch composes of several ops.
-Value composed_gradient(Tracer& t, std::string_view op, const Value& g, const Value& kept, const Attributes& attributes) {
+Value composed_gradient(Tracer& t, std::string_view op, const Value& g, const Value& kept, const Attributes& attributes,
+                        bool by_scalar) {
   if (op == "aten.add" || op == "aten.sub") return g;
-  if (op == "aten.mul") return pointwise(t, "aten.mul.Tensor", {g}, attributes);
-  if (op == "aten.div") return pointwise(t, "aten.div.Tensor", {g}, attributes);
+  if (op == "aten.mul") return pointwise(t, by_scalar ? "aten.mul.Scalar" : "aten.mul.Tensor", {g}, attributes);
+  if (op == "aten.div") return pointwise(t, by_scalar ? "aten.div.Scalar" : "aten.div.Tensor", {g}, attributes);
   if (op == "aten.neg") return pointwise(t, "aten.neg.default", {g});
   if (op == "aten.exp") return pointwise(t, "aten.mul.Tensor", {g, kept});
   if (op == "aten.log") return pointwise(t, "aten.div.Tensor", {g, kept});
@@ -102,7 +103,7 @@ Value composed_gradient(Tracer& t, std::string_view op, const Value& g, const Va
   }
   if (op == "aten.rsqrt") {
     const Value cubed = scalar_op(t, "aten.pow.Tensor_Scalar", kept, "exponent", 3);
-    const Value scaled = scalar_op(t, "aten.mul.Tensor", g, "other", -0.5);
+    const Value scaled = scalar_op(t, "aten.mul.Scalar", g, "other", -0.5);
     return pointwise(t, "aten.mul.Tensor", {scaled, cubed});
   }
   if (op == "aten.pow") {
@@ -123,11 +124,12 @@ Value composed_gradient(Tracer& t, std::string_view op, const Value& g, const Va
 }
 
 // Sets the node's rule; `kept` is a saved result or the input, as the rule says.
-void set_unary_gradient(Tracer& t, Node* node, const UnaryRule& rule, const Value& kept, const Attributes& attributes) {
-  node->backward = [&t, &rule, kept, attributes](Values gradients) {
+void set_unary_gradient(Tracer& t, Node* node, const UnaryRule& rule, const Value& kept, const Attributes& attributes,
+                        bool by_scalar) {
+  node->backward = [&t, &rule, kept, attributes, by_scalar](Values gradients) {
     const Value& g = gradients[0];
     const Value unpacked = rule.keeps == Keeps::result ? t.unpack_result(kept) : kept;
-    if (rule.backward.empty()) return Values{composed_gradient(t, rule.op, g, unpacked, attributes)};
+    if (rule.backward.empty()) return Values{composed_gradient(t, rule.op, g, unpacked, attributes, by_scalar)};
     if (rule.op != "aten.relu" && rule.op != "aten.leaky_relu") {
       return Values{pointwise(t, rule.backward, {g, unpacked}, attributes)};
     }
@@ -248,7 +250,7 @@ Value unary(Tracer& t, std::string_view name, const Value& x, const Attributes& 
     node->backward = [&t, x](Values gradients) { return Values{pointwise(t, "aten.mul.Tensor", {gradients[0], x})}; };
   } else {
     const Value kept = rule->keeps == Keeps::result ? t.save_result(y) : rule->keeps == Keeps::input ? x : nullptr;
-    set_unary_gradient(t, node, *rule, kept, attributes);
+    set_unary_gradient(t, node, *rule, kept, attributes, name.ends_with(".Scalar"));
   }
   return y;
 }
@@ -265,7 +267,7 @@ void unary_in_place(Tracer& t, std::string_view name, const Value& x, const Attr
   t.emit(name, {x}, {x}, attributes);
   if (node == nullptr) return;
   if (rule->keeps == Keeps::result) kept = t.save_result(x);
-  set_unary_gradient(t, node, *rule, kept, attributes);
+  set_unary_gradient(t, node, *rule, kept, attributes, name.ends_with(".Scalar"));
 }
 
 Value masked_fill(Tracer& t, const Value& x, const Value& mask, const Attributes& attributes) {

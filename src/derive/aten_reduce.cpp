@@ -110,7 +110,8 @@ Value softmax_like(Tracer& t, const Value& x, int64_t dim, std::string_view name
                    std::string_view backward_name) {
   Value y = t.fresh(x->dtype, x->sizes);
   Node* node = t.record(node_name, {x}, {y});
-  t.emit(name, {x}, {y}, {{"dim", dim}, {"half_to_float", false}});
+  t.emit(name, {x}, {y}, name == "aten._safe_softmax.default" ? Attributes{{"dim", dim}}
+                                                              : Attributes{{"dim", dim}, {"half_to_float", false}});
   if (node != nullptr) {
     const Value kept = t.save_result(y);
     node->backward = [&t, kept, dim, backward_name](Values gradients) {
@@ -127,6 +128,10 @@ Value softmax_like(Tracer& t, const Value& x, int64_t dim, std::string_view name
 
 Value softmax(Tracer& t, const Value& x, int64_t dim) {
   return softmax_like(t, x, dim, "aten._softmax.default", "SoftmaxBackward0", "aten._softmax_backward_data.default");
+}
+
+Value safe_softmax(Tracer& t, const Value& x, int64_t dim) {
+  return softmax_like(t, x, dim, "aten._safe_softmax.default", "SafeSoftmaxBackward0", "aten._softmax_backward_data.default");
 }
 
 Value log_softmax(Tracer& t, const Value& x, int64_t dim) {

@@ -151,7 +151,9 @@ class IterationBuilder {
       logits = aten::reshape(tracer_, logits, {-1, logits->sizes.back()});
       target = aten::reshape(tracer_, target, {-1});
     }
+    if (input_.flavour == "hf") value(forward_.results().front()) = nullptr;
     Value log_probabilities = aten::log_softmax(tracer_, logits, 1);
+    if (input_.flavour == "hf") logits = nullptr;
     log_probabilities = autocast_.widen(log_probabilities);
     const Value loss = aten::nll_loss(tracer_, log_probabilities, target);
     log_probabilities = nullptr;

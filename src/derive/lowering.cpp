@@ -31,6 +31,7 @@ Values addmm(const OpCall& c) {
 }
 
 Values matmul(const OpCall& c) {
+  if (!c.attributes.get_bool("autocast", true)) return {aten::matmul(c.tracer, c.in(0), c.in(1))};
   const auto [a, b, none] = lowered3(c);
   return {aten::matmul(c.tracer, a, b)};
 }
@@ -73,29 +74,17 @@ Values dropout_in_place(const OpCall& c) {
   return {c.in(0)};
 }
 
-// Repeats key and value heads until there are as many as query heads.
-Value repeat_heads(Tracer& t, const Value& x, int64_t heads) {
-  const int64_t times = heads / std::max<int64_t>(x->sizes[1], 1);
-  if (times <= 1) return x;
-  Shape wide = x->sizes;
-  wide.insert(wide.begin() + 2, times);
-  const Value spread = aten::expand(t, aten::unsqueeze(t, x, 2), wide);
-  return aten::reshape(t, spread, {x->sizes[0], heads, x->sizes[2], x->sizes[3]});
-}
-
 Values attention(const OpCall& c) {
   Value mask = c.optional(3);
-  auto [query, key, value] = lowered3(c);
+  const auto [query, key, value] = lowered3(c);
   if (mask && is_floating(mask->dtype)) mask = c.autocast.lower(mask);
-  if (c.attributes.get_bool("enable_gqa", false)) {
-    key = repeat_heads(c.tracer, key, query->sizes[1]);
-    value = repeat_heads(c.tracer, value, query->sizes[1]);
-  }
   const bool half = query->dtype == DType::bfloat16 || query->dtype == DType::float16;
   const bool fits_fused = query->sizes[3] % 8 == 0 && query->sizes[3] <= 256;
   aten::AttentionBackend backend = aten::AttentionBackend::efficient;
   if (half && fits_fused) backend = c.half_attention;
   if (mask && backend == aten::AttentionBackend::flash) backend = aten::AttentionBackend::efficient;
+  const bool grouped = key->sizes[1] != query->sizes[1];  // fewer key-value heads than query heads
+  if (grouped && backend == aten::AttentionBackend::efficient) backend = aten::AttentionBackend::math;
   return {aten::attention(c.tracer, backend, query, key, value, mask, c.attributes)};
 }
 

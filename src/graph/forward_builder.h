@@ -116,7 +116,7 @@ class ForwardBuilder {
   TensorId to_dtype(TensorId x, DType dtype);  // aten.to.dtype
 
   // --- products and reductions
-  TensorId matmul(TensorId a, TensorId b);
+  TensorId matmul(TensorId a, TensorId b, bool autocast = true);  // false: in a region where autocast is off
   TensorId addmm(TensorId bias, TensorId a, TensorId b);  // bias + a @ b, both rank 2
   TensorId softmax(TensorId x, int64_t dim);
   TensorId log_softmax(TensorId x, int64_t dim);

@@ -277,7 +277,7 @@ TensorId ForwardBuilder::to_dtype(TensorId x, DType target) {
   return emit("aten.to.dtype", {x}, shape(x), target, {{"dtype", std::string(name_of(target))}});
 }
 
-TensorId ForwardBuilder::matmul(TensorId a, TensorId b) {
+TensorId ForwardBuilder::matmul(TensorId a, TensorId b, bool autocast) {
   const Shape left = shape(a);
   const Shape right = shape(b);
   if (left.empty() || right.empty() || left.back() != (right.size() == 1 ? right[0] : right[right.size() - 2])) {
@@ -297,7 +297,7 @@ TensorId ForwardBuilder::matmul(TensorId a, TensorId b) {
   Shape out = batch;
   if (left.size() > 1) out.push_back(left[left.size() - 2]);
   if (right.size() > 1) out.push_back(right.back());
-  return emit("aten.matmul.default", {a, b}, out, dtype(a));
+  return emit("aten.matmul.default", {a, b}, out, dtype(a), autocast ? Attributes{} : Attributes{{"autocast", false}});
 }
 
 TensorId ForwardBuilder::addmm(TensorId bias, TensorId a, TensorId b) {

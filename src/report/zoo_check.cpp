@@ -12,7 +12,8 @@ namespace {
 std::string misses_text(const char* heading, const std::vector<OpMiss>& misses) {
   std::string out;
   for (const OpMiss& miss : misses) {
-    out += fmt::format("    {} {} x{}, {:.0f} us GPU time, as in {}\n", heading, miss.op, miss.count, miss.gpu_us, miss.example);
+    const std::string time = miss.gpu_us > 0 ? fmt::format(", {:.0f} us GPU time", miss.gpu_us) : "";
+    out += fmt::format("    {} {} x{}{}, as in {}\n", heading, miss.op, miss.count, time, miss.example);
   }
   return out;
 }
@@ -22,7 +23,7 @@ std::string misses_text(const char* heading, const std::vector<OpMiss>& misses) 
 std::string to_text(const ZooCheck& check) {
   Table table({"family", "records", "captured ops", "matched by GPU time", "by count", "derived too many"});
   for (const FamilyCheck& f : check.families) {
-    table.add({f.family, fmt::format("{}", f.records), fmt::format("{}", f.ops), fmt::format("{:.3f} %", 100 * f.by_time()),
+    table.add({f.family, fmt::format("{}", f.records), fmt::format("{}", f.ops), f.has_times() ? fmt::format("{:.3f} %", 100 * f.by_time()) : "not measured",
                fmt::format("{:.3f} %", 100 * f.by_count()), fmt::format("{}", f.surplus_ops)});
   }
   std::string out =
@@ -42,7 +43,7 @@ std::string to_json(const FamilyCheck& f) {
   }
   return nlohmann::ordered_json{{"family", f.family},
                                 {"records", f.records},
-                                {"by_time", f.by_time()},
+                                {"by_time", f.has_times() ? nlohmann::ordered_json(f.by_time()) : nlohmann::ordered_json()},
                                 {"by_count", f.by_count()},
                                 {"ops", f.ops},
                                 {"surplus_ops", f.surplus_ops},

@@ -26,7 +26,8 @@ struct FamilyCheck {
   std::vector<OpMiss> surplus;
 
   [[nodiscard]] double by_count() const { return ops == 0 ? 0 : static_cast<double>(matched_ops) / static_cast<double>(ops); }
-  [[nodiscard]] double by_time() const { return gpu_us == 0 ? 0 : matched_gpu_us / gpu_us; }
+  [[nodiscard]] bool has_times() const { return gpu_us > 0; }  // false: the records were captured, not measured
+  [[nodiscard]] double by_time() const { return has_times() ? matched_gpu_us / gpu_us : 0; }
 };
 
 struct ZooCheck {

@@ -220,6 +220,7 @@ Family bert_family() {
   return {.name = "bert",
           .description = "BERT (transformers): masked language model, classifier or bare encoder",
           .input = InputKind::tokens,
+          .flavour = "hf",
           .parameters = with_token_parameters({{"hidden", 768, "width of the model"},
                                                {"layers", 12, "encoder layers"},
                                                {"heads", 12, "attention heads"},

@@ -157,6 +157,7 @@ Family gpt2_family() {
       .name = "gpt2",
       .description = "GPT-2 language model (transformers)",
       .input = InputKind::tokens,
+      .flavour = "hf",
       .parameters = with_token_parameters({{"width", 768, "width of the model"},
                                            {"layers", 12, "blocks"},
                                            {"heads", 12, "attention heads"},

@@ -34,7 +34,7 @@ Rotary rotary_tables(ForwardBuilder& b, TensorId frequencies, TensorId positions
   TensorId rows = b.unsqueeze(b.unsqueeze(frequencies, 0), 2);
   rows = b.expand(rows, {1, -1, 1});
   const TensorId columns = b.to_dtype(b.unsqueeze(positions, 1), DType::float32);
-  const TensorId angles = b.transpose(b.matmul(rows, columns), 1, 2);
+  const TensorId angles = b.transpose(b.matmul(rows, columns, false), 1, 2);
   const TensorId both = b.cat({angles, angles}, -1);
   Rotary tables;
   tables.cosine = b.mul_scalar(b.unary("aten.cos.default", both), 1.0);
@@ -161,6 +161,7 @@ Family llama_family() {
   return {.name = "llama",
           .description = "Llama language model (transformers)",
           .input = InputKind::tokens,
+          .flavour = "hf",
           .parameters = with_token_parameters({{"hidden", 4096, "width of the model"},
                                                {"intermediate", 11008, "width of the feed-forward layers"},
                                                {"layers", 32, "decoder layers"},

@@ -276,6 +276,7 @@ Family t5_family() {
   return {.name = "t5",
           .description = "T5 encoder-decoder (transformers)",
           .input = InputKind::tokens,
+          .flavour = "hf",
           .parameters = with_token_parameters({{"d_model", 512, "width of the model"},
                                                {"d_kv", 64, "width of an attention head"},
                                                {"d_ff", 2048, "width of the feed-forward layers"},

@@ -193,7 +193,7 @@ Result<Model> build_configured(const Family& family, Configuration configuration
   family.build(builder, configuration);
   Result<Graph> forward = builder.finish();
   if (!forward) return forward.error().within("family " + family.name);
-  InputSpec input{.kind = family.input, .flavour = family.input == InputKind::tokens ? "lm" : ""};
+  InputSpec input{.kind = family.input, .flavour = family.input == InputKind::tokens ? family.flavour : ""};
   for (const InputField& field : kInputFields) {
     if (configuration.has(field.name)) input.*field.member = configuration.integer(field.name);
   }

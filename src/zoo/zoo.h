@@ -47,6 +47,7 @@ struct Family {
   std::string name;
   std::string description;        // one line for `forerun zoo`
   InputKind input = InputKind::image;
+  std::string flavour = "lm";  // of tokens: "hf" for transformers models, whose loop keeps no reference to the logits
   std::vector<Parameter> parameters;  // its own and the input's
   // Appends the model's ops to `builder`, from its inputs to `builder.result(logits)`.
   // Values that make no sense are reported with builder.fail(what, remedy).
