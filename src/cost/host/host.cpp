@@ -31,11 +31,11 @@ Nanoseconds op_cost(const Graph& graph, const Op& op, int kernels, const HostCon
     const int64_t inputs = static_cast<int64_t>(op.input_count);
     const int64_t lists = foreach_lists(name, inputs, graph.attributes(op).get_bool("amsgrad", false));
     const int64_t tensors = inputs / std::max<int64_t>(1, lists);
-    return constants.op[static_cast<size_t>(cls)] + constants.foreach_tensor * tensors;
+    return constants.of(op.phase, cls) + constants.foreach_tensor * tensors;
   }
   if (is_on_host(graph, op)) return constants.host_op;
   const int64_t further = std::max(0, kernels - 1);
-  return constants.op[static_cast<size_t>(cls)] + constants.further_kernel * further;
+  return constants.of(op.phase, cls) + constants.further_kernel * further;
 }
 
 Nanoseconds scaled(Nanoseconds cost, double speed) {
@@ -53,9 +53,11 @@ Result<HostConstants> load_host_constants(const std::filesystem::path& path) {
     return nanoseconds_from_us(object.number(field, Sign::not_negative));
   };
   HostConstants constants;
-  JsonObject classes = file->object("op_us");
-  for (size_t i = 0; i < kOpClassCount; ++i) {
-    constants.op[i] = us(classes, std::string(name_of(static_cast<OpClass>(i))));
+  for (const Phase phase : {Phase::forward, Phase::backward, Phase::update}) {
+    JsonObject classes = file->object(std::string(name_of(phase)) + "_op_us");
+    for (size_t i = 0; i < kOpClassCount; ++i) {
+      constants.of(phase, static_cast<OpClass>(i)) = us(classes, std::string(name_of(static_cast<OpClass>(i))));
+    }
   }
   constants.host_op = us(*file, "host_op_us");
   constants.mark = us(*file, "mark_us");

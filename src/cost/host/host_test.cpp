@@ -10,8 +10,8 @@ namespace {
 
 HostConstants round_constants() {
   HostConstants constants;
-  constants.op.fill(Nanoseconds(1000));
-  constants.op[static_cast<size_t>(OpClass::view)] = Nanoseconds(100);
+  for (auto& phase : constants.op) phase.fill(Nanoseconds(1000));
+  constants.of(Phase::backward, OpClass::view) = Nanoseconds(100);
   constants.host_op = Nanoseconds(50);
   constants.mark = Nanoseconds(1);
   constants.further_kernel = Nanoseconds(10);
@@ -63,7 +63,7 @@ TEST(HostTest, ShippedConstantsLoad) {
   if (!folder.ok()) GTEST_SKIP() << folder.error().message();
   const auto constants = load_host_constants(*folder / "host/default.json");
   ASSERT_TRUE(constants.ok()) << constants.error().message();
-  EXPECT_LT(constants->op[static_cast<size_t>(OpClass::view)], constants->op[static_cast<size_t>(OpClass::gemm)]);
+  EXPECT_LT(constants->of(Phase::forward, OpClass::view), constants->of(Phase::forward, OpClass::gemm));
 }
 
 }  // namespace

@@ -1,0 +1,84 @@
+# Tests: every src/<stage>/*_test.cpp goes into <stage>_test, every tests/*_test.cpp becomes a program, README commands are
+# run by tests/readme_test.py, and *_fuzz.cpp replay their corpus (tests/corpus/<name>/). A test's label is its stage, as
+# fast-<stage> for what `./run test` repeats under the sanitizers (one label each: gtest_discover_tests loses lists).
+
+enable_testing()
+if(FORERUN_TRAIN_ONLY AND EXISTS ${FORERUN_HEADERS}/googletest/CMakeLists.txt)
+  set(INSTALL_GTEST OFF)
+  set(BUILD_GMOCK OFF)
+  add_subdirectory(${FORERUN_HEADERS}/googletest ${CMAKE_BINARY_DIR}/googletest EXCLUDE_FROM_ALL)
+elseif(FORERUN_TRAIN_ONLY)
+  find_package(GTest QUIET)
+  if(NOT GTest_FOUND)
+    message(STATUS "GoogleTest not found: no tests in this build")
+    return()
+  endif()
+else()
+  find_package(GTest REQUIRED)
+endif()
+include(GoogleTest)
+
+add_library(forerun_test_settings INTERFACE)
+target_compile_definitions(forerun_test_settings INTERFACE
+  FORERUN_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
+  FORERUN_DATA_DIR="${CMAKE_SOURCE_DIR}/data"
+  FORERUN_SHARED_DATA_DIR="${CMAKE_SOURCE_DIR}/../shared/data"
+  FORERUN_STAGE_ORDER="${FORERUN_STAGE_ORDER}")
+target_link_libraries(forerun_test_settings INTERFACE GTest::gtest GTest::gtest_main)
+
+add_custom_target(fast_tests)
+
+# forerun_add_test(NAME LABEL LIBRARIES SOURCE...): a GoogleTest program whose cases ctest knows one by one.
+function(forerun_add_test name label libraries)
+  add_executable(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE ${libraries} forerun_test_settings)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS ${label} TIMEOUT 600)
+  if(label MATCHES "^fast-")
+    add_dependencies(fast_tests ${name})
+  endif()
+endfunction()
+
+foreach(stage ${FORERUN_STAGES} cli)
+  file(GLOB_RECURSE tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${stage}/*_test.cpp)
+  if(tests AND (TARGET forerun_${stage} OR (stage STREQUAL cli AND TARGET forerun)))
+    set(label ${stage})
+    if(stage IN_LIST FORERUN_FAST_STAGES)
+      set(label fast-${stage})
+    endif()
+    if(stage STREQUAL cli)
+      forerun_add_test(${stage}_test ${label} "${left}" ${tests})
+      target_compile_definitions(${stage}_test PRIVATE FORERUN_PROGRAM="$<TARGET_FILE:forerun>")
+      add_dependencies(${stage}_test forerun)
+    else()
+      forerun_add_test(${stage}_test ${label} forerun_${stage} ${tests})
+    endif()
+  endif()
+endforeach()
+
+if(NOT FORERUN_TRAIN_ONLY)
+  file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*_test.cpp)
+  foreach(test ${tests})
+    get_filename_component(name ${test} NAME_WE)
+    forerun_add_test(${name} tests "${left}" ${test})
+  endforeach()
+
+  file(GLOB_RECURSE fuzzers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/*_fuzz.cpp)
+  foreach(fuzzer ${fuzzers})
+    get_filename_component(name ${fuzzer} NAME_WE)
+    string(REGEX REPLACE "_fuzz$" "" name ${name})
+    string(REGEX REPLACE "^${CMAKE_SOURCE_DIR}/src/([a-z]+)/.*" "\\1" stage ${fuzzer})
+    add_executable(${name}_replay ${fuzzer} ${CMAKE_SOURCE_DIR}/tests/replay_corpus.cpp)
+    target_link_libraries(${name}_replay PRIVATE forerun_${stage})
+    add_test(NAME ${name}_replay COMMAND ${name}_replay ${CMAKE_SOURCE_DIR}/tests/corpus/${name})
+    set_tests_properties(${name}_replay PROPERTIES LABELS fast-fuzz TIMEOUT 600)
+    add_dependencies(fast_tests ${name}_replay)
+  endforeach()
+
+  find_package(Python3 COMPONENTS Interpreter)
+  if(Python3_FOUND AND TARGET forerun)
+    add_test(NAME readme_test COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/readme_test.py $<TARGET_FILE:forerun>
+                                      ${CMAKE_SOURCE_DIR})
+    add_test(NAME readme_test.self_check COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/readme_test.py --self-check)
+    set_tests_properties(readme_test readme_test.self_check PROPERTIES LABELS tests TIMEOUT 600 SKIP_RETURN_CODE 77)
+  endif()
+endif()
