@@ -183,6 +183,10 @@ class IterationBuilder {
 
 Result<Graph> derive_iteration(const Graph& forward, const InputSpec& input, const TrainingSetup& setup,
                                const DispatchTarget& target) {
+  if (forward.op_count() > target.most_ops) {
+    return Error{fmt::format("the model has {} ops; at most {} can be derived", forward.op_count(), target.most_ops), "",
+                 "predict a part of the model"};
+  }
   return IterationBuilder(forward, input, setup, target).run();
 }
 

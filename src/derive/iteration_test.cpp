@@ -213,6 +213,10 @@ TEST(Iteration, RefusesWhatCannotBeTrained) {
   silent.relu(silent.parameter("w", {2, 3}));
   ASSERT_FALSE(derive_iteration(*silent.finish(), {}, {}).ok());
 
+  const auto large = derive_iteration(two_layer_model(), {}, {}, {.most_ops = 2});
+  ASSERT_FALSE(large.ok());
+  EXPECT_NE(large.error().message().find("3 ops; at most 2"), std::string::npos) << large.error().message();
+
   const auto odd = derive_iteration(two_layer_model(), {}, {.optimizer = {.kind = OptimizerKind::other}});
   ASSERT_FALSE(odd.ok());
 }
