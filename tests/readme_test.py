@@ -1,0 +1,140 @@
+"""Runs the commands that README.md and docs/*.md show, so that documentation cannot drift from the program.
+
+A fenced block counts when the line before it is `<!-- test -->`. In it, a line `$ command` is run with bash in the source
+tree, with `build/forerun` (or plain `forerun`) standing for the program under test; the lines up to the next `$` are the
+output it must print, standard error included. The program is deterministic, so lines must match exactly, except that
+`...` alone stands for any lines and `...` within a line for any text. No lines: any output. The exit code must be 0, or N
+where the command ends in `# exit N`. A command that reads ../shared is passed over where that folder is absent.
+
+usage: readme_test.py PROGRAM SOURCE-DIR | readme_test.py --self-check
+"""
+
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+MARK = "<!-- test -->"
+
+
+class Step:
+    def __init__(self, place, command):
+        self.place = place
+        self.command = command
+        self.expected = []
+        exit_mark = re.search(r"#\s*exit\s+(\d+)\s*$", command)
+        self.exit_code = int(exit_mark.group(1)) if exit_mark else 0
+
+
+def steps_of(path):
+    """The commands of a Markdown file's marked blocks, in order."""
+    steps, marked, fence = [], False, None
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if fence is None:
+            opening = re.match(r"(`{3,})\w*\s*$", line)
+            if opening and marked:
+                fence = opening.group(1)
+                step = None
+            if line.strip():
+                marked = line.strip() == MARK
+        elif line.strip() == fence:
+            fence = None
+        elif line.startswith("$ "):
+            step = Step(f"{path.name}:{number}", line[2:])
+            steps.append(step)
+        elif step is not None and step.command.endswith("\\"):
+            step.command = step.command[:-1] + line.strip()
+        elif step is not None:
+            step.expected.append(line)
+    return steps
+
+
+def line_pattern(line):
+    return re.compile(".*".join(re.escape(part) for part in line.split("...")) + r"\Z")
+
+
+def matches(expected, actual):
+    """Whether the output has the shown lines; trailing blanks and blank lines at the end do not count."""
+    expected = "\n".join(line.rstrip() for line in expected).rstrip().split("\n")
+    actual = "\n".join(line.rstrip() for line in actual).rstrip().split("\n")
+    if expected == [""]:
+        return True
+    # reachable[j]: the expected lines so far account for the first j actual lines.
+    reachable = {0}
+    for line in expected:
+        if line.strip() == "...":
+            reachable = set(range(min(reachable), len(actual) + 1)) if reachable else set()
+        else:
+            pattern = line_pattern(line)
+            reachable = {j + 1 for j in reachable if j < len(actual) and pattern.match(actual[j])}
+    return len(actual) in reachable
+
+
+def run(step, program, source):
+    """What is wrong with a step, or nothing."""
+    command = re.sub(r"(?<![\w./-])(build/)?forerun(?![\w./-])", str(program), step.command)
+    if command == step.command:
+        return "the command does not run forerun"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=source, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
+    if done.returncode != step.exit_code:
+        return f"exit code {done.returncode}, not {step.exit_code}:\n{done.stdout}"
+    if not matches(step.expected, done.stdout.splitlines()):
+        return "the output differs.\n--- shown\n" + "\n".join(step.expected) + "\n--- printed\n" + done.stdout
+    return None
+
+
+def self_check():
+    """Shows on small cases that the test can pass and fail."""
+    assert matches(["a", "...", "d"], ["a", "b", "c", "d"])
+    assert matches(["a", "...", "d"], ["a", "d"])
+    assert matches(["time ... ms", ""], ["time 12.5 ms  "])
+    assert matches([], ["anything"])
+    assert not matches(["a", "d"], ["a", "b", "d"])
+    assert not matches(["a", "...", "d"], ["a", "b"])
+    assert not matches(["1.5 ms"], ["1x5 ms"])
+    assert not matches(["a"], ["a", "b"])
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "page.md"
+        page.write_text(f"```sh\n$ forerun no\n```\n{MARK}\n```sh\n$ forerun a \\\n  b\nout\n$ build/forerun c # exit 3\n```\n"
+                        "text\n```sh\n$ forerun unmarked\n```\n")
+        steps = steps_of(page)
+        assert [step.command for step in steps] == ["forerun a b", "build/forerun c # exit 3"], [s.command for s in steps]
+        assert steps[0].expected == ["out"] and steps[1].exit_code == 3
+        program = Path(folder) / "program"
+        program.write_text('#!/bin/sh\necho "$1"\n[ "$1" != c ] || exit 3\n')
+        program.chmod(0o755)
+        assert run(steps[0], program, folder) is not None  # prints "a", the page shows "out"
+        assert run(steps[1], program, folder) is None
+        steps[1].exit_code = 0
+        assert run(steps[1], program, folder) is not None
+    print("self-check passed")
+
+
+def main(program, source):
+    program, source = Path(program).resolve(), Path(source).resolve()
+    failures, count = 0, 0
+    for path in [source / "README.md", *sorted((source / "docs").glob("*.md"))]:
+        for step in steps_of(path):
+            if "../shared" in step.command and not (source / "../shared/data").is_dir():
+                print(f"passed over {step.place}: ../shared is absent")
+                continue
+            count += 1
+            problem = run(step, program, source)
+            if problem:
+                failures += 1
+                print(f"{step.place}: {step.command}\n{problem}")
+    print(f"{count} commands, {failures} failures")
+    if count == 0:
+        print(f"no command was run: mark blocks of README.md with {MARK}")
+    return 1 if failures or count == 0 else 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--self-check"]:
+        self_check()
+    elif len(sys.argv) == 3:
+        sys.exit(main(sys.argv[1], sys.argv[2]))
+    else:
+        sys.exit(__doc__)
