@@ -25,6 +25,7 @@ target_compile_definitions(forerun_test_settings INTERFACE
   FORERUN_SHARED_DATA_DIR="${CMAKE_SOURCE_DIR}/../shared/data"
   FORERUN_STAGE_ORDER="${FORERUN_STAGE_ORDER}")
 target_link_libraries(forerun_test_settings INTERFACE GTest::gtest GTest::gtest_main)
+target_compile_options(forerun_test_settings INTERFACE -O0)  # the tests' own code: compiling it is what takes long
 
 add_custom_target(fast_tests)
 

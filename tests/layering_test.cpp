@@ -150,9 +150,7 @@ TEST_F(PlantedInclude, TorchOutsideLearnIsFound) {
   EXPECT_EQ(check("graph/a.cpp", "#include <c10/util/Half.h>\n").size(), 1U);
 }
 
-TEST_F(PlantedInclude, TorchInLearnPasses) {
-  EXPECT_TRUE(check("learn/a.cpp", "#include <torch/torch.h>\n").empty());
-}
+TEST_F(PlantedInclude, TorchInLearnPasses) { EXPECT_TRUE(check("learn/a.cpp", "#include <torch/torch.h>\n").empty()); }
 
 TEST_F(PlantedInclude, APathThatNamesNoStageIsFound) {
   EXPECT_EQ(check("graph/a.cpp", "#include \"neighbour.h\"\n").size(), 1U);

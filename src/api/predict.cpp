@@ -47,7 +47,8 @@ std::vector<CostShare> costliest(std::map<std::string, ShareBuilder>& table, Nan
     if (builder.row.gpu.value == 0) continue;
     const auto* most = std::max_element(builder.by_bound.begin(), builder.by_bound.end());
     builder.row.bound = name_of(static_cast<Bound>(most - builder.by_bound.begin()));
-    builder.row.share = static_cast<double>(builder.row.gpu.value) / static_cast<double>(std::max<int64_t>(total.value, 1));
+    builder.row.share =
+        static_cast<double>(builder.row.gpu.value) / static_cast<double>(std::max<int64_t>(total.value, 1));
     rows.push_back(builder.row);
   }
   std::stable_sort(rows.begin(), rows.end(), [](const CostShare& a, const CostShare& b) { return a.gpu > b.gpu; });
@@ -105,7 +106,9 @@ std::vector<std::string> assumptions_of(const Prediction& p) {
   };
   int64_t unknown = 0;
   for (const auto& [name, count] : p.unknown_ops) unknown += count;
-  if (unknown > 0) list.push_back(fmt::format("{} ops of {} kinds have no rule: costed by their bytes", unknown, p.unknown_ops.size()));
+  if (unknown > 0)
+    list.push_back(
+        fmt::format("{} ops of {} kinds have no rule: costed by their bytes", unknown, p.unknown_ops.size()));
   return list;
 }
 
@@ -142,7 +145,8 @@ Result<ForwardModel> forward_model(const ModelRequest& request) {
       char* end = nullptr;
       const int64_t extent = std::strtoll(value.c_str(), &end, 10);
       if (value.empty() || *end != '\0' || extent < 1) {
-        return Error{fmt::format("dimension {} cannot be '{}'", name, value), request.model, "give a whole number from 1"};
+        return Error{fmt::format("dimension {} cannot be '{}'", name, value), request.model,
+                     "give a whole number from 1"};
       }
       options.dims.emplace_back(name, extent);
     }

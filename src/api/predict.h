@@ -17,7 +17,8 @@ namespace forerun {
 struct ModelRequest {
   std::string model;  // zoo name or ONNX file
   std::optional<int64_t> batch;
-  std::vector<std::pair<std::string, std::string>> settings;  // parameters of the family; dynamic dimensions of an ONNX file
+  std::vector<std::pair<std::string, std::string>>
+      settings;  // parameters of the family; dynamic dimensions of an ONNX file
   TrainingSetup setup;
   bool default_optimizer = true;  // choose by the input's kind: SGD with momentum for images, AdamW for tokens
 };

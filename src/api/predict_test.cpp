@@ -93,8 +93,9 @@ TEST(Predict, NamesTheNearestModel) {
 
 // Every field of a prediction but those that the predictor may read, dropped or replaced by nonsense.
 nlohmann::json stripped(const nlohmann::json& record) {
-  static const std::vector<std::string> kInputs = {"id",      "family", "args",     "input", "run",   "env",   "op_names",
-                                                   "modules", "ops",    "storages", "frees", "roots", "params"};
+  static const std::vector<std::string> kInputs = {"id",    "family",   "args",    "input", "run",
+                                                   "env",   "op_names", "modules", "ops",   "storages",
+                                                   "frees", "roots",    "params"};
   nlohmann::json kept;
   for (const std::string& key : kInputs) kept[key] = record.at(key);
   kept["env"].erase("calibration");
@@ -170,10 +171,11 @@ TEST(Predict, CountsBrokenRecordsAndGoesOn) {
   int bad = 0;
   const Status status = predict_records(file, std::nullopt, knowledge(),
                                         {.prediction = [](const Prediction&) { ADD_FAILURE(); },
-                                         .bad_record = [&](const Error& error) {
-                                           ++bad;
-                                           EXPECT_NE(error.message().find("record"), std::string::npos);
-                                         }});
+                                         .bad_record =
+                                             [&](const Error& error) {
+                                               ++bad;
+                                               EXPECT_NE(error.message().find("record"), std::string::npos);
+                                             }});
   EXPECT_TRUE(status.ok());
   EXPECT_EQ(bad, 2);
   std::filesystem::remove(file);

@@ -53,7 +53,8 @@ void compare(const RunRecord& record, const Graph& derived, Tally& tally) {
       ++check.matched_ops;
       check.matched_gpu_us += gpu_us;
     } else {
-      add_miss(tally.misses, group_of(captured, op), 1, gpu_us, fmt::format("{} op {}: {}", record.run.id, i, signature(captured, op)));
+      add_miss(tally.misses, group_of(captured, op), 1, gpu_us,
+               fmt::format("{} op {}: {}", record.run.id, i, signature(captured, op)));
     }
   }
   for (const Op& op : derived.ops()) {

@@ -52,8 +52,8 @@ TEST(ZooCheck, MatchesFurtherCaptures) {
       EXPECT_GE(family.by_count(), known->second) << family.family;
     }
   }
-  EXPECT_EQ(families, (std::set<std::string>{"bert", "densenet", "gpt2", "llama", "mobilenet_v2", "mobilenet_v3", "resnet",
-                                             "t5", "unet"}));
+  EXPECT_EQ(families, (std::set<std::string>{"bert", "densenet", "gpt2", "llama", "mobilenet_v2", "mobilenet_v3",
+                                             "resnet", "t5", "unet"}));
 }
 
 // A record of a derived run with one op's shape changed: exactly that op is missed, and one is too many.

@@ -14,7 +14,7 @@ namespace forerun::internal {
 
 }  // namespace forerun::internal
 
-#define CHECK(condition, detail)                                                          \
-  do {                                                                                    \
+#define CHECK(condition, detail)                                                                 \
+  do {                                                                                           \
     if (!(condition)) ::forerun::internal::check_failed(__FILE__, __LINE__, #condition, detail); \
   } while (false)

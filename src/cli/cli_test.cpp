@@ -62,8 +62,8 @@ TEST(Cli, PredictsInTextJsonAndCsv) {
 
   const Outcome json = forerun("predict resnet18 --batch 8 --json");
   const auto answer = nlohmann::json::parse(json.out);
-  for (const char* field : {"id", "iter_ms", "gpu_ms", "host_ms", "bound", "phases", "peak_allocated", "peak_reserved", "fits",
-                            "unknown_ops"}) {
+  for (const char* field : {"id", "iter_ms", "gpu_ms", "host_ms", "bound", "phases", "peak_allocated", "peak_reserved",
+                            "fits", "unknown_ops"}) {
     EXPECT_TRUE(answer.contains(field)) << field;
   }
   EXPECT_EQ(answer["params"], 11689512);
@@ -97,29 +97,29 @@ TEST_P(WrongCalls, AreAnsweredWithWhatToDo) {
   EXPECT_NE(outcome.err.find(GetParam().says), std::string::npos) << outcome.err;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, WrongCalls,
-    testing::Values(WrongCall{"predict resnet51", 1, "did you mean resnet50"},
-                    WrongCall{"predict resnet50 --gpu h20O", 1, "h200"},
-                    WrongCall{"predict resnet50 --set layrs=1,1,1,1", 1, "layers"},
-                    WrongCall{"predict resnet50 --set layers=1,x", 1, "layers"},
-                    WrongCall{"predict inception_v3 --set image=16", 1, "too small"},
-                    WrongCall{"predict resnet50 --set layers", 2, "KEY=VALUE"},
-                    WrongCall{"predict resnet50 --precision fp31", 1, "fp32"},
-                    WrongCall{"predict resnet50 --optimizer adamx", 1, "adam"},
-                    WrongCall{"predict resnet50 --optimizer sgd:momentum=much", 1, "momentum"},
-                    WrongCall{"predict resnet50 --optimizer rmsprop:impl=fused", 1, "no fused"},
-                    WrongCall{"predict resnet50 --batch 0", 2, "--batch"},
-                    WrongCall{"predict resnet50 --batch 99999999999999999999", 2, "--batch"},
-                    WrongCall{"predict resnet50 --set batch=1000000000", 1, "elements"},
-                    WrongCall{"predict", 2, "MODEL"}, WrongCall{"predct resnet50", 2, "did you mean predict"},
-                    WrongCall{"predict no/such/runs.jsonl.gz", 1, "no/such/runs.jsonl.gz"},
-                    WrongCall{"predict no/such/model.onnx", 1, "no/such/model.onnx"},
-                    WrongCall{"predict no/such/model.pt", 1, "neither"},
-                    WrongCall{"predict a.jsonl --batch 3", 2, "recorded"},
-                    WrongCall{"zoo check no/such/runs.jsonl", 1, "no/such/runs.jsonl"},
-                    WrongCall{"zoo resnit", 1, "resnet"},
-                    WrongCall{"devices --device-file no/such.json", 1, "no/such.json"}));
+INSTANTIATE_TEST_SUITE_P(All, WrongCalls,
+                         testing::Values(WrongCall{"predict resnet51", 1, "did you mean resnet50"},
+                                         WrongCall{"predict resnet50 --gpu h20O", 1, "h200"},
+                                         WrongCall{"predict resnet50 --set layrs=1,1,1,1", 1, "layers"},
+                                         WrongCall{"predict resnet50 --set layers=1,x", 1, "layers"},
+                                         WrongCall{"predict inception_v3 --set image=16", 1, "too small"},
+                                         WrongCall{"predict resnet50 --set layers", 2, "KEY=VALUE"},
+                                         WrongCall{"predict resnet50 --precision fp31", 1, "fp32"},
+                                         WrongCall{"predict resnet50 --optimizer adamx", 1, "adam"},
+                                         WrongCall{"predict resnet50 --optimizer sgd:momentum=much", 1, "momentum"},
+                                         WrongCall{"predict resnet50 --optimizer rmsprop:impl=fused", 1, "no fused"},
+                                         WrongCall{"predict resnet50 --batch 0", 2, "--batch"},
+                                         WrongCall{"predict resnet50 --batch 99999999999999999999", 2, "--batch"},
+                                         WrongCall{"predict resnet50 --set batch=1000000000", 1, "elements"},
+                                         WrongCall{"predict", 2, "MODEL"},
+                                         WrongCall{"predct resnet50", 2, "did you mean predict"},
+                                         WrongCall{"predict no/such/runs.jsonl.gz", 1, "no/such/runs.jsonl.gz"},
+                                         WrongCall{"predict no/such/model.onnx", 1, "no/such/model.onnx"},
+                                         WrongCall{"predict no/such/model.pt", 1, "neither"},
+                                         WrongCall{"predict a.jsonl --batch 3", 2, "recorded"},
+                                         WrongCall{"zoo check no/such/runs.jsonl", 1, "no/such/runs.jsonl"},
+                                         WrongCall{"zoo resnit", 1, "resnet"},
+                                         WrongCall{"devices --device-file no/such.json", 1, "no/such.json"}));
 
 TEST(Cli, NamesBrokenRecordsAndGoesOn) {
   const TemporaryFile runs("_broken.jsonl", "{\"id\": \"a\"}\n{\"id\": \"b\"\n");

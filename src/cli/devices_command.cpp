@@ -39,7 +39,8 @@ int list(const std::vector<std::string>& files, bool json) {
                tera(d.peak.bf16_tensor)});
   }
   if (!json) {
-    fmt::print("{}\nRates in TFLOP/s, dense. Sources: data/devices. Add a GPU with --device-file FILE.\n", table.text(""));
+    fmt::print("{}\nRates in TFLOP/s, dense. Sources: data/devices. Add a GPU with --device-file FILE.\n",
+               table.text(""));
   }
   return kDone;
 }
@@ -53,7 +54,8 @@ void add_devices(CLI::App& app, Run& chosen) {
   };
   auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand("devices", "The GPUs that predictions can be made for");
-  verb->add_option("--device-file", options->files, "JSON file with a further GPU; repeatable")->allow_extra_args(false);
+  verb->add_option("--device-file", options->files, "JSON file with a further GPU; repeatable")
+      ->allow_extra_args(false);
   verb->add_flag("--json", options->json, "One JSON object a GPU on standard output");
   verb->callback([options, &chosen] { chosen = [options] { return list(options->files, options->json); }; });
 }

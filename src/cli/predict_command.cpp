@@ -24,8 +24,8 @@ struct Options {
 };
 
 bool is_record_file(const std::string& model) {
-  return model.ends_with(".jsonl") || model.ends_with(".jsonl.gz") || model.ends_with(".json") || model.ends_with(".json.gz") ||
-         model.ends_with(".gz");
+  return model.ends_with(".jsonl") || model.ends_with(".jsonl.gz") || model.ends_with(".json") ||
+         model.ends_with(".json.gz") || model.ends_with(".gz");
 }
 
 // A path that is neither ONNX nor JSON Lines, so that a typo in an ending is not taken for a model's name.
@@ -87,24 +87,23 @@ int predict_file(const Options& options, const Knowledge& knowledge) {
   std::vector<Prediction> predictions;
   int64_t bad = 0;
   if (options.csv) fmt::print("{}", csv_header());
-  const Status status = predict_records(
-      options.model, gpu, knowledge,
-      {.prediction =
-           [&](const Prediction& p) {
-             if (text && predictions.empty()) fmt::print("{}", summary_header());
-             if (text) {
-               fmt::print("{}", summary_line(p));
-             } else {
-               print(options, p);
-             }
-             predictions.push_back(p);
-             if (progress) fmt::print(stderr, "\r{} runs", predictions.size());
-           },
-       .bad_record =
-           [&](const Error& error) {
-             ++bad;
-             fmt::print(stderr, "forerun: {}\n", error.message());
-           }});
+  const Status status = predict_records(options.model, gpu, knowledge,
+                                        {.prediction =
+                                             [&](const Prediction& p) {
+                                               if (text && predictions.empty()) fmt::print("{}", summary_header());
+                                               if (text) {
+                                                 fmt::print("{}", summary_line(p));
+                                               } else {
+                                                 print(options, p);
+                                               }
+                                               predictions.push_back(p);
+                                               if (progress) fmt::print(stderr, "\r{} runs", predictions.size());
+                                             },
+                                         .bad_record =
+                                             [&](const Error& error) {
+                                               ++bad;
+                                               fmt::print(stderr, "forerun: {}\n", error.message());
+                                             }});
   if (progress) fmt::print(stderr, "\r");
   if (!status.ok()) return fail(status.error());
   if (predictions.empty() && bad == 0) {
@@ -117,7 +116,8 @@ int predict_file(const Options& options, const Knowledge& knowledge) {
     if (!errors->empty()) fmt::print("\n{}", error_table(*errors));
   }
   if (bad > 0) {
-    fmt::print(stderr, "forerun: {} of {} records could not be predicted\n", bad, bad + static_cast<int64_t>(predictions.size()));
+    fmt::print(stderr, "forerun: {} of {} records could not be predicted\n", bad,
+               bad + static_cast<int64_t>(predictions.size()));
     return kInputAtFault;
   }
   return predictions.size() == 1 && !predictions.front().fits ? kDoesNotFit : kDone;
@@ -139,14 +139,18 @@ int run(const Options& options) {
 void add_predict(CLI::App& app, Run& chosen) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand("predict", "Iteration time and memory of a model or of recorded runs");
-  verb->add_option("MODEL", options->model, "A name from `forerun zoo`, an ONNX file, or a file of run records (.jsonl, .gz)")
+  verb->add_option("MODEL", options->model,
+                   "A name from `forerun zoo`, an ONNX file, or a file of run records (.jsonl, .gz)")
       ->required();
-  verb->add_option("--gpu", options->gpu, "GPU by name (`forerun devices` lists them); default h200, or the recorded one");
+  verb->add_option("--gpu", options->gpu,
+                   "GPU by name (`forerun devices` lists them); default h200, or the recorded one");
   verb->add_option("--batch", options->batch, "Samples an iteration")->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
-  verb->add_option("--set", options->settings, "KEY=VALUE of the model's family, or of a dynamic ONNX dimension; repeatable")
+  verb->add_option("--set", options->settings,
+                   "KEY=VALUE of the model's family, or of a dynamic ONNX dimension; repeatable")
       ->allow_extra_args(false);
   add_setup_options(*verb, options->setup);
-  verb->add_option("--device-file", options->device_files, "JSON file with a further GPU; repeatable")->allow_extra_args(false);
+  verb->add_option("--device-file", options->device_files, "JSON file with a further GPU; repeatable")
+      ->allow_extra_args(false);
   auto* json = verb->add_flag("--json", options->json, "One JSON object a run on standard output");
   verb->add_flag("--csv", options->csv, "One CSV row a run on standard output")->excludes(json);
   verb->footer(

@@ -29,8 +29,10 @@ Status apply(const std::string& key, const std::string& value, OptimizerSpec& sp
     spec.impl = *impl;
     return {};
   }
-  double* target = key == "momentum" ? &spec.momentum : key == "weight_decay" ? &spec.weight_decay
-                   : key == "lr" ? &spec.learning_rate : nullptr;
+  double* target = key == "momentum"       ? &spec.momentum
+                   : key == "weight_decay" ? &spec.weight_decay
+                   : key == "lr"           ? &spec.learning_rate
+                                           : nullptr;
   if (target == nullptr) return unknown("optimizer setting", key, {"impl", "momentum", "weight_decay", "lr"});
   const Result<double> number = parse_number(key, value);
   if (!number) return number.error();
@@ -57,9 +59,11 @@ Result<OptimizerSpec> parse_optimizer(const std::string& text) {
     rest = comma == std::string::npos ? "" : rest.substr(comma + 1);
     const size_t equals = pair.find('=');
     if (equals == std::string::npos) {
-      return Error{fmt::format("'{}' is not key=value", pair), "--optimizer", "write for instance sgd:momentum=0.9,impl=fused"};
+      return Error{fmt::format("'{}' is not key=value", pair), "--optimizer",
+                   "write for instance sgd:momentum=0.9,impl=fused"};
     }
-    if (const Status status = apply(pair.substr(0, equals), pair.substr(equals + 1), spec); !status.ok()) return status.error();
+    if (const Status status = apply(pair.substr(0, equals), pair.substr(equals + 1), spec); !status.ok())
+      return status.error();
   }
   if (spec.kind == OptimizerKind::rmsprop && spec.impl == OptimizerImpl::fused) {
     return Error{"RMSprop has no fused implementation", "--optimizer", "use impl=foreach or impl=forloop"};
@@ -72,9 +76,10 @@ Result<OptimizerSpec> parse_optimizer(const std::string& text) {
 void add_setup_options(CLI::App& verb, SetupOptions& options) {
   verb.add_option("--precision", options.precision,
                   "fp32 (PyTorch's defaults), tf32 (also for matrix products) or amp_bf16 (autocast); default fp32");
-  verb.add_option("--optimizer", options.optimizer,
-                  "NAME[:key=value,...]: sgd, momentum, adam, adamw, rmsprop, adagrad; keys impl (forloop, foreach, fused), "
-                  "momentum, weight_decay, lr; default momentum for images, adamw for tokens");
+  verb.add_option(
+      "--optimizer", options.optimizer,
+      "NAME[:key=value,...]: sgd, momentum, adam, adamw, rmsprop, adagrad; keys impl (forloop, foreach, fused), "
+      "momentum, weight_decay, lr; default momentum for images, adamw for tokens");
   verb.add_flag("--channels-last", options.channels_last, "Images and weights in channels-last layout");
 }
 

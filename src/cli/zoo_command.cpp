@@ -30,8 +30,11 @@ nlohmann::ordered_json family_json(const zoo::Family& family) {
   for (const zoo::NamedModel& model : zoo::models()) {
     if (model.family == family.name) models.push_back(model.name);
   }
-  return {{"family", family.name},   {"description", family.description}, {"input", name_of(family.input)},
-          {"models", models}, {"parameters", parameters}};
+  return {{"family", family.name},
+          {"description", family.description},
+          {"input", name_of(family.input)},
+          {"models", models},
+          {"parameters", parameters}};
 }
 
 void print_family(const zoo::Family& family) {
@@ -83,7 +86,8 @@ int check(const std::string& file, bool json) {
   } else {
     fmt::print("{}", to_text(*result));
   }
-  if (result->families.empty()) return fail({"holds no run that could be compared", file, "give a file of run/1 records"});
+  if (result->families.empty())
+    return fail({"holds no run that could be compared", file, "give a file of run/1 records"});
   return result->problems.empty() ? kDone : kInputAtFault;
 }
 

@@ -36,7 +36,7 @@ Value as_strided_backward(Tracer& t, Value gradient, const Shape& sizes, const S
 
 // --- copies and joins (aten_copy.cpp)
 Value clone_contiguous(Tracer& t, const Value& x);
-Value contiguous(Tracer& t, const Value& x);  // x itself where it already is
+Value contiguous(Tracer& t, const Value& x);                       // x itself where it already is
 Value to_format_of(Tracer& t, const Value& x, const Value& like);  // contiguous in like's suggested memory format
 Value to_copy(Tracer& t, const Value& x, DType dtype);
 Value cat(Tracer& t, const Values& parts, int64_t dim);

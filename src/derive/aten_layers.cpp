@@ -25,7 +25,8 @@ Value convolution(Tracer& t, const Value& x, const Value& weight, const Value& b
   Node* node = t.record("ConvolutionBackward0", {x, weight, bias}, {y});
   t.emit("aten.convolution.default", {x, weight, bias}, {y}, attributes);
   if (node == nullptr) return y;
-  node->backward = [&t, node, x, weight, has_bias = bias != nullptr, channels = sizes[1], attributes, layout](Values gs) {
+  node->backward = [&t, node, x, weight, has_bias = bias != nullptr, channels = sizes[1], attributes,
+                    layout](Values gs) {
     const std::vector<bool> mask = {Tracer::wanted(*node, 0), Tracer::wanted(*node, 1), Tracer::wanted(*node, 2)};
     Values result(3);
     if (mask[0]) result[0] = t.fresh(gs[0]->dtype, x->sizes, layout(x->sizes));

@@ -28,7 +28,8 @@ Value mm(Tracer& t, const Value& a, const Value& b) {
   if (node != nullptr) {
     const Value kept_a = Tracer::wanted(*node, 1) ? a : nullptr;
     const Value kept_b = Tracer::wanted(*node, 0) ? b : nullptr;
-    node->backward = [&t, node, kept_a, kept_b, a_column = is_column_major(*a), b_column = is_column_major(*b)](Values gs) {
+    node->backward = [&t, node, kept_a, kept_b, a_column = is_column_major(*a),
+                      b_column = is_column_major(*b)](Values gs) {
       Values result(2);
       if (Tracer::wanted(*node, 1)) result[1] = right_gradient(t, gs[0], kept_a, b_column);
       if (Tracer::wanted(*node, 0)) result[0] = left_gradient(t, gs[0], kept_b, a_column);
@@ -45,7 +46,8 @@ Value addmm(Tracer& t, const Value& bias, const Value& a, const Value& b) {
   if (node != nullptr) {
     const Value kept_a = Tracer::wanted(*node, 2) ? a : nullptr;
     const Value kept_b = Tracer::wanted(*node, 1) ? b : nullptr;
-    node->backward = [&t, node, kept_a, kept_b, a_column = is_column_major(*a), b_column = is_column_major(*b)](Values gs) {
+    node->backward = [&t, node, kept_a, kept_b, a_column = is_column_major(*a),
+                      b_column = is_column_major(*b)](Values gs) {
       Values result(3);
       if (Tracer::wanted(*node, 1)) result[1] = left_gradient(t, gs[0], kept_b, a_column);
       if (Tracer::wanted(*node, 2)) result[2] = right_gradient(t, gs[0], kept_a, b_column);
@@ -86,7 +88,8 @@ Value matmul(Tracer& t, const Value& a, const Value& b) {
   if (rank_a >= 3 && rank_b == 2) {  // folded into one product
     Shape out = a->sizes;
     out.back() = b->sizes[1];
-    const Value flat = reshape(t, a, {element_count(a->sizes) / std::max<int64_t>(a->sizes.back(), 1), a->sizes.back()});
+    const Value flat =
+        reshape(t, a, {element_count(a->sizes) / std::max<int64_t>(a->sizes.back(), 1), a->sizes.back()});
     return unsafe_view(t, mm(t, flat, b), out);
   }
   // Batches: broadcast, fold them into one dimension, multiply, unfold.

@@ -45,8 +45,8 @@ Value native_batch_norm(Tracer& t, const Value& x, const Values& p, double momen
     node->backward = [&t, x, p, mean, inverse_deviation, eps](Values gradients) {
       Values result = {t.fresh(x->dtype, x->sizes, preserved_strides(*x)), t.fresh(p[0]->dtype, p[0]->sizes),
                        t.fresh(p[1]->dtype, p[1]->sizes)};
-      t.emit("aten.native_batch_norm_backward.default", {gradients[0], x, p[0], p[2], p[3], mean, inverse_deviation}, result,
-             {{"train", true}, {"eps", eps}, {"output_mask", std::vector<bool>{true, true, true}}});
+      t.emit("aten.native_batch_norm_backward.default", {gradients[0], x, p[0], p[2], p[3], mean, inverse_deviation},
+             result, {{"train", true}, {"eps", eps}, {"output_mask", std::vector<bool>{true, true, true}}});
       return result;
     };
   }
@@ -81,8 +81,8 @@ Value layer_norm(Tracer& t, const Value& x, const Value& weight, const Value& bi
       if (mask[0]) result[0] = t.fresh(x->dtype, x->sizes);
       if (mask[1]) result[1] = t.fresh(weight->dtype, normalized);
       if (mask[2]) result[2] = t.fresh(bias->dtype, normalized);
-      t.emit("aten.native_layer_norm_backward.default", {gradients[0], x, mean, inverse_deviation, weight, bias}, result,
-             {{"normalized_shape", normalized}, {"output_mask", mask}});
+      t.emit("aten.native_layer_norm_backward.default", {gradients[0], x, mean, inverse_deviation, weight, bias},
+             result, {{"normalized_shape", normalized}, {"output_mask", mask}});
       return result;
     };
   }

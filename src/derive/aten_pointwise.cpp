@@ -37,8 +37,8 @@ DType result_type(const Values& inputs) {
 // How the gradient of a one-input op is computed, and what it keeps.
 enum class Keeps : uint8_t { nothing, input, result };
 struct UnaryRule {
-  std::string_view op;      // without overload: "aten.gelu"
-  std::string_view node;    // "GeluBackward0"
+  std::string_view op;    // without overload: "aten.gelu"
+  std::string_view node;  // "GeluBackward0"
   Keeps keeps;
   std::string_view backward;  // one op of gradient and kept tensor; "" for a rule written out in unary_gradient
 };
@@ -80,7 +80,8 @@ constexpr std::array kUnaryRules = {
 const UnaryRule* unary_rule(std::string_view name) {
   std::string_view op = name.substr(0, name.rfind('.'));
   if (op.ends_with('_')) op.remove_suffix(1);
-  const auto* found = std::find_if(kUnaryRules.begin(), kUnaryRules.end(), [&](const UnaryRule& r) { return r.op == op; });
+  const auto* found =
+      std::find_if(kUnaryRules.begin(), kUnaryRules.end(), [&](const UnaryRule& r) { return r.op == op; });
   return found == kUnaryRules.end() ? nullptr : found;
 }
 
@@ -118,8 +119,12 @@ Value composed_gradient(Tracer& t, std::string_view op, const Value& g, const Va
     return pointwise(t, "aten.where.self", {inside, g, zero}, {}, g->dtype);
   }
   // sin, cos, erf, abs, reciprocal: a derivative of the kept tensor times the gradient.
-  const Value slope = pointwise(t, op == "aten.sin" ? "aten.cos.default" : op == "aten.cos" ? "aten.sin.default"
-                                   : op == "aten.abs" ? "aten.sgn.default" : "aten.pow.Tensor_Scalar", {kept});
+  const Value slope = pointwise(t,
+                                op == "aten.sin"   ? "aten.cos.default"
+                                : op == "aten.cos" ? "aten.sin.default"
+                                : op == "aten.abs" ? "aten.sgn.default"
+                                                   : "aten.pow.Tensor_Scalar",
+                                {kept});
   return pointwise(t, "aten.mul.Tensor", {g, slope});
 }
 
@@ -165,7 +170,8 @@ Value pointwise(Tracer& t, std::string_view name, const Values& inputs, const At
 namespace {
 
 // Emits a recorded two-input op.
-Value emit_binary(Tracer& t, std::string_view name, std::string_view node_name, const Value& a, const Value& b, Node*& node) {
+Value emit_binary(Tracer& t, std::string_view name, std::string_view node_name, const Value& a, const Value& b,
+                  Node*& node) {
   const Shape sizes = broadcast({a, b});
   Value y = t.fresh(result_type({a, b}), sizes, elementwise_strides(sizes, {a, b}));
   node = t.record(node_name, {a, b}, {y});
@@ -201,8 +207,13 @@ Value mul(Tracer& t, const Value& a, const Value& b) {
     const Value kept_a = Tracer::wanted(*node, 1) ? a : nullptr;
     const Value kept_b = Tracer::wanted(*node, 0) ? b : nullptr;
     set_binary_gradient(
-        node, [&t, kept_b](const Value& g) { return pointwise(t, "aten.mul.Tensor", {g, kept_b}); },
-        [&t, kept_a](const Value& g) { return pointwise(t, "aten.mul.Tensor", {g, kept_a}); });
+        node,
+        [&t, kept_b](const Value& g) {
+          return pointwise(t, "aten.mul.Tensor", {g, kept_b});
+        },
+        [&t, kept_a](const Value& g) {
+          return pointwise(t, "aten.mul.Tensor", {g, kept_a});
+        });
   }
   return y;
 }
@@ -212,7 +223,10 @@ Value div(Tracer& t, const Value& a, const Value& b) {
   Value y = emit_binary(t, "aten.div.Tensor", "DivBackward0", a, b, node);
   if (node != nullptr) {
     set_binary_gradient(
-        node, [&t, b](const Value& g) { return pointwise(t, "aten.div.Tensor", {g, b}); },
+        node,
+        [&t, b](const Value& g) {
+          return pointwise(t, "aten.div.Tensor", {g, b});
+        },
         [&t, a, b](const Value& g) {
           const Value ratio = pointwise(t, "aten.div.Tensor", {pointwise(t, "aten.div.Tensor", {a, b}), b});
           return pointwise(t, "aten.mul.Tensor", {pointwise(t, "aten.neg.default", {g}), ratio});
@@ -232,7 +246,11 @@ void mul_in_place(Tracer& t, const Value& a, const Value& b) {
   t.emit("aten.mul_.Tensor", {a, b}, {a});
   if (node != nullptr) {
     set_binary_gradient(
-        node, [&t, b](const Value& g) { return pointwise(t, "aten.mul.Tensor", {g, b}); }, kPassThrough);
+        node,
+        [&t, b](const Value& g) {
+          return pointwise(t, "aten.mul.Tensor", {g, b});
+        },
+        kPassThrough);
   }
 }
 

@@ -72,7 +72,8 @@ Value upsample(Tracer& t, std::string_view name, const Value& x, const Shape& si
   t.emit(name, {x}, {y}, attributes);
   if (node != nullptr) {
     const std::string backward_name = std::string(name.substr(0, name.rfind('.'))) + "_backward.default";
-    node->backward = [&t, backward_name, sizes = x->sizes, like = y->strides, attributes, dtype = x->dtype](Values gradients) {
+    node->backward = [&t, backward_name, sizes = x->sizes, like = y->strides, attributes,
+                      dtype = x->dtype](Values gradients) {
       const bool channels_last = suggests_channels_last(*gradients[0]);
       Value g = t.fresh(dtype, sizes, channels_last ? channels_last_strides(sizes) : contiguous_strides(sizes));
       t.emit(backward_name, {gradients[0]}, {g}, attributes);

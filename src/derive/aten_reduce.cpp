@@ -110,14 +110,16 @@ Value softmax_like(Tracer& t, const Value& x, int64_t dim, std::string_view name
                    std::string_view backward_name) {
   Value y = t.fresh(x->dtype, x->sizes);
   Node* node = t.record(node_name, {x}, {y});
-  t.emit(name, {x}, {y}, name == "aten._safe_softmax.default" ? Attributes{{"dim", dim}}
-                                                              : Attributes{{"dim", dim}, {"half_to_float", false}});
+  t.emit(name, {x}, {y},
+         name == "aten._safe_softmax.default" ? Attributes{{"dim", dim}}
+                                              : Attributes{{"dim", dim}, {"half_to_float", false}});
   if (node != nullptr) {
     const Value kept = t.save_result(y);
     node->backward = [&t, kept, dim, backward_name](Values gradients) {
       const Value result = t.unpack_result(kept);
       Value g = t.fresh(result->dtype, result->sizes);
-      t.emit(backward_name, {gradients[0], result}, {g}, {{"dim", dim}, {"input_dtype", std::string(name_of(result->dtype))}});
+      t.emit(backward_name, {gradients[0], result}, {g},
+             {{"dim", dim}, {"input_dtype", std::string(name_of(result->dtype))}});
       return Values{g};
     };
   }
@@ -131,11 +133,13 @@ Value softmax(Tracer& t, const Value& x, int64_t dim) {
 }
 
 Value safe_softmax(Tracer& t, const Value& x, int64_t dim) {
-  return softmax_like(t, x, dim, "aten._safe_softmax.default", "SafeSoftmaxBackward0", "aten._softmax_backward_data.default");
+  return softmax_like(t, x, dim, "aten._safe_softmax.default", "SafeSoftmaxBackward0",
+                      "aten._softmax_backward_data.default");
 }
 
 Value log_softmax(Tracer& t, const Value& x, int64_t dim) {
-  return softmax_like(t, x, dim, "aten._log_softmax.default", "LogSoftmaxBackward0", "aten._log_softmax_backward_data.default");
+  return softmax_like(t, x, dim, "aten._log_softmax.default", "LogSoftmaxBackward0",
+                      "aten._log_softmax_backward_data.default");
 }
 
 Value nll_loss(Tracer& t, const Value& log_probabilities, const Value& target) {

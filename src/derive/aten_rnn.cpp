@@ -58,7 +58,8 @@ CastWeights cast_weights(Tracer& t, const Values& weights) {
     const int64_t count = element_count(w->sizes);
     Value part = t.alias(cast.flat, half, {count, 1}, {1, 1});
     part->base = nullptr;
-    t.emit("aten.set_.source_Storage_storage_offset", {empty}, {part}, {{"storage_offset", offset}, {"size", part->sizes}});
+    t.emit("aten.set_.source_Storage_storage_offset", {empty}, {part},
+           {{"storage_offset", offset}, {"size", part->sizes}});
     cast.parts.push_back(part);
     offset += count;
   }
@@ -68,7 +69,9 @@ CastWeights cast_weights(Tracer& t, const Values& weights) {
     Node* node = t.record("torch::autograd::CopyBackwards", {source}, {part});
     t.emit("aten.copy_.default", {part, source}, {part});
     if (node != nullptr) {
-      node->backward = [&t, dtype = source->dtype](Values gradients) { return Values{to_copy(t, gradients[0], dtype)}; };
+      node->backward = [&t, dtype = source->dtype](Values gradients) {
+        return Values{to_copy(t, gradients[0], dtype)};
+      };
     }
   }
   return cast;
@@ -90,7 +93,9 @@ Value rnn(Tracer& t, const Value& x_in, const Values& weights_in, const RnnCall&
     CastWeights cast = cast_weights(t, weights_in);
     flat = cast.flat;
     weights = cast.parts;
-    const auto halved = [&](const Value& v) { return v && v->dtype != DType::float16 ? to_copy(t, v, DType::float16) : v; };
+    const auto halved = [&](const Value& v) {
+      return v && v->dtype != DType::float16 ? to_copy(t, v, DType::float16) : v;
+    };
     cell = halved(cell);
     hidden = halved(hidden);
     x = halved(x);
@@ -114,10 +119,14 @@ Value rnn(Tracer& t, const Value& x_in, const Values& weights_in, const RnnCall&
   inputs.push_back(flat);
   inputs.push_back(hidden);
   if (cell) inputs.push_back(cell);
-  const Attributes attributes = {{"weight_stride0", int64_t{call.bias ? 4 : 2}}, {"mode", mode_of(call.kind)},
-                                 {"hidden_size", call.hidden},  {"proj_size", int64_t{0}},
-                                 {"num_layers", call.layers},   {"batch_first", call.batch_first},
-                                 {"dropout", call.dropout},     {"train", true},
+  const Attributes attributes = {{"weight_stride0", int64_t{call.bias ? 4 : 2}},
+                                 {"mode", mode_of(call.kind)},
+                                 {"hidden_size", call.hidden},
+                                 {"proj_size", int64_t{0}},
+                                 {"num_layers", call.layers},
+                                 {"batch_first", call.batch_first},
+                                 {"dropout", call.dropout},
+                                 {"train", true},
                                  {"bidirectional", call.directions == 2}};
   t.emit("aten._cudnn_rnn.default", inputs, {y, last_hidden, last_cell, reserve, flat}, attributes);
   if (node == nullptr) return y;

@@ -23,8 +23,8 @@ Shape inferred(const Value& x, Shape size) {
 
 // Emits a view and records a node whose gradient is `back` of the result's gradient.
 template <class Back>
-Value emit_view(Tracer& t, std::string_view name, std::string_view node_name, const Value& x, Shape sizes, Shape strides,
-                const Attributes& attributes, Back back) {
+Value emit_view(Tracer& t, std::string_view name, std::string_view node_name, const Value& x, Shape sizes,
+                Shape strides, const Attributes& attributes, Back back) {
   Value y = t.alias(x, x->dtype, std::move(sizes), std::move(strides));
   Node* node = t.record(node_name, {x}, {y});
   t.emit(name, {x}, {y}, attributes);
@@ -42,9 +42,10 @@ Value swapped(Tracer& t, std::string_view name, std::string_view node_name, cons
     std::swap(sizes[a], sizes[b]);
     std::swap(strides[a], strides[b]);
   }
-  return emit_view(t, name, node_name, x, sizes, strides, attributes, [&t, name, node_name, a, b, attributes](const Value& g) {
-    return swapped(t, name, node_name, g, a, b, attributes);
-  });
+  return emit_view(t, name, node_name, x, sizes, strides, attributes,
+                   [&t, name, node_name, a, b, attributes](const Value& g) {
+                     return swapped(t, name, node_name, g, a, b, attributes);
+                   });
 }
 
 }  // namespace
@@ -73,8 +74,8 @@ Value reshape(Tracer& t, const Value& x, const Shape& size) {
 Value transpose2d(Tracer& t, const Value& x) { return swapped(t, "aten.t.default", "TBackward0", x, 0, 1, {}); }
 
 Value transpose(Tracer& t, const Value& x, int64_t dim0, int64_t dim1) {
-  return swapped(t, "aten.transpose.int", "TransposeBackward0", x, wrap(dim0, x->sizes.size()), wrap(dim1, x->sizes.size()),
-                 {{"dim0", dim0}, {"dim1", dim1}});
+  return swapped(t, "aten.transpose.int", "TransposeBackward0", x, wrap(dim0, x->sizes.size()),
+                 wrap(dim1, x->sizes.size()), {{"dim0", dim0}, {"dim1", dim1}});
 }
 
 Value permute(Tracer& t, const Value& x, const Shape& dims) {
@@ -114,7 +115,8 @@ Value squeeze(Tracer& t, const Value& x, int64_t dim) {
 }
 
 Value alias(Tracer& t, const Value& x) {
-  return emit_view(t, "aten.alias.default", "AliasBackward0", x, x->sizes, x->strides, {}, [](const Value& g) { return g; });
+  return emit_view(t, "aten.alias.default", "AliasBackward0", x, x->sizes, x->strides, {},
+                   [](const Value& g) { return g; });
 }
 
 Value expand(Tracer& t, const Value& x, const Shape& size) {
@@ -126,8 +128,9 @@ Value expand(Tracer& t, const Value& x, const Shape& size) {
     if (sizes[i] == -1) sizes[i] = have;
     strides[i] = i < missing || (have == 1 && sizes[i] != 1) ? 0 : x->strides[i - missing];
   }
-  return emit_view(t, "aten.expand.default", "ExpandBackward0", x, sizes, strides, {{"size", size}},
-                   [&t, original = x->sizes](const Value& g) { return g->sizes == original ? g : sum_to(t, g, original); });
+  return emit_view(
+      t, "aten.expand.default", "ExpandBackward0", x, sizes, strides, {{"size", size}},
+      [&t, original = x->sizes](const Value& g) { return g->sizes == original ? g : sum_to(t, g, original); });
 }
 
 Value select(Tracer& t, const Value& x, int64_t dim, int64_t index) {
@@ -167,8 +170,8 @@ Value slice(Tracer& t, const Value& x, int64_t dim, int64_t start, int64_t end, 
 
 namespace {
 
-Values split_parts(Tracer& t, std::string_view name, std::string_view node_name, const Value& x, const Shape& sizes, size_t at,
-                   const Attributes& attributes) {
+Values split_parts(Tracer& t, std::string_view name, std::string_view node_name, const Value& x, const Shape& sizes,
+                   size_t at, const Attributes& attributes) {
   Values parts;
   for (const int64_t size : sizes) {
     Shape part = x->sizes;
@@ -193,8 +196,8 @@ Values split_parts(Tracer& t, std::string_view name, std::string_view node_name,
 }  // namespace
 
 Values split_with_sizes(Tracer& t, const Value& x, const Shape& sizes, int64_t dim) {
-  return split_parts(t, "aten.split_with_sizes.default", "SplitWithSizesBackward0", x, sizes, wrap(dim, x->sizes.size()),
-                     {{"split_sizes", sizes}, {"dim", dim}});
+  return split_parts(t, "aten.split_with_sizes.default", "SplitWithSizesBackward0", x, sizes,
+                     wrap(dim, x->sizes.size()), {{"split_sizes", sizes}, {"dim", dim}});
 }
 
 Values split_every(Tracer& t, const Value& x, int64_t size, int64_t dim) {

@@ -19,9 +19,9 @@ Value Autocast::widen(const Value& v) {
 }
 
 bool runs_in_float32(std::string_view op_name) {
-  static constexpr std::array kOps = {"aten.pow.",   "aten.exp.",  "aten.expm1.", "aten.log.",        "aten.log10.",
-                                      "aten.log2.",  "aten.log1p.", "aten.rsqrt.", "aten.reciprocal.", "aten.softplus.",
-                                      "aten.acos.",  "aten.asin.", "aten.cosh.",  "aten.sinh.",       "aten.tan."};
+  static constexpr std::array kOps = {"aten.pow.",  "aten.exp.",   "aten.expm1.", "aten.log.",        "aten.log10.",
+                                      "aten.log2.", "aten.log1p.", "aten.rsqrt.", "aten.reciprocal.", "aten.softplus.",
+                                      "aten.acos.", "aten.asin.",  "aten.cosh.",  "aten.sinh.",       "aten.tan."};
   return std::any_of(kOps.begin(), kOps.end(), [&](std::string_view prefix) { return op_name.starts_with(prefix); });
 }
 

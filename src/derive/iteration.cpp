@@ -17,7 +17,8 @@ bool is_recurrent(const std::string& name) {
 
 class IterationBuilder {
  public:
-  IterationBuilder(const Graph& forward, const InputSpec& input, const TrainingSetup& setup, const DispatchTarget& target)
+  IterationBuilder(const Graph& forward, const InputSpec& input, const TrainingSetup& setup,
+                   const DispatchTarget& target)
       : forward_(forward),
         input_(input),
         setup_(setup),
@@ -112,7 +113,8 @@ class IterationBuilder {
       tracer_.set_module(forward_.module(op));
       Values inputs;
       for (const TensorId id : forward_.inputs(op)) {
-        if (!value(id)) return Error{fmt::format("op {} ({}) reads a tensor that nothing made", i, forward_.name(op)), "", ""};
+        if (!value(id))
+          return Error{fmt::format("op {} ({}) reads a tensor that nothing made", i, forward_.name(op)), "", ""};
         inputs.push_back(value(id));
       }
       OpCall call{tracer_, autocast_, half_attention_, forward_.name(op), inputs, forward_.attributes(op), {}};
@@ -184,8 +186,8 @@ class IterationBuilder {
 Result<Graph> derive_iteration(const Graph& forward, const InputSpec& input, const TrainingSetup& setup,
                                const DispatchTarget& target) {
   if (forward.op_count() > target.most_ops) {
-    return Error{fmt::format("the model has {} ops; at most {} can be derived", forward.op_count(), target.most_ops), "",
-                 "predict a part of the model"};
+    return Error{fmt::format("the model has {} ops; at most {} can be derived", forward.op_count(), target.most_ops),
+                 "", "predict a part of the model"};
   }
   return IterationBuilder(forward, input, setup, target).run();
 }

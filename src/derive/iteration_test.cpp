@@ -48,14 +48,15 @@ TEST(Iteration, DispatchesWhatPyTorchDoes) {
   EXPECT_EQ(names(graph, Phase::forward),
             (Names{"t.default", "addmm.default", "relu.default", "detach.default", "t.default", "addmm.default",
                    "_log_softmax.default", "detach.default", "nll_loss_forward.default"}));
-  EXPECT_EQ(names(graph, Phase::backward),
-            (Names{"ones_like.default", "nll_loss_backward.default", "detach.default", "_log_softmax_backward_data.default",
-                   // second layer: gradient of the input, of the weight, of the bias
-                   "t.default", "mm.default", "t.default", "mm.default", "t.default", "sum.dim_IntList", "view.default",
-                   "detach.default", "t.default", "detach.default",
-                   // ReLU, then the first layer, whose input needs no gradient
-                   "detach.default", "threshold_backward.default", "t.default", "mm.default", "t.default", "sum.dim_IntList",
-                   "view.default", "detach.default", "t.default", "detach.default"}));
+  EXPECT_EQ(
+      names(graph, Phase::backward),
+      (Names{"ones_like.default", "nll_loss_backward.default", "detach.default", "_log_softmax_backward_data.default",
+             // second layer: gradient of the input, of the weight, of the bias
+             "t.default", "mm.default", "t.default", "mm.default", "t.default", "sum.dim_IntList", "view.default",
+             "detach.default", "t.default", "detach.default",
+             // ReLU, then the first layer, whose input needs no gradient
+             "detach.default", "threshold_backward.default", "t.default", "mm.default", "t.default", "sum.dim_IntList",
+             "view.default", "detach.default", "t.default", "detach.default"}));
   EXPECT_EQ(names(graph, Phase::update), (Names{"_foreach_add_.List"}));
 }
 
@@ -141,7 +142,7 @@ struct OptimizerCase {
   OptimizerImpl impl;
   double momentum;
   double weight_decay;
-  Names expected;      // update phase; of the first parameter for for-loops
+  Names expected;         // update phase; of the first parameter for for-loops
   int64_t state_tensors;  // for each of the four parameters, steps included
 };
 
@@ -168,28 +169,59 @@ const std::string kRead = "_local_scalar_dense.default";
 INSTANTIATE_TEST_SUITE_P(
     All, Optimizers,
     testing::Values(
-        OptimizerCase{OptimizerKind::sgd, OptimizerImpl::forloop, 0.9, 1e-4,
-                      {"add.Tensor", "mul_.Tensor", "add_.Tensor", "add_.Tensor"}, 1},
-        OptimizerCase{OptimizerKind::sgd, OptimizerImpl::foreach, 0.9, 1e-4,
-                      {"_foreach_add.List", "_foreach_mul_.Scalar", "_foreach_add_.List", "_foreach_add_.List"}, 1},
+        OptimizerCase{OptimizerKind::sgd,
+                      OptimizerImpl::forloop,
+                      0.9,
+                      1e-4,
+                      {"add.Tensor", "mul_.Tensor", "add_.Tensor", "add_.Tensor"},
+                      1},
+        OptimizerCase{OptimizerKind::sgd,
+                      OptimizerImpl::foreach,
+                      0.9,
+                      1e-4,
+                      {"_foreach_add.List", "_foreach_mul_.Scalar", "_foreach_add_.List", "_foreach_add_.List"},
+                      1},
         OptimizerCase{OptimizerKind::sgd, OptimizerImpl::fused, 0.9, 0, {"_fused_sgd_.default"}, 1},
-        OptimizerCase{OptimizerKind::adam, OptimizerImpl::forloop, 0, 0,
-                      {"add_.Tensor", "lerp_.Scalar", "mul_.Tensor", "addcmul_.default", kRead, "sqrt.default", "div.Tensor",
-                       "add_.Tensor", "addcdiv_.default"}, 3},
-        OptimizerCase{OptimizerKind::adamw, OptimizerImpl::foreach, 0, 0.01,
+        OptimizerCase{OptimizerKind::adam,
+                      OptimizerImpl::forloop,
+                      0,
+                      0,
+                      {"add_.Tensor", "lerp_.Scalar", "mul_.Tensor", "addcmul_.default", kRead, "sqrt.default",
+                       "div.Tensor", "add_.Tensor", "addcdiv_.default"},
+                      3},
+        OptimizerCase{OptimizerKind::adamw,
+                      OptimizerImpl::foreach,
+                      0,
+                      0.01,
                       {"lift_fresh.default", "_foreach_add_.Tensor", "_foreach_mul_.Scalar", "_foreach_lerp_.Scalar",
-                       "_foreach_mul_.Scalar", "_foreach_addcmul_.Scalar", kRead, kRead, kRead, kRead, kRead, kRead, kRead,
-                       kRead, "_foreach_sqrt.default", "_foreach_div_.ScalarList", "_foreach_add_.Scalar",
-                       "_foreach_addcdiv_.ScalarList"}, 3},
-        OptimizerCase{OptimizerKind::adam, OptimizerImpl::fused, 0, 0, {"_foreach_add_.Scalar", "_fused_adam_.default"}, 3},
-        OptimizerCase{OptimizerKind::adamw, OptimizerImpl::fused, 0, 0, {"_foreach_add_.Scalar", "_fused_adamw_.default"}, 3},
-        OptimizerCase{OptimizerKind::rmsprop, OptimizerImpl::forloop, 0, 0,
-                      {"add_.Tensor", "mul_.Tensor", "addcmul_.default", "sqrt.default", "add_.Tensor", "addcdiv_.default"}, 2},
-        OptimizerCase{OptimizerKind::rmsprop, OptimizerImpl::foreach, 0, 0,
+                       "_foreach_mul_.Scalar", "_foreach_addcmul_.Scalar", kRead, kRead, kRead, kRead, kRead, kRead,
+                       kRead, kRead, "_foreach_sqrt.default", "_foreach_div_.ScalarList", "_foreach_add_.Scalar",
+                       "_foreach_addcdiv_.ScalarList"},
+                      3},
+        OptimizerCase{
+            OptimizerKind::adam, OptimizerImpl::fused, 0, 0, {"_foreach_add_.Scalar", "_fused_adam_.default"}, 3},
+        OptimizerCase{
+            OptimizerKind::adamw, OptimizerImpl::fused, 0, 0, {"_foreach_add_.Scalar", "_fused_adamw_.default"}, 3},
+        OptimizerCase{
+            OptimizerKind::rmsprop,
+            OptimizerImpl::forloop,
+            0,
+            0,
+            {"add_.Tensor", "mul_.Tensor", "addcmul_.default", "sqrt.default", "add_.Tensor", "addcdiv_.default"},
+            2},
+        OptimizerCase{OptimizerKind::rmsprop,
+                      OptimizerImpl::foreach,
+                      0,
+                      0,
                       {"lift_fresh.default", "_foreach_add_.Tensor", "_foreach_mul_.Scalar", "_foreach_addcmul_.Scalar",
-                       "_foreach_sqrt.default", "_foreach_add_.Scalar", "_foreach_addcdiv_.Scalar"}, 2},
-        OptimizerCase{OptimizerKind::adagrad, OptimizerImpl::forloop, 0, 0,
-                      {"add_.Tensor", kRead, "addcmul_.default", "sqrt.default", "add_.Tensor", "addcdiv_.default"}, 2}));
+                       "_foreach_sqrt.default", "_foreach_add_.Scalar", "_foreach_addcdiv_.Scalar"},
+                      2},
+        OptimizerCase{OptimizerKind::adagrad,
+                      OptimizerImpl::forloop,
+                      0,
+                      0,
+                      {"add_.Tensor", kRead, "addcmul_.default", "sqrt.default", "add_.Tensor", "addcdiv_.default"},
+                      2}));
 
 TEST(Iteration, CarriesOpaqueOpsWithTheirGradient) {
   ForwardBuilder b;

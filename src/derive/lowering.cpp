@@ -90,8 +90,8 @@ Values attention(const OpCall& c) {
 
 Values recurrent(const OpCall& c) {
   aten::RnnCall call;
-  call.kind = c.name.starts_with("aten.lstm")  ? RnnKind::lstm
-              : c.name.starts_with("aten.gru") ? RnnKind::gru
+  call.kind = c.name.starts_with("aten.lstm")       ? RnnKind::lstm
+              : c.name.starts_with("aten.gru")      ? RnnKind::gru
               : c.name.starts_with("aten.rnn_relu") ? RnnKind::relu
                                                     : RnnKind::tanh;
   call.hidden = c.attributes.get_int("hidden_size", 1);
@@ -114,7 +114,8 @@ Values mean(const OpCall& c) {
   return {aten::mean(c.tracer, c.in(0), c.attributes.get_ints("dim"), c.attributes.get_bool("keepdim", false))};
 }
 Values sum(const OpCall& c) {
-  return {aten::sum(c.tracer, c.autocast.widen(c.in(0)), c.attributes.get_ints("dim"), c.attributes.get_bool("keepdim", false))};
+  return {aten::sum(c.tracer, c.autocast.widen(c.in(0)), c.attributes.get_ints("dim"),
+                    c.attributes.get_bool("keepdim", false))};
 }
 
 Values to_dtype(const OpCall& c) {
@@ -145,25 +146,20 @@ Values slice(const OpCall& c) {
                       c.attributes.get_int("end", INT64_MAX), c.attributes.get_int("step", 1))};
 }
 Values split_with_sizes(const OpCall& c) {
-  return aten::split_with_sizes(c.tracer, c.in(0), c.attributes.get_ints("split_sizes"), c.attributes.get_int("dim", 0));
+  return aten::split_with_sizes(c.tracer, c.in(0), c.attributes.get_ints("split_sizes"),
+                                c.attributes.get_int("dim", 0));
 }
 Values split(const OpCall& c) {
   return aten::split_every(c.tracer, c.in(0), c.attributes.get_int("split_size", 1), c.attributes.get_int("dim", 0));
 }
 Values unbind(const OpCall& c) { return aten::unbind(c.tracer, c.in(0), c.attributes.get_int("dim", 0)); }
-Values cat(const OpCall& c) {
-  return {aten::cat(c.tracer, c.inputs, c.attributes.get_int("dim", 0))};
-}
-Values stack(const OpCall& c) {
-  return {aten::stack(c.tracer, c.inputs, c.attributes.get_int("dim", 0))};
-}
+Values cat(const OpCall& c) { return {aten::cat(c.tracer, c.inputs, c.attributes.get_int("dim", 0))}; }
+Values stack(const OpCall& c) { return {aten::stack(c.tracer, c.inputs, c.attributes.get_int("dim", 0))}; }
 Values roll(const OpCall& c) {
   return {aten::roll(c.tracer, c.in(0), c.attributes.get_ints("shifts"), c.attributes.get_ints("dims"))};
 }
 Values pad(const OpCall& c) { return {aten::constant_pad(c.tracer, c.in(0), c.attributes.get_ints("pad"))}; }
-Values gather(const OpCall& c) {
-  return {aten::gather(c.tracer, c.in(0), c.attributes.get_int("dim", 0), c.in(1))};
-}
+Values gather(const OpCall& c) { return {aten::gather(c.tracer, c.in(0), c.attributes.get_int("dim", 0), c.in(1))}; }
 Values index_select(const OpCall& c) {
   return {aten::index_select(c.tracer, c.in(0), c.attributes.get_int("dim", 0), c.in(1))};
 }
@@ -281,7 +277,8 @@ bool works_in_place(std::string_view name) {
 }  // namespace
 
 Values lower(const OpCall& call) {
-  const auto* found = std::find_if(kRules.begin(), kRules.end(), [&](const RuleRow& row) { return row.name == call.name; });
+  const auto* found =
+      std::find_if(kRules.begin(), kRules.end(), [&](const RuleRow& row) { return row.name == call.name; });
   if (found != kRules.end()) return found->rule(call);
   const bool aten_name = call.name.starts_with("aten.");
   if (aten_name && call.inputs.empty() && call.results.size() == 1) {
@@ -300,8 +297,8 @@ Values lower(const OpCall& call) {
     return {aten::unary(call.tracer, call.name, x, call.attributes)};
   }
   if (aten_name && call.attributes.find("dim") != nullptr && call.inputs.size() == 1 && call.results.size() == 1 &&
-      aten::reduced_sizes(call.in(0)->sizes, call.attributes.get_ints("dim"), call.attributes.get_bool("keepdim", false)) ==
-          call.results[0].first) {
+      aten::reduced_sizes(call.in(0)->sizes, call.attributes.get_ints("dim"),
+                          call.attributes.get_bool("keepdim", false)) == call.results[0].first) {
     return {aten::reduce(call.tracer, call.name, call.in(0), call.attributes.get_ints("dim"),
                          call.attributes.get_bool("keepdim", false))};
   }

@@ -30,7 +30,8 @@ Values like(Tracer& t, const Values& values) {
   return made;
 }
 
-void foreach_in_place(Tracer& t, std::string_view name, std::initializer_list<const Values*> lists, const Attributes& a = {}) {
+void foreach_in_place(Tracer& t, std::string_view name, std::initializer_list<const Values*> lists,
+                      const Attributes& a = {}) {
   t.emit(name, joined(lists), {}, a);
 }
 
@@ -92,7 +93,8 @@ void foreach_rmsprop(Tracer& t, Lists& l, const OptimizerSpec& spec) {
   if (spec.weight_decay != 0) l.gradients = decayed(t, l.gradients, l.parameters, spec.weight_decay);
   const Values& square = l.moments[0];
   foreach_in_place(t, "aten._foreach_mul_.Scalar", {&square}, {{"scalar", kSmoothing}});
-  foreach_in_place(t, "aten._foreach_addcmul_.Scalar", {&square, &l.gradients, &l.gradients}, {{"value", 1 - kSmoothing}});
+  foreach_in_place(t, "aten._foreach_addcmul_.Scalar", {&square, &l.gradients, &l.gradients},
+                   {{"value", 1 - kSmoothing}});
   const Values root = like(t, square);
   t.emit("aten._foreach_sqrt.default", square, root);
   foreach_in_place(t, "aten._foreach_add_.Scalar", {&root}, {{"scalar", kEps}});
@@ -138,7 +140,8 @@ void fused_update(Tracer& t, const Lists& l, const OptimizerSpec& spec) {
   }
   foreach_in_place(t, "aten._foreach_add_.Scalar", {&l.steps}, {{"scalar", int64_t{1}}});
   if (spec.kind == OptimizerKind::adagrad) {
-    foreach_in_place(t, "aten._fused_adagrad_.default", {&l.parameters, &l.gradients, &l.moments[0], &l.steps}, attributes);
+    foreach_in_place(t, "aten._fused_adagrad_.default", {&l.parameters, &l.gradients, &l.moments[0], &l.steps},
+                     attributes);
     return;
   }
   const std::string_view name =
@@ -262,7 +265,8 @@ std::vector<ParameterSlot> make_optimizer_state(Tracer& t, const Values& paramet
     ParameterSlot slot{.parameter = parameter, .step = nullptr, .moments = {}};
     if (spec.kind != OptimizerKind::sgd) slot.step = t.root(Root::state, "step", DType::float32, {}, {}, steps_on_gpu);
     for (const std::string_view name : moment_names(spec)) {
-      slot.moments.push_back(t.root(Root::state, name, parameter->dtype, parameter->sizes, preserved_strides(*parameter)));
+      slot.moments.push_back(
+          t.root(Root::state, name, parameter->dtype, parameter->sizes, preserved_strides(*parameter)));
     }
     slots.push_back(std::move(slot));
   }

@@ -186,8 +186,7 @@ void Tracer::accumulate(Node& node, Value gradient) {
     emit("aten.detach.default", {gradient}, {kept});
   } else if (dense) {
     kept = fresh(gradient->dtype, gradient->sizes, parameter->strides);
-    emit("aten.new_empty_strided.default", {gradient}, {kept},
-         {{"size", kept->sizes}, {"stride", kept->strides}});
+    emit("aten.new_empty_strided.default", {gradient}, {kept}, {{"size", kept->sizes}, {"stride", kept->strides}});
     emit("aten.copy_.default", {kept, gradient}, {kept});
   } else {
     kept = fresh(gradient->dtype, gradient->sizes);

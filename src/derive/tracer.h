@@ -32,7 +32,7 @@ struct Node {
   size_t result_count = 1;
   // Gradients by input; null where none is wanted. Holds what the op saved; dropped after it ran.
   std::function<Values(Values)> backward;
-  Value parameter;           // accumulation nodes only
+  Value parameter;  // accumulation nodes only
   // Engine state.
   size_t waiting_for = 0;
   Values gradients;
@@ -70,8 +70,17 @@ class Tracer {
 
   // --- phases
   void set_module(std::string_view module) { module_ = module; }
-  void begin_backward() { phase_ = Phase::backward; gradients_on_ = false; module_.clear(); }
-  void begin_update() { phase_ = Phase::update; node_ = nullptr; gradients_on_ = false; module_.clear(); }
+  void begin_backward() {
+    phase_ = Phase::backward;
+    gradients_on_ = false;
+    module_.clear();
+  }
+  void begin_update() {
+    phase_ = Phase::update;
+    node_ = nullptr;
+    gradients_on_ = false;
+    module_.clear();
+  }
   // Runs the backward pass from `loss` with the gradient `seed`. Gradients of parameters are then in gradient_of().
   void backward(const Value& loss, Value seed);
   [[nodiscard]] Value gradient_of(const Value& parameter) const;

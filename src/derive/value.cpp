@@ -145,8 +145,7 @@ std::optional<Shape> view_strides(const TensorState& v, const Shape& sizes) {
   for (auto dim = static_cast<int64_t>(v.sizes.size()) - 1; dim >= 0; --dim) {
     const auto d = static_cast<size_t>(dim);
     tensor_numel *= v.sizes[d];
-    const bool chunk_ends =
-        dim == 0 || (v.sizes[d - 1] != 1 && v.strides[d - 1] != tensor_numel * chunk_base_stride);
+    const bool chunk_ends = dim == 0 || (v.sizes[d - 1] != 1 && v.strides[d - 1] != tensor_numel * chunk_base_stride);
     if (!chunk_ends) continue;
     while (view_dim >= 0 && (view_numel < tensor_numel || sizes[static_cast<size_t>(view_dim)] == 1)) {
       strides[static_cast<size_t>(view_dim)] = view_numel * chunk_base_stride;

@@ -42,10 +42,10 @@ struct TensorState {
   DType dtype = DType::float32;
   Shape sizes;
   Shape strides;
-  TensorId id;                // in the graph under construction
-  Node* history = nullptr;    // the node that made it; for a parameter its accumulation node
-  size_t result_index = 0;    // which of the node's results
-  bool is_leaf = false;       // a parameter
+  TensorId id;                        // in the graph under construction
+  Node* history = nullptr;            // the node that made it; for a parameter its accumulation node
+  size_t result_index = 0;            // which of the node's results
+  bool is_leaf = false;               // a parameter
   std::shared_ptr<TensorState> base;  // of a view: the tensor it looks into
 };
 

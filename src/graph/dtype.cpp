@@ -15,13 +15,20 @@ struct DTypeRow {
 };
 
 constexpr std::array kDTypes = {
-    DTypeRow{DType::float32, "float32", 4, true},       DTypeRow{DType::float64, "float64", 8, true},
-    DTypeRow{DType::float16, "float16", 2, true},       DTypeRow{DType::bfloat16, "bfloat16", 2, true},
-    DTypeRow{DType::float8_e4m3fn, "float8_e4m3fn", 1, true}, DTypeRow{DType::float8_e5m2, "float8_e5m2", 1, true},
-    DTypeRow{DType::int64, "int64", 8, false},          DTypeRow{DType::int32, "int32", 4, false},
-    DTypeRow{DType::int16, "int16", 2, false},          DTypeRow{DType::int8, "int8", 1, false},
-    DTypeRow{DType::uint8, "uint8", 1, false},          DTypeRow{DType::boolean, "bool", 1, false},
-    DTypeRow{DType::complex64, "complex64", 8, true},   DTypeRow{DType::complex128, "complex128", 16, true},
+    DTypeRow{DType::float32, "float32", 4, true},
+    DTypeRow{DType::float64, "float64", 8, true},
+    DTypeRow{DType::float16, "float16", 2, true},
+    DTypeRow{DType::bfloat16, "bfloat16", 2, true},
+    DTypeRow{DType::float8_e4m3fn, "float8_e4m3fn", 1, true},
+    DTypeRow{DType::float8_e5m2, "float8_e5m2", 1, true},
+    DTypeRow{DType::int64, "int64", 8, false},
+    DTypeRow{DType::int32, "int32", 4, false},
+    DTypeRow{DType::int16, "int16", 2, false},
+    DTypeRow{DType::int8, "int8", 1, false},
+    DTypeRow{DType::uint8, "uint8", 1, false},
+    DTypeRow{DType::boolean, "bool", 1, false},
+    DTypeRow{DType::complex64, "complex64", 8, true},
+    DTypeRow{DType::complex128, "complex128", 16, true},
 };
 
 const DTypeRow& row(DType dtype) {

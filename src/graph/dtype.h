@@ -8,8 +8,20 @@
 namespace forerun {
 
 enum class DType : uint8_t {
-  float32, float64, float16, bfloat16, float8_e4m3fn, float8_e5m2,
-  int64, int32, int16, int8, uint8, boolean, complex64, complex128,
+  float32,
+  float64,
+  float16,
+  bfloat16,
+  float8_e4m3fn,
+  float8_e5m2,
+  int64,
+  int32,
+  int16,
+  int8,
+  uint8,
+  boolean,
+  complex64,
+  complex128,
 };
 
 int64_t size_of(DType dtype);

@@ -43,11 +43,13 @@ TensorId ForwardBuilder::new_tensor(const Shape& shape, DType dtype) {
   int64_t count = 1;
   for (const int64_t extent : shape) {
     if (extent < 0) {
-      fail(fmt::format("shape [{}] has an extent below 0", fmt::join(shape, ", ")), "use a larger input or fewer stages");
+      fail(fmt::format("shape [{}] has an extent below 0", fmt::join(shape, ", ")),
+           "use a larger input or fewer stages");
       return dummy();
     }
     if (extent > 0 && count > kMaxElements / extent) {
-      fail(fmt::format("shape [{}] has more than 2^46 elements", fmt::join(shape, ", ")), "use a smaller configuration");
+      fail(fmt::format("shape [{}] has more than 2^46 elements", fmt::join(shape, ", ")),
+           "use a smaller configuration");
       return dummy();
     }
     count *= extent;

@@ -117,7 +117,7 @@ class ForwardBuilder {
 
   // --- products and reductions
   TensorId matmul(TensorId a, TensorId b, bool autocast = true);  // false: in a region where autocast is off
-  TensorId addmm(TensorId bias, TensorId a, TensorId b);  // bias + a @ b, both rank 2
+  TensorId addmm(TensorId bias, TensorId a, TensorId b);          // bias + a @ b, both rank 2
   TensorId softmax(TensorId x, int64_t dim);
   TensorId log_softmax(TensorId x, int64_t dim);
   TensorId mean(TensorId x, const Shape& dims, bool keep_dims);
@@ -137,9 +137,9 @@ class ForwardBuilder {
   TensorId expand(TensorId x, const Shape& size);  // -1 keeps an extent
   TensorId select(TensorId x, int64_t dim, int64_t index);
   TensorId slice(TensorId x, int64_t dim, int64_t start, int64_t end, int64_t step = 1);
-  std::vector<TensorId> split(TensorId x, const Shape& sizes, int64_t dim);            // aten.split_with_sizes
-  std::vector<TensorId> split_every(TensorId x, int64_t size, int64_t dim);            // aten.split.Tensor
-  std::vector<TensorId> chunk(TensorId x, int64_t chunks, int64_t dim);                // Tensor.chunk
+  std::vector<TensorId> split(TensorId x, const Shape& sizes, int64_t dim);  // aten.split_with_sizes
+  std::vector<TensorId> split_every(TensorId x, int64_t size, int64_t dim);  // aten.split.Tensor
+  std::vector<TensorId> chunk(TensorId x, int64_t chunks, int64_t dim);      // Tensor.chunk
   std::vector<TensorId> unbind(TensorId x, int64_t dim);
   TensorId cat(const std::vector<TensorId>& parts, int64_t dim);
   TensorId stack(const std::vector<TensorId>& parts, int64_t dim);

@@ -18,8 +18,8 @@ bool works_in_place(std::string_view name) {
 }
 
 bool is_comparison(std::string_view name) {
-  static constexpr std::string_view kPrefixes[] = {"aten.eq.", "aten.ne.", "aten.lt.", "aten.le.", "aten.gt.", "aten.ge.",
-                                                   "aten.logical_"};
+  static constexpr std::string_view kPrefixes[] = {"aten.eq.", "aten.ne.", "aten.lt.",     "aten.le.",
+                                                   "aten.gt.", "aten.ge.", "aten.logical_"};
   return std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
                      [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
@@ -34,7 +34,8 @@ TensorId ForwardBuilder::conv(TensorId x, TensorId weight, std::optional<TensorI
   const Shape in = shape(x);
   const Shape w = shape(weight);
   if (in.size() < 3 || w.size() != in.size() || options.groups < 1) {
-    fail(fmt::format("convolution of {} with weight {} and {} groups does not fit", text_of(in), text_of(w), options.groups));
+    fail(fmt::format("convolution of {} with weight {} and {} groups does not fit", text_of(in), text_of(w),
+                     options.groups));
     return dummy();
   }
   const int64_t expected = options.transposed ? w[0] : w[1] * options.groups;
@@ -55,10 +56,12 @@ TensorId ForwardBuilder::conv(TensorId x, TensorId weight, std::optional<TensorI
       fail("convolution with a stride, dilation or kernel below 1, or a padding below 0");
       return dummy();
     }
-    const int64_t extent = options.transposed ? (in[i + 2] - 1) * stride[i] - 2 * padding[i] + reach + output_padding[i] + 1
-                                              : (in[i + 2] + 2 * padding[i] - reach - 1 + stride[i]) / stride[i];
+    const int64_t extent = options.transposed
+                               ? (in[i + 2] - 1) * stride[i] - 2 * padding[i] + reach + output_padding[i] + 1
+                               : (in[i + 2] + 2 * padding[i] - reach - 1 + stride[i]) / stride[i];
     if (extent < 1 || (!options.transposed && in[i + 2] + 2 * padding[i] < reach + 1)) {
-      fail(fmt::format("input {} is too small for a convolution of kernel {}", text_of(in), text_of({w.begin() + 2, w.end()})),
+      fail(fmt::format("input {} is too small for a convolution of kernel {}", text_of(in),
+                       text_of({w.begin() + 2, w.end()})),
            "use a larger input");
       return dummy();
     }
@@ -127,8 +130,8 @@ TensorId ForwardBuilder::embedding(TensorId weight, TensorId indices, int64_t pa
 }
 
 TensorId ForwardBuilder::embedding_bag(TensorId weight, TensorId indices, TensorId offsets) {
-  return emit("aten.embedding_bag.default", {weight, indices, offsets}, {extent(offsets, 0), extent(weight, 1)}, dtype(weight),
-              {{"mode", int64_t{0}}});
+  return emit("aten.embedding_bag.default", {weight, indices, offsets}, {extent(offsets, 0), extent(weight, 1)},
+              dtype(weight), {{"mode", int64_t{0}}});
 }
 
 Shape ForwardBuilder::pooled(TensorId x, const PoolOptions& options) {
@@ -216,8 +219,8 @@ TensorId ForwardBuilder::rnn(TensorId x, const std::vector<TensorId>& weights, c
   const auto expected = static_cast<size_t>(options.layers * directions * (options.bias ? 4 : 2));
   Shape out = shape(x);
   if (out.size() != 3 || options.layers < 1 || options.hidden < 1 || weights.size() != expected) {
-    fail(fmt::format("recurrent layer of {} layers with {} weights does not fit an input {}", options.layers, weights.size(),
-                     text_of(out)));
+    fail(fmt::format("recurrent layer of {} layers with {} weights does not fit an input {}", options.layers,
+                     weights.size(), text_of(out)));
     return dummy();
   }
   out[2] = options.hidden * directions;

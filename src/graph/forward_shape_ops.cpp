@@ -12,7 +12,9 @@ namespace {
 
 std::string text_of(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
-int64_t product(const Shape& shape) { return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>()); }
+int64_t product(const Shape& shape) {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+}
 
 }  // namespace
 
@@ -82,7 +84,8 @@ TensorId ForwardBuilder::permute(TensorId x, const Shape& dims) {
     used[wrapped] = true;
     out.push_back(in[wrapped]);
   }
-  if (out.size() != in.size()) fail(fmt::format("{} is not a permutation of the dimensions of {}", text_of(dims), text_of(in)));
+  if (out.size() != in.size())
+    fail(fmt::format("{} is not a permutation of the dimensions of {}", text_of(dims), text_of(in)));
   return emit("aten.permute.default", {x}, out, dtype(x), {{"dims", dims}});
 }
 
@@ -198,7 +201,8 @@ std::vector<TensorId> ForwardBuilder::unbind(TensorId x, int64_t dim) {
   if (failed() || wrapped >= part.size()) return {dummy()};
   const auto count = static_cast<size_t>(part[wrapped]);
   part.erase(part.begin() + static_cast<int64_t>(wrapped));
-  return emit_many("aten.unbind.int", {x}, std::vector<std::pair<Shape, DType>>(count, {part, dtype(x)}), {{"dim", dim}});
+  return emit_many("aten.unbind.int", {x}, std::vector<std::pair<Shape, DType>>(count, {part, dtype(x)}),
+                   {{"dim", dim}});
 }
 
 TensorId ForwardBuilder::cat(const std::vector<TensorId>& parts, int64_t dim) {
@@ -217,7 +221,8 @@ TensorId ForwardBuilder::cat(const std::vector<TensorId>& parts, int64_t dim) {
     }
     const int64_t grown = out[wrapped] + part[wrapped];
     part[wrapped] = out[wrapped];
-    if (part != out) fail(fmt::format("cannot concatenate {} and {} along {}", text_of(out), text_of(shape(parts[i])), dim));
+    if (part != out)
+      fail(fmt::format("cannot concatenate {} and {} along {}", text_of(out), text_of(shape(parts[i])), dim));
     out[wrapped] = grown;
     result = promote(result, dtype(parts[i]));
   }

@@ -39,9 +39,9 @@ std::string_view name_of(Phase phase);
 enum class Root : uint8_t { none, parameter, buffer, state, input };
 
 struct Op {
-  NameId name;          // "aten.addmm.default"
+  NameId name;  // "aten.addmm.default"
   Phase phase = Phase::forward;
-  NameId module;        // "layer1.0.conv2"; "" outside any module
+  NameId module;               // "layer1.0.conv2"; "" outside any module
   uint32_t first_operand = 0;  // inputs, then outputs, in Graph::operands
   uint32_t input_count = 0;
   uint32_t output_count = 0;

@@ -17,10 +17,10 @@ enum class InputKind : uint8_t { image, tokens, dense, flat };
 struct InputSpec {
   InputKind kind = InputKind::image;
   int64_t batch = 1;
-  int64_t channels = 3;   // of images; features of flat inputs
-  int64_t size = 224;     // height and width of images; length of token sequences
-  int64_t classes = 1000; // size of the vocabulary for tokens
-  std::string flavour;    // of tokens: "lm", or "hf" where the loop lets go of the logits once the loss has them
+  int64_t channels = 3;    // of images; features of flat inputs
+  int64_t size = 224;      // height and width of images; length of token sequences
+  int64_t classes = 1000;  // size of the vocabulary for tokens
+  std::string flavour;     // of tokens: "lm", or "hf" where the loop lets go of the logits once the loss has them
 };
 
 enum class Precision : uint8_t { fp32, tf32, amp_bf16 };

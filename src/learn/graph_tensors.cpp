@@ -63,7 +63,9 @@ GraphTensors graph_tensors(const Graph& graph, const OpVocabulary& vocabulary) {
     const OpWork work = work_of(graph, op);
     names[i] = vocabulary.index_of(graph.name(op));
     phases[i] = static_cast<int64_t>(op.phase);
-    const auto set = [&](Feature feature, double amount) { features[i][static_cast<int64_t>(feature)] = log1p(amount); };
+    const auto set = [&](Feature feature, double amount) {
+      features[i][static_cast<int64_t>(feature)] = log1p(amount);
+    };
     set(Feature::flops, work.flops.value);
     set(Feature::bytes_read, static_cast<double>(work.read.value));
     set(Feature::bytes_written, static_cast<double>(work.written.value));

@@ -26,14 +26,15 @@ Graph small_graph() {
   const TensorId s = b.add_tensor(sum, DType::float32, shape);
   const TensorId g = b.add_tensor(gradient, DType::float32, shape);
 
-  const auto add = [&](std::string_view name, Phase phase, std::vector<TensorId> inputs, std::vector<TensorId> outputs) {
+  const auto add = [&](std::string_view name, Phase phase, std::vector<TensorId> inputs,
+                       std::vector<TensorId> outputs) {
     b.add_op({.name = name, .phase = phase, .inputs = inputs, .outputs = outputs});
   };
-  add("aten.mm.default", Phase::forward, {x, x}, {h});          // 0
-  add("aten.relu_.default", Phase::forward, {h}, {h});          // 1
-  add("aten.view.default", Phase::forward, {h}, {h_flat});      // 2
-  add("aten.add.Tensor", Phase::forward, {h, h_flat}, {s});     // 3
-  add("aten.mm.default", Phase::backward, {s, x}, {g});         // 4
+  add("aten.mm.default", Phase::forward, {x, x}, {h});       // 0
+  add("aten.relu_.default", Phase::forward, {h}, {h});       // 1
+  add("aten.view.default", Phase::forward, {h}, {h_flat});   // 2
+  add("aten.add.Tensor", Phase::forward, {h, h_flat}, {s});  // 3
+  add("aten.mm.default", Phase::backward, {s, x}, {g});      // 4
   return b.finish();
 }
 

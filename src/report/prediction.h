@@ -15,12 +15,12 @@ namespace forerun {
 
 // What an op kind (name and phase) or a module costs on the GPU.
 struct CostShare {
-  std::string name;  // "aten.convolution_backward.default" or "layer4.0.conv2"
-  std::string phase; // of ops; empty for modules
-  int64_t count = 0; // ops
+  std::string name;   // "aten.convolution_backward.default" or "layer4.0.conv2"
+  std::string phase;  // of ops; empty for modules
+  int64_t count = 0;  // ops
   Nanoseconds gpu;
-  double share = 0;  // of the GPU's busy time
-  std::string bound; // what limits most of it: compute, memory, latency
+  double share = 0;     // of the GPU's busy time
+  std::string bound;    // what limits most of it: compute, memory, latency
   std::string largest;  // of ops: the operands of the costliest one
 };
 
@@ -39,12 +39,12 @@ struct Prediction {
   double tokens_per_second = 0;  // 0 where the input is not tokens
 
   MemoryEstimate memory;
-  Bytes context;        // what the CUDA context takes beside the allocator
+  Bytes context;  // what the CUDA context takes beside the allocator
   Bytes device_memory;
-  bool fits = true;     // reserved + context within the device's memory
+  bool fits = true;  // reserved + context within the device's memory
 
-  std::vector<CostShare> costliest_ops;      // at most ten
-  std::vector<CostShare> costliest_modules;  // at most ten
+  std::vector<CostShare> costliest_ops;        // at most ten
+  std::vector<CostShare> costliest_modules;    // at most ten
   std::map<std::string, int64_t> unknown_ops;  // no rule: costed by their bytes
   std::vector<std::string> assumptions;
 };

@@ -13,7 +13,10 @@ using Json = nlohmann::ordered_json;
 Json costs(const std::vector<CostShare>& rows) {
   Json list = Json::array();
   for (const CostShare& row : rows) {
-    Json item = {{"name", row.name}, {"gpu_ms", milliseconds(row.gpu)}, {"share", row.share}, {"ops", row.count},
+    Json item = {{"name", row.name},
+                 {"gpu_ms", milliseconds(row.gpu)},
+                 {"share", row.share},
+                 {"ops", row.count},
                  {"bound", row.bound}};
     if (!row.phase.empty()) item["phase"] = row.phase;
     if (!row.largest.empty()) item["largest"] = row.largest;
@@ -81,7 +84,8 @@ std::string to_json(const Prediction& p) {
 }
 
 std::string csv_header() {
-  return "id,gpu,batch,precision,optimizer,iter_ms,gpu_ms,host_ms,bound,forward_ms,backward_ms,update_ms,samples_per_second,"
+  return "id,gpu,batch,precision,optimizer,iter_ms,gpu_ms,host_ms,bound,forward_ms,backward_ms,update_ms,samples_per_"
+         "second,"
          "params,ops,peak_allocated,peak_reserved,fits,unknown_ops\n";
 }
 
@@ -89,11 +93,12 @@ std::string to_csv(const Prediction& p) {
   const LaneTimes& t = p.times;
   int64_t unknown = 0;
   for (const auto& [name, count] : p.unknown_ops) unknown += count;
-  return fmt::format("{},{},{},{},{},{:.6f},{:.6f},{:.6f},{},{:.6f},{:.6f},{:.6f},{:.3f},{},{},{},{},{},{}\n", cell(p.id),
-                     cell(p.gpu), p.input.batch, name_of(p.setup.precision), name_of(p.setup.optimizer.kind),
-                     milliseconds(t.iteration), milliseconds(t.gpu_busy), milliseconds(t.host_busy), name_of(t.bound),
-                     milliseconds(t.phases[0]), milliseconds(t.phases[1]), milliseconds(t.phases[2]), p.samples_per_second,
-                     p.parameters, p.ops, p.memory.peak_allocated.value, p.memory.peak_reserved.value, p.fits, unknown);
+  return fmt::format("{},{},{},{},{},{:.6f},{:.6f},{:.6f},{},{:.6f},{:.6f},{:.6f},{:.3f},{},{},{},{},{},{}\n",
+                     cell(p.id), cell(p.gpu), p.input.batch, name_of(p.setup.precision),
+                     name_of(p.setup.optimizer.kind), milliseconds(t.iteration), milliseconds(t.gpu_busy),
+                     milliseconds(t.host_busy), name_of(t.bound), milliseconds(t.phases[0]), milliseconds(t.phases[1]),
+                     milliseconds(t.phases[2]), p.samples_per_second, p.parameters, p.ops,
+                     p.memory.peak_allocated.value, p.memory.peak_reserved.value, p.fits, unknown);
 }
 
 }  // namespace forerun

@@ -12,8 +12,9 @@ namespace {
 
 std::string ms(Nanoseconds t) {
   const double value = milliseconds(t);
-  return value < 10 ? fmt::format("{:.3f} ms", value) : value < 1000 ? fmt::format("{:.1f} ms", value)
-                                                                      : fmt::format("{:.2f} s", value / 1e3);
+  return value < 10     ? fmt::format("{:.3f} ms", value)
+         : value < 1000 ? fmt::format("{:.1f} ms", value)
+                        : fmt::format("{:.2f} s", value / 1e3);
 }
 
 std::string bytes(Bytes b) {
@@ -45,14 +46,16 @@ std::string input_text(const Prediction& p) {
 }
 
 std::string setup_text(const TrainingSetup& s) {
-  std::string text = fmt::format("{}, {} ({})", name_of(s.precision), name_of(s.optimizer.kind), name_of(s.optimizer.impl));
+  std::string text =
+      fmt::format("{}, {} ({})", name_of(s.precision), name_of(s.optimizer.kind), name_of(s.optimizer.impl));
   if (s.optimizer.momentum != 0) text += fmt::format(" momentum {}", s.optimizer.momentum);
   if (s.channels_last) text += ", channels last";
   return text;
 }
 
 std::string bound_text(const LaneTimes& t) {
-  const double share = t.iteration.value == 0 ? 0 : static_cast<double>(t.gpu_busy.value) / static_cast<double>(t.iteration.value);
+  const double share =
+      t.iteration.value == 0 ? 0 : static_cast<double>(t.gpu_busy.value) / static_cast<double>(t.iteration.value);
   switch (t.bound) {
     case Verdict::host: return fmt::format("host-bound: the GPU is busy {} of the time", percent(share));
     case Verdict::memory: return fmt::format("memory-bound on the GPU, busy {} of the time", percent(share));
@@ -99,8 +102,9 @@ std::string to_text(const Prediction& p) {
   out += fmt::format("\n  forward {}, backward {}, update {}\n", ms(t.phases[0]), ms(t.phases[1]), ms(t.phases[2]));
   out += fmt::format("  GPU {}, host {}: {}\n\n", ms(t.gpu_busy), ms(t.host_busy), bound_text(t));
   const Bytes needed = p.memory.peak_reserved + p.context;
-  out += fmt::format("Memory      {} allocated, {} reserved, {} with the CUDA context: {} {}\n", bytes(p.memory.peak_allocated),
-                     bytes(p.memory.peak_reserved), bytes(needed), p.fits ? "fits in" : "DOES NOT FIT in", bytes(p.device_memory));
+  out += fmt::format("Memory      {} allocated, {} reserved, {} with the CUDA context: {} {}\n",
+                     bytes(p.memory.peak_allocated), bytes(p.memory.peak_reserved), bytes(needed),
+                     p.fits ? "fits in" : "DOES NOT FIT in", bytes(p.device_memory));
   out += memory_text(p);
   out += "\nCostliest ops\n" + costs_text(p.costliest_ops, false);
   out += "\nCostliest modules (forward and backward)\n" + costs_text(p.costliest_modules, true);
@@ -114,14 +118,14 @@ std::string to_text(const Prediction& p) {
 }
 
 std::string summary_header() {
-  return fmt::format("{:<28} {:>11} {:>11} {:>11}  {:<7} {:>11} {:>11}  {}\n", "run", "iteration", "GPU", "host", "bound",
-                     "allocated", "reserved", "fits");
+  return fmt::format("{:<28} {:>11} {:>11} {:>11}  {:<7} {:>11} {:>11}  {}\n", "run", "iteration", "GPU", "host",
+                     "bound", "allocated", "reserved", "fits");
 }
 
 std::string summary_line(const Prediction& p) {
-  return fmt::format("{:<28} {:>11} {:>11} {:>11}  {:<7} {:>11} {:>11}  {}\n", p.id, ms(p.times.iteration), ms(p.times.gpu_busy),
-                     ms(p.times.host_busy), name_of(p.times.bound), bytes(p.memory.peak_allocated),
-                     bytes(p.memory.peak_reserved), p.fits ? "yes" : "NO");
+  return fmt::format("{:<28} {:>11} {:>11} {:>11}  {:<7} {:>11} {:>11}  {}\n", p.id, ms(p.times.iteration),
+                     ms(p.times.gpu_busy), ms(p.times.host_busy), name_of(p.times.bound),
+                     bytes(p.memory.peak_allocated), bytes(p.memory.peak_reserved), p.fits ? "yes" : "NO");
 }
 
 namespace {
@@ -142,8 +146,13 @@ struct ErrorSummary {
   [[nodiscard]] std::vector<std::string> row(const std::string& name) {
     std::sort(iterations.begin(), iterations.end());
     const auto n = static_cast<double>(runs);
-    return {name, fmt::format("{}", runs), percent(iteration / n), percent(iterations[iterations.size() / 2]),
-            percent(gpu / n), percent(allocated / n), percent(reserved / n)};
+    return {name,
+            fmt::format("{}", runs),
+            percent(iteration / n),
+            percent(iterations[iterations.size() / 2]),
+            percent(gpu / n),
+            percent(allocated / n),
+            percent(reserved / n)};
   }
 };
 

@@ -23,7 +23,8 @@ std::string misses_text(const char* heading, const std::vector<OpMiss>& misses) 
 std::string to_text(const ZooCheck& check) {
   Table table({"family", "records", "captured ops", "matched by GPU time", "by count", "derived too many"});
   for (const FamilyCheck& f : check.families) {
-    table.add({f.family, fmt::format("{}", f.records), fmt::format("{}", f.ops), f.has_times() ? fmt::format("{:.3f} %", 100 * f.by_time()) : "not measured",
+    table.add({f.family, fmt::format("{}", f.records), fmt::format("{}", f.ops),
+               f.has_times() ? fmt::format("{:.3f} %", 100 * f.by_time()) : "not measured",
                fmt::format("{:.3f} %", 100 * f.by_count()), fmt::format("{}", f.surplus_ops)});
   }
   std::string out =
@@ -41,13 +42,14 @@ std::string to_json(const FamilyCheck& f) {
   for (const OpMiss& miss : f.misses) {
     misses.push_back({{"op", miss.op}, {"count", miss.count}, {"gpu_us", miss.gpu_us}, {"example", miss.example}});
   }
-  return nlohmann::ordered_json{{"family", f.family},
-                                {"records", f.records},
-                                {"by_time", f.has_times() ? nlohmann::ordered_json(f.by_time()) : nlohmann::ordered_json()},
-                                {"by_count", f.by_count()},
-                                {"ops", f.ops},
-                                {"surplus_ops", f.surplus_ops},
-                                {"misses", misses}}
+  return nlohmann::ordered_json{
+      {"family", f.family},
+      {"records", f.records},
+      {"by_time", f.has_times() ? nlohmann::ordered_json(f.by_time()) : nlohmann::ordered_json()},
+      {"by_count", f.by_count()},
+      {"ops", f.ops},
+      {"surplus_ops", f.surplus_ops},
+      {"misses", misses}}
       .dump();
 }
 

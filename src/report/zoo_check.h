@@ -8,10 +8,10 @@
 namespace forerun {
 
 struct OpMiss {
-  std::string op;         // "f aten.mm.default float32[8, 4] ... -> ..."
-  int64_t count = 0;      // captured ops without a counterpart
+  std::string op;     // "f aten.mm.default float32[8, 4] ... -> ..."
+  int64_t count = 0;  // captured ops without a counterpart
   double gpu_us = 0;
-  std::string example;    // id of a record that has it
+  std::string example;  // id of a record that has it
 };
 
 struct FamilyCheck {
@@ -21,11 +21,13 @@ struct FamilyCheck {
   int64_t matched_ops = 0;
   double gpu_us = 0;
   double matched_gpu_us = 0;
-  int64_t surplus_ops = 0;  // derived ops without a captured counterpart
+  int64_t surplus_ops = 0;     // derived ops without a captured counterpart
   std::vector<OpMiss> misses;  // by name, phase and kind of operand, costliest first
   std::vector<OpMiss> surplus;
 
-  [[nodiscard]] double by_count() const { return ops == 0 ? 0 : static_cast<double>(matched_ops) / static_cast<double>(ops); }
+  [[nodiscard]] double by_count() const {
+    return ops == 0 ? 0 : static_cast<double>(matched_ops) / static_cast<double>(ops);
+  }
   [[nodiscard]] bool has_times() const { return gpu_us > 0; }  // false: the records were captured, not measured
   [[nodiscard]] double by_time() const { return has_times() ? matched_gpu_us / gpu_us : 0; }
 };

@@ -17,8 +17,8 @@ struct Conv2dOptions {
   int64_t groups = 1;
   int64_t dilation = 1;
   bool bias = true;
-  int64_t kernel_w = 0;   // 0: square
-  int64_t padding_w = -1; // -1: as `padding`
+  int64_t kernel_w = 0;    // 0: square
+  int64_t padding_w = -1;  // -1: as `padding`
 };
 
 class Conv2d {

@@ -45,7 +45,7 @@ class Configuration {
 
 struct Family {
   std::string name;
-  std::string description;        // one line for `forerun zoo`
+  std::string description;  // one line for `forerun zoo`
   InputKind input = InputKind::image;
   std::string flavour = "lm";  // of tokens: "hf" for transformers models, whose loop keeps no reference to the logits
   std::vector<Parameter> parameters;  // its own and the input's

@@ -21,8 +21,8 @@ namespace forerun {
 
 struct HostConstants {
   std::array<std::array<Nanoseconds, kOpClassCount>, 3> op;  // by phase and class: autograd makes forward ops dearer
-  Nanoseconds host_op;                        // an op on tensors in host memory
-  Nanoseconds mark;                           // profiler marks
+  Nanoseconds host_op;                                       // an op on tensors in host memory
+  Nanoseconds mark;                                          // profiler marks
   Nanoseconds further_kernel;
   Nanoseconds foreach_tensor;
   Nanoseconds parameter;
