@@ -16,8 +16,6 @@ Value clone_with(Tracer& t, const Value& x, Shape strides) {
   return y;
 }
 
-size_t wrap(int64_t dim, size_t rank) { return static_cast<size_t>(dim < 0 ? dim + static_cast<int64_t>(rank) : dim); }
-
 }  // namespace
 
 Value clone_contiguous(Tracer& t, const Value& x) { return clone_with(t, x, contiguous_strides(x->sizes)); }
@@ -44,7 +42,7 @@ Value to_copy(Tracer& t, const Value& x, DType dtype) {
 }
 
 Value cat(Tracer& t, const Values& parts, int64_t dim) {
-  const size_t at = wrap(dim, parts[0]->sizes.size());
+  const size_t at = wrap_dim(dim, parts[0]->sizes.size());
   Shape sizes = parts[0]->sizes;
   DType dtype = parts[0]->dtype;
   bool channels_last = suggests_channels_last(*parts[0]);
@@ -81,8 +79,7 @@ Value stack(Tracer& t, const Values& parts, int64_t dim) {
 Value constant_pad(Tracer& t, const Value& x, const Shape& pads) {
   Shape sizes = x->sizes;
   for (size_t i = 0; i < pads.size() / 2; ++i) sizes[sizes.size() - 1 - i] += pads[2 * i] + pads[2 * i + 1];
-  const bool channels_last = suggests_channels_last(*x);
-  Value y = t.fresh(x->dtype, sizes, channels_last ? channels_last_strides(sizes) : contiguous_strides(sizes));
+  Value y = t.fresh(x->dtype, sizes, suggested_strides(*x, sizes));
   Node* node = t.record("ConstantPadNdBackward0", {x}, {y});
   t.emit("aten.constant_pad_nd.default", {x}, {y}, {{"pad", pads}, {"value", 0.0}});
   if (node != nullptr) {
@@ -134,7 +131,7 @@ Value gather(Tracer& t, const Value& x, int64_t dim, const Value& index) {
 
 Value index_select(Tracer& t, const Value& x, int64_t dim, const Value& index) {
   Shape sizes = x->sizes;
-  sizes[wrap(dim, sizes.size())] = index->sizes.empty() ? 1 : index->sizes[0];
+  sizes[wrap_dim(dim, sizes.size())] = index->sizes.empty() ? 1 : index->sizes[0];
   Value y = t.fresh(x->dtype, sizes);
   Node* node = t.record("IndexSelectBackward0", {x}, {y});
   t.emit("aten.index_select.default", {x, index}, {y}, {{"dim", dim}});

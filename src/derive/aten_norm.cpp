@@ -4,13 +4,9 @@
 namespace forerun::derive::aten {
 namespace {
 
-Shape format_strides(const Value& x) {
-  return suggests_channels_last(*x) ? channels_last_strides(x->sizes) : contiguous_strides(x->sizes);
-}
-
 Value cudnn_batch_norm(Tracer& t, const Value& x, const Values& p, double momentum, double eps) {
   const int64_t features = x->sizes[1];
-  Value y = t.fresh(x->dtype, x->sizes, format_strides(x));
+  Value y = t.fresh(x->dtype, x->sizes, suggested_strides(*x, x->sizes));
   Value mean = t.fresh(p[0]->dtype, {features});
   Value variance = t.fresh(p[0]->dtype, {features});
   Value reserve = t.fresh(DType::uint8, {0});
@@ -21,7 +17,7 @@ Value cudnn_batch_norm(Tracer& t, const Value& x, const Values& p, double moment
   if (node != nullptr) {
     node->backward = [&t, x, p, mean, variance, reserve, eps](Values gradients) {
       const Value g = to_format_of(t, gradients[0], x);
-      Values result = {t.fresh(x->dtype, x->sizes, format_strides(x)), t.fresh(p[0]->dtype, p[0]->sizes),
+      Values result = {t.fresh(x->dtype, x->sizes, suggested_strides(*x, x->sizes)), t.fresh(p[0]->dtype, p[0]->sizes),
                        t.fresh(p[1]->dtype, p[1]->sizes)};
       t.emit("aten.cudnn_batch_norm_backward.default", {x, g, p[0], p[2], p[3], mean, variance, reserve}, result,
              {{"epsilon", eps}});
@@ -93,7 +89,7 @@ Value group_norm(Tracer& t, const Value& x, const Value& weight, const Value& bi
   const int64_t groups = attributes.get_int("num_groups", 1);
   const Value input = to_format_of(t, x, x);
   const Shape counts = {x->sizes[0], groups};
-  Value y = t.fresh(x->dtype, x->sizes, format_strides(x));
+  Value y = t.fresh(x->dtype, x->sizes, suggested_strides(*x, x->sizes));
   Value mean = t.fresh(x->dtype, counts);
   Value inverse_deviation = t.fresh(x->dtype, counts);
   Node* node = t.record("NativeGroupNormBackward0", {input, weight, bias}, {y, mean, inverse_deviation});

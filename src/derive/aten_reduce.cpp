@@ -6,11 +6,9 @@
 namespace forerun::derive::aten {
 namespace {
 
-size_t wrap(int64_t dim, size_t rank) { return static_cast<size_t>(dim < 0 ? dim + static_cast<int64_t>(rank) : dim); }
-
 std::vector<bool> reduced_dims(const Shape& sizes, const Shape& dims) {
   std::vector<bool> gone(sizes.size(), dims.empty());
-  for (const int64_t dim : dims) gone[wrap(dim, sizes.size())] = true;
+  for (const int64_t dim : dims) gone[wrap_dim(dim, sizes.size())] = true;
   return gone;
 }
 

@@ -6,12 +6,6 @@
 namespace forerun::derive::aten {
 namespace {
 
-size_t wrap(int64_t dim, size_t rank) {
-  const auto wrapped = static_cast<size_t>(dim < 0 ? dim + static_cast<int64_t>(rank) : dim);
-  CHECK(wrapped < std::max<size_t>(rank, 1), "dimension out of range");
-  return wrapped;
-}
-
 Shape inferred(const Value& x, Shape size) {
   int64_t known = 1;
   for (const int64_t extent : size) known *= extent == -1 ? 1 : extent;
@@ -74,14 +68,14 @@ Value reshape(Tracer& t, const Value& x, const Shape& size) {
 Value transpose2d(Tracer& t, const Value& x) { return swapped(t, "aten.t.default", "TBackward0", x, 0, 1, {}); }
 
 Value transpose(Tracer& t, const Value& x, int64_t dim0, int64_t dim1) {
-  return swapped(t, "aten.transpose.int", "TransposeBackward0", x, wrap(dim0, x->sizes.size()),
-                 wrap(dim1, x->sizes.size()), {{"dim0", dim0}, {"dim1", dim1}});
+  return swapped(t, "aten.transpose.int", "TransposeBackward0", x, wrap_dim(dim0, x->sizes.size()),
+                 wrap_dim(dim1, x->sizes.size()), {{"dim0", dim0}, {"dim1", dim1}});
 }
 
 Value permute(Tracer& t, const Value& x, const Shape& dims) {
   Shape sizes, strides, back(dims.size());
   for (size_t i = 0; i < dims.size(); ++i) {
-    const size_t from = wrap(dims[i], x->sizes.size());
+    const size_t from = wrap_dim(dims[i], x->sizes.size());
     sizes.push_back(x->sizes[from]);
     strides.push_back(x->strides[from]);
     back[from] = static_cast<int64_t>(i);
@@ -91,7 +85,7 @@ Value permute(Tracer& t, const Value& x, const Shape& dims) {
 }
 
 Value unsqueeze(Tracer& t, const Value& x, int64_t dim) {
-  const size_t at = wrap(dim, x->sizes.size() + 1);
+  const size_t at = wrap_dim(dim, x->sizes.size() + 1);
   Shape sizes = x->sizes;
   Shape strides = x->strides;
   const int64_t stride = at < sizes.size() ? sizes[at] * strides[at] : 1;
@@ -102,7 +96,7 @@ Value unsqueeze(Tracer& t, const Value& x, int64_t dim) {
 }
 
 Value squeeze(Tracer& t, const Value& x, int64_t dim) {
-  const size_t at = wrap(dim, x->sizes.size());
+  const size_t at = wrap_dim(dim, x->sizes.size());
   Shape sizes = x->sizes;
   Shape strides = x->strides;
   const bool drops = at < sizes.size() && sizes[at] == 1;
@@ -134,7 +128,7 @@ Value expand(Tracer& t, const Value& x, const Shape& size) {
 }
 
 Value select(Tracer& t, const Value& x, int64_t dim, int64_t index) {
-  const size_t at = wrap(dim, x->sizes.size());
+  const size_t at = wrap_dim(dim, x->sizes.size());
   Shape sizes = x->sizes;
   Shape strides = x->strides;
   sizes.erase(sizes.begin() + static_cast<int64_t>(at));
@@ -149,7 +143,7 @@ Value select(Tracer& t, const Value& x, int64_t dim, int64_t index) {
 }
 
 Value slice(Tracer& t, const Value& x, int64_t dim, int64_t start, int64_t end, int64_t step) {
-  const size_t at = wrap(dim, x->sizes.size());
+  const size_t at = wrap_dim(dim, x->sizes.size());
   const int64_t extent = x->sizes[at];
   const int64_t first = std::clamp<int64_t>(start < 0 ? start + extent : start, 0, extent);
   const int64_t last = std::clamp<int64_t>(end < 0 ? end + extent : end, first, extent);
@@ -197,18 +191,18 @@ Values split_parts(Tracer& t, std::string_view name, std::string_view node_name,
 
 Values split_with_sizes(Tracer& t, const Value& x, const Shape& sizes, int64_t dim) {
   return split_parts(t, "aten.split_with_sizes.default", "SplitWithSizesBackward0", x, sizes,
-                     wrap(dim, x->sizes.size()), {{"split_sizes", sizes}, {"dim", dim}});
+                     wrap_dim(dim, x->sizes.size()), {{"split_sizes", sizes}, {"dim", dim}});
 }
 
 Values split_every(Tracer& t, const Value& x, int64_t size, int64_t dim) {
-  const size_t at = wrap(dim, x->sizes.size());
+  const size_t at = wrap_dim(dim, x->sizes.size());
   Shape sizes;
   for (int64_t start = 0; start < x->sizes[at]; start += size) sizes.push_back(std::min(size, x->sizes[at] - start));
   return split_parts(t, "aten.split.Tensor", "SplitBackward0", x, sizes, at, {{"split_size", size}, {"dim", dim}});
 }
 
 Values unbind(Tracer& t, const Value& x, int64_t dim) {
-  const size_t at = wrap(dim, x->sizes.size());
+  const size_t at = wrap_dim(dim, x->sizes.size());
   Shape sizes = x->sizes;
   Shape strides = x->strides;
   sizes.erase(sizes.begin() + static_cast<int64_t>(at));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "derive/op_class.h"
+
 namespace forerun::derive {
 namespace {
 
@@ -269,11 +271,6 @@ constexpr std::array kRules = {
     RuleRow{"aten.mul_.Tensor", arithmetic_in_place<aten::mul_in_place>},
 };
 
-bool works_in_place(std::string_view name) {
-  const size_t dot = name.rfind('.');
-  return dot != std::string_view::npos && dot > 0 && name[dot - 1] == '_';
-}
-
 }  // namespace
 
 Values lower(const OpCall& call) {
@@ -284,7 +281,7 @@ Values lower(const OpCall& call) {
   if (aten_name && call.inputs.empty() && call.results.size() == 1) {
     return {aten::create(call.tracer, call.name, call.results[0].first, call.results[0].second, call.attributes)};
   }
-  if (aten_name && !call.inputs.empty() && works_in_place(call.name)) {
+  if (aten_name && !call.inputs.empty() && is_in_place(call.name)) {
     if (call.inputs.size() == 1) {
       aten::unary_in_place(call.tracer, call.name, call.in(0), call.attributes);
     } else {

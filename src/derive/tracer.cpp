@@ -173,7 +173,7 @@ Value Tracer::conform(const Edge& edge, Value gradient) {
 }
 
 // A parameter's gradient: taken over as it is where its layout is the parameter's and nobody else holds it, else copied.
-void Tracer::accumulate(Node& node, Value gradient) {
+void Tracer::accumulate(Node& node, Value gradient) {  // NOLINT(performance-unnecessary-value-param): counted
   const Value& parameter = node.parameter;
   const bool dense = is_dense(*parameter);
   bool layout_fits = dense || is_contiguous(*gradient);

@@ -28,6 +28,12 @@ bool matches_strides(const Shape& sizes, const Shape& strides, const Shape& expe
 
 }  // namespace
 
+size_t wrap_dim(int64_t dim, size_t rank) {
+  const auto wrapped = static_cast<size_t>(dim < 0 ? dim + static_cast<int64_t>(rank) : dim);
+  CHECK(wrapped < std::max<size_t>(rank, 1), "dimension out of range");
+  return wrapped;
+}
+
 int64_t element_count(const Shape& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
 }
@@ -128,6 +134,10 @@ Shape elementwise_strides(const Shape& sizes, const Values& inputs) {
     }
   }
   return strides_in_order(sizes, order);
+}
+
+Shape suggested_strides(const TensorState& v, const Shape& sizes) {
+  return suggests_channels_last(v) ? channels_last_strides(sizes) : contiguous_strides(sizes);
 }
 
 Shape preserved_strides(const TensorState& v) {

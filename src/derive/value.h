@@ -55,6 +55,7 @@ using Values = std::vector<Value>;
 
 inline bool needs_gradient(const Value& v) { return v != nullptr && v->history != nullptr; }
 
+size_t wrap_dim(int64_t dim, size_t rank);  // negative dims count from the end
 int64_t element_count(const Shape& sizes);
 Shape contiguous_strides(const Shape& sizes);
 Shape channels_last_strides(const Shape& sizes);  // rank 4 (NHWC) or 5 (NDHWC)
@@ -64,6 +65,8 @@ bool is_channels_last(const TensorState& v);  // contiguous in that format
 bool suggests_channels_last(const TensorState& v);
 bool is_dense(const TensorState& v);  // non-overlapping and without gaps
 
+// Strides of a fresh tensor of these sizes in the memory format that v suggests.
+Shape suggested_strides(const TensorState& v, const Shape& sizes);
 // Strides of a fresh tensor like v (memory format "preserve").
 Shape preserved_strides(const TensorState& v);
 // Strides of the result of an elementwise op over these inputs (already broadcast to `sizes`).

@@ -83,13 +83,15 @@ bool Attributes::get_bool(std::string_view key, bool otherwise) const {
 std::string Attributes::get_string(std::string_view key, std::string otherwise) const {
   const AttributeValue* value = find(key);
   const auto* text = value == nullptr ? nullptr : std::get_if<std::string>(value);
-  return text == nullptr ? std::move(otherwise) : *text;
+  if (text != nullptr) return *text;
+  return otherwise;
 }
 
 Shape Attributes::get_ints(std::string_view key, Shape otherwise) const {
   const AttributeValue* value = find(key);
   const auto* list = value == nullptr ? nullptr : std::get_if<std::vector<int64_t>>(value);
-  return list == nullptr ? std::move(otherwise) : *list;
+  if (list != nullptr) return *list;
+  return otherwise;
 }
 
 std::string Attributes::to_json() const {

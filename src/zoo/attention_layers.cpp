@@ -35,6 +35,13 @@ bool heads_divide(ForwardBuilder& b, int64_t heads, int64_t width) {
   return false;
 }
 
+bool fits_positions(ForwardBuilder& b, const Configuration& c) {
+  if (c.integer("length") <= c.integer("positions")) return true;
+  b.fail(fmt::format("{} tokens are more than {} positions", c.integer("length"), c.integer("positions")),
+         "use a shorter length or more positions");
+  return false;
+}
+
 bool is_dropout(ForwardBuilder& b, double p) {
   if (p >= 0 && p < 1) return true;
   b.fail(fmt::format("dropout is {}", p), "set dropout to at least 0 and below 1");
@@ -63,6 +70,18 @@ TensorId split_heads(ForwardBuilder& b, TensorId x, int64_t head) {
 TensorId merge_heads(ForwardBuilder& b, TensorId x) {
   x = b.contiguous(b.transpose(x, 1, 2));
   return b.reshape(x, {b.extent(x, 0), b.extent(x, 1), -1});
+}
+
+Mlp::Mlp(ForwardBuilder& b, int64_t width, int64_t inner)
+    : b_(b), activation_path_(b.path_of("mlp.1")), inner_(b, "mlp.0", width, inner), outer_(b, "mlp.3", inner, width) {}
+
+TensorId Mlp::operator()(TensorId x) const {
+  x = inner_(x);
+  {
+    const ForwardBuilder::Scope scope(b_, activation_path_, ForwardBuilder::Scope::absolute);
+    x = b_.gelu(x);
+  }
+  return outer_(x);
 }
 
 RmsNorm::RmsNorm(ForwardBuilder& b, std::string_view name, int64_t features, double eps)

@@ -25,6 +25,8 @@ bool within(ForwardBuilder& b, const Configuration& c, std::initializer_list<con
             int64_t high = kLargestExtent);
 // Fails and answers false where `heads` do not divide `width`.
 bool heads_divide(ForwardBuilder& b, int64_t heads, int64_t width);
+// Fails and answers false where there are more tokens ("length") than "positions".
+bool fits_positions(ForwardBuilder& b, const Configuration& c);
 // Fails and answers false where `p` is not in [0, 1).
 bool is_dropout(ForwardBuilder& b, double p);
 
@@ -44,6 +46,19 @@ TensorId position_numbers(ForwardBuilder& b, int64_t length);
 TensorId split_heads(ForwardBuilder& b, TensorId x, int64_t head);
 // [batch, heads, length, head] -> [batch, length, heads * head].
 TensorId merge_heads(ForwardBuilder& b, TensorId x);
+
+// The feed-forward part of torchvision's ViT and Swin blocks: mlp.0, GELU, mlp.3.
+class Mlp {
+ public:
+  Mlp(ForwardBuilder& b, int64_t width, int64_t inner);
+  TensorId operator()(TensorId x) const;
+
+ private:
+  ForwardBuilder& b_;
+  std::string activation_path_;
+  Linear inner_;
+  Linear outer_;
+};
 
 // Root mean square norm with a weight, written out in float32 as LlamaRMSNorm and T5LayerNorm do.
 class RmsNorm {

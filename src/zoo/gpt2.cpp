@@ -111,10 +111,7 @@ bool makes_sense(ForwardBuilder& b, const Configuration& c) {
       !is_dropout(b, c.real("dropout"))) {
     return false;
   }
-  if (c.integer("length") <= c.integer("positions")) return true;
-  b.fail(fmt::format("{} tokens are more than {} positions", c.integer("length"), c.integer("positions")),
-         "use a shorter length or more positions");
-  return false;
+  return fits_positions(b, c);
 }
 
 void build_gpt2(ForwardBuilder& b, const Configuration& c) {

@@ -108,7 +108,8 @@ TensorId inverted_residual_v3(ForwardBuilder& b, std::string_view name, TensorId
                                        .norm = kNorm};
     x = conv_norm_activation(b, std::to_string(module++), x, block.expanded, depthwise);
     if (block.se) {
-      const int64_t squeezed = make_divisible(static_cast<double>(block.expanded / 4), 8);
+      const int64_t quarter = block.expanded / 4;
+      const int64_t squeezed = make_divisible(static_cast<double>(quarter), 8);
       x = squeeze_excitation(b, std::to_string(module++), x, squeezed, Activation::relu, Activation::hardsigmoid);
     }
     x = conv_norm_activation(b, std::to_string(module++), x, block.out,

@@ -128,28 +128,21 @@ class SwinBlock {
         norm1_(b, "norm1", dim),
         attention_(b, "attn", dim, heads, window, shift),
         norm2_(b, "norm2", dim),
-        inner_(b, "mlp.0", dim, mlp),
-        outer_(b, "mlp.3", mlp, dim) {}
+        mlp_(b, dim, mlp) {}
 
   TensorId operator()(TensorId x) const {
     const Scope scope(b_, path_, Scope::absolute);
     x = b_.add(x, attention_(norm1_(x)));
-    return b_.add(x, outer_(activate(inner_(norm2_(x)))));
+    return b_.add(x, mlp_(norm2_(x)));
   }
 
  private:
-  [[nodiscard]] TensorId activate(TensorId x) const {
-    const Scope scope(b_, "mlp.1");
-    return b_.gelu(x);
-  }
-
   ForwardBuilder& b_;
   std::string path_;
   LayerNorm norm1_;
   WindowAttention attention_;
   LayerNorm norm2_;
-  Linear inner_;
-  Linear outer_;
+  Mlp mlp_;
 };
 
 // Halves the side and doubles the width.

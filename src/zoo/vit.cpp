@@ -30,28 +30,21 @@ class EncoderBlock {
         norm1_(b, "ln_1", s.dim, kEps),
         attention_(b, "self_attention", s.dim, s.heads, {.dropout = 0, .batch_first = true}),
         norm2_(b, "ln_2", s.dim, kEps),
-        inner_(b, "mlp.0", s.dim, s.mlp),
-        outer_(b, "mlp.3", s.mlp, s.dim) {}
+        mlp_(b, s.dim, s.mlp) {}
 
   TensorId operator()(TensorId input) const {
     const Scope scope(b_, path_, Scope::absolute);
     const TensorId x = b_.add(attention_.self(norm1_(input)), input);
-    return b_.add(x, outer_(activate(inner_(norm2_(x)))));
+    return b_.add(x, mlp_(norm2_(x)));
   }
 
  private:
-  [[nodiscard]] TensorId activate(TensorId x) const {
-    const Scope scope(b_, "mlp.1");
-    return b_.gelu(x);
-  }
-
   ForwardBuilder& b_;
   std::string path_;
   LayerNorm norm1_;
   MultiheadAttention attention_;
   LayerNorm norm2_;
-  Linear inner_;
-  Linear outer_;
+  Mlp mlp_;
 };
 
 void build_vit(ForwardBuilder& b, const Configuration& c) {

@@ -50,7 +50,7 @@ bool has_nan(const onnx::AttributeProto& attribute) {
 
 Translation::Translation(const onnx::GraphProto& graph, const Dataflow& flow, int64_t opset)
     : graph_(graph), flow_(flow), opset_(opset), uses_(value_uses(graph, flow)), values_(flow.values.size()) {
-  stated_types_.reserve(static_cast<size_t>(graph.value_info_size() + graph.output_size()));
+  stated_types_.reserve(static_cast<size_t>(graph.value_info_size()) + static_cast<size_t>(graph.output_size()));
   for (const auto* infos : {&graph.value_info(), &graph.output()}) {
     for (const onnx::ValueInfoProto& info : *infos) stated_types_.emplace(info.name(), &info.type());
   }
