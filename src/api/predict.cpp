@@ -101,7 +101,7 @@ std::vector<std::string> assumptions_of(const Prediction& p) {
   std::vector<std::string> list = {
       "steady state of back-to-back iterations, inputs already on the GPU, gradients set to none each iteration",
       "GPU times from an analytic model that is not fitted: expect some tens of percent",
-      "host times of an average server CPU: they vary by 10 % from machine to machine and more between models",
+      "host times of one server with eager PyTorch 2.11: machines of the same kind differ by 10 %, others by more",
       "memory from live storages and cuBLAS workspaces: fragmentation and convolution workspaces are left out",
   };
   int64_t unknown = 0;

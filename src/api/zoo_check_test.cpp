@@ -8,6 +8,7 @@
 #include <set>
 
 #include "derive/iteration.h"
+#include "ingest/capture/run_record.h"
 #include "ingest/capture/run_record_writer.h"
 #include "zoo/zoo.h"
 
@@ -31,6 +32,30 @@ TEST(ZooCheck, MatchesWhatPyTorchDispatched) {
   }
   EXPECT_EQ(families, (std::set<std::string>{"alexnet", "convnext", "efficientnet", "lstm", "mnasnet", "resnet", "rnn",
                                              "transformer", "wide_resnet"}));
+}
+
+// Not only the same ops: in the same order, in every record.
+TEST(ZooCheck, DerivesOpsInTheOrderOfTheCapture) {
+  if (!std::filesystem::exists(kStarter)) GTEST_SKIP() << "no recorded runs at " << kStarter;
+  Result<RunRecordReader> reader = RunRecordReader::open(kStarter, Fields::inputs);
+  ASSERT_TRUE(reader.ok());
+  int records = 0;
+  while (true) {
+    const Result<std::optional<RunRecord>> next = reader->next();
+    ASSERT_TRUE(next.ok()) << next.error().message();
+    if (!next->has_value()) break;
+    const TrainingRun& run = (*next)->run;
+    const Result<zoo::Model> model = zoo::build_recorded(run.family, run.arguments, run.input);
+    ASSERT_TRUE(model.ok()) << model.error().message();
+    const Graph derived = *derive::derive_iteration(model->forward, run.input, run.setup);
+    ASSERT_EQ(derived.op_count(), run.graph.op_count()) << run.id;
+    for (size_t i = 0; i < derived.op_count(); ++i) {
+      ASSERT_EQ(signature(derived, derived.ops()[i]), signature(run.graph, run.graph.ops()[i]))
+          << run.id << ", op " << i;
+    }
+    ++records;
+  }
+  EXPECT_EQ(records, 222);
 }
 
 // Captured on an H200 for this test, with small models: families, precisions, layouts and optimizers that the recorded
