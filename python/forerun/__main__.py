@@ -1,0 +1,13 @@
+"""Says which tools there are: python -m forerun"""
+
+from __future__ import annotations
+
+TOOLS = """\
+python -m forerun.capture     record a training iteration of your model, without a GPU, for `forerun predict`
+python -m forerun.collect     measure training configurations on this machine's GPU
+python -m forerun.microbench  time single ops on this machine's GPU
+python -m forerun.families    print sampled configurations, a plan for forerun.collect
+Each takes --help."""
+
+if __name__ == "__main__":
+    print(TOOLS)

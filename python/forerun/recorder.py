@@ -1,0 +1,310 @@
+"""Records the ops of one training iteration as PyTorch dispatches them.
+
+``OpRecorder`` is a dispatch mode: every aten op below autograd passes through it, on real, fake or meta tensors
+alike. It keeps names, phases, modules, operands, attributes and the links between forward and backward, and learns
+from weak references when a storage dies. ``OpRecorder.columns()`` gives the fields of a ``run/2`` record
+(docs/records.md) that describe the iteration.
+"""
+from __future__ import annotations
+
+import itertools
+import json
+import weakref
+from typing import Any, Callable, ContextManager, Dict, List, Mapping, Optional, Set, Tuple
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+Json = Dict[str, Any]
+RootKind = str  # "p" parameter, "b" buffer, "s" optimizer state, "i" input
+
+# Arguments that say where a result lives, not what is computed.
+_PLACEMENT = frozenset({"device", "layout", "out", "generator"})
+# What a branch on data is told where there is no data: that nothing is out of the ordinary.
+_BRANCHES = {torch.ops.aten.all: 1, torch.ops.aten.any: 0}
+
+
+class Interned:
+    """Values numbered in order of first appearance."""
+
+    def __init__(self) -> None:
+        self._index: Dict[Any, int] = {}
+
+    def __call__(self, value: Any) -> int:
+        return self._index.setdefault(value, len(self._index))
+
+    def values(self) -> List[Any]:
+        return list(self._index)
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _plain(value: Any) -> Any:
+    """An argument as JSON, or ``None`` for what has no such form."""
+    if isinstance(value, (bool, int, str)) or value is None:
+        return value
+    if isinstance(value, float):
+        return value if value == value and abs(value) != float("inf") else str(value)
+    if isinstance(value, torch.dtype):
+        return dtype_name(value)
+    if isinstance(value, torch.memory_format):
+        return str(value).removeprefix("torch.")
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return None
+
+
+def _tensors(value: Any, found: List[torch.Tensor]) -> bool:
+    """Appends the tensors in an argument or result; tells whether it is made of tensors (and so no attribute)."""
+    if isinstance(value, torch.Tensor):
+        found.append(value)
+        return True
+    if isinstance(value, (list, tuple)):
+        any_tensor = False
+        for item in value:
+            any_tensor = _tensors(item, found) or any_tensor
+        return any_tensor
+    return False
+
+
+class OpRecorder(TorchDispatchMode):
+    """Records what is dispatched while it is entered and not paused.
+
+    :param model: gives ops their module names
+    :param mark: called with the number of each op; the op runs inside the context it returns (a profiler's mark)
+    :param pretend_gpu: all tensors are stand-ins for GPU ones, but for those that ``on_host`` named and what is made
+        from them alone
+    """
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        mark: Optional[Callable[[int], ContextManager[Any]]] = None,
+        pretend_gpu: bool = False,
+    ) -> None:
+        super().__init__()
+        self.phase = "f"
+        self.assumed: List[str] = []
+        self._model_names = {module: name for name, module in model.named_modules()}
+        self._module_types = {name: type(module).__name__ for name, module in model.named_modules()}
+        self._mark = mark
+        self._pretend_gpu = pretend_gpu
+        self._host: Set[int] = set()
+        self._names, self._modules, self._dtypes, self._shapes = Interned(), Interned(), Interned(), Interned()
+        self._attributes, self._nodes, self._tensors = Interned(), Interned(), Interned()
+        self._modules("")
+        self._module_stack: List[int] = []
+        self._module_of_sequence: Dict[int, int] = {}
+        self._argument_names: Dict[Any, List[str]] = {}
+        self._ops: Dict[str, List[Any]] = {
+            key: [] for key in ("name", "phase", "module", "inputs", "outputs", "attributes", "sequence", "node")
+        }
+        self._storage_ids: Dict[int, int] = {}
+        self._storage_refs: List[Any] = []
+        self._storage_bytes: List[int] = []
+        self._frees: List[Tuple[int, int]] = []
+        self._roots: List[Tuple[int, RootKind, str]] = []
+        self._root_ids: Set[int] = set()
+        self._branch_values: Dict[int, int] = {}
+        self._hooks: List[Any] = []
+        self._running = 0  # 1 while an op runs: what dies then (set_ lets go of its old storage) dies behind it
+        self._closed = False
+
+    # -- what exists before the iteration ------------------------------------------------------------------------------
+
+    def root(self, tensor: torch.Tensor, kind: RootKind, name: str, on_host: bool = False) -> None:
+        storage = self._storage(tensor, on_host)
+        if storage not in self._root_ids:
+            self._root_ids.add(storage)
+            self._roots.append((storage, kind, name))
+
+    def root_model(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        names: Dict[torch.Tensor, str] = {}
+        for name, parameter in model.named_parameters():
+            names[parameter] = name
+            self.root(parameter, "p", name)
+        for name, buffer in model.named_buffers():
+            self.root(buffer, "b", name)
+        for parameter, state in optimizer.state.items():
+            for key, value in state.items():
+                if isinstance(value, torch.Tensor):
+                    host = key == "step" and self._pretend_gpu and not _steps_on_device(optimizer)
+                    self.root(value, "s", f"{names.get(parameter, '')}.{key}", on_host=host)
+
+    # -- the iteration -------------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> "OpRecorder":
+        self._hooks = [
+            torch.nn.modules.module.register_module_forward_pre_hook(self._enter_module),
+            torch.nn.modules.module.register_module_forward_hook(self._leave_module, always_call=True),
+        ]
+        super().__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        for hook in self._hooks:
+            hook.remove()
+
+    def _enter_module(self, module: torch.nn.Module, _inputs: Any) -> None:
+        name = self._model_names.get(module)
+        self._module_stack.append(self._modules(name) if name is not None else (self._module_stack or [0])[-1])
+
+    def _leave_module(self, _module: torch.nn.Module, _inputs: Any, _output: Any) -> None:
+        if self._module_stack:
+            self._module_stack.pop()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Optional[Mapping[str, Any]] = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func.namespace in ("profiler", "prim"):
+            return func(*args, **kwargs)
+        number = len(self._ops["name"])
+        inputs: List[torch.Tensor] = []
+        attributes = self._arguments(func, args, kwargs, inputs)
+        lifted = func is torch.ops.aten.lift_fresh.default  # a tensor made from numbers on the host
+        input_ids = [self._tensor(tensor, lifted) for tensor in inputs]
+        self._running = 1
+        try:
+            if func is torch.ops.aten._local_scalar_dense.default and self._is_empty_of_data(inputs[0]):
+                result: Any = self._assumed_value(inputs[0])
+            elif self._mark is None:
+                result = func(*args, **kwargs)
+            else:
+                with self._mark(number):
+                    result = func(*args, **kwargs)
+        finally:
+            self._running = 0
+        outputs: List[torch.Tensor] = []
+        _tensors(result, outputs)
+        if self._pretend_gpu:
+            self._follow_host(inputs, outputs, func)
+        if func.overloadpacket in _BRANCHES and outputs:
+            self._branch_values[outputs[0].untyped_storage()._cdata] = _BRANCHES[func.overloadpacket]
+        self._append(func, input_ids, [self._tensor(tensor) for tensor in outputs], attributes)
+        return result
+
+    def _append(self, func: Any, inputs: List[int], outputs: List[int], attributes: str) -> None:
+        node = torch._C._current_autograd_node()
+        if node is None:
+            sequence, node_index = torch.autograd._get_sequence_nr() - 1, -1
+            module = self._module_stack[-1] if self._module_stack else 0
+            if self.phase == "f":
+                self._module_of_sequence.setdefault(sequence, module)
+        else:
+            sequence, node_index = node._sequence_nr(), self._nodes(node.name())
+            module = self._module_of_sequence.get(sequence, 0)
+        ops = self._ops
+        ops["name"].append(self._names(func))
+        ops["phase"].append(self.phase)
+        ops["module"].append(module)
+        ops["inputs"].append(inputs)
+        ops["outputs"].append(outputs)
+        ops["attributes"].append(self._attributes(attributes))
+        ops["sequence"].append(sequence if sequence < 2**32 else -1)
+        ops["node"].append(node_index)
+
+    def _arguments(self, func: Any, args: Any, kwargs: Mapping[str, Any], inputs: List[torch.Tensor]) -> str:
+        """Collects the tensors of a call and gives the rest, by the names of its schema, as JSON."""
+        names = self._argument_names.get(func)
+        if names is None:
+            names = self._argument_names[func] = [argument.name for argument in func._schema.arguments]
+        attributes: Json = {}
+        for name, value in itertools.chain(zip(names, args), kwargs.items()):
+            if value is None or _tensors(value, inputs) or name in _PLACEMENT:
+                continue
+            plain = _plain(value)
+            if plain is not None:
+                attributes[name] = plain
+        return json.dumps(attributes, separators=(",", ":"))
+
+    def _tensor(self, tensor: torch.Tensor, on_host: bool = False) -> int:
+        strides = -1 if tensor.is_contiguous() else self._shapes(tensor.stride())
+        return self._tensors(
+            (
+                self._storage(tensor, on_host),
+                self._dtypes(tensor.dtype),
+                self._shapes(tuple(tensor.shape)),
+                strides,
+                tensor.storage_offset(),
+            )
+        )
+
+    def _storage(self, tensor: torch.Tensor, on_host: bool = False) -> int:
+        storage = tensor.untyped_storage()
+        address = storage._cdata
+        number = self._storage_ids.get(address)
+        if number is None:
+            number = len(self._storage_refs)
+            self._storage_ids[address] = number
+            self._storage_bytes.append(storage.nbytes())
+            if on_host if self._pretend_gpu else tensor.device.type == "cpu":
+                self._host.add(number)
+            self._storage_refs.append(weakref.ref(storage, self._death_of(address, number)))
+        return number
+
+    def _death_of(self, address: int, number: int) -> Callable[[Any], None]:
+        def died(_: Any) -> None:
+            if not self._closed:
+                self._storage_ids.pop(address, None)
+                self._frees.append((len(self._ops["name"]) + self._running, number))
+
+        return died
+
+    def _follow_host(self, inputs: List[torch.Tensor], outputs: List[torch.Tensor], func: Any) -> None:
+        if func is torch.ops.aten._to_copy.default or not inputs:
+            return
+        if all(self._storage(tensor) in self._host for tensor in inputs):
+            self._host.update(self._storage(tensor) for tensor in outputs)
+
+    # -- branches on data that is not there ----------------------------------------------------------------------------
+
+    @staticmethod
+    def _is_empty_of_data(tensor: torch.Tensor) -> bool:
+        return tensor.device.type == "meta" or type(tensor).__name__ == "FakeTensor"
+
+    def _assumed_value(self, tensor: torch.Tensor) -> Any:
+        value = self._branch_values.get(tensor.untyped_storage()._cdata, 1)
+        if self.phase != "u":
+            self.assumed.append(f"the model reads a value of a tensor on the host; {value} was assumed")
+        return bool(value) if tensor.dtype is torch.bool else float(value) if tensor.is_floating_point() else value
+
+    # -- the result ----------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """The iteration is over: what dies from now on belongs to its end."""
+        self._closed = True
+
+    def columns(self) -> Json:
+        """The fields of a run/2 record that describe the iteration."""
+        ops: Json = dict(self._ops)
+        ops["phase"] = "".join(self._ops["phase"])
+        tensors = self._tensors.values()
+        return {
+            "op_names": [str(func) for func in self._names.values()],
+            "modules": self._modules.values(),
+            "module_types": self._module_types,
+            "dtypes": [dtype_name(dtype) for dtype in self._dtypes.values()],
+            "shapes": [list(shape) for shape in self._shapes.values()],
+            "attributes": [json.loads(text) for text in self._attributes.values()],
+            "nodes": self._nodes.values(),
+            "tensors": {
+                key: [tensor[i] for tensor in tensors]
+                for i, key in enumerate(("storage", "dtype", "shape", "strides", "offset"))
+            },
+            "ops": ops,
+            "storages": {"bytes": self._storage_bytes, "host": sorted(self._host)},
+            "frees": {"op": [op for op, _ in self._frees], "storage": [storage for _, storage in self._frees]},
+            "roots": {
+                "storage": [root[0] for root in self._roots],
+                "kind": "".join(root[1] for root in self._roots),
+                "name": [root[2] for root in self._roots],
+            },
+        }
+
+
+def _steps_on_device(optimizer: torch.optim.Optimizer) -> bool:
+    return any(group.get("capturable") or group.get("fused") for group in optimizer.param_groups)

@@ -1,0 +1,102 @@
+"""Replaces the tensors of a training task by fake ones on a device, and puts the originals back.
+
+A fake tensor has type, shape, strides and a storage that is counted but never allocated. Sharing is kept: tied
+parameters stay tied.
+"""
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from typing import Any, Dict, Iterator, List
+
+import torch
+
+from .generic_rnn import cudnn_order
+from .training import TrainingTask
+
+
+class StandIns:
+    """Makes one stand-in for each tensor, under the fake mode that is active."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._made: Dict[int, Any] = {}
+        self._originals: List[Any] = []  # keeps ids from being reused
+
+    def of(self, tensor: torch.Tensor) -> Any:
+        if id(tensor) not in self._made:
+            copy: Any = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=self._device)
+            if isinstance(tensor, torch.nn.Parameter):
+                copy = torch.nn.Parameter(copy, requires_grad=tensor.requires_grad)
+            self._made[id(tensor)] = copy
+            self._originals.append(tensor)
+        return self._made[id(tensor)]
+
+    def flatten(self, weights: List[torch.nn.Parameter]) -> None:
+        """Gives the weights of a recurrent layer stand-ins in one buffer, as they lie on a GPU."""
+        if any(id(weight) in self._made for weight in weights) or len({weight.dtype for weight in weights}) != 1:
+            return
+        flat = torch.empty(sum(weight.numel() for weight in weights), dtype=weights[0].dtype, device=self._device)
+        offset = 0
+        for weight in cudnn_order(weights):
+            part = flat[offset : offset + weight.numel()].view(weight.shape)
+            offset += weight.numel()
+            self._made[id(weight)] = torch.nn.Parameter(part, requires_grad=weight.requires_grad)
+            self._originals.append(weight)
+
+    def within(self, value: Any) -> Any:
+        """The same structure of lists, tuples and mappings, with stand-ins for tensors."""
+        if isinstance(value, torch.Tensor):
+            return self.of(value)
+        if isinstance(value, dict):
+            return {key: self.within(item) for key, item in value.items()}
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return type(value)(*(self.within(item) for item in value))
+        if isinstance(value, (list, tuple)):
+            return type(value)(self.within(item) for item in value)
+        return value
+
+
+@contextlib.contextmanager
+def stand_ins(task: TrainingTask, device: torch.device) -> Iterator[TrainingTask]:
+    """The task with stand-ins in the same modules and optimizer; both are themselves again on leaving."""
+    made = StandIns(device)
+    with contextlib.ExitStack() as undo:
+        for module in task.model.modules():
+            if isinstance(module, torch.nn.RNNBase):
+                made.flatten([weight for weight in module._flat_weights if weight is not None])
+            _replace(module, module._parameters, made, undo)
+            _replace(module, module._buffers, made, undo)
+            if isinstance(module, torch.nn.RNNBase):
+                _replace_flat_weights(module, undo)
+        _replace_in_optimizer(task.optimizer, made, undo)
+        yield dataclasses.replace(task, batch=made.within(task.batch))
+
+
+def _replace(module: torch.nn.Module, table: Dict[str, Any], made: StandIns, undo: contextlib.ExitStack) -> None:
+    originals = dict(table)
+    undo.callback(table.update, originals)
+    table.update({name: made.of(tensor) for name, tensor in originals.items() if tensor is not None})
+
+
+def _replace_flat_weights(module: torch.nn.RNNBase, undo: contextlib.ExitStack) -> None:
+    undo.callback(setattr, module, "_flat_weights", module._flat_weights)
+    module._flat_weights = [getattr(module, name, None) for name in module._flat_weights_names]
+    module.flatten_parameters()  # as moving a model to a GPU does
+
+
+def _replace_in_optimizer(optimizer: torch.optim.Optimizer, made: StandIns, undo: contextlib.ExitStack) -> None:
+    for group in optimizer.param_groups:
+        undo.callback(group.__setitem__, "params", group["params"])
+        group["params"] = [made.of(parameter) for parameter in group["params"]]
+        for switch in ("foreach", "fused"):
+            if switch in group:
+                undo.callback(group.__setitem__, switch, group[switch])
+    state = dict(optimizer.state)
+    undo.callback(_restore, optimizer.state, state)
+    optimizer.state.clear()
+
+
+def _restore(table: Dict[Any, Any], originals: Dict[Any, Any]) -> None:
+    table.clear()
+    table.update(originals)

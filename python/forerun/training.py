@@ -1,0 +1,62 @@
+"""One training iteration, the same for a capture and for a measurement.
+
+    zero_grad, then for each micro-batch: forward and loss, backward; then the optimizer's step
+"""
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from typing import Any, Callable, ContextManager, Optional
+
+import torch
+
+# Gives the loss, or a tuple that begins with it. The rest of the tuple is what the loop still holds during backward
+# (most loops keep the model's output in a variable).
+LossFunction = Callable[[torch.nn.Module, Any], Any]
+
+
+def default_loss(model: torch.nn.Module, batch: Any) -> Any:
+    """A mapping is a model's keyword arguments and its output has a loss; otherwise inputs and class labels, cross
+    entropy."""
+    if isinstance(batch, dict):
+        return model(**batch).loss
+    *inputs, targets = batch
+    output = model(*inputs)
+    classes = output.shape[-1] if output.dim() == targets.dim() + 1 and output.dim() == 3 else None
+    if classes is not None:  # tokens: a class at each position
+        return torch.nn.functional.cross_entropy(output.reshape(-1, classes), targets.reshape(-1)), output
+    return torch.nn.functional.cross_entropy(output, targets), output
+
+
+@dataclasses.dataclass
+class TrainingTask:
+    """What is trained, and how."""
+
+    model: torch.nn.Module
+    optimizer: torch.optim.Optimizer
+    batch: Any
+    loss_fn: LossFunction = default_loss
+    autocast: Optional[torch.dtype] = None
+    accumulate: int = 1
+
+    def iterate(self, device_type: str, on_phase: Optional[Callable[[str], None]] = None) -> None:
+        """One iteration; `on_phase` hears "u", "f", "b", "u" as the phases begin."""
+        begin = on_phase or (lambda letter: None)
+        begin("u")
+        self.optimizer.zero_grad()
+        for _ in range(self.accumulate):
+            begin("f")
+            with self._autocast(device_type):
+                result = self.loss_fn(self.model, self.batch)
+            loss = result[0] if isinstance(result, tuple) else result
+            if self.accumulate > 1:
+                loss = loss / self.accumulate
+            begin("b")
+            loss.backward()
+        begin("u")
+        self.optimizer.step()
+
+    def _autocast(self, device_type: str) -> ContextManager[Any]:
+        if self.autocast is None:
+            return contextlib.nullcontext()
+        return torch.autocast(device_type, self.autocast)
