@@ -1,5 +1,5 @@
 # Finds the libraries of a build. A full build takes Debian's packages; FORERUN_TRAIN_ONLY takes fmt and nlohmann-json as
-# headers alone (from FORERUN_HEADERS or the system), zlib where it is, and none of the others.
+# headers alone (from FORERUN_HEADERS or the system), zlib and libzstd where they are, and none of the others.
 
 if(FORERUN_TRAIN_ONLY)
   find_path(FORERUN_FMT_INCLUDE fmt/format.h HINTS ${FORERUN_HEADERS} REQUIRED)
@@ -20,6 +20,22 @@ else()
   find_package(ONNX REQUIRED CONFIG)
 endif()
 
-if(FORERUN_TORCH)
+# libzstd's own CMake files are not in every distribution's package.
+find_path(FORERUN_ZSTD_INCLUDE zstd.h)
+find_library(FORERUN_ZSTD_LIBRARY zstd)
+mark_as_advanced(FORERUN_ZSTD_INCLUDE FORERUN_ZSTD_LIBRARY)
+if(FORERUN_ZSTD_INCLUDE AND FORERUN_ZSTD_LIBRARY)
+  add_library(Zstd::zstd UNKNOWN IMPORTED)
+  set_target_properties(Zstd::zstd PROPERTIES IMPORTED_LOCATION ${FORERUN_ZSTD_LIBRARY}
+                                              INTERFACE_INCLUDE_DIRECTORIES ${FORERUN_ZSTD_INCLUDE})
+elseif(NOT FORERUN_TRAIN_ONLY)
+  message(FATAL_ERROR "libzstd not found: install libzstd-dev")
+endif()
+
+if(FORERUN_TORCH STREQUAL "AUTO")
+  find_package(LibTorch QUIET)
+  set(FORERUN_TORCH ${LibTorch_FOUND})  # for this run of CMake; the cache keeps AUTO
+elseif(FORERUN_TORCH)
   find_package(LibTorch REQUIRED)
 endif()
+message(STATUS "Learned predictors (LibTorch): ${FORERUN_TORCH}")

@@ -1,6 +1,7 @@
 # Tests: every src/<stage>/*_test.cpp goes into <stage>_test, every tests/*_test.cpp becomes a program, README commands are
-# run by tests/readme_test.py, and *_fuzz.cpp replay their corpus (tests/corpus/<name>/). A test's label is its stage, as
-# fast-<stage> for what `./run test` repeats under the sanitizers (one label each: gtest_discover_tests loses lists).
+# run by tests/readme_test.py, *_fuzz.cpp replay their corpus (tests/corpus/<name>/), and PythonTests.cmake adds those
+# of python/. A test's label is its stage, as fast-<stage> for what `./run test` repeats under the sanitizers (one label
+# each: gtest_discover_tests loses lists).
 
 enable_testing()
 if(FORERUN_TRAIN_ONLY AND EXISTS ${FORERUN_HEADERS}/googletest/CMakeLists.txt)
@@ -41,6 +42,9 @@ endfunction()
 
 foreach(stage ${FORERUN_STAGES} cli)
   file(GLOB_RECURSE tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${stage}/*_test.cpp)
+  if(stage STREQUAL learn)
+    forerun_learn_sources(tests _test)
+  endif()
   if(tests AND (TARGET forerun_${stage} OR (stage STREQUAL cli AND TARGET forerun)))
     set(label ${stage})
     if(stage IN_LIST FORERUN_FAST_STAGES)
@@ -52,6 +56,9 @@ foreach(stage ${FORERUN_STAGES} cli)
       add_dependencies(${stage}_test forerun)
     else()
       forerun_add_test(${stage}_test ${label} forerun_${stage} ${tests})
+      if(stage STREQUAL learn AND FORERUN_TORCH)
+        forerun_precompile_torch(learn_test)
+      endif()
     endif()
   endif()
 endforeach()
@@ -82,4 +89,6 @@ if(NOT FORERUN_TRAIN_ONLY)
     add_test(NAME readme_test.self_check COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/readme_test.py --self-check)
     set_tests_properties(readme_test readme_test.self_check PROPERTIES LABELS tests TIMEOUT 600 SKIP_RETURN_CODE 77)
   endif()
+
+  include(PythonTests)
 endif()

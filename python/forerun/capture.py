@@ -250,16 +250,10 @@ def _load(target: str) -> Callable[[], Any]:
     return getattr(module, function)
 
 
-@contextlib.contextmanager
-def _built_without_memory(fake: bool) -> Iterator[None]:
-    with FakeTensorMode(allow_non_fake_inputs=True) if fake else contextlib.nullcontext():
-        yield
-
-
 def _build(function: Callable[[], Any]) -> Any:
     """Calls the user's function on fake tensors, so that a large model costs no memory; or real ones, if it must."""
     try:
-        with _built_without_memory(True):
+        with FakeTensorMode(allow_non_fake_inputs=True):
             return function()
     except Exception as error:  # whatever it needs values for
         reason = f"{type(error).__name__}: {str(error)[:200]}"

@@ -17,6 +17,13 @@ _OPTIONS = (
 )
 
 
+def _sequence(input: Tensor, features: int, batch_first: bool) -> Tensor:
+    """A sequence that cuDNN writes, for this input: time first in memory."""
+    if not batch_first:
+        return input.new_empty((input.shape[0], input.shape[1], features))
+    return input.new_empty((input.shape[1], input.shape[0], features)).transpose(0, 1)
+
+
 def _rnn(
     input: Tensor,
     states: List[Tensor],
@@ -30,12 +37,8 @@ def _rnn(
     bidirectional: bool,
     batch_first: bool,
 ) -> List[Tensor]:
-    batch, length = (input.shape[0], input.shape[1]) if batch_first else (input.shape[1], input.shape[0])
-    out = input.new_empty(
-        (length, batch, (proj_size or hidden) * (2 if bidirectional else 1))
-    )  # cuDNN works time first
     return [
-        out.transpose(0, 1) if batch_first else out,
+        _sequence(input, (proj_size or hidden) * (2 if bidirectional else 1), batch_first),
         *(state.new_empty(state.shape) for state in states),
         input.new_empty((0,), dtype=torch.uint8),
     ]
@@ -61,7 +64,7 @@ def _rnn_backward(
     flat = weights[0].new_empty(sum(weight.numel() for weight in weights))
     parts = flat.split([weight.numel() for weight in weights])
     return [
-        torch.empty_like(input),
+        _sequence(input, input.shape[2], batch_first),
         *(state.new_empty(state.shape) for state in states),
         *(part.view(weight.shape) for part, weight in zip(parts, weights)),
     ]

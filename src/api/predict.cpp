@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "cost/analytic/analytic.h"
+#include "derive/cuda_forms.h"
 #include "derive/iteration.h"
 #include "graph/graph.h"
 #include "ingest/capture/run_record.h"
@@ -25,8 +26,9 @@ constexpr size_t kCostliest = 10;
 bool is_onnx(const std::string& model) { return model.ends_with(".onnx"); }
 
 // PyTorch takes cuDNN attention for half precision from compute capability 9.0 on.
-bool prefers_cudnn_attention(const Device& device) {
-  return device.name.find("H100") != std::string::npos || device.name.find("H200") != std::string::npos;
+derive::DispatchTarget target_of(const Device& device) {
+  return {.cudnn_attention =
+              device.name.find("H100") != std::string::npos || device.name.find("H200") != std::string::npos};
 }
 
 struct ShareBuilder {
@@ -172,10 +174,20 @@ Result<TrainingRun> build_run(const ModelRequest& request, const Device& device)
   run.input = model->input;
   run.setup = chosen_setup(request, model->input.kind);
   run.environment.gpu = device.name;
-  Result<Graph> graph = derive::derive_iteration(model->forward, model->input, run.setup,
-                                                 {.cudnn_attention = prefers_cudnn_attention(device)});
+  Result<Graph> graph = derive::derive_iteration(model->forward, model->input, run.setup, target_of(device));
   if (!graph) return graph.error().within(request.model);
   run.graph = std::move(*graph);
+  return run;
+}
+
+Result<TrainingRun> for_device(TrainingRun run, const Device& device) {
+  const bool generic = run.backend == Backend::generic;
+  if (!generic && !derive::lacks_reserves(run.graph)) return run;
+  Result<Graph> graph =
+      generic ? derive::to_cuda_forms(run.graph, target_of(device)) : derive::with_reserves(run.graph);
+  if (!graph) return graph.error();
+  run.graph = std::move(*graph);
+  run.backend = Backend::cuda;
   return run;
 }
 
@@ -203,6 +215,35 @@ Prediction predict(const TrainingRun& run, const Device& device, const Knowledge
   return p;
 }
 
+namespace {
+
+// A run that is only described: what it would dispatch follows from the zoo.
+Result<TrainingRun> from_zoo(TrainingRun run, const Device& device) {
+  Result<zoo::Model> model = zoo::build_recorded(run.family, run.arguments, run.input);
+  if (!model) {
+    return Error{fmt::format("the record has no ops, and the zoo cannot build it: {}", model.error().what), "",
+                 "capture the run (python -m forerun.capture), or name a family of `forerun zoo`"};
+  }
+  Result<Graph> graph = derive::derive_iteration(model->forward, run.input, run.setup, target_of(device));
+  if (!graph) return graph.error();
+  run.graph = std::move(*graph);
+  return run;
+}
+
+Result<Prediction> predict_record(RunRecord read, const std::optional<Device>& gpu, const Knowledge& knowledge) {
+  TrainingRun run = std::move(read.run);
+  const std::string record = fmt::format("record {}", run.id);
+  const std::string recorded = run.environment.gpu.empty() ? std::string(kDefaultGpu) : run.environment.gpu;
+  const Result<Device> device = gpu ? Result<Device>(*gpu) : knowledge.devices.find(recorded);
+  if (!device) return device.error().within(record);
+  const Result<TrainingRun> mapped =
+      read.has_graph ? for_device(std::move(run), *device) : from_zoo(std::move(run), *device);
+  if (!mapped) return mapped.error().within(record);
+  return predict(*mapped, *device, knowledge);
+}
+
+}  // namespace
+
 Status predict_records(const std::string& path, const std::optional<Device>& gpu, const Knowledge& knowledge,
                        const RecordHandlers& handlers) {
   Result<RunRecordReader> reader = RunRecordReader::open(path, Fields::inputs);
@@ -215,16 +256,11 @@ Status predict_records(const std::string& path, const std::optional<Device>& gpu
       continue;
     }
     if (!next->has_value()) return {};
-    const TrainingRun& run = (*next)->run;
-    if (gpu) {
-      handlers.prediction(predict(run, *gpu, knowledge));
-      continue;
-    }
-    const Result<Device> recorded = knowledge.devices.find(run.environment.gpu);
-    if (!recorded) {
-      handlers.bad_record(recorded.error().within(fmt::format("{}, record {}", path, run.id)));
+    const Result<Prediction> prediction = predict_record(std::move(**next), gpu, knowledge);
+    if (prediction) {
+      handlers.prediction(*prediction);
     } else {
-      handlers.prediction(predict(run, *recorded, knowledge));
+      handlers.bad_record(prediction.error().within(path));
     }
   }
 }

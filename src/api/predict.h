@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,8 @@
 #include "report/prediction.h"
 
 namespace forerun {
+
+inline constexpr std::string_view kDefaultGpu = "h200";  // where neither the user nor the record names one
 
 struct ModelRequest {
   std::string model;  // zoo name or ONNX file
@@ -25,6 +28,10 @@ struct ModelRequest {
 
 // The whole iteration of a model, as PyTorch would dispatch it on the device.
 Result<TrainingRun> build_run(const ModelRequest& request, const Device& device);
+
+// A recorded run as the device would run it: one captured without a GPU (backend generic) gets its CUDA forms, one
+// captured for a GPU on tensors without data what such tensors do not tell.
+Result<TrainingRun> for_device(TrainingRun run, const Device& device);
 
 // The prediction of one run on one device. This is the main flow: work, cost, timeline, memory.
 Prediction predict(const TrainingRun& run, const Device& device, const Knowledge& knowledge);

@@ -181,5 +181,28 @@ TEST(Predict, CountsBrokenRecordsAndGoesOn) {
   std::filesystem::remove(file);
 }
 
+TEST(Predict, TakesARunThatIsOnlyDescribedFromTheZoo) {
+  const std::string file = std::filesystem::temp_directory_path() / "forerun_described.jsonl";
+  const std::string run =
+      R"("run": {"precision": "fp32", "optimizer": {"name": "SGD", "impl": "foreach", "lr": 0.1, "momentum": 0.9}}})";
+  std::ofstream(file) << R"({"schema": "run/2", "id": "a", "family": "resnet", "args": {"block": "bottleneck", )"
+                      << R"("layers": [3, 4, 6, 3], "width": 64}, "input": ["image", 64, 3, 224, 1000], )" << run
+                      << "\n"
+                      << R"({"schema": "run/2", "id": "b", "family": "nobody", "args": {}, )"
+                      << R"("input": ["image", 64, 3, 224, 1000], )" << run << "\n";
+  std::vector<Prediction> predictions;
+  std::vector<Error> errors;
+  const Status status = predict_records(file, std::nullopt, knowledge(),
+                                        {.prediction = [&](const Prediction& p) { predictions.push_back(p); },
+                                         .bad_record = [&](const Error& error) { errors.push_back(error); }});
+  EXPECT_TRUE(status.ok());
+  ASSERT_EQ(predictions.size(), 1U);
+  EXPECT_EQ(predictions[0].times.iteration, predicted(request("resnet50", 64)).times.iteration);
+  EXPECT_EQ(predictions[0].memory.peak_allocated, predicted(request("resnet50", 64)).memory.peak_allocated);
+  ASSERT_EQ(errors.size(), 1U);
+  EXPECT_NE(errors[0].message().find("nobody"), std::string::npos) << errors[0].message();
+  std::filesystem::remove(file);
+}
+
 }  // namespace
 }  // namespace forerun

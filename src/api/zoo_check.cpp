@@ -7,6 +7,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "derive/cuda_forms.h"
 #include "derive/iteration.h"
 #include "ingest/capture/run_record.h"
 #include "zoo/zoo.h"
@@ -101,9 +102,18 @@ Result<ZooCheck> check_zoo(const std::string& path) {
       continue;
     }
     if (!next->has_value()) break;
-    const RunRecord& record = **next;
+    RunRecord& record = **next;
     if (!record.has_graph) continue;
-    const TrainingRun& run = record.run;
+    TrainingRun& run = record.run;
+    if (run.backend == Backend::generic) {
+      Result<Graph> mapped = derive::to_cuda_forms(run.graph, derive::DispatchTarget{});
+      if (!mapped) {
+        result.problems.push_back(mapped.error().within(run.id).message());
+        continue;
+      }
+      run.graph = std::move(*mapped);
+      record.measured.reset();  // by op of the graph as it was recorded
+    }
     const Result<zoo::Model> model = zoo::build_recorded(run.family, run.arguments, run.input);
     if (!model) {
       result.problems.push_back(model.error().within(run.id).message());

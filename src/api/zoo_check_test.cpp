@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <set>
 
 #include "derive/iteration.h"
@@ -16,65 +16,109 @@ namespace forerun {
 namespace {
 
 const std::string kStarter = FORERUN_SHARED_DATA_DIR "/h200/starter.jsonl.gz";
+const std::string kMeasured = FORERUN_DATA_DIR "/h200/runs-1.jsonl.zst";
 
-// The bar: at least 97 % by GPU time and 90 % by count on every family; reached is all of it.
-TEST(ZooCheck, MatchesWhatPyTorchDispatched) {
-  if (!std::filesystem::exists(kStarter)) GTEST_SKIP() << "no recorded runs at " << kStarter;
-  const Result<ZooCheck> check = check_zoo(kStarter);
-  ASSERT_TRUE(check.ok()) << check.error().message();
-  EXPECT_TRUE(check->problems.empty()) << check->problems.front();
+// Every family matches whole, none has an op too many.
+std::set<std::string> expect_all_matched(const std::string& path) {
   std::set<std::string> families;
+  const Result<ZooCheck> check = check_zoo(path);
+  EXPECT_TRUE(check.ok()) << check.error().message();
+  if (!check.ok()) return families;
+  EXPECT_TRUE(check->problems.empty()) << check->problems.front();
   for (const FamilyCheck& family : check->families) {
     families.insert(family.family);
     EXPECT_EQ(family.by_time(), 1.0) << family.family << ": " << family.misses.front().example;
     EXPECT_EQ(family.by_count(), 1.0) << family.family << ": " << family.misses.front().example;
     EXPECT_EQ(family.surplus_ops, 0) << family.family << ": " << family.surplus.front().example;
   }
-  EXPECT_EQ(families, (std::set<std::string>{"alexnet", "convnext", "efficientnet", "lstm", "mnasnet", "resnet", "rnn",
-                                             "transformer", "wide_resnet"}));
+  return families;
 }
 
-// Not only the same ops: in the same order, in every record.
-TEST(ZooCheck, DerivesOpsInTheOrderOfTheCapture) {
-  if (!std::filesystem::exists(kStarter)) GTEST_SKIP() << "no recorded runs at " << kStarter;
-  Result<RunRecordReader> reader = RunRecordReader::open(kStarter, Fields::inputs);
-  ASSERT_TRUE(reader.ok());
+// The strides of an op's operands where they matter: of extents above 1.
+std::vector<int64_t> strides_of(const Graph& graph, const Op& op) {
+  std::vector<int64_t> list;
+  for (const auto operands : {graph.inputs(op), graph.outputs(op)}) {
+    for (const TensorId id : operands) {
+      for (size_t d = 0; d < graph.shape(id).size(); ++d) {
+        if (graph.shape(id)[d] > 1) list.push_back(graph.strides(id)[d]);
+      }
+    }
+  }
+  return list;
+}
+
+// Not only the same ops: in the same order, in every record, and where the record tells strides with the same ones.
+// Answers how many records there are.
+int expect_the_order_of_the_capture(const std::string& path) {
+  Result<RunRecordReader> reader = RunRecordReader::open(path, Fields::inputs);
+  EXPECT_TRUE(reader.ok());
   int records = 0;
-  while (true) {
+  while (reader.ok()) {
     const Result<std::optional<RunRecord>> next = reader->next();
-    ASSERT_TRUE(next.ok()) << next.error().message();
-    if (!next->has_value()) break;
+    EXPECT_TRUE(next.ok()) << next.error().message();
+    if (!next.ok() || !next->has_value()) break;
+    if (!(*next)->has_graph) continue;
+    ++records;
     const TrainingRun& run = (*next)->run;
     const Result<zoo::Model> model = zoo::build_recorded(run.family, run.arguments, run.input);
-    ASSERT_TRUE(model.ok()) << model.error().message();
+    EXPECT_TRUE(model.ok()) << model.error().message();
+    if (!model.ok()) continue;
     const Graph derived = *derive::derive_iteration(model->forward, run.input, run.setup);
-    ASSERT_EQ(derived.op_count(), run.graph.op_count()) << run.id;
-    for (size_t i = 0; i < derived.op_count(); ++i) {
-      ASSERT_EQ(signature(derived, derived.ops()[i]), signature(run.graph, run.graph.ops()[i]))
-          << run.id << ", op " << i;
+    EXPECT_EQ(derived.op_count(), run.graph.op_count()) << run.id;
+    const auto& tensors = run.graph.tensors();
+    const bool tells_strides =
+        std::all_of(tensors.begin(), tensors.end(), [](const Tensor& t) { return t.strides.valid(); });
+    for (size_t i = 0; i < std::min(derived.op_count(), run.graph.op_count()); ++i) {
+      const std::string found = signature(derived, derived.ops()[i]);
+      const std::string expected = signature(run.graph, run.graph.ops()[i]);
+      EXPECT_EQ(found, expected) << run.id << ", op " << i;
+      if (found != expected) break;
+      if (!tells_strides) continue;
+      const auto strides = strides_of(derived, derived.ops()[i]);
+      const auto expected_strides = strides_of(run.graph, run.graph.ops()[i]);
+      EXPECT_EQ(strides, expected_strides) << run.id << ", op " << i << ": " << expected;
+      if (strides != expected_strides) break;
     }
-    ++records;
   }
-  EXPECT_EQ(records, 222);
+  return records;
 }
 
+TEST(ZooCheck, MatchesWhatPyTorchDispatched) {
+  if (!std::filesystem::exists(kStarter)) GTEST_SKIP() << "no recorded runs at " << kStarter;
+  EXPECT_EQ(expect_all_matched(kStarter),
+            (std::set<std::string>{"alexnet", "convnext", "efficientnet", "lstm", "mnasnet", "resnet", "rnn",
+                                   "transformer", "wide_resnet"}));
+}
+
+TEST(ZooCheck, DerivesOpsInTheOrderOfTheCapture) {
+  if (!std::filesystem::exists(kStarter)) GTEST_SKIP() << "no recorded runs at " << kStarter;
+  EXPECT_EQ(expect_the_order_of_the_capture(kStarter), 222);
+}
+
+// The project's own measurements: every family of the zoo.
+TEST(ZooCheck, MatchesWhatWasMeasured) {
+  std::set<std::string> all;
+  for (const zoo::Family& family : zoo::families()) all.insert(family.name);
+  EXPECT_EQ(expect_all_matched(kMeasured), all);
+}
+
+TEST(ZooCheck, DerivesOpsInTheOrderOfTheMeasurements) { EXPECT_GE(expect_the_order_of_the_capture(kMeasured), 264); }
+
 // Captured on an H200 for this test, with small models: families, precisions, layouts and optimizers that the recorded
-// runs do not have. What is missed is known: transformers' look at packed sequences, and T5 (see data/captures/README.md).
+// runs do not have. T5 attends otherwise than the zoo's there (see data/captures/README.md).
 TEST(ZooCheck, MatchesFurtherCaptures) {
   const Result<ZooCheck> check = check_zoo(FORERUN_DATA_DIR "/captures/zoo.jsonl.gz");
   ASSERT_TRUE(check.ok()) << check.error().message();
   EXPECT_TRUE(check->problems.empty()) << check->problems.front();
-  const std::map<std::string, double> least = {{"gpt2", 0.96}, {"llama", 0.97}, {"t5", 0.89}};
   std::set<std::string> families;
   for (const FamilyCheck& family : check->families) {
     families.insert(family.family);
     EXPECT_FALSE(family.has_times());
-    const auto known = least.find(family.family);
-    if (known == least.end()) {
+    if (family.family == "t5") {
+      EXPECT_GE(family.by_count(), 0.9);
+    } else {
       EXPECT_EQ(family.by_count(), 1.0) << family.family << ": " << family.misses.front().example;
       EXPECT_EQ(family.surplus_ops, 0) << family.family << ": " << family.surplus.front().example;
-    } else {
-      EXPECT_GE(family.by_count(), known->second) << family.family;
     }
   }
   EXPECT_EQ(families, (std::set<std::string>{"bert", "densenet", "gpt2", "llama", "mobilenet_v2", "mobilenet_v3",

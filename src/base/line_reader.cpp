@@ -3,103 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
-
-#if __has_include(<zlib.h>)
-#include <zlib.h>
-#define FORERUN_HAS_ZLIB 1
-#else
-#define FORERUN_HAS_ZLIB 0
-#endif
 
 namespace forerun {
 
-#if FORERUN_HAS_ZLIB
-
-// zlib's own file reading: it looks at the first bytes and passes on what is not gzip as it is.
-class LineReader::Source {
- public:
-  static Result<std::unique_ptr<Source>> open(const std::string& path) {
-    errno = 0;
-    gzFile file = gzopen(path.c_str(), "rb");
-    if (file == nullptr) {
-      return Error{fmt::format("cannot be opened: {}", std::strerror(errno == 0 ? ENOMEM : errno)), path,
-                   "check the path and its permissions"};
-    }
-    gzbuffer(file, 1U << 20);
-    return std::unique_ptr<Source>(new Source(file));
-  }
-  ~Source() { gzclose(file_); }
-  Source(const Source&) = delete;
-  Source& operator=(const Source&) = delete;
-
-  // Reads up to `size` bytes; 0 at the end of the file.
-  Result<size_t> read(char* into, size_t size) {
-    errno = 0;
-    const int count = gzread(file_, into, static_cast<unsigned>(std::min<size_t>(size, 1U << 30)));
-    int code = Z_OK;
-    const char* text = gzerror(file_, &code);
-    if (count > 0 && code != Z_DATA_ERROR)
-      return static_cast<size_t>(count);  // a truncated end is told at the next call
-    if (code == Z_OK || code == Z_STREAM_END) return static_cast<size_t>(std::max(count, 0));
-    if (code == Z_BUF_ERROR) {
-      return Error{"the gzip data ends too early", "", "the file is truncated: copy or download it again"};
-    }
-    if (code == Z_ERRNO) return Error{fmt::format("cannot be read: {}", std::strerror(errno)), "", "check the path"};
-    return Error{fmt::format("the gzip data is corrupt ({})", text), "", "copy or download the file again"};
-  }
-
- private:
-  explicit Source(gzFile file) : file_(file) {}
-  gzFile file_;
-};
-
-#else
-
-class LineReader::Source {
- public:
-  static Result<std::unique_ptr<Source>> open(const std::string& path) {
-    std::FILE* file = std::fopen(path.c_str(), "rb");
-    if (file == nullptr) {
-      return Error{fmt::format("cannot be opened: {}", std::strerror(errno)), path,
-                   "check the path and its permissions"};
-    }
-    return std::unique_ptr<Source>(new Source(file));
-  }
-  ~Source() { std::fclose(file_); }
-  Source(const Source&) = delete;
-  Source& operator=(const Source&) = delete;
-
-  Result<size_t> read(char* into, size_t size) {
-    const size_t count = std::fread(into, 1, size, file_);
-    if (count == 0 && std::ferror(file_) != 0) {
-      return Error{fmt::format("cannot be read: {}", std::strerror(errno)), "", "check the path"};
-    }
-    if (first_ && count >= 2 && std::memcmp(into, "\x1f\x8b", 2) == 0) {
-      return Error{"is a gzip file, and this build has no zlib", "", "decompress it with gunzip"};
-    }
-    first_ = false;
-    return count;
-  }
-
- private:
-  explicit Source(std::FILE* file) : file_(file) {}
-  std::FILE* file_;
-  bool first_ = true;
-};
-
-#endif
-
-LineReader::LineReader(std::unique_ptr<Source> source, std::string name, Options options)
+LineReader::LineReader(std::unique_ptr<ByteSource> source, std::string name, Options options)
     : source_(std::move(source)), name_(std::move(name)), options_(options) {}
 LineReader::LineReader(LineReader&&) noexcept = default;
 LineReader& LineReader::operator=(LineReader&&) noexcept = default;
 LineReader::~LineReader() = default;
 
 Result<LineReader> LineReader::open(const std::string& path, Options options) {
-  auto source = Source::open(path);
+  auto source = ByteSource::open(path);
   if (!source) return source.error();
   return LineReader(std::move(*source), path, options);
 }
@@ -149,6 +64,7 @@ Result<std::optional<std::string_view>> LineReader::give(size_t length, size_t c
   }
   begin_ += consumed;
   ++line_number_;
+  line_ended_ = consumed > length;
   if (length > 0 && start[length - 1] == '\r') --length;
   return std::optional<std::string_view>(std::string_view(start, length));
 }

@@ -1,8 +1,8 @@
-// LineReader: the lines of a text file, plain or gzip, one at a time in bounded memory.
+// LineReader: the lines of a text file, plain, gzip or Zstandard, one at a time in bounded memory.
 //
-// Gzip is told by its first bytes, not by the file's name. A line ends at "\n" or "\r\n"; the last one may lack it.
-// A file that cannot be read to its end (truncated, corrupt, a directory) is an Error, once: nothing follows it.
-// Without zlib in the build, gzip files are refused with an Error.
+// Compression is told by the first bytes, not by the file's name (base/byte_source.h). A line ends at "\n" or "\r\n";
+// the last one may lack it. A file that cannot be read to its end (truncated, corrupt, a directory) is an Error, once:
+// nothing follows it.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/byte_source.h"
 #include "base/result.h"
 
 namespace forerun {
@@ -28,7 +29,7 @@ class LineReader {
 
   static Result<LineReader> open(const std::string& path, Options options);
   static Result<LineReader> open(const std::string& path) { return open(path, Options()); }
-  // Lines of text in memory (never taken for gzip); `name` stands for the file in errors.
+  // Lines of text in memory (never taken for compressed); `name` stands for the file in errors.
   static LineReader from_text(std::string_view text, std::string name, Options options);
   static LineReader from_text(std::string_view text, std::string name) {
     return from_text(text, std::move(name), Options());
@@ -43,16 +44,16 @@ class LineReader {
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] int64_t line_number() const { return line_number_; }  // of the line next() gave last, from 1
+  [[nodiscard]] bool line_ended() const { return line_ended_; }       // false: the file ended before that line did
 
  private:
-  class Source;
-  LineReader(std::unique_ptr<Source> source, std::string name, Options options);
+  LineReader(std::unique_ptr<ByteSource> source, std::string name, Options options);
 
   Status fill();  // appends to the buffer, growing it where the current line fills it
   Error finished(const Error& error);
   Result<std::optional<std::string_view>> give(size_t length, size_t consumed);
 
-  std::unique_ptr<Source> source_;  // null: all there is stands in the buffer
+  std::unique_ptr<ByteSource> source_;  // null: all there is stands in the buffer
   std::string name_;
   Options options_;
   std::unique_ptr<char[]> buffer_;
@@ -60,6 +61,7 @@ class LineReader {
   size_t begin_ = 0;     // of what has not been given out yet
   size_t end_ = 0;
   int64_t line_number_ = 0;
+  bool line_ended_ = true;
 };
 
 }  // namespace forerun

@@ -1,8 +1,9 @@
 #include "base/line_reader.h"
 
 #include <gtest/gtest.h>
-#if __has_include(<zlib.h>)
+#if __has_include(<zlib.h>) && __has_include(<zstd.h>)
 #include <zlib.h>
+#include <zstd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -47,6 +48,21 @@ std::string gzip(const std::string& text) {
   return out;
 }
 
+std::string zstd(const std::string& text, int window_log = 0) {
+  ZSTD_CCtx* context = ZSTD_createCCtx();
+  ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
+  if (window_log > 0) ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, window_log);
+  // As a stream, whose length the frame does not state: its window is then as large as asked for.
+  std::string out(ZSTD_compressBound(text.size()) + 64, '\0');
+  ZSTD_inBuffer in{text.data(), text.size(), 0};
+  ZSTD_outBuffer to{out.data(), out.size(), 0};
+  EXPECT_EQ(ZSTD_isError(ZSTD_compressStream2(context, &to, &in, ZSTD_e_continue)), 0U);
+  EXPECT_EQ(ZSTD_compressStream2(context, &to, &in, ZSTD_e_end), 0U);
+  ZSTD_freeCCtx(context);
+  out.resize(to.pos);
+  return out;
+}
+
 class LineReaderFile : public ::testing::Test {
  protected:
   std::string write(const std::string& content) {
@@ -86,7 +102,10 @@ TEST_F(LineReaderFile, GivesTheSameLinesWhateverTheBufferAndTheCompression) {
   }
   expected.emplace_back("no newline at the end");
   text += expected.back();
-  for (const std::string& content : {text, gzip(text), gzip(text.substr(0, 1000)) + gzip(text.substr(1000))}) {
+  const std::string passed_over("\x50\x2a\x4d\x18\x03\0\0\0abc", 11);
+  for (const std::string& content :
+       {text, gzip(text), gzip(text.substr(0, 1000)) + gzip(text.substr(1000)), zstd(text), zstd(text, 27),
+        zstd(text.substr(0, 1000)) + zstd(text.substr(1000)), passed_over + zstd(text)}) {
     const std::string path = write(content);
     for (const size_t size : {1, 2, 3, 17, 64, 4096, 1 << 20}) {
       LineReader::Options options;
@@ -122,6 +141,39 @@ TEST_F(LineReaderFile, TellsATruncatedGzip) {
     EXPECT_EQ(reading.error->where, path);
     EXPECT_NE(reading.error->message().find("truncated"), std::string::npos) << reading.error->message();
   }
+}
+
+TEST_F(LineReaderFile, TellsATruncatedOrCorruptZstandard) {
+  std::mt19937 random(3);
+  std::string text;
+  for (int i = 0; i < 50000; ++i) text += std::to_string(random()) + "\n";
+  const std::string whole = zstd(text);
+  for (const size_t kept : {whole.size() - 1, whole.size() / 2, size_t{12}, size_t{5}}) {
+    const std::string path = write(whole.substr(0, kept));
+    const auto reading = read_all(*LineReader::open(path));
+    ASSERT_TRUE(reading.error) << "kept " << kept << " of " << whole.size();
+    EXPECT_EQ(reading.error->where, path);
+    EXPECT_NE(reading.error->message().find("truncated"), std::string::npos) << reading.error->message();
+  }
+  std::string damaged = whole;
+  for (size_t i = damaged.size() / 2; i < damaged.size() / 2 + 16; ++i) damaged[i] = '\xff';
+  const auto reading = read_all(*LineReader::open(write(damaged)));
+  ASSERT_TRUE(reading.error);
+  EXPECT_NE(reading.error->message().find("corrupt"), std::string::npos) << reading.error->message();
+}
+
+TEST_F(LineReaderFile, RefusesAWindowBeyond128MiB) {
+  const auto reading = read_all(*LineReader::open(write(zstd("a line\n", 28))));
+  ASSERT_TRUE(reading.error);
+  EXPECT_NE(reading.error->message().find("--long=27"), std::string::npos) << reading.error->message();
+}
+
+TEST_F(LineReaderFile, SaysWhetherTheLastLineEnded) {
+  auto reader = LineReader::from_text("a\nb", "text");
+  EXPECT_EQ(**reader.next(), "a");
+  EXPECT_TRUE(reader.line_ended());
+  EXPECT_EQ(**reader.next(), "b");
+  EXPECT_FALSE(reader.line_ended());
 }
 
 TEST_F(LineReaderFile, TellsACorruptGzip) {

@@ -17,6 +17,9 @@ using Run = std::function<int()>;
 void add_predict(CLI::App& app, Run& chosen);
 void add_zoo(CLI::App& app, Run& chosen);
 void add_devices(CLI::App& app, Run& chosen);
+void add_data(CLI::App& app, Run& chosen);
+void add_train(CLI::App& app, Run& chosen);
+void add_eval(CLI::App& app, Run& chosen);
 
 // Prints "forerun: MESSAGE" to standard error and returns kInputAtFault.
 int fail(const Error& error);

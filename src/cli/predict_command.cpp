@@ -25,7 +25,7 @@ struct Options {
 
 bool is_record_file(const std::string& model) {
   return model.ends_with(".jsonl") || model.ends_with(".jsonl.gz") || model.ends_with(".json") ||
-         model.ends_with(".json.gz") || model.ends_with(".gz");
+         model.ends_with(".json.gz") || model.ends_with(".gz") || model.ends_with(".zst");
 }
 
 // A path that is neither ONNX nor JSON Lines, so that a typo in an ending is not taken for a model's name.
@@ -44,7 +44,7 @@ void print(const Options& options, const Prediction& p) {
 }
 
 int predict_model(const Options& options, const Knowledge& knowledge) {
-  const Result<Device> device = knowledge.devices.find(options.gpu.empty() ? "h200" : options.gpu);
+  const Result<Device> device = knowledge.devices.find(options.gpu.empty() ? kDefaultGpu : options.gpu);
   if (!device) return fail(device.error());
   ModelRequest request;
   request.model = options.model;
@@ -107,7 +107,7 @@ int predict_file(const Options& options, const Knowledge& knowledge) {
   if (progress) fmt::print(stderr, "\r");
   if (!status.ok()) return fail(status.error());
   if (predictions.empty() && bad == 0) {
-    return fail({"holds no run records", options.model, "give a run/1 file with one JSON object a line"});
+    return fail({"holds no run records", options.model, "give a file of run records, one JSON object a line"});
   }
   // A measured record is compared after it was predicted. Recorded on another GPU than asked for: nothing to compare.
   if (text && !gpu) {
@@ -129,7 +129,7 @@ int run(const Options& options) {
   if (is_record_file(options.model)) return predict_file(options, *knowledge);
   if (!options.model.ends_with(".onnx") && looks_like_path(options.model)) {
     return fail({"is neither an ONNX file nor a file of run records", options.model,
-                 "name it *.onnx, *.jsonl or *.jsonl.gz, or give a name from `forerun zoo`"});
+                 "name it *.onnx, *.jsonl, *.jsonl.gz or *.jsonl.zst, or give a name from `forerun zoo`"});
   }
   return predict_model(options, *knowledge);
 }
@@ -140,7 +140,7 @@ void add_predict(CLI::App& app, Run& chosen) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand("predict", "Iteration time and memory of a model or of recorded runs");
   verb->add_option("MODEL", options->model,
-                   "A name from `forerun zoo`, an ONNX file, or a file of run records (.jsonl, .gz)")
+                   "A name from `forerun zoo`, an ONNX file, or a file of run records (.jsonl, .gz, .zst)")
       ->required();
   verb->add_option("--gpu", options->gpu,
                    "GPU by name (`forerun devices` lists them); default h200, or the recorded one");

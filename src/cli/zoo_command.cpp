@@ -87,7 +87,7 @@ int check(const std::string& file, bool json) {
     fmt::print("{}", to_text(*result));
   }
   if (result->families.empty())
-    return fail({"holds no run that could be compared", file, "give a file of run/1 records"});
+    return fail({"holds no run that could be compared", file, "give a file of run records"});
   return result->problems.empty() ? kDone : kInputAtFault;
 }
 
@@ -104,7 +104,7 @@ void add_zoo(CLI::App& app, Run& chosen) {
   verb->add_option("NAME", options->name, "Only this family or model");
   verb->add_flag("--json", options->json, "One JSON object a family on standard output");
   CLI::App* compare = verb->add_subcommand("check", "Compare the zoo with recorded runs, op by op");
-  compare->add_option("FILE", options->file, "Run records with measurements (.jsonl, .gz)")->required();
+  compare->add_option("FILE", options->file, "Run records with measurements (.jsonl, .gz, .zst)")->required();
   compare->add_flag("--json", options->json, "One JSON object a family on standard output");
   compare->footer(
       "An op counts as matched if the derived iteration has one of the same name, phase, types and shapes.\n"

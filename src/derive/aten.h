@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "derive/dispatch.h"
 #include "derive/tracer.h"
 #include "graph/forward_builder.h"
 
@@ -87,6 +88,7 @@ Value nll_loss(Tracer& t, const Value& log_probabilities, const Value& target);
 
 // --- layers (aten_layers.cpp, aten_norm.cpp, aten_pool.cpp)
 Value convolution(Tracer& t, const Value& x, const Value& weight, const Value& bias, const Attributes& attributes);
+// parameters: weight, bias, running mean, running variance; each may be null.
 Value batch_norm(Tracer& t, const Value& x, const Values& parameters, const Attributes& attributes);
 Value layer_norm(Tracer& t, const Value& x, const Value& weight, const Value& bias, const Attributes& attributes);
 Value group_norm(Tracer& t, const Value& x, const Value& weight, const Value& bias, const Attributes& attributes);
@@ -98,7 +100,6 @@ Value embedding(Tracer& t, const Value& weight, const Value& indices, const Attr
 Value embedding_bag(Tracer& t, const Value& weight, const Value& indices, const Value& offsets);
 
 // --- attention and recurrence (aten_attention.cpp, aten_rnn.cpp)
-enum class AttentionBackend : uint8_t { efficient, cudnn, flash, math };
 Value attention(Tracer& t, AttentionBackend backend, const Value& query, const Value& key, const Value& value,
                 const Value& mask, const Attributes& attributes);
 
@@ -110,9 +111,23 @@ struct RnnCall {
   bool bias = true;
   bool batch_first = true;
   double dropout = 0;
+  int64_t projected = 0;      // width of the hidden state where it is projected (LSTM); 0: it is not
   bool cast_to_half = false;  // under autocast: weights copied into a flat float16 buffer
 };
+// The layer as modules call it: zero states, weights in one buffer, casts.
 Value rnn(Tracer& t, const Value& x, const Values& weights, const RnnCall& call);
+struct RnnOperands {
+  Value x, hidden, cell;  // cell: LSTM only
+  Values weights;
+  Value flat;  // the buffer that holds all weights; null where they lie apart
+};
+struct RnnResults {
+  Value y, hidden, cell;
+};
+// cuDNN's reserve space for the backward pass.
+int64_t rnn_reserve_bytes(const RnnCall& call, int64_t batch, int64_t length, DType dtype);
+// cuDNN's op alone.
+RnnResults cudnn_rnn(Tracer& t, const RnnOperands& operands, const RnnCall& call);
 
 // --- anything else: carried by name, with one op for its gradient
 Values opaque(Tracer& t, std::string_view name, const Values& inputs,

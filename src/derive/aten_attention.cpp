@@ -77,7 +77,10 @@ Value attention(Tracer& t, AttentionBackend backend, const Value& query, const V
   // cuDNN keeps the layout of the query; the others write heads inside.
   const bool cudnn = backend == AttentionBackend::cudnn;
   const auto layout = [cudnn](const Value& like, const Shape& s) {
-    return cudnn ? preserved_strides(*like) : head_inner_strides(s);
+    if (!cudnn) return head_inner_strides(s);
+    TensorState resized = *like;
+    resized.sizes = s;
+    return preserved_strides(resized);
   };
   Value y = t.fresh(query->dtype, sizes, layout(query, sizes));
   Shape statistics = {sizes[0], sizes[1], sizes[2]};
@@ -98,8 +101,8 @@ Value attention(Tracer& t, AttentionBackend backend, const Value& query, const V
     Values grads = {t.fresh(query->dtype, query->sizes, layout(query, query->sizes)),
                     t.fresh(key->dtype, key->sizes, layout(key, key->sizes)),
                     t.fresh(value->dtype, value->sizes, layout(value, value->sizes))};
+    grads.push_back(needs_gradient(mask) ? t.fresh(mask->dtype, mask->sizes) : nullptr);
     t.emit(names.backward, {gs[0], query, key, value, mask, result, log_sum, seed, offset}, grads, attributes);
-    grads.push_back(nullptr);  // the mask gets none
     return grads;
   };
   return y;

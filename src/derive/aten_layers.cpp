@@ -68,13 +68,14 @@ Value embedding_bag(Tracer& t, const Value& weight, const Value& indices, const 
   Value max_indices = t.fresh(DType::int64, {0});
   Node* node = t.record("EmbeddingBagBackward0", {weight}, {y, offset_of_index, bag_size, max_indices});
   t.emit("aten._embedding_bag.default", {weight, indices, offsets}, {y, offset_of_index, bag_size, max_indices},
-         {{"scale_grad_by_freq", false}, {"mode", int64_t{0}}});
+         {{"scale_grad_by_freq", false}, {"mode", int64_t{0}}, {"sparse", false}});
   if (node != nullptr) {
-    node->backward = [&t, sizes = weight->sizes, indices, offset_of_index, bag_size, max_indices](Values gradients) {
+    node->backward = [&t, sizes = weight->sizes, indices, offsets, offset_of_index, bag_size,
+                      max_indices](Values gradients) {
       Value g = t.fresh(gradients[0]->dtype, sizes);
-      t.emit("aten._embedding_bag_dense_backward.default",
-             {gradients[0], indices, offset_of_index, bag_size, max_indices}, {g},
-             {{"num_weights", sizes[0]}, {"scale_grad_by_freq", false}, {"mode", int64_t{0}}});
+      t.emit("aten._embedding_bag_backward.default",
+             {gradients[0], indices, offsets, offset_of_index, bag_size, max_indices}, {g},
+             {{"num_weights", sizes[0]}, {"scale_grad_by_freq", false}, {"mode", int64_t{0}}, {"sparse", false}});
       return Values{g};
     };
   }

@@ -16,16 +16,6 @@ int64_t mode_of(RnnKind kind) {
   return 2;
 }
 
-// cuDNN's reserve space for the backward pass, found on PyTorch 2.11 with cuDNN 9.19: what passes between the layers and
-// what each layer keeps, each a multiple of 32 bytes.
-int64_t reserve_bytes(const RnnCall& call, int64_t batch, int64_t length, DType dtype) {
-  const int64_t sequence = batch * length * call.hidden * size_of(dtype);
-  const int64_t layers = call.layers * call.directions;
-  const int64_t kept = call.kind == RnnKind::lstm ? 5 : call.kind == RnnKind::gru ? 6 : 1;
-  const auto aligned = [](int64_t bytes) { return (bytes + 31) / 32 * 32; };
-  return aligned((layers - 1) * sequence) + aligned(kept * layers * sequence) + 256;
-}
-
 int64_t flat_elements(const Values& weights) {
   int64_t count = 0;
   for (const Value& w : weights) count += element_count(w->sizes);
@@ -77,82 +67,105 @@ CastWeights cast_weights(Tracer& t, const Values& weights) {
   return cast;
 }
 
+// cuDNN works time first; with batch_first a sequence that it writes is a transposed view.
+Shape sequence_strides(const Shape& sizes, bool batch_first) {
+  return batch_first ? Shape{sizes[2], sizes[0] * sizes[2], 1} : contiguous_strides(sizes);
+}
+
+// Gradients of x, the weights, hidden state and cell; those of the weights lie in one buffer.
+Values rnn_gradients(Tracer& t, const Node& node, const RnnOperands& o, const Values& operands, Attributes attributes) {
+  const Value x =
+      t.fresh(o.x->dtype, o.x->sizes, sequence_strides(o.x->sizes, attributes.get_bool("batch_first", false)));
+  const Value hidden = t.fresh(o.hidden->dtype, o.hidden->sizes);
+  const Value cell = o.cell ? t.fresh(o.cell->dtype, o.cell->sizes) : nullptr;
+  const Value flat = t.fresh(o.weights[0]->dtype, {flat_elements(o.weights)});
+  Values made = {x, hidden, cell};
+  Values result = {x};
+  for (const Value& w : o.weights) {
+    Value g = t.alias(flat, w->dtype, w->sizes, contiguous_strides(w->sizes));
+    g->base = nullptr;
+    made.push_back(g);
+    result.push_back(g);
+  }
+  const size_t states = o.weights.size() + 1;
+  attributes.set("output_mask", std::vector<bool>{Tracer::wanted(node, 0), Tracer::wanted(node, states),
+                                                  Tracer::wanted(node, states + 1), true});
+  t.emit("aten._cudnn_rnn_backward.default", operands, made, attributes);
+  result.insert(result.end(), {hidden, cell});
+  return result;
+}
+
 }  // namespace
 
-Value rnn(Tracer& t, const Value& x_in, const Values& weights_in, const RnnCall& call) {
-  Value x = x_in;
-  const bool lstm = call.kind == RnnKind::lstm;
-  const int64_t batch = x->sizes[call.batch_first ? 0 : 1];
-  const int64_t length = x->sizes[call.batch_first ? 1 : 0];
-  const Shape state_sizes = {call.layers * call.directions, batch, call.hidden};
-  Value hidden = create(t, "aten.zeros.default", state_sizes, x->dtype, {{"pin_memory", false}});
-  Value cell = lstm ? create(t, "aten.zeros.default", state_sizes, x->dtype, {{"pin_memory", false}}) : nullptr;
-  Value flat = flat_weights(t, weights_in);
-  Values weights = weights_in;
-  if (call.cast_to_half) {
-    CastWeights cast = cast_weights(t, weights_in);
-    flat = cast.flat;
-    weights = cast.parts;
-    const auto halved = [&](const Value& v) {
-      return v && v->dtype != DType::float16 ? to_copy(t, v, DType::float16) : v;
-    };
-    cell = halved(cell);
-    hidden = halved(hidden);
-    x = halved(x);
-  }
-  const DType dtype = x->dtype;
-  Shape sizes = x->sizes;
-  sizes[2] = call.hidden * call.directions;
-  // cuDNN works time first; with batch_first the result is a transposed view.
-  Shape strides = contiguous_strides(sizes);
-  if (call.batch_first) strides = {sizes[2], sizes[0] * sizes[2], 1};
-  Value y = t.fresh(dtype, sizes, strides);
-  Value last_hidden = t.fresh(dtype, state_sizes);
-  Value last_cell = t.fresh(dtype, lstm ? state_sizes : Shape{0});
-  Value reserve = t.fresh(DType::uint8, {reserve_bytes(call, batch, length, dtype)});
+// Found on PyTorch 2.11 with cuDNN 9.19, exact for every recurrent layer in data/h200 (single ops among them): what
+// passes between the layers, what the layers keep (an LSTM's cells apart from its gates), and for dropout a mask of one
+// bit an element, from each layer to each direction of the next; each a multiple of 32 bytes. Not measured: projections.
+int64_t rnn_reserve_bytes(const RnnCall& call, int64_t batch, int64_t length, DType dtype) {
+  const auto aligned = [](int64_t bytes) { return (bytes + 31) / 32 * 32; };
+  const int64_t elements = batch * length * call.hidden * call.directions;  // of the result of one layer
+  const int64_t layer = elements * size_of(dtype);
+  int64_t bytes = 256 + aligned((call.layers - 1) * layer);
+  if (call.kind == RnnKind::lstm) bytes += aligned(call.layers * layer);
+  const int64_t kept = call.kind == RnnKind::lstm ? 4 : call.kind == RnnKind::gru ? 6 : 1;
+  bytes += aligned(kept * call.layers * layer);
+  if (call.dropout > 0) bytes += (call.layers - 1) * call.directions * aligned((elements + 7) / 8);
+  return bytes;
+}
 
-  Values differentiable = {x};
-  differentiable.insert(differentiable.end(), weights.begin(), weights.end());
-  Node* node = t.record("CudnnRnnBackward0", differentiable, {y, last_hidden, last_cell, reserve});
-  last_hidden->history = last_cell->history = nullptr;
-  Values inputs = differentiable;
-  inputs.push_back(flat);
-  inputs.push_back(hidden);
-  if (cell) inputs.push_back(cell);
+Value rnn(Tracer& t, const Value& x, const Values& weights, const RnnCall& call) {
+  const bool lstm = call.kind == RnnKind::lstm;
+  const Shape state_sizes = {call.layers * call.directions, x->sizes[call.batch_first ? 0 : 1], call.hidden};
+  const auto zeros = [&] { return create(t, "aten.zeros.default", state_sizes, x->dtype, {{"pin_memory", false}}); };
+  RnnOperands operands = {.x = x, .hidden = zeros(), .cell = lstm ? zeros() : nullptr, .weights = weights, .flat = {}};
+  operands.flat = flat_weights(t, weights);
+  [[maybe_unused]] const Values zero_states = {operands.hidden, operands.cell};  // the module's own, held to its end
+  if (call.cast_to_half) {
+    CastWeights cast = cast_weights(t, weights);
+    operands.flat = cast.flat;
+    operands.weights = cast.parts;
+    for (Value* v : {&operands.cell, &operands.hidden, &operands.x}) {
+      if (*v && (*v)->dtype != DType::float16) *v = to_copy(t, *v, DType::float16);
+    }
+  }
+  return cudnn_rnn(t, operands, call).y;
+}
+
+RnnResults cudnn_rnn(Tracer& t, const RnnOperands& o, const RnnCall& call) {
+  const DType dtype = o.x->dtype;
+  const int64_t batch = o.x->sizes[call.batch_first ? 0 : 1];
+  const int64_t length = o.x->sizes[call.batch_first ? 1 : 0];
+  Shape sizes = o.x->sizes;
+  sizes[2] = (call.projected > 0 ? call.projected : call.hidden) * call.directions;
+  const RnnResults results = {.y = t.fresh(dtype, sizes, sequence_strides(sizes, call.batch_first)),
+                              .hidden = t.fresh(dtype, o.hidden->sizes),
+                              .cell = t.fresh(dtype, o.cell ? o.cell->sizes : Shape{0})};
+  const Value reserve = t.fresh(DType::uint8, {rnn_reserve_bytes(call, batch, length, dtype)});
+
+  Values inputs = {o.x};
+  inputs.insert(inputs.end(), o.weights.begin(), o.weights.end());
+  Values differentiable = inputs;
+  differentiable.insert(differentiable.end(), {o.hidden, o.cell});
+  Node* node = t.record("CudnnRnnBackward0", differentiable, {results.y, results.hidden, results.cell, reserve});
+  inputs.insert(inputs.end(), {o.flat, o.hidden, o.cell});
   const Attributes attributes = {{"weight_stride0", int64_t{call.bias ? 4 : 2}},
                                  {"mode", mode_of(call.kind)},
                                  {"hidden_size", call.hidden},
-                                 {"proj_size", int64_t{0}},
+                                 {"proj_size", call.projected},
                                  {"num_layers", call.layers},
                                  {"batch_first", call.batch_first},
                                  {"dropout", call.dropout},
                                  {"train", true},
                                  {"bidirectional", call.directions == 2}};
-  t.emit("aten._cudnn_rnn.default", inputs, {y, last_hidden, last_cell, reserve, flat}, attributes);
-  if (node == nullptr) return y;
-  const Value kept = t.save_result(y);
-  node->backward = [&t, x, weights, inputs, kept, reserve, hidden, cell, attributes, flat](Values gradients) {
-    const Value result = t.unpack_result(kept);
+  t.emit("aten._cudnn_rnn.default", inputs, {results.y, results.hidden, results.cell, reserve, o.flat}, attributes);
+  if (node == nullptr) return results;
+  const Value kept = t.save_result(results.y);
+  node->backward = [&t, node, o, inputs, kept, reserve, attributes](Values gradients) {
     Values operands = inputs;
-    operands.push_back(result);
-    operands.push_back(gradients[0]);
-    operands.push_back(reserve);
-    Values made = {t.fresh(x->dtype, x->sizes, preserved_strides(*x)), t.fresh(hidden->dtype, hidden->sizes)};
-    if (cell) made.push_back(t.fresh(cell->dtype, cell->sizes));
-    const Value flat_gradient = t.fresh(flat->dtype, flat->sizes);
-    Values result_gradients = {made[0]};
-    for (const Value& w : weights) {
-      Value g = t.alias(flat_gradient, w->dtype, w->sizes, contiguous_strides(w->sizes));
-      g->base = nullptr;
-      made.push_back(g);
-      result_gradients.push_back(g);
-    }
-    Attributes full = attributes;
-    full.set("output_mask", std::vector<bool>{true, false, false, true});
-    t.emit("aten._cudnn_rnn_backward.default", operands, made, full);
-    return result_gradients;
+    operands.push_back(t.unpack_result(kept));
+    operands.insert(operands.end(), {gradients[0], gradients[1], gradients[2], reserve});
+    return rnn_gradients(t, *node, o, operands, attributes);
   };
-  return y;
+  return results;
 }
 
 }  // namespace forerun::derive::aten

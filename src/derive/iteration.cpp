@@ -22,7 +22,7 @@ class IterationBuilder {
       : forward_(forward),
         input_(input),
         setup_(setup),
-        half_attention_(target.cudnn_attention ? aten::AttentionBackend::cudnn : aten::AttentionBackend::flash),
+        target_(target),
         autocast_(tracer_, setup.precision == Precision::amp_bf16),
         values_(forward.tensors().size()) {}
 
@@ -117,7 +117,7 @@ class IterationBuilder {
           return Error{fmt::format("op {} ({}) reads a tensor that nothing made", i, forward_.name(op)), "", ""};
         inputs.push_back(value(id));
       }
-      OpCall call{tracer_, autocast_, half_attention_, forward_.name(op), inputs, forward_.attributes(op), {}};
+      OpCall call{tracer_, autocast_, target_, forward_.name(op), inputs, forward_.attributes(op), {}};
       const auto outputs = forward_.outputs(op);
       for (const TensorId id : outputs) {
         const auto shape = forward_.shape(id);
@@ -172,7 +172,7 @@ class IterationBuilder {
   const Graph& forward_;
   const InputSpec& input_;
   const TrainingSetup& setup_;
-  const aten::AttentionBackend half_attention_;
+  const DispatchTarget& target_;
   Tracer tracer_;
   Autocast autocast_;
   Values values_;  // by tensor of the forward graph

@@ -2,15 +2,10 @@
 #pragma once
 
 #include "base/result.h"
+#include "derive/dispatch.h"
 #include "graph/training_run.h"
 
 namespace forerun::derive {
-
-struct DispatchTarget {
-  bool cudnn_attention = true;  // half-precision attention through cuDNN (Hopper and later); else flash
-  size_t most_ops =
-      2'000'000;  // of the forward graph: an iteration takes about 1 kB of memory for each while it is derived
-};
 
 // The steady-state iteration: optimizer state exists, gradients were set to none before the forward pass.
 // The loss is cross entropy of the first result against a target of the input's kind.

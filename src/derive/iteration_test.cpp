@@ -234,6 +234,22 @@ TEST(Iteration, CarriesOpaqueOpsWithTheirGradient) {
   EXPECT_EQ(count(graph, "aten.mm.default"), 2);  // forward, and the weight's gradient behind the opaque op
 }
 
+// cuDNN's batch norm counts elements in 32 bits.
+TEST(Iteration, NormsTooManyElementsForCudnnNatively) {
+  const auto normed = [](int64_t batch) {
+    ForwardBuilder b;
+    const TensorId x = b.input("x", {batch, 8, 128, 128});
+    const TensorId y = b.batch_norm(x, b.parameter("weight", {8}), b.parameter("bias", {8}), b.buffer("mean", {8}),
+                                    b.buffer("variance", {8}), std::nullopt);
+    b.result(b.flatten(b.adaptive_avg_pool2d(y, {1, 1}), 1));
+    return derived(*b.finish());
+  };
+  EXPECT_EQ(count(normed(16383), "aten.cudnn_batch_norm.default"), 1);
+  const Graph large = normed(16384);  // 2^31 elements
+  EXPECT_EQ(count(large, "aten.native_batch_norm.default"), 1);
+  EXPECT_EQ(count(large, "aten.native_batch_norm_backward.default"), 1);
+}
+
 TEST(Iteration, RefusesWhatCannotBeTrained) {
   ForwardBuilder nothing;
   nothing.result(nothing.relu(nothing.input("x", {2, 3})));

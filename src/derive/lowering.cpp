@@ -38,6 +38,11 @@ Values matmul(const OpCall& c) {
   return {aten::matmul(c.tracer, a, b)};
 }
 
+Values bmm(const OpCall& c) {
+  const auto [a, b, none] = lowered3(c);
+  return {aten::bmm(c.tracer, a, b)};
+}
+
 Values batch_norm(const OpCall& c) {
   return {aten::batch_norm(c.tracer, c.in(0), {c.in(1), c.in(2), c.in(3), c.in(4)}, c.attributes)};
 }
@@ -80,13 +85,7 @@ Values attention(const OpCall& c) {
   Value mask = c.optional(3);
   const auto [query, key, value] = lowered3(c);
   if (mask && is_floating(mask->dtype)) mask = c.autocast.lower(mask);
-  const bool half = query->dtype == DType::bfloat16 || query->dtype == DType::float16;
-  const bool fits_fused = query->sizes[3] % 8 == 0 && query->sizes[3] <= 256;
-  aten::AttentionBackend backend = aten::AttentionBackend::efficient;
-  if (half && fits_fused) backend = c.half_attention;
-  if (mask && backend == aten::AttentionBackend::flash) backend = aten::AttentionBackend::efficient;
-  const bool grouped = key->sizes[1] != query->sizes[1];  // fewer key-value heads than query heads
-  if (grouped && backend == aten::AttentionBackend::efficient) backend = aten::AttentionBackend::math;
+  const AttentionBackend backend = attention_backend(c.target, query, key, mask);
   return {aten::attention(c.tracer, backend, query, key, value, mask, c.attributes)};
 }
 
@@ -176,11 +175,22 @@ Values create_after(const OpCall& c) {
   c.tracer.emit(c.name, c.inputs, {y}, c.attributes);
   return {y};
 }
-// A number from Python: it lives in host memory.
+// Sums of integers and booleans are int64; no gradient flows.
+Values cumulative_sum(const OpCall& c) {
+  if (!is_floating(c.in(0)->dtype)) return create_after(c);
+  return {aten::unary(c.tracer, c.name, c.autocast.widen(c.in(0)), c.attributes)};
+}
+// Numbers from Python: they live in host memory, unless the source asks for the GPU.
 Values lift_fresh(const OpCall& c) {
-  Value y = c.tracer.fresh(c.results[0].second, c.results[0].first, contiguous_strides(c.results[0].first), false);
+  const bool on_gpu = c.attributes.get_bool("on_gpu", false);
+  Value y = c.tracer.fresh(c.results[0].second, c.results[0].first, contiguous_strides(c.results[0].first), on_gpu);
   c.tracer.emit(c.name, {y}, {y});
   return {y};
+}
+// "autocast": of the type that products have.
+Values zeros(const OpCall& c) {
+  const bool lowered = c.autocast.on() && c.attributes.get_bool("autocast", false);
+  return {aten::create(c.tracer, c.name, c.results[0].first, lowered ? DType::bfloat16 : c.results[0].second)};
 }
 Values alias(const OpCall& c) { return {aten::alias(c.tracer, c.in(0))}; }
 Values masked_fill(const OpCall& c) { return {aten::masked_fill(c.tracer, c.in(0), c.in(1), c.attributes)}; }
@@ -213,6 +223,7 @@ constexpr std::array kRules = {
     RuleRow{"aten.linear.default", linear},
     RuleRow{"aten.addmm.default", addmm},
     RuleRow{"aten.matmul.default", matmul},
+    RuleRow{"aten.bmm.default", bmm},
     RuleRow{"aten.batch_norm.default", batch_norm},
     RuleRow{"aten.layer_norm.default", layer_norm},
     RuleRow{"aten.group_norm.default", group_norm},
@@ -260,7 +271,9 @@ constexpr std::array kRules = {
     RuleRow{"aten.new_zeros.default", create_after},
     RuleRow{"aten.zeros_like.default", create_after},
     RuleRow{"aten.full_like.default", create_after},
+    RuleRow{"aten.cumsum.default", cumulative_sum},
     RuleRow{"aten.lift_fresh.default", lift_fresh},
+    RuleRow{"aten.zeros.default", zeros},
     RuleRow{"aten.alias.default", alias},
     RuleRow{"aten.masked_fill.Scalar", masked_fill},
     RuleRow{"aten.add.Tensor", arithmetic<aten::add>},

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "derive/autocast.h"
+#include "derive/dispatch.h"
 
 namespace forerun::derive {
 
@@ -11,7 +12,7 @@ namespace forerun::derive {
 struct OpCall {
   Tracer& tracer;
   Autocast& autocast;
-  aten::AttentionBackend half_attention;  // the backend for half precision
+  const DispatchTarget& target;
   std::string_view name;
   const Values& inputs;
   const Attributes& attributes;

@@ -16,24 +16,27 @@ Tracer::Tracer() : log_(std::make_shared<FreeLog>()) {
 Tracer::~Tracer() { log_->freed = nullptr; }
 
 Value Tracer::fresh(DType dtype, Shape sizes, Shape strides, bool on_gpu) {
-  auto v = std::make_shared<TensorState>();
-  const StorageId storage = graph_.add_storage(Bytes(element_count(sizes) * size_of(dtype)), on_gpu);
-  v->storage = std::make_shared<StorageToken>(storage, log_);
-  v->dtype = dtype;
-  v->id = graph_.add_tensor(storage, dtype, sizes, strides);
-  v->sizes = std::move(sizes);
-  v->strides = std::move(strides);
-  return v;
+  auto held = storage(Bytes(element_count(sizes) * size_of(dtype)), on_gpu);
+  return view_of(std::move(held), dtype, std::move(sizes), std::move(strides));
 }
 
 Value Tracer::alias(const Value& of, DType dtype, Shape sizes, Shape strides) {
+  Value v = view_of(of->storage, dtype, std::move(sizes), std::move(strides));
+  v->base = of->base ? of->base : of;
+  return v;
+}
+
+std::shared_ptr<StorageToken> Tracer::storage(Bytes bytes, bool on_gpu) {
+  return std::make_shared<StorageToken>(graph_.add_storage(bytes, on_gpu), log_);
+}
+
+Value Tracer::view_of(std::shared_ptr<StorageToken> storage, DType dtype, Shape sizes, Shape strides) {
   auto v = std::make_shared<TensorState>();
-  v->storage = of->storage;
+  v->id = graph_.add_tensor(storage->id(), dtype, sizes, strides);
+  v->storage = std::move(storage);
   v->dtype = dtype;
-  v->id = graph_.add_tensor(of->storage->id(), dtype, sizes, strides);
   v->sizes = std::move(sizes);
   v->strides = std::move(strides);
-  v->base = of->base ? of->base : of;
   return v;
 }
 
@@ -69,7 +72,7 @@ void Tracer::emit(std::string_view name, const Values& inputs, const Values& out
                  .inputs = in,
                  .outputs = out,
                  .attributes = &attributes,
-                 .sequence = node_ != nullptr ? node_->sequence : sequence_,
+                 .sequence = recorded_sequence_.value_or(node_ != nullptr ? node_->sequence : sequence_),
                  .autograd_node = node_ != nullptr ? node_->name : std::string_view()});
 }
 
@@ -144,9 +147,31 @@ Value Tracer::unpack_result(const Value& saved) {
   return saved;
 }
 
-void Tracer::count_dependencies(Node& root) {
-  std::vector<Node*> pending = {&root};
-  std::map<const Node*, bool> seen = {{&root, true}};
+void Tracer::stand_in(Phase phase, std::string_view module, uint32_t sequence, bool gradients_on) {
+  phase_ = phase;
+  module_ = module;
+  recorded_sequence_ = sequence;
+  gradients_on_ = gradients_on;
+}
+
+std::shared_ptr<Value> Tracer::watch_gradient(const Value& v) {
+  auto slot = std::make_shared<Value>();
+  Node& node = nodes_.emplace_back();
+  node.backward = [slot](Values gradients) {
+    *slot = std::move(gradients[0]);
+    return Values{};
+  };
+  v->history = &node;
+  v->result_index = 0;
+  return slot;
+}
+
+void Tracer::count_dependencies(const std::vector<Edge>& results) {
+  std::vector<Node*> pending;
+  std::map<const Node*, bool> seen;
+  for (const Edge& edge : results) {
+    if (seen.emplace(edge.node, true).second) pending.push_back(edge.node);
+  }
   while (!pending.empty()) {
     Node* node = pending.back();
     pending.pop_back();
@@ -197,39 +222,54 @@ void Tracer::accumulate(Node& node, Value gradient) {  // NOLINT(performance-unn
 
 void Tracer::backward(const Value& loss, Value seed) {
   if (!needs_gradient(loss)) return;
+  Values seeds;
+  seeds.push_back(std::move(seed));
+  backward({edge_to(loss)}, std::move(seeds));
+}
+
+void Tracer::backward(const std::vector<Edge>& results, Values seeds) {
   const auto later_first = [](const Node* a, const Node* b) { return a->sequence < b->sequence; };
   std::priority_queue<Node*, std::vector<Node*>, decltype(later_first)> ready(later_first);
-  count_dependencies(*loss->history);
-  deliver({loss->history, loss->result_index, loss->sizes, loss->dtype}, std::move(seed));
-  ready.push(loss->history);
+  count_dependencies(results);
+  for (size_t i = 0; i < results.size(); ++i) {
+    Node* node = results[i].node;
+    const bool queued = !node->gradients.empty();
+    deliver(results[i], std::move(seeds[i]));
+    if (node->waiting_for == 0 && !queued) ready.push(node);
+  }
   while (!ready.empty()) {
     Node* node = ready.top();
     ready.pop();
     node_ = node;
-    Values incoming = std::move(node->gradients);
-    if (node->parameter) {
-      if (!incoming.empty() && incoming[0]) {
-        Value gradient = std::move(incoming[0]);
-        incoming.clear();
-        accumulate(*node, std::move(gradient));
-      }
-      continue;
-    }
-    const bool any = std::any_of(incoming.begin(), incoming.end(), [](const Value& v) { return v != nullptr; });
-    Values outgoing = any && node->backward ? node->backward(std::move(incoming)) : Values(node->next.size());
-    node->backward = nullptr;
-    CHECK(outgoing.size() == node->next.size(), std::string(node->name) + " returned a wrong number of gradients");
-    for (size_t i = 0; i < outgoing.size(); ++i) {
-      if (node->next[i].node != nullptr && outgoing[i]) outgoing[i] = conform(node->next[i], std::move(outgoing[i]));
-    }
-    for (size_t i = 0; i < outgoing.size(); ++i) {
-      const Edge& edge = node->next[i];
-      if (edge.node == nullptr) continue;
-      deliver(edge, std::move(outgoing[i]));
-      if (--edge.node->waiting_for == 0) ready.push(edge.node);
+    step(*node);
+    for (const Edge& edge : node->next) {
+      if (edge.node != nullptr && --edge.node->waiting_for == 0) ready.push(edge.node);
     }
   }
   node_ = nullptr;
+}
+
+// Runs a node and hands its gradients on.
+void Tracer::step(Node& node) {
+  Values incoming = std::move(node.gradients);
+  node.gradients.clear();
+  if (node.parameter) {
+    if (incoming.empty() || !incoming[0]) return;
+    Value gradient = std::move(incoming[0]);
+    incoming.clear();
+    accumulate(node, std::move(gradient));
+    return;
+  }
+  const bool any = std::any_of(incoming.begin(), incoming.end(), [](const Value& v) { return v != nullptr; });
+  Values outgoing = any && node.backward ? node.backward(std::move(incoming)) : Values(node.next.size());
+  node.backward = nullptr;
+  CHECK(outgoing.size() == node.next.size(), std::string(node.name) + " returned a wrong number of gradients");
+  for (size_t i = 0; i < outgoing.size(); ++i) {
+    if (node.next[i].node != nullptr && outgoing[i]) outgoing[i] = conform(node.next[i], std::move(outgoing[i]));
+  }
+  for (size_t i = 0; i < outgoing.size(); ++i) {
+    if (node.next[i].node != nullptr) deliver(node.next[i], std::move(outgoing[i]));
+  }
 }
 
 Value Tracer::gradient_of(const Value& parameter) const {

@@ -51,6 +51,9 @@ class Tracer {
   Value fresh(DType dtype, Shape sizes, Shape strides, bool on_gpu = true);
   Value fresh(DType dtype, const Shape& sizes) { return fresh(dtype, sizes, contiguous_strides(sizes)); }
   Value alias(const Value& of, DType dtype, Shape sizes, Shape strides);
+  // A storage that is not the tracer's own idea, and a tensor in it: those of a recorded iteration.
+  std::shared_ptr<StorageToken> storage(Bytes bytes, bool on_gpu);
+  Value view_of(std::shared_ptr<StorageToken> storage, DType dtype, Shape sizes, Shape strides);
   Value root(Root kind, std::string_view name, DType dtype, const Shape& sizes, Shape strides, bool on_gpu = true);
   void make_parameter(const Value& v);  // gives it an accumulation node
 
@@ -81,8 +84,16 @@ class Tracer {
     gradients_on_ = false;
     module_.clear();
   }
+  // Ops from here on stand for one of a recorded iteration: they take its phase, module and sequence number.
+  void stand_in(Phase phase, std::string_view module, uint32_t sequence, bool gradients_on);
   // Runs the backward pass from `loss` with the gradient `seed`. Gradients of parameters are then in gradient_of().
   void backward(const Value& loss, Value seed);
+  // The same from some results at once; an undefined seed is passed over.
+  void backward(const std::vector<Edge>& results, Values seeds);
+  // The way back to the node that made a result: outlives the value.
+  [[nodiscard]] static Edge edge_to(const Value& v) { return {v->history, v->result_index, v->sizes, v->dtype}; }
+  // Makes the backward pass end at `v` and puts its gradient there.
+  std::shared_ptr<Value> watch_gradient(const Value& v);
   [[nodiscard]] Value gradient_of(const Value& parameter) const;
 
   GraphBuilder& graph() { return graph_; }
@@ -94,7 +105,8 @@ class Tracer {
   void deliver(const Edge& edge, Value gradient);
   Value conform(const Edge& edge, Value gradient);
   Node& add_node(std::string_view name, const Values& inputs);
-  void count_dependencies(Node& root);
+  void count_dependencies(const std::vector<Edge>& results);
+  void step(Node& node);
 
   GraphBuilder graph_;
   std::shared_ptr<FreeLog> log_;
@@ -104,7 +116,8 @@ class Tracer {
   std::string module_;
   bool gradients_on_ = true;
   uint32_t sequence_ = 0;
-  const Node* node_ = nullptr;  // the backward step that is running
+  std::optional<uint32_t> recorded_sequence_;  // of the op that those emitted now stand for
+  const Node* node_ = nullptr;                 // the backward step that is running
 };
 
 }  // namespace forerun::derive

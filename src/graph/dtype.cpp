@@ -26,6 +26,7 @@ constexpr std::array kDTypes = {
     DTypeRow{DType::int16, "int16", 2, false},
     DTypeRow{DType::int8, "int8", 1, false},
     DTypeRow{DType::uint8, "uint8", 1, false},
+    DTypeRow{DType::uint64, "uint64", 8, false},
     DTypeRow{DType::boolean, "bool", 1, false},
     DTypeRow{DType::complex64, "complex64", 8, true},
     DTypeRow{DType::complex128, "complex128", 16, true},

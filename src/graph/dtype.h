@@ -19,6 +19,7 @@ enum class DType : uint8_t {
   int16,
   int8,
   uint8,
+  uint64,
   boolean,
   complex64,
   complex128,

@@ -117,6 +117,7 @@ class ForwardBuilder {
 
   // --- products and reductions
   TensorId matmul(TensorId a, TensorId b, bool autocast = true);  // false: in a region where autocast is off
+  TensorId bmm(TensorId a, TensorId b);                           // rank 3, the same batch
   TensorId addmm(TensorId bias, TensorId a, TensorId b);          // bias + a @ b, both rank 2
   TensorId softmax(TensorId x, int64_t dim);
   TensorId log_softmax(TensorId x, int64_t dim);

@@ -303,6 +303,16 @@ TensorId ForwardBuilder::matmul(TensorId a, TensorId b, bool autocast) {
   return emit("aten.matmul.default", {a, b}, out, dtype(a), autocast ? Attributes{} : Attributes{{"autocast", false}});
 }
 
+TensorId ForwardBuilder::bmm(TensorId a, TensorId b) {
+  const Shape left = shape(a);
+  const Shape right = shape(b);
+  if (left.size() != 3 || right.size() != 3 || left[0] != right[0] || left[2] != right[1]) {
+    fail(fmt::format("batched product of {} and {} does not fit", text_of(left), text_of(right)));
+    return dummy();
+  }
+  return emit("aten.bmm.default", {a, b}, {left[0], left[1], right[2]}, promote(dtype(a), dtype(b)));
+}
+
 TensorId ForwardBuilder::addmm(TensorId bias, TensorId a, TensorId b) {
   if (shape(a).size() != 2 || shape(b).size() != 2 || extent(a, 1) != extent(b, 0)) {
     fail(fmt::format("matrix product of {} and {} does not fit", text_of(shape(a)), text_of(shape(b))));

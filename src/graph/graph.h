@@ -128,7 +128,8 @@ class Graph {
 };
 
 // Checks what every consumer relies on: operands and storages in range, extents not negative, element counts within
-// 2^62, tensors inside their storages, no use of a storage before it exists or after it is freed, phases in order.
+// 2^62, tensors inside their storages, no use of a storage before it exists or after it is freed, the update behind forward and backward
+// (which take turns where gradients are accumulated over micro-batches).
 Status verify(const Graph& graph);
 
 }  // namespace forerun

@@ -24,6 +24,7 @@ constexpr Names<OptimizerKind, 6> kOptimizers = {{{OptimizerKind::sgd, "SGD"},
                                                   {OptimizerKind::other, "other"}}};
 constexpr Names<OptimizerImpl, 3> kImpls = {
     {{OptimizerImpl::forloop, "forloop"}, {OptimizerImpl::foreach, "foreach"}, {OptimizerImpl::fused, "fused"}}};
+constexpr Names<Backend, 2> kBackends = {{{Backend::cuda, "cuda"}, {Backend::generic, "generic"}}};
 
 template <class Enum, size_t N>
 std::string_view name_in(const Names<Enum, N>& names, Enum wanted) {
@@ -52,9 +53,11 @@ std::string_view name_of(InputKind kind) { return name_in(kInputKinds, kind); }
 std::string_view name_of(Precision precision) { return name_in(kPrecisions, precision); }
 std::string_view name_of(OptimizerKind kind) { return name_in(kOptimizers, kind); }
 std::string_view name_of(OptimizerImpl impl) { return name_in(kImpls, impl); }
+std::string_view name_of(Backend backend) { return name_in(kBackends, backend); }
 std::optional<InputKind> input_kind_named(std::string_view name) { return value_in(kInputKinds, name); }
 std::optional<Precision> precision_named(std::string_view name) { return value_in(kPrecisions, name); }
 std::optional<OptimizerKind> optimizer_named(std::string_view name) { return value_in(kOptimizers, name); }
 std::optional<OptimizerImpl> optimizer_impl_named(std::string_view name) { return value_in(kImpls, name); }
+std::optional<Backend> backend_named(std::string_view name) { return value_in(kBackends, name); }
 
 }  // namespace forerun

@@ -1,6 +1,6 @@
 // TrainingRun: a training iteration with what it is: model, input, how it is trained, on which machine.
 //
-// This is the part of a `run/1` record that a predictor may see; measured fields have no place here.
+// This is the part of a run record that a predictor may see; measured fields have no place here.
 #pragma once
 
 #include <cstdint>
@@ -40,13 +40,19 @@ struct TrainingSetup {
   Precision precision = Precision::fp32;
   OptimizerSpec optimizer;
   bool channels_last = false;
+  int64_t accumulate = 1;  // micro-batches an iteration: the graph holds them all
 };
+
+// Which device the ops were dispatched for: a CUDA one, or none, so that they are yet to be mapped to their CUDA forms.
+enum class Backend : uint8_t { cuda, generic };
 
 struct Environment {
   std::string gpu;  // "NVIDIA H200"; may be empty
   std::string torch;
   std::string cuda;
   int64_t cudnn = 0;
+  std::string host;  // an opaque id of the machine
+  std::string date;
 };
 
 struct TrainingRun {
@@ -56,6 +62,7 @@ struct TrainingRun {
   InputSpec input;
   TrainingSetup setup;
   Environment environment;
+  Backend backend = Backend::cuda;
   Graph graph;
 };
 
@@ -63,9 +70,11 @@ std::string_view name_of(InputKind kind);
 std::string_view name_of(Precision precision);
 std::string_view name_of(OptimizerKind kind);  // PyTorch's class name: "SGD", "AdamW"
 std::string_view name_of(OptimizerImpl impl);
+std::string_view name_of(Backend backend);
 std::optional<InputKind> input_kind_named(std::string_view name);
 std::optional<Precision> precision_named(std::string_view name);
 std::optional<OptimizerKind> optimizer_named(std::string_view name);  // any case; "momentum" is not a kind
 std::optional<OptimizerImpl> optimizer_impl_named(std::string_view name);
+std::optional<Backend> backend_named(std::string_view name);
 
 }  // namespace forerun

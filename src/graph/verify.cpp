@@ -128,7 +128,7 @@ class Verifier {
     if (op.name.value >= names || op.module.value >= names || op.autograd_node.value >= names) {
       return fail("a name that is not in the table");
     }
-    if (op.phase < phase_) {
+    if (phase_ == Phase::update && op.phase != Phase::update) {
       return fail(fmt::format("phase {} after phase {}", name_of(op.phase), name_of(phase_)));
     }
     phase_ = op.phase;

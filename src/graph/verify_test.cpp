@@ -70,6 +70,15 @@ TEST(Verify, TakesAnUnnamedConstantAndWritesInPlace) {
   EXPECT_EQ(chain.verdict(), "ok");
 }
 
+TEST(Verify, LetsMicroBatchesTakeTurns) {
+  Chain chain;
+  chain.op("relu", chain.tx, chain.ty, Phase::forward);
+  chain.op("neg", chain.ty, chain.tz, Phase::backward);
+  chain.op("relu", chain.tx, chain.ty, Phase::forward);
+  chain.op("neg", chain.ty, chain.tz, Phase::update);
+  EXPECT_EQ(chain.verdict(), "ok");
+}
+
 TEST(Verify, FindsPhasesOutOfOrder) {
   Chain chain;
   chain.op("relu", chain.tx, chain.ty, Phase::update);

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "report/prediction.h"
+#include "report/table.h"
 
 namespace forerun {
 namespace {
@@ -23,17 +24,6 @@ Json costs(const std::vector<CostShare>& rows) {
     list.push_back(item);
   }
   return list;
-}
-
-// A CSV cell: quoted where it holds a separator, a quote or a line break.
-std::string cell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + "\"";
 }
 
 }  // namespace
@@ -94,7 +84,7 @@ std::string to_csv(const Prediction& p) {
   int64_t unknown = 0;
   for (const auto& [name, count] : p.unknown_ops) unknown += count;
   return fmt::format("{},{},{},{},{},{:.6f},{:.6f},{:.6f},{},{:.6f},{:.6f},{:.6f},{:.3f},{},{},{},{},{},{}\n",
-                     cell(p.id), cell(p.gpu), p.input.batch, name_of(p.setup.precision),
+                     csv_cell(p.id), csv_cell(p.gpu), p.input.batch, name_of(p.setup.precision),
                      name_of(p.setup.optimizer.kind), milliseconds(t.iteration), milliseconds(t.gpu_busy),
                      milliseconds(t.host_busy), name_of(t.bound), milliseconds(t.phases[0]), milliseconds(t.phases[1]),
                      milliseconds(t.phases[2]), p.samples_per_second, p.parameters, p.ops,

@@ -22,12 +22,6 @@ std::string bytes(Bytes b) {
   return mib < 1024 ? fmt::format("{:.1f} MiB", mib) : fmt::format("{:.2f} GiB", mib / 1024);
 }
 
-std::string grouped(int64_t number) {
-  std::string digits = fmt::format("{}", number);
-  for (int64_t i = static_cast<int64_t>(digits.size()) - 3; i > 0; i -= 3) digits.insert(static_cast<size_t>(i), ",");
-  return digits;
-}
-
 std::string percent(double share) { return fmt::format("{:.1f} %", share * 100); }
 
 std::string rate(double per_second) {

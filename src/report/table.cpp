@@ -26,4 +26,23 @@ std::string Table::text(const std::string& indent) const {
   return out;
 }
 
+std::string grouped(int64_t number) {
+  std::string digits = fmt::format("{}", number);
+  const int64_t sign = number < 0 ? 1 : 0;
+  for (int64_t i = static_cast<int64_t>(digits.size()) - 3; i > sign; i -= 3) {
+    digits.insert(static_cast<size_t>(i), ",");
+  }
+  return digits;
+}
+
+std::string csv_cell(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
 }  // namespace forerun

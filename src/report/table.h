@@ -1,7 +1,9 @@
 // Table: rows of text in aligned columns, for terminals. The first column is left-aligned, numbers right-aligned.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace forerun {
@@ -18,5 +20,11 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
   std::vector<size_t> left_ = {0};
 };
+
+// 1234567 as "1,234,567".
+std::string grouped(int64_t number);
+
+// A cell of a CSV file: quoted where it holds a separator, a quote or a line break.
+std::string csv_cell(std::string_view text);
 
 }  // namespace forerun

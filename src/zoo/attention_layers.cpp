@@ -63,6 +63,22 @@ TensorId position_numbers(ForwardBuilder& b, int64_t length) {
   return b.unsqueeze(numbers, 0);
 }
 
+void look_for_packed_sequences(ForwardBuilder& b, TensorId positions, int64_t batch) {
+  if (batch != b.extent(positions, 0)) positions = b.expand(positions, {batch, -1});
+  const int64_t length = b.extent(positions, 1);
+  const TensorId before = b.unary("aten.sub.Tensor", take_first(b, positions, 1, 1), {{"other", int64_t{1}}});
+  const TensorId all = b.cat({before, positions}, -1);
+  const TensorId earlier = b.slice(all, -1, 0, length);
+  const TensorId later = b.slice(all, -1, 1, length + 1);
+  const TensorId step = b.binary("aten.sub.Tensor", later, earlier);
+  const TensorId jumps = b.unary("aten.ne.Scalar", step, {{"other", int64_t{1}}});
+  const TensorId count =
+      b.opaque("aten.cumsum.default", {jumps}, {{{batch, length}, DType::int64}}, {{"dim", int64_t{-1}}})[0];
+  const TensorId whole = b.unary("aten.eq.Scalar", b.select(count, 1, -1), {{"other", int64_t{0}}});
+  const TensorId answer = b.opaque("aten.all.default", {whole}, {{{}, DType::boolean}})[0];
+  b.opaque("aten._local_scalar_dense.default", {answer}, {});
+}
+
 TensorId split_heads(ForwardBuilder& b, TensorId x, int64_t head) {
   return b.transpose(b.view(x, {b.extent(x, 0), b.extent(x, 1), -1, head}), 1, 2);
 }

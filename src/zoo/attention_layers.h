@@ -41,6 +41,9 @@ TensorId alias(ForwardBuilder& b, TensorId x);
 TensorId arange(ForwardBuilder& b, int64_t length);
 // torch.arange(length) + 0, then a leading dimension of 1: the position numbers of a sequence without a past.
 TensorId position_numbers(ForwardBuilder& b, int64_t length);
+// transformers looks once an iteration, where causal attention gets no mask, whether the numbers show several sequences
+// packed into one: the host waits for the answer, which is no.
+void look_for_packed_sequences(ForwardBuilder& b, TensorId positions, int64_t batch);
 
 // [batch, length, heads * head] -> [batch, heads, length, head].
 TensorId split_heads(ForwardBuilder& b, TensorId x, int64_t head);

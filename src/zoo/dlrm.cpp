@@ -78,7 +78,7 @@ TensorId interact(ForwardBuilder& b, const std::vector<TensorId>& features, int6
   const auto count = static_cast<int64_t>(features.size());
   const int64_t pairs = count * (count - 1) / 2;
   const TensorId stacked = b.view(b.cat(features, 1), {batch, -1, dim});
-  const TensorId products = b.matmul(stacked, b.transpose(stacked, 1, 2));
+  const TensorId products = b.bmm(stacked, b.transpose(stacked, 1, 2));
   const TensorId row = b.create("aten.lift_fresh.default", {pairs}, DType::int64);
   const TensorId column = b.create("aten.lift_fresh.default", {pairs}, DType::int64);
   const TensorId flat = b.index(products, {row, column}, {batch, pairs});

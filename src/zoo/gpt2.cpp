@@ -133,7 +133,9 @@ void build_gpt2(ForwardBuilder& b, const Configuration& c) {
   {
     const Scope scope(b, "transformer");
     x = words(b.view(input, {-1, length}));
-    x = b.add(x, positions(position_numbers(b, length)));
+    const TensorId numbers = position_numbers(b, length);
+    x = b.add(x, positions(numbers));
+    look_for_packed_sequences(b, numbers, c.integer("batch"));
     x = Dropout(b, "drop", c.real("dropout"))(x);
     for (const Gpt2Block& block : blocks) x = block(x);
     x = b.view(norm(x), {-1, length, width});

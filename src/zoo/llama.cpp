@@ -138,6 +138,7 @@ void build_llama(ForwardBuilder& b, const Configuration& c) {
   }
   const RmsNorm norm(b, "model.norm", sizes.hidden, eps);
   const TensorId frequencies = b.buffer("model.rotary_emb.inv_freq", {sizes.head / 2});
+  b.buffer("model.rotary_emb.original_inv_freq", {sizes.head / 2});
   std::optional<Linear> head;
   if (!c.flag("tied")) head.emplace(b, "lm_head", sizes.hidden, c.integer("vocab"), false);
 
@@ -145,7 +146,9 @@ void build_llama(ForwardBuilder& b, const Configuration& c) {
   {
     const Scope scope(b, "model");
     x = embedding(tokens);
-    const Rotary rotary = rotary_tables(b, frequencies, position_numbers(b, c.integer("length")));
+    const TensorId numbers = position_numbers(b, c.integer("length"));
+    look_for_packed_sequences(b, numbers, c.integer("batch"));
+    const Rotary rotary = rotary_tables(b, frequencies, numbers);
     for (const LlamaLayer& layer : layers) x = layer(x, rotary);
     x = norm(x);
   }

@@ -1,8 +1,8 @@
 // T5: encoder and decoder with relative position biases, RMS norms and one embedding for both sides and the head.
 //
-// Source: T5ForConditionalGeneration of transformers 5 with eager attention (T5 has no fused one) and ReLU feed-forward
-// layers; both sides read the same tokens, no padding mask is given. Left out: the key-value cache (use_cache=False),
-// gated feed-forward layers, and conversions that do nothing in float32 and that autocast would do anyway.
+// Source: T5ForConditionalGeneration of transformers 5.17 with eager attention and ReLU feed-forward layers; both sides
+// read the same tokens, no padding mask is given. Left out: sdpa attention, the key-value cache (use_cache=False), gated
+// feed-forward layers.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -59,14 +59,26 @@ TensorId position_buckets(ForwardBuilder& b, int64_t length, const Sizes& s, boo
   return result ? b.add_(*result, bucket) : b.unary("aten.add.Tensor", bucket, {{"other", int64_t{0}}});
 }
 
+// x[None, :, None, None] with `dim` the one that stays: [extent] -> rank 4.
+TensorId along(ForwardBuilder& b, TensorId x, int64_t dim) {
+  for (int64_t i = 0; i < 4; ++i) {
+    if (i != dim) x = b.unsqueeze(x, i);
+  }
+  return x;
+}
+
 // The mask of eager causal attention: [batch, 1, length, length] of 0 and the lowest float.
 TensorId causal_mask(ForwardBuilder& b, int64_t batch, int64_t length) {
-  TensorId query = b.unsqueeze(b.unsqueeze(arange(b, length), 0), 0);
-  query = b.unsqueeze(query, 3);
-  TensorId key = b.unsqueeze(b.unsqueeze(arange(b, length), 0), 0);
-  key = b.unsqueeze(key, 0);
+  const TensorId sample = arange(b, batch);
+  const TensorId head = arange(b, 1);
+  const TensorId queries = b.unary("aten.add.Tensor", arange(b, length), {{"other", int64_t{0}}});
+  const TensorId keys = b.unary("aten.add.Tensor", arange(b, length), {{"other", int64_t{0}}});
+  along(b, sample, 0);  // of no use where nothing is padded, but made
+  along(b, head, 1);
+  const TensorId query = along(b, queries, 2);
+  const TensorId key = along(b, keys, 3);
   const TensorId seen = b.expand(b.binary("aten.le.Tensor", key, query), {batch, -1, length, length});
-  const TensorId zero = b.create("aten.scalar_tensor.default", {}, DType::float32);
+  const TensorId zero = b.create("aten.lift_fresh.default", {}, DType::float32, {{"on_gpu", true}});
   const TensorId lowest = b.create("aten.scalar_tensor.default", {}, DType::float32);
   return b.where(seen, zero, lowest);
 }
@@ -92,12 +104,12 @@ class T5Attention {
     const TensorId query = split_heads(b_, query_(x), sizes_.key);
     const TensorId key = split_heads(b_, key_(memory), sizes_.key);
     const TensorId value = split_heads(b_, value_(memory), sizes_.key);
-    TensorId scores = b_.matmul(query, b_.transpose(key, 3, 2));
     if (!position_bias) {
       position_bias = bias_ ? relative_bias(b_.extent(x, 1)) : no_bias(b_.extent(x, 1), b_.extent(memory, 1));
-      if (mask) position_bias = b_.add(*position_bias, alias(b_, *mask));
     }
-    scores = b_.add_(scores, *position_bias);
+    TensorId scores = b_.mul_scalar(b_.matmul(query, b_.transpose(key, 2, 3)), 1.0);
+    scores = b_.add(scores, *position_bias);
+    if (mask) scores = b_.add(scores, *mask);
     TensorId weights = b_.softmax(scores, -1);
     if (sizes_.dropout > 0) weights = b_.dropout(weights, sizes_.dropout);
     return out_(merge_heads(b_, b_.matmul(weights, value)));
@@ -109,7 +121,7 @@ class T5Attention {
     return b_.unsqueeze(b_.permute(values, {2, 0, 1}), 0);
   }
   [[nodiscard]] TensorId no_bias(int64_t queries, int64_t keys) const {
-    return b_.create("aten.zeros.default", {1, sizes_.heads, queries, keys}, DType::float32);
+    return b_.create("aten.zeros.default", {1, sizes_.heads, queries, keys}, DType::float32, {{"autocast", true}});
   }
 
   ForwardBuilder& b_;
@@ -165,8 +177,12 @@ class FeedForwardLayer {
       const Scope activation(b_, "DenseReluDense.act");
       y = b_.relu(y);
     }
-    y = out_(inner_dropout_(y));
-    return b_.add(x, dropout_(y));
+    y = inner_dropout_(y);
+    {
+      const Scope dense(b_, "DenseReluDense");
+      y = b_.to_dtype(y, DType::float32);  // the type of the weight that follows
+    }
+    return b_.add(x, dropout_(out_(y)));
   }
 
  private:
@@ -221,7 +237,7 @@ class T5Stack {
     const Scope scope(b_, path_, Scope::absolute);
     const int64_t batch = b_.extent(tokens, 0);
     const int64_t length = b_.extent(tokens, 1);
-    TensorId x = embed(b_.view(tokens, {-1, length}));
+    TensorId x = embed(tokens);
     std::optional<TensorId> mask;
     if (decodes_) mask = causal_mask(b_, batch, length);
     x = dropout_(x);

@@ -7,10 +7,16 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
+
+#include "graph/dtype.h"
 
 namespace forerun {
 
@@ -112,6 +118,82 @@ class JsonWalk {
     return true;
   }
 
+  bool texts(Value value, std::string_view what, std::vector<std::string_view>& out) {
+    out.clear();
+    return each(value, what, [&](size_t /*position*/, Value item) {
+      if (auto code = item.get_string().get(out.emplace_back())) return fail(code, entry_of(what), "a string");
+      return true;
+    });
+  }
+
+  static bool is_object(Value value) {
+    simdjson::ondemand::json_type type{};
+    return value.type().get(type) == simdjson::SUCCESS && type == simdjson::ondemand::json_type::object;
+  }
+  static bool is_null(Value value) {
+    simdjson::ondemand::json_type type{};
+    return value.type().get(type) == simdjson::SUCCESS && type == simdjson::ondemand::json_type::null;
+  }
+
+  // The columns of one group as they are read: their names and lengths.
+  class ColumnGroup {
+   public:
+    explicit ColumnGroup(std::string_view name) : name_(name) {}
+    bool add(std::string_view column, size_t length) {
+      columns_.emplace_back(column, length);
+      return true;
+    }
+    [[nodiscard]] std::string_view name() const { return name_; }
+    [[nodiscard]] const std::vector<std::pair<std::string_view, size_t>>& columns() const { return columns_; }
+
+   private:
+    std::string_view name_;
+    std::vector<std::pair<std::string_view, size_t>> columns_;
+  };
+
+  // A column of whole numbers between `least` and `most`.
+  template <class T>
+  bool column(Value value, ColumnGroup& group, std::string_view name, int64_t least, int64_t most,
+              std::vector<T>& out) {
+    out.clear();
+    const bool read = each(value, name, [&](size_t position, Value item) {
+      int64_t number = 0;
+      if (auto code = item.get_int64().get(number))
+        return fail(code, fmt::format("entry {}", position), "a whole number");
+      if (number < least || number > most) {
+        return fail(fmt::format("entry {} is {}, not between {} and {}", position, number, least, most));
+      }
+      out.push_back(static_cast<T>(number));
+      return true;
+    });
+    if (!read) return fail(fmt::format("{}.{}: {}", group.name(), name, complaint_));
+    return group.add(name, out.size());
+  }
+
+  // Whether the group has these columns, and all it has are of one length.
+  bool complete(const ColumnGroup& group, std::initializer_list<std::string_view> needed) {
+    for (const std::string_view name : needed) {
+      const auto& columns = group.columns();
+      if (std::none_of(columns.begin(), columns.end(), [&](const auto& column) { return column.first == name; })) {
+        return fail(fmt::format("{} lacks the column {}", group.name(), name));
+      }
+    }
+    for (const auto& [name, length] : group.columns()) {
+      const auto& [first, expected] = group.columns().front();
+      if (length != expected) {
+        return fail(
+            fmt::format("{}: column {} has {} entries, but {} has {}", group.name(), name, length, first, expected));
+      }
+    }
+    return true;
+  }
+
+  // A letter of the input in a complaint: control characters and parts of UTF-8 sequences do not show.
+  static std::string printable(char letter) {
+    return letter >= 0x20 && letter < 0x7f ? std::string(1, letter)
+                                           : fmt::format("\\x{:02x}", static_cast<unsigned char>(letter));
+  }
+
   // A value by its name; a complaint that lists the known names otherwise.
   template <class Enum>
   bool named(std::string_view what, std::string_view name, std::optional<Enum> value, std::string_view known,
@@ -119,6 +201,17 @@ class JsonWalk {
     if (!value) return fail(fmt::format("{} is \"{}\"; known: {}", what, name.substr(0, 60), known));
     out = *value;
     return true;
+  }
+
+  static std::string entry_of(std::string_view table) { return fmt::format("an entry of {}", table); }
+
+  static std::string known_dtypes() {
+    std::string known;
+    for (size_t i = 0; i <= static_cast<size_t>(DType::complex128); ++i) {
+      if (i > 0) known += ", ";
+      known += name_of(static_cast<DType>(i));
+    }
+    return known;
   }
 
  private:

@@ -6,20 +6,13 @@ namespace {
 constexpr size_t kOpEntries = 8;
 constexpr size_t kOperandEntries = 3;
 
-std::string known_dtypes() {
-  std::string known;
-  for (size_t i = 0; i <= static_cast<size_t>(DType::complex128); ++i) {
-    if (i > 0) known += ", ";
-    known += name_of(static_cast<DType>(i));
-  }
-  return known;
-}
-
 }  // namespace
 
 bool OpDecoder::decode(Value ops) {
   columns_.ops.clear();
   columns_.operands.clear();
+  columns_.tensors.clear();
+  columns_.shapes.clear();
   columns_.extents.clear();
   return each(ops, "ops", [this](size_t index, Value value) {
     op_ = index;
@@ -86,7 +79,7 @@ bool OpDecoder::phase(Value value, OpRow& row) {
 bool OpDecoder::sequence(Value value, OpRow& row) {
   uint64_t number = 0;
   if (!whole(value, "its sequence number", number)) return false;
-  row.sequence = number > RecordDecoder::kNoSequence ? RecordDecoder::kNoSequence : static_cast<uint32_t>(number);
+  row.sequence = number > RecordLimits::kNoSequence ? RecordLimits::kNoSequence : static_cast<uint32_t>(number);
   return true;
 }
 
@@ -104,7 +97,7 @@ bool OpDecoder::operands(Value value, const char* side, uint32_t& count) {
 }
 
 bool OpDecoder::operand(Value value) {
-  OperandRow row;
+  TensorRow row;
   size_t entries = 0;
   const bool read = each(value, "it", [&](size_t position, Value item) {
     ++entries;
@@ -118,26 +111,28 @@ bool OpDecoder::operand(Value value) {
   });
   if (!read) return false;
   if (entries < kOperandEntries) return fail("is not [storage, dtype, shape]");
-  columns_.operands.push_back(row);
+  columns_.operands.push_back(static_cast<uint32_t>(columns_.tensors.size()));
+  columns_.tensors.push_back(row);
   return true;
 }
 
-bool OpDecoder::shape(Value value, OperandRow& row) {
-  row.first_extent = static_cast<uint32_t>(columns_.extents.size());
+bool OpDecoder::shape(Value value, TensorRow& row) {
+  const auto first = static_cast<uint32_t>(columns_.extents.size());
   int64_t elements = 1;  // of the extents above 0
   const bool read = each(value, "its shape", [&](size_t position, Value item) {
     int64_t extent = 0;
-    if (position >= RecordDecoder::kHighestRank) return fail("its shape has more than 64 extents");
+    if (position >= RecordLimits::kHighestRank) return fail("its shape has more than 64 extents");
     if (!whole(item, "an extent of its shape", extent)) return false;
     if (extent < 0) return fail(fmt::format("its shape has a negative extent ({})", extent));
-    if (extent > 0 && elements > RecordDecoder::kMostElements / extent) {
+    if (extent > 0 && elements > RecordLimits::kMostElements / extent) {
       return fail("its shape has more than 2^46 elements");
     }
     if (extent > 0) elements *= extent;
     columns_.extents.push_back(extent);
     return true;
   });
-  row.rank = static_cast<uint32_t>(columns_.extents.size()) - row.first_extent;
+  row.shape = static_cast<uint32_t>(columns_.shapes.size());
+  columns_.shapes.push_back({first, static_cast<uint32_t>(columns_.extents.size()) - first});
   return read;
 }
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "ingest/capture/json_walk.h"
-#include "ingest/capture/record_decoder.h"
+#include "ingest/capture/record_columns.h"
 
 namespace forerun {
 
@@ -22,7 +22,7 @@ class OpDecoder : public JsonWalk {
   bool sequence(Value value, OpRow& row);
   bool operands(Value value, const char* side, uint32_t& count);
   bool operand(Value value);
-  bool shape(Value value, OperandRow& row);
+  bool shape(Value value, TensorRow& row);
   [[nodiscard]] std::string place(std::string_view complaint) const;
 
   RecordColumns& columns_;

@@ -3,21 +3,13 @@
 #include <charconv>
 
 #include "base/line_reader.h"
+#include "ingest/capture/column_decoder.h"
+#include "ingest/capture/environment_decoder.h"
+#include "ingest/capture/measurement_decoder.h"
 #include "ingest/capture/op_decoder.h"
 
 namespace forerun {
 namespace {
-
-constexpr std::array<std::string_view, kRecordFields> kFieldNames = {
-    "schema",  "id",  "family",   "args",  "input", "run",    "env", "params",  "param_tensors", "op_names",
-    "modules", "ops", "storages", "frees", "roots", "status", "mem", "time_ms", "kernels",       "profile"};
-
-std::optional<RecordField> field_named(std::string_view name) {
-  for (size_t i = 0; i < kRecordFields; ++i) {
-    if (kFieldNames[i] == name) return static_cast<RecordField>(i);
-  }
-  return std::nullopt;
-}
 
 std::optional<Root> root_named(std::string_view name) {
   if (name == "param") return Root::parameter;
@@ -29,33 +21,13 @@ std::optional<Root> root_named(std::string_view name) {
 
 }  // namespace
 
-std::string_view name_of(RecordField field) { return kFieldNames[static_cast<size_t>(field)]; }
-
-void RecordColumns::clear() {
-  seen = 0;
-  id.clear();
-  family.clear();
-  arguments = "{}";
-  input = {};
-  setup = {};
-  environment = {};
-  parameter_count = parameter_tensors = 0;
-  for (auto* table : {&op_names, &modules}) table->clear();
-  ops.clear();
-  operands.clear();
-  extents.clear();
-  storages.clear();
-  frees.clear();
-  roots.clear();
-  kernels.clear();
-  measured = {};
-}
-
 class RecordDecoder::Impl : JsonWalk {
  public:
   Status decode(std::string_view line, Fields fields, RecordColumns& columns) {
     columns.clear();
     columns_ = &columns;
+    groups_.start(columns);
+    measurements_.start(columns, fields);
     simdjson::ondemand::document document;
     simdjson::ondemand::object object;
     auto code = parser_.iterate(line.data(), line.size(), line.size() + LineReader::kPadding).get(document);
@@ -63,9 +35,9 @@ class RecordDecoder::Impl : JsonWalk {
     if (code != simdjson::SUCCESS) fail(code, "the record", "a JSON object");
     const bool read =
         code == simdjson::SUCCESS && each_field(object, "the record", [&](std::string_view key, Value value) {
-          const auto field = field_named(key);
-          if (!field || (fields == Fields::inputs && *field >= RecordField::status)) return true;
-          columns.seen |= 1U << static_cast<unsigned>(*field);
+          const auto field = record_field_named(key);
+          if (!field || !is_wanted(*field, fields)) return true;
+          columns.seen |= uint64_t{1} << static_cast<unsigned>(*field);
           return decode_field(*field, value);
         });
     if (!read) return Error{complaint(), "", ""};
@@ -73,6 +45,7 @@ class RecordDecoder::Impl : JsonWalk {
     if (document.current_location().get(rest) == simdjson::SUCCESS) {
       return Error{"the record is followed by more text on its line", "", ""};
     }
+    if (!groups_.finish()) return Error{groups_.complaint(), "", ""};
     return {};
   }
 
@@ -81,6 +54,7 @@ class RecordDecoder::Impl : JsonWalk {
     switch (field) {
       case RecordField::schema: return schema(value);
       case RecordField::id: return text(value, "id", columns_->id);
+      case RecordField::backend: return backend(value);
       case RecordField::family: return text(value, "family", columns_->family);
       case RecordField::args: return arguments(value);
       case RecordField::input: return input(value);
@@ -88,19 +62,19 @@ class RecordDecoder::Impl : JsonWalk {
       case RecordField::env: return environment(value);
       case RecordField::params: return count(value, "params", columns_->parameter_count);
       case RecordField::param_tensors: return count(value, "param_tensors", columns_->parameter_tensors);
-      case RecordField::op_names: return strings(value, "op_names", columns_->op_names);
-      case RecordField::modules: return strings(value, "modules", columns_->modules);
+      case RecordField::op_names: return texts(value, "op_names", columns_->op_names);
+      case RecordField::modules: return texts(value, "modules", columns_->modules);
+      case RecordField::dtypes: return groups_.dtypes(value) || fail(groups_.complaint());
+      case RecordField::shapes: return groups_.shapes(value) || fail(groups_.complaint());
+      case RecordField::attributes: return groups_.attributes(value) || fail(groups_.complaint());
+      case RecordField::nodes: return groups_.nodes(value) || fail(groups_.complaint());
+      case RecordField::tensors: return groups_.tensors(value) || fail(groups_.complaint());
       case RecordField::ops: return ops(value);
       case RecordField::storages: return storages(value);
       case RecordField::frees: return frees(value);
       case RecordField::roots: return roots(value);
-      case RecordField::status: return status(value);
-      case RecordField::mem: return memory(value);
-      case RecordField::time_ms: return times(value);
-      case RecordField::kernels: return kernels(value);
-      case RecordField::profile: return profile(value);
+      default: return measurements_.decode(field, value) || fail(measurements_.complaint());
     }
-    return true;
   }
 
   bool schema(Value value) {
@@ -108,6 +82,12 @@ class RecordDecoder::Impl : JsonWalk {
     if (!text(value, "schema", name)) return false;
     if (name == "run/1" || name == "run/2") return true;
     return fail(fmt::format("schema is \"{}\"; known: run/1, run/2", name.substr(0, 60)));
+  }
+
+  bool backend(Value value) {
+    std::string_view name;
+    return text(value, "backend", name) &&
+           named("backend", name, backend_named(name), "cuda, generic", columns_->backend);
   }
 
   bool arguments(Value value) {
@@ -121,7 +101,8 @@ class RecordDecoder::Impl : JsonWalk {
 
   bool count(Value value, std::string_view what, int64_t& out) {
     if (!whole(value, what, out)) return false;
-    if (out < 0 || out > kMostElements) return fail(fmt::format("{} is {}, not between 0 and 2^46", what, out));
+    if (out < 0 || out > RecordLimits::kMostElements)
+      return fail(fmt::format("{} is {}, not between 0 and 2^46", what, out));
     return true;
   }
 
@@ -156,6 +137,7 @@ class RecordDecoder::Impl : JsonWalk {
     const bool read = each_field(value, "run", [&](std::string_view key, Value item) {
       std::string_view name;
       if (key == "channels_last") return flag(item, "run.channels_last", columns_->setup.channels_last);
+      if (key == "accumulate") return accumulate(item);
       if (key == "optimizer") return has_optimizer = optimizer(item);
       if (key != "precision") return true;
       has_precision = true;
@@ -165,6 +147,12 @@ class RecordDecoder::Impl : JsonWalk {
     if (read && !has_precision) return fail("run lacks precision");
     if (read && !has_optimizer) return fail("run lacks optimizer");
     return read;
+  }
+
+  bool accumulate(Value value) {
+    int64_t& batches = columns_->setup.accumulate;
+    if (!count(value, "run.accumulate", batches)) return false;
+    return batches > 0 || fail("run.accumulate is 0");
   }
 
   bool optimizer(Value value) {
@@ -190,30 +178,21 @@ class RecordDecoder::Impl : JsonWalk {
   }
 
   bool environment(Value value) {
-    Environment& env = columns_->environment;
+    EnvironmentDecoder decoder;
     return each_field(value, "env", [&](std::string_view key, Value item) {
-      std::string* out = key == "gpu" ? &env.gpu : key == "torch" ? &env.torch : key == "cuda" ? &env.cuda : nullptr;
-      if (out == nullptr && key != "cudnn") return true;
-      bool absent = false;
-      if (auto code = item.is_null().get(absent)) return fail(code, "env", "an object of plain values");
-      if (absent) return true;
-      return out == nullptr ? whole(item, "env.cudnn", env.cudnn) : text(item, "an entry of env", *out);
-    });
-  }
-
-  bool strings(Value value, std::string_view what, std::vector<std::string_view>& out) {
-    out.clear();
-    return each(value, what, [&](size_t /*position*/, Value item) {
-      return text(item, "an entry of " + std::string(what), out.emplace_back());
+      return decoder.entry(key, item, columns_->environment) || fail(decoder.complaint());
     });
   }
 
   bool ops(Value value) {
+    if (is_object(value)) return groups_.ops(value) || fail(groups_.complaint());
+    groups_.forget_ops();
     OpDecoder decoder(*columns_);
     return decoder.decode(value) || fail(decoder.complaint());
   }
 
   bool storages(Value value) {
+    if (is_object(value)) return groups_.storages(value) || fail(groups_.complaint());
     columns_->storages.clear();
     return each(value, "storages", [&](size_t id, Value item) {
       StorageRow row;
@@ -226,7 +205,7 @@ class RecordDecoder::Impl : JsonWalk {
       });
       if (!read) return fail(fmt::format("storage {}: {}", id, complaint()));
       if (entries < 2) return fail(fmt::format("storage {} is not [bytes, device]", id));
-      if (row.bytes.value < 0 || row.bytes.value > kMostBytes) {
+      if (row.bytes.value < 0 || row.bytes.value > RecordLimits::kMostBytes) {
         return fail(fmt::format("storage {} has {} bytes, not between 0 and 2^60", id, row.bytes.value));
       }
       row.on_gpu = device != "cpu" && device != "meta";
@@ -236,6 +215,7 @@ class RecordDecoder::Impl : JsonWalk {
   }
 
   bool frees(Value value) {
+    if (is_object(value)) return groups_.frees(value) || fail(groups_.complaint());
     columns_->frees.clear();
     return each(value, "frees", [&](size_t index, Value item) {
       FreeRow row;
@@ -250,92 +230,42 @@ class RecordDecoder::Impl : JsonWalk {
     });
   }
 
+  // run/1: {"7": ["param", "fc.weight"]}; run/2: {"storage": [7], "kind": "p", "name": ["fc.weight"]}.
   bool roots(Value value) {
+    simdjson::ondemand::object object;
+    if (auto code = value.get_object().get(object)) return fail(code, "roots", "an object");
+    const auto found = object.find_field_unordered("storage").error();
+    if (auto code = object.reset().error()) return fail(code, "roots", "an object");
+    if (found == simdjson::SUCCESS) return groups_.roots(object) || fail(groups_.complaint());
+    if (found != simdjson::NO_SUCH_FIELD) return fail(found, "roots", "an object");
     columns_->roots.clear();
-    return each_field(value, "roots", [&](std::string_view key, Value item) {
-      RootRow row;
-      const auto [end, code] = std::from_chars(key.data(), key.data() + key.size(), row.storage);
-      if (code != std::errc() || end != key.data() + key.size()) {
-        return fail(fmt::format("roots names storage \"{}\", which is no number", key.substr(0, 60)));
-      }
-      size_t entries = 0;
-      const bool read = each(item, "a root", [&](size_t position, Value part) {
-        ++entries;
-        std::string_view kind;
-        if (position == 1) return text(part, "a root's name", row.name);
-        if (position > 1) return true;
-        return text(part, "a root's kind", kind) &&
-               named("a root's kind", kind, root_named(kind), "param, buffer, state, input", row.root);
-      });
-      if (read && entries < 2) return fail(fmt::format("root {} is not [kind, name]", key));
-      columns_->roots.push_back(row);
-      return read;
-    });
+    return each_field(object, "roots", [&](std::string_view key, Value item) { return root(key, item); });
   }
 
-  bool status(Value value) {
-    std::string_view name;
-    if (!text(value, "status", name)) return false;
-    columns_->measured.out_of_memory = name == "oom";
-    return name == "ok" || name == "oom" || fail(fmt::format("status is \"{}\"; known: ok, oom", name.substr(0, 60)));
-  }
-
-  bool memory(Value value) {
-    MeasuredNumbers& m = columns_->measured;
-    return each_field(value, "mem", [&](std::string_view key, Value item) {
-      Bytes* out = key == "peak_allocated"   ? &m.peak_allocated
-                   : key == "peak_reserved"  ? &m.peak_reserved
-                   : key == "peak_active"    ? &m.peak_active
-                   : key == "peak_requested" ? &m.peak_requested
-                   : key == "allocated"      ? &m.allocated
-                                             : nullptr;
-      return out == nullptr || whole(item, "an entry of mem", out->value);
+  bool root(std::string_view key, Value value) {
+    RootRow row;
+    const auto [end, code] = std::from_chars(key.data(), key.data() + key.size(), row.storage);
+    if (code != std::errc() || end != key.data() + key.size()) {
+      return fail(fmt::format("roots names storage \"{}\", which is no number", key.substr(0, 60)));
+    }
+    size_t entries = 0;
+    const bool read = each(value, "a root", [&](size_t position, Value part) {
+      ++entries;
+      std::string_view kind;
+      if (position == 1) return text(part, "a root's name", row.name);
+      if (position > 1) return true;
+      return text(part, "a root's kind", kind) &&
+             named("a root's kind", kind, root_named(kind), "param, buffer, state, input", row.root);
     });
-  }
-
-  bool times(Value value) {
-    return each_field(value, "time_ms", [&](std::string_view key, Value item) {
-      return key != "pipelined_median" ||
-             number(item, "time_ms.pipelined_median", columns_->measured.pipelined_median_ms);
-    });
-  }
-
-  // [name index, start us, duration us, stream, launch us, launch duration us, thread, op index or -1]
-  bool kernels(Value value) {
-    columns_->kernels.clear();
-    return each(value, "kernels", [&](size_t index, Value item) {
-      KernelRow row;
-      size_t entries = 0;
-      const bool read = each(item, "a kernel", [&](size_t position, Value part) {
-        ++entries;
-        if (position == 2) return number(part, "a kernel's duration", row.us);
-        return position != 7 || whole(part, "a kernel's op", row.op);
-      });
-      if (read && entries < 8) return fail(fmt::format("kernel {} has {} entries instead of 8", index, entries));
-      columns_->kernels.push_back(row);
-      return read;
-    });
-  }
-
-  bool profile(Value value) {
-    return each_field(value, "profile", [&](std::string_view key, Value item) {
-      if (key == "aligned") return flag(item, "profile.aligned", columns_->measured.aligned);
-      if (key != "phases") return true;
-      return each_field(item, "profile.phases", [&](std::string_view name, Value span) {
-        const size_t phase = name == "forward" ? 0 : name == "backward" ? 1 : name == "update" ? 2 : 3;
-        std::array<double, 2> ends = {};
-        if (phase == 3) return true;
-        const bool read = each(span, "a phase of profile.phases", [&](size_t position, Value end) {
-          return position > 1 || number(end, "a phase of profile.phases", ends[position]);
-        });
-        columns_->measured.host_us[phase] = ends[1] - ends[0];
-        return read;
-      });
-    });
+    if (read && entries < 2) return fail(fmt::format("root {} is not [kind, name]", key.substr(0, 60)));
+    columns_->roots.push_back(row);
+    return read;
   }
 
   simdjson::ondemand::parser parser_;
   AttributeDecoder arguments_;
+  ColumnDecoder groups_;
+  MeasurementDecoder measurements_;
   RecordColumns* columns_ = nullptr;
 };
 

@@ -1,43 +1,52 @@
-// RunRecordReader: the records of a run/1 file (JSON Lines, plain or gzip) as training runs.
+// RunRecordReader: the run records of a file (JSON Lines; plain, gzip or Zstandard) as training runs; docs/records.md has
+// the format. Both forms, run/1 and run/2, give the same runs, but that run/1 does not tell strides.
 //
 // A broken record is an Error and the next call goes on with the record after it; a broken file (truncated,
-// unreadable) is an Error after which nothing follows. With Fields::inputs what was measured is never read.
+// unreadable) is an Error after which nothing follows. With Fields::inputs what was measured is never read. Lines of
+// other schemas (op/1, env/1) are passed over.
 //
 // What changes on the way from the file to the graph: `profiler.*` ops are marks, not work, and are left out, so the
 // ops after them move up (frees and kernels with them); roots freed at the very end live on, because the end of the
-// capturing function freed them, not the iteration; schema and id may be missing.
+// capturing function freed them, not the iteration; schema and id may be missing. A tensor's offset in its storage is
+// checked and not kept.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "base/quantity.h"
 #include "base/result.h"
 #include "graph/training_run.h"
-#include "ingest/capture/record_decoder.h"
+#include "ingest/capture/allocator_trace.h"
+#include "ingest/capture/measurement.h"
+#include "ingest/capture/record_columns.h"
 
 namespace forerun {
 
-// What was measured when the run was captured; ops are numbered as in the graph.
-struct Measurement {
-  bool out_of_memory = false;
-  double pipelined_median_ms = 0;  // time of an iteration, back to back
-  double gpu_busy_us = 0;          // sum of all kernels of one profiled iteration
-  std::vector<double> op_gpu_us;   // by op
-  std::vector<uint32_t> op_kernels;
-  std::array<double, 3> host_us = {};  // by Phase, in the profiled iteration
-  Bytes peak_allocated, peak_reserved, peak_active, peak_requested, allocated;
-  bool aligned = true;  // false: kernels were matched to ops by name
-};
-
 struct RunRecord {
   TrainingRun run;
-  bool has_graph = true;  // false: the record of a run that did not fit in memory may hold no ops
+  bool has_graph = true;  // false: a run that did not fit in memory or failed may hold no ops; Fields::description
   std::optional<Measurement> measured;
+  std::optional<AllocatorTrace> allocator;  // with Fields::everything
+};
+
+// One line at a time, for those who read the lines themselves.
+class RunDecoder {
+ public:
+  RunDecoder();
+  RunDecoder(RunDecoder&&) noexcept;
+  RunDecoder& operator=(RunDecoder&&) noexcept;
+  ~RunDecoder();
+
+  // `line` must be followed by LineReader::kPadding readable bytes. The Error says what is wrong, and not where.
+  Result<RunRecord> decode(std::string_view line, Fields fields);
+  // The id of the record decoded last, even if broken; empty where it was not reached.
+  [[nodiscard]] const std::string& id() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 class RunRecordReader {
@@ -61,5 +70,8 @@ class RunRecordReader {
   explicit RunRecordReader(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
+
+// What to do about a record that is broken.
+inline constexpr const char* kBrokenRecordRemedy = "capture the run again, or leave the record out";
 
 }  // namespace forerun

@@ -1,10 +1,14 @@
-// Fuzzes the run/1 reader: the input is the bytes of a plain .jsonl file. Whatever it reads must verify, and what it
-// writes must read back.
+// Fuzzes the readers of record files: the input is the bytes of a plain .jsonl file. Whatever is read must verify, what
+// is written must read back, and a run/1 record turned into run/2 must give the same graph.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "base/check.h"
+#include "base/line_reader.h"
+#include "ingest/capture/op_sample.h"
+#include "ingest/capture/record_head.h"
+#include "ingest/capture/run_compactor.h"
 #include "ingest/capture/run_record.h"
 #include "ingest/capture/run_record_writer.h"
 
@@ -19,6 +23,7 @@ void read_all(std::string_view text, forerun::Fields fields) {
       continue;
     }
     if (!record->has_value()) return;
+    if ((*record)->allocator) (void)forerun::check(*(*record)->allocator, false);
     if (!(*record)->has_graph) continue;
     const forerun::TrainingRun& run = (*record)->run;
     CHECK(forerun::verify(run.graph).ok(), "the reader gave a graph that does not verify");
@@ -29,11 +34,45 @@ void read_all(std::string_view text, forerun::Fields fields) {
   }
 }
 
+void read_samples(std::string_view text) {
+  auto reader = forerun::OpSampleReader::from_text(text, "fuzz");
+  while (true) {
+    auto sample = reader.next();
+    CHECK(sample.ok() || !sample.error().what.empty(), "an error without what");
+    if (sample.ok() && !sample->has_value()) return;
+  }
+}
+
+void compact_all(std::string_view text) {
+  auto lines = forerun::LineReader::from_text(text, "fuzz");
+  forerun::RecordHeadReader heads;
+  forerun::RunDecoder decoder;
+  forerun::RunCompactor compactor;
+  while (true) {
+    const auto line = lines.next();
+    if (!line.ok() || !line->has_value()) return;
+    if (heads.kind(**line) != forerun::RecordKind::run) continue;
+    const auto before = decoder.decode(**line, forerun::Fields::everything);
+    if (!before.ok() || !before->has_graph) continue;
+    const auto compact = compactor.compact(**line);
+    if (!compact.ok()) continue;
+    CHECK(heads.read(**line).ok(), "a record that reads has no head");
+    auto again = forerun::RunRecordReader::from_text(*compact, "compacted", forerun::Fields::everything).next();
+    CHECK(again.ok() && again->has_value(), "what was compacted does not read back: " + again.error().message());
+    CHECK((*again)->run.graph.op_count() == before->run.graph.op_count(), "ops were lost in compacting");
+    CHECK((*again)->run.graph.tensors().size() == before->run.graph.tensors().size(), "tensors were lost");
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  read_all(text, forerun::Fields::inputs);
-  read_all(text, forerun::Fields::inputs_and_measurements);
+  for (const auto fields : {forerun::Fields::inputs, forerun::Fields::inputs_and_measurements,
+                            forerun::Fields::description, forerun::Fields::everything}) {
+    read_all(text, fields);
+  }
+  read_samples(text);
+  compact_all(text);
   return 0;
 }

@@ -1,7 +1,7 @@
 // to_run_record: a training run as one line of the run/1 form, the input fields alone.
 //
-// Strides, parameters as tensors and results have no place in run/1 and are left out. Read back, the line gives the
-// same ops, tensors (without strides), storages and roots.
+// Strides, backend, parameters as tensors and results have no place in run/1 and are left out. Read back, the line
+// gives the same ops, tensors (without strides), storages and roots.
 #pragma once
 
 #include <string>

@@ -1,0 +1,21 @@
+// The files of a data set, and the split of its families into those to train on and those to test on.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace forerun {
+
+// Files as they are named, and for a folder all record files (*.jsonl, *.jsonl.gz, *.jsonl.zst) in and below it, by
+// name. A path that is not there and a folder without records are Errors; a file named twice counts once.
+Result<std::vector<std::string>> record_files(const std::vector<std::string>& paths);
+
+// Which part of the split each family belongs to, from the split.json beside any of the files:
+//   {"train": ["resnet", "rnn"], "test": ["vgg"], "apart": ["randwire"]}
+// Nothing where there is none.
+Result<std::map<std::string, std::string>> family_splits(const std::vector<std::string>& files);
+
+}  // namespace forerun

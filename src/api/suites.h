@@ -1,0 +1,36 @@
+// Suites: the named data sets that predictors are trained and judged on.
+//
+//   ets-t4      the ETS authors' traces of a T4: trained on their training models, judged on their evaluation models
+//   ets-2080ti  the same of an RTX 2080 Ti; its evaluation traces are not public
+//   h200        measured run records of an H200 (data/h200), split by model family
+//   seeds       ets-t4 and h200: the tables of the papers, ours beside theirs
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "api/learning_data.h"
+#include "base/result.h"
+#include "report/evaluation.h"
+
+namespace forerun {
+
+struct SuiteOptions {
+  std::string traces;                // folder of the ETS traces; empty: `shared/data/ets` beside the project
+  std::vector<std::string> records;  // record files for h200; empty: the data folder's
+  std::string cache;                 // a data set written before, in place of all those
+  int64_t most_a_group = 0;          // of ETS traces, of a model; 0: all
+  std::vector<std::string> weights;  // folders to judge; empty: all of the data folder's for the suite
+  std::function<void(const DataProblem&)> problem;
+};
+
+std::vector<std::string> suite_names();
+
+// The data of one suite (not of `seeds`).
+Result<learn::DataSet> load_suite(const std::string& suite, const SuiteOptions& options);
+
+// Judges weights on the test split of a suite; `seeds` gives several results.
+Result<std::vector<SuiteResult>> evaluate_suite(const std::string& suite, const SuiteOptions& options);
+
+}  // namespace forerun

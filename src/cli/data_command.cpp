@@ -1,0 +1,251 @@
+// forerun data: what record files hold, whether they can be used, and several of them as one.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "api/data_check.h"
+#include "api/data_export.h"
+#include "api/data_files.h"
+#include "api/data_merge.h"
+#include "api/data_summary.h"
+#include "base/line_writer.h"
+#include "cli/command.h"
+#include "report/data_rows.h"
+#include "report/table.h"
+
+namespace forerun::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> paths;
+  std::string out;
+  std::string what = "runs";
+  bool json = false;
+  bool csv = false;
+  bool force = false;
+  bool compact = false;
+};
+
+// Tells about records on standard error, and remembers whether any was broken.
+class Problems {
+ public:
+  void operator()(const DataProblem& problem) {
+    broken_ = broken_ || problem.kind == DataProblem::Kind::broken;
+    fmt::print(stderr, "forerun: {}\n", problem.error().message());
+  }
+  [[nodiscard]] int exit_code() const { return broken_ ? kInputAtFault : kDone; }
+
+ private:
+  bool broken_ = false;
+};
+
+int summary(const Options& options) {
+  const auto files = record_files(options.paths);
+  if (!files) return fail(files.error());
+  Problems problems;
+  const auto result = summarize_data(*files, std::ref(problems));
+  if (!result) return fail(result.error());
+  fmt::print("{}", options.json ? to_json(*result) + "\n" : to_text(*result));
+  return problems.exit_code();
+}
+
+int list(const Options& options) {
+  const auto files = record_files(options.paths);
+  if (!files) return fail(files.error());
+  Problems problems;
+  bool first = true;
+  const auto print = [&](const RunRecord& record, const DataPlace& /*place*/) {
+    if (first && !options.json) fmt::print("{}\n", options.csv ? list_csv_heading() : list_heading());
+    first = false;
+    fmt::print("{}\n", options.json ? list_json(record) : options.csv ? list_csv(record) : list_line(record));
+  };
+  const Status status =
+      scan_files(*files, Fields::description, {.run = print, .sample = {}, .problem = std::ref(problems)});
+  if (!status.ok()) return fail(status.error());
+  if (first)
+    fmt::print(stderr, "forerun: there are no iteration records; `forerun data summary` tells what there is\n");
+  return problems.exit_code();
+}
+
+std::string_view kind_text(DataProblem::Kind kind) {
+  switch (kind) {
+    case DataProblem::Kind::broken: return "broken";
+    case DataProblem::Kind::torn: return "torn";
+    case DataProblem::Kind::warning: break;
+  }
+  return "warning";
+}
+
+void print_problem(const DataProblem& problem, bool json) {
+  if (!json) {
+    const bool broken = problem.kind == DataProblem::Kind::broken;
+    fmt::print("{}{}\n", broken ? "" : "warning: ", problem.error().message());
+    return;
+  }
+  const nlohmann::ordered_json row = {{"kind", kind_text(problem.kind)},
+                                      {"file", problem.file},
+                                      {"record", problem.line},
+                                      {"id", problem.id},
+                                      {"what", problem.what}};
+  fmt::print("{}\n", row.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
+int check(const Options& options) {
+  const auto files = record_files(options.paths);
+  if (!files) return fail(files.error());
+  const DataCheck result = check_data(
+      *files, [&](const DataProblem& problem) { print_problem(problem, options.json); },
+      [&](const Error& error) {
+        if (options.json) {
+          fmt::print("{}\n",
+                     nlohmann::ordered_json{{"kind", "file"}, {"file", error.where}, {"what", error.what}}.dump());
+        } else {
+          fmt::print("{}\n", error.message());
+        }
+      });
+  if (options.json) {
+    const nlohmann::ordered_json row = {{"kind", "result"},
+                                        {"files", result.files},
+                                        {"runs", result.runs},
+                                        {"samples", result.samples},
+                                        {"broken", result.broken},
+                                        {"torn", result.torn},
+                                        {"warnings", result.warnings},
+                                        {"unreadable", result.unreadable}};
+    fmt::print("{}\n", row.dump());
+  } else {
+    fmt::print("{} iteration records and {} op samples are good, {} records are broken", grouped(result.runs),
+               grouped(result.samples), result.broken == 0 ? "no" : grouped(result.broken));
+    if (result.torn > 0) fmt::print(", {} torn last lines were passed over", grouped(result.torn));
+    if (result.unreadable > 0) fmt::print(", {} files could not be read to their end", grouped(result.unreadable));
+    fmt::print("\n");
+  }
+  return result.good() ? kDone : kInputAtFault;
+}
+
+int merge(const Options& options) {
+  const auto files = record_files(options.paths);
+  if (!files) return fail(files.error());
+  Problems problems;
+  MergeOptions merge{.compact = options.compact, .overwrite = options.force, .problem = std::ref(problems)};
+  const bool progress = isatty(fileno(stderr)) != 0;
+  if (progress) {
+    merge.progress = [](int64_t written, int64_t of) {
+      if (written % 16 == 0 || written == of) fmt::print(stderr, "\r{} of {} records", written, of);
+    };
+  }
+  const auto result = merge_data(options.out, *files, merge);
+  if (progress) fmt::print(stderr, "\r");
+  if (!result) return fail(result.error());
+  if (options.json) {
+    const nlohmann::ordered_json row = {{"out", options.out},           {"runs", result->runs},
+                                        {"samples", result->samples},   {"repeats", result->repeats},
+                                        {"replaced", result->replaced}, {"compacted", result->compacted},
+                                        {"torn", result->torn},         {"broken", result->broken}};
+    fmt::print("{}\n", row.dump());
+  } else {
+    fmt::print("{}: {} iteration records and {} op samples", options.out, grouped(result->runs),
+               grouped(result->samples));
+    if (result->repeats > 0) fmt::print("; {} repeated ids were left out", grouped(result->repeats));
+    if (result->replaced > 0) fmt::print(", {} failures among them gave way to a success", grouped(result->replaced));
+    if (result->compacted > 0) fmt::print("; {} records were turned into run/2", grouped(result->compacted));
+    fmt::print("\n");
+  }
+  return problems.exit_code();
+}
+
+int export_rows(const Options& options) {
+  const auto files = record_files(options.paths);
+  if (!files) return fail(files.error());
+  const ExportRows rows = options.what == "ops"       ? ExportRows::ops
+                          : options.what == "samples" ? ExportRows::samples
+                                                      : ExportRows::runs;
+  Problems problems;
+  if (options.out == "-") {
+    const auto print = [](std::string_view line) {
+      fmt::print("{}\n", line);
+      return Status();
+    };
+    const Status status = export_data(*files, rows, print, std::ref(problems));
+    return status.ok() ? problems.exit_code() : fail(status.error());
+  }
+  auto writer = LineWriter::create(options.out, {.overwrite = options.force});
+  if (!writer) return fail(writer.error());
+  const auto write = [&](std::string_view line) { return writer->write(line); };
+  if (const Status status = export_data(*files, rows, write, std::ref(problems)); !status.ok()) {
+    return fail(status.error());
+  }
+  if (const Status status = writer->finish(); !status.ok()) return fail(status.error());
+  return problems.exit_code();
+}
+
+// A verb below `data` that takes paths.
+CLI::App* add_verb(CLI::App& data, const std::string& name, const std::string& help, Options& options) {
+  CLI::App* verb = data.add_subcommand(name, help);
+  verb->add_option("PATH", options.paths, "Record files (.jsonl, .gz, .zst), or folders of them")->required();
+  return verb;
+}
+
+template <class Answer>
+void answer(CLI::App& verb, Run& chosen, const std::shared_ptr<Options>& options, Answer function) {
+  verb.callback([options, &chosen, function] { chosen = [options, function] { return function(*options); }; });
+}
+
+}  // namespace
+
+void add_data(CLI::App& app, Run& chosen) {
+  auto options = std::make_shared<Options>();
+  CLI::App* data = app.add_subcommand("data", "Files of measured runs and ops: summary, list, check, merge, export");
+  data->require_subcommand(1);
+  data->footer(
+      "Examples:\n"
+      "  forerun data summary data/h200                     counts by family, precision, bound; duplicates\n"
+      "  forerun data check runs.jsonl                      is every record usable? exit 1 if one is not\n"
+      "  forerun data list runs.jsonl.zst --csv             one line a record\n"
+      "  forerun data merge all.jsonl.zst shards/ --compact several files as one, without repeats\n"
+      "  forerun data export runs.jsonl --what ops --csv ops.csv\n"
+      "docs/records.md describes the records; python/forerun measures and captures them.");
+
+  CLI::App* verb = add_verb(*data, "summary", "Counts by family, split, precision, bound, op; what to know", *options);
+  verb->add_flag("--json", options->json, "One JSON object on standard output");
+  verb->footer(
+      "The split of the families is read from the split.json beside the files, where there is one:\n"
+      "  {\"train\": [\"resnet\"], \"test\": [\"vgg\"], \"apart\": [\"randwire\"]}");
+  answer(*verb, chosen, options, summary);
+
+  verb = add_verb(*data, "list", "One line an iteration record", *options);
+  auto* json = verb->add_flag("--json", options->json, "One JSON object a record");
+  verb->add_flag("--csv", options->csv, "One CSV row a record")->excludes(json);
+  answer(*verb, chosen, options, list);
+
+  verb = add_verb(*data, "check", "Whether every record can be used; what is wrong, and where", *options);
+  verb->add_flag("--json", options->json, "One JSON object a finding, and one with the result");
+  verb->footer(
+      "Decodes all there is, verifies graphs, and looks at times, sizes, kernels and the allocator's events.\n"
+      "A torn last line (its writer was stopped) and a repeated id are warnings. Exit code 1: a record is broken.");
+  answer(*verb, chosen, options, check);
+
+  verb = data->add_subcommand("merge", "Several files as one, each id once");
+  verb->add_option("OUT", options->out, "The file to write: .jsonl, .jsonl.gz or .jsonl.zst")->required();
+  verb->add_option("PATH", options->paths, "Record files, or folders of them")->required();
+  verb->add_flag("--compact", options->compact, "Turn run/1 records into run/2, which is smaller and says the same");
+  verb->add_flag("--force", options->force, "Overwrite OUT");
+  verb->add_flag("--json", options->json, "What was done as one JSON object on standard output");
+  verb->footer(
+      "Of records with one id the first is kept, or the first that succeeded where others ran out of memory or "
+      "failed.\n"
+      "OUT is written under another name and renamed when whole. A .zst file takes some minutes: it is packed "
+      "tightly.");
+  answer(*verb, chosen, options, merge);
+
+  verb = add_verb(*data, "export", "A CSV table of iteration records, of their ops, or of op samples", *options);
+  verb->add_option("--csv", options->out, "The file to write (.csv, .csv.gz, .csv.zst), or - for standard output")
+      ->required();
+  verb->add_option("--what", options->what, "runs (default), ops or samples")
+      ->check(CLI::IsMember({"runs", "ops", "samples"}));
+  verb->add_flag("--force", options->force, "Overwrite the file");
+  answer(*verb, chosen, options, export_rows);
+}
+
+}  // namespace forerun::cli

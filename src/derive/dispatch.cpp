@@ -1,0 +1,33 @@
+#include "derive/dispatch.h"
+
+namespace forerun::derive {
+
+AttentionBackend attention_backend(const DispatchTarget& target, const Value& query, const Value& key,
+                                   const Value& mask) {
+  const bool half = query->dtype == DType::bfloat16 || query->dtype == DType::float16;
+  const bool fits_fused = query->sizes[3] % 8 == 0 && query->sizes[3] <= 256;
+  AttentionBackend backend = AttentionBackend::efficient;
+  if (half && fits_fused) backend = target.cudnn_attention ? AttentionBackend::cudnn : AttentionBackend::flash;
+  if (mask && backend == AttentionBackend::flash) backend = AttentionBackend::efficient;
+  if (needs_gradient(mask)) backend = AttentionBackend::efficient;  // the only fused one that gives a mask its gradient
+  const bool grouped = key->sizes[1] != query->sizes[1];            // fewer key-value heads than query heads
+  if (grouped && backend == AttentionBackend::efficient) backend = AttentionBackend::math;
+  return backend;
+}
+
+BatchNormBackend batch_norm_backend(const Value& x, const Values& parameters, bool training) {
+  constexpr int64_t kMostTrained = 880801;  // samples that cuDNN's kernels take
+  constexpr int64_t kMostEvaluated = 65535;
+  constexpr int64_t kMostElements = INT32_MAX - 1;  // some of them count in 32 bits
+  const Value& weight = parameters[0];
+  const bool affine = weight != nullptr && parameters[1] != nullptr;
+  const bool tracked = parameters[2] != nullptr && parameters[3] != nullptr;
+  const bool untracked = parameters[2] == nullptr && parameters[3] == nullptr && training;
+  const bool takes_types = x->dtype != DType::bfloat16 && affine && weight->dtype != DType::bfloat16 &&
+                           (x->dtype != DType::float16 || weight->dtype == DType::float32);
+  const bool takes_sizes = x->sizes.size() >= 3 && x->sizes[0] <= (training ? kMostTrained : kMostEvaluated) &&
+                           element_count(x->sizes) <= kMostElements;
+  return takes_types && takes_sizes && (tracked || untracked) ? BatchNormBackend::cudnn : BatchNormBackend::native;
+}
+
+}  // namespace forerun::derive

@@ -1,0 +1,28 @@
+// What PyTorch's choice between kernels depends on, and the choices: one place for each rule.
+//
+// Used where an iteration is derived (lowering.h) and where a recorded one is finished (cuda_forms.h). Rules follow
+// PyTorch 2.11. Left out: switches that a user may set (torch.backends.cudnn.enabled, sdpa_kernel).
+#pragma once
+
+#include "derive/value.h"
+
+namespace forerun::derive {
+
+struct DispatchTarget {
+  bool cudnn_attention = true;  // half-precision attention through cuDNN (Hopper and later); else flash
+  size_t most_ops =
+      2'000'000;  // of the forward graph: an iteration takes about 1 kB of memory for each while it is derived
+};
+
+enum class AttentionBackend : uint8_t { efficient, cudnn, flash, math };
+
+// Operands are [batch, heads, length, width]; mask may be null.
+AttentionBackend attention_backend(const DispatchTarget& target, const Value& query, const Value& key,
+                                   const Value& mask);
+
+enum class BatchNormBackend : uint8_t { cudnn, native };
+
+// parameters: weight, bias, running mean, running variance; each may be null.
+BatchNormBackend batch_norm_backend(const Value& x, const Values& parameters, bool training);
+
+}  // namespace forerun::derive

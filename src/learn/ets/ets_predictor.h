@@ -1,0 +1,67 @@
+// ETS: iteration time from sliding windows over the execution trace (Yang et al., "ETS: Deep Learning Training Iteration
+// Time Prediction based on Execution Trace Sliding Window", HPDC 2024).
+//
+// The ops of an iteration in the order they run are cut into windows of 12, 3 apart, the last padded. A 4-layer
+// bidirectional LSTM as wide as the features, then a linear layer, gives GPU time and following gap of each op. Overlaps
+// are averaged, then all is summed. Training: L1 on both, Adam 1e-3, batches of 128 windows, 100 epochs.
+//
+// Features on the authors' traces are theirs: op type, phase and type one-hot; batch, input size, FLOPs, bytes and 30
+// parameters as logarithms, standard-scaled. On run records the same idea: names of dispatched ops in place of their op
+// types, the tensor sizes that the paper lists, and the optimizer and precision. Ops without kernels are left out.
+//
+// What differs: weights of the epoch with the least error on validation groups are kept, where the authors' program keeps
+// those of the best epoch on its evaluation set; times are in milliseconds; negative predictions count as 0; features
+// far outside of what was seen are clipped. Settings carry the paper's ablations: cell, layers, direction, width, stride,
+// loss, and target (log: ln(1 + us) in place of milliseconds).
+#pragma once
+
+#include <string>
+
+#include "learn/ets/ets_net.h"
+#include "learn/features.h"
+#include "learn/predictor.h"
+
+namespace forerun::learn {
+
+struct EtsOptions {
+  EtsNetOptions net;
+  int64_t stride = 3;
+  int64_t hidden = 0;         // 0: as wide as the features
+  std::string loss = "l1";    // l1, smooth_l1, huber, mse
+  std::string target = "ms";  // ms; log: ln(1 + us)
+
+  [[nodiscard]] Settings to_settings() const;
+  static Result<EtsOptions> from_settings(const Settings& settings);
+};
+
+class EtsPredictor : public Predictor {
+ public:
+  [[nodiscard]] Settings settings() const override { return options_.to_settings(); }
+  Result<TrainingLog> train(const DataSet& data, const TrainOptions& options) override;
+  std::vector<Prediction> predict(const DataSet& data, const Selection& examples) override;
+  [[nodiscard]] Status save(const std::string& folder) const override;
+  Status load(const std::string& folder) override;
+
+ private:
+  // Windows of some examples as tensors: places of a table of features, of which the last row is padding.
+  struct Windows {
+    torch::Tensor features;                    // [ops + 1, features]
+    torch::Tensor targets;                     // [ops + 1, 2], where asked for
+    torch::Tensor places;                      // int64 [windows, width]
+    torch::Tensor adjacency;                   // [windows, width, width], for gcn
+    std::vector<std::vector<int64_t>> starts;  // by example
+    std::vector<std::vector<uint32_t>> ops;    // by example: positions of the ops that have kernels
+  };
+  [[nodiscard]] Windows windows_of(const DataSet& data, const Selection& examples, bool with_targets) const;
+  void add_adjacency(const DataSet& data, const Selection& examples, Windows& windows) const;
+  torch::Tensor loss_of(const Windows& windows, const torch::Tensor& batch);
+  torch::Tensor forward(const Windows& windows, const torch::Tensor& batch);
+  std::vector<Prediction> predict_windows(const DataSet& data, const Selection& examples, const Windows& windows);
+
+  EtsOptions options_;
+  FeatureEncoder encoder_;
+  EtsNet net_ = nullptr;
+  torch::Device device_ = torch::kCPU;
+};
+
+}  // namespace forerun::learn

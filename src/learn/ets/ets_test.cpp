@@ -1,0 +1,177 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "learn/ets/ets_predictor.h"
+#include "learn/ets/windows.h"
+#include "learn/metrics.h"
+#include "learn/predictors.h"
+#include "learn/test_data.h"
+
+namespace forerun::learn {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(Windows, StartsAsInThePaper) {
+  EXPECT_EQ(window_starts(12, 12, 3), (std::vector<int64_t>{0}));
+  EXPECT_EQ(window_starts(13, 12, 3), (std::vector<int64_t>{0, 3}));
+  EXPECT_EQ(window_starts(20, 12, 4), (std::vector<int64_t>{0, 4, 8}));
+  EXPECT_EQ(window_starts(4, 12, 3), (std::vector<int64_t>{0}));
+  EXPECT_TRUE(window_starts(0, 12, 3).empty());
+}
+
+// The plain twin: for each op, look at every window whether it covers it.
+std::vector<float> plain_average(const std::vector<float>& values, const std::vector<int64_t>& starts, int64_t count,
+                                 int64_t width, int64_t columns) {
+  std::vector<float> means;
+  for (int64_t op = 0; op < count; ++op) {
+    for (int64_t column = 0; column < columns; ++column) {
+      double sum = 0;
+      int64_t times = 0;
+      for (size_t window = 0; window < starts.size(); ++window) {
+        const int64_t place = op - starts[window];
+        if (place < 0 || place >= width) continue;
+        sum += values[window * static_cast<size_t>(width * columns) + static_cast<size_t>(place * columns + column)];
+        ++times;
+      }
+      means.push_back(static_cast<float>(sum / static_cast<double>(times)));
+    }
+  }
+  return means;
+}
+
+TEST(Windows, AveragesEqualThePlainTwin) {
+  std::mt19937_64 random(3);
+  for (int round = 0; round < 200; ++round) {
+    const int64_t width = 1 + static_cast<int64_t>(random() % 16);
+    const int64_t stride = 1 + static_cast<int64_t>(random() % static_cast<uint64_t>(width));
+    const int64_t count = 1 + static_cast<int64_t>(random() % 60);
+    const auto starts = window_starts(count, width, stride);
+    ASSERT_GE(starts.back() + width, count);
+    if (starts.size() > 1) {
+      ASSERT_LT(starts[starts.size() - 2] + width, count);
+    }
+    std::vector<float> values(starts.size() * static_cast<size_t>(width) * 2);
+    for (float& value : values) value = static_cast<float>(random() % 1000);
+    EXPECT_EQ(average_windows(values, starts, count, width, 2), plain_average(values, starts, count, width, 2));
+  }
+}
+
+// What always answers with the mean time of an op of the training examples, times the number of ops.
+double naive_error(const DataSet& data) {
+  double total = 0;
+  double ops = 0;
+  for (const uint32_t i : select(data, Split::train)) {
+    total += data.examples()[i].targets.iteration_ms;
+    ops += static_cast<double>(data.examples()[i].ops.size());
+  }
+  const Selection test = select(data, Split::test);
+  std::vector<Prediction> predictions;
+  for (const uint32_t i : test) {
+    predictions.push_back({.iteration_ms = total / ops * static_cast<double>(data.examples()[i].ops.size())});
+  }
+  return evaluate(data, test, predictions, Target::iteration_ms).all.mre;
+}
+
+TrainOptions quick(const Settings& settings) {
+  Settings all = {{"layers", "1"}, {"hidden", "24"}};
+  for (const auto& [key, value] : settings) all[key] = value;
+  return {.epochs = 30, .batch = 32, .learning_rate = 5e-3, .device = "cpu", .settings = all};
+}
+
+double test_error(EtsPredictor& ets, const DataSet& data) {
+  const Selection test = select(data, Split::test);
+  return evaluate(data, test, ets.predict(data, test), Target::iteration_ms).all.mre;
+}
+
+TEST(Ets, LearnsWhatHoldsForUnseenFamilies) {
+  const DataSet data = made_up_data(9, 12);
+  const double naive = naive_error(data);
+  EtsPredictor ets;
+  const auto log = ets.train(data, quick({}));
+  ASSERT_TRUE(log.ok()) << log.error().message();
+  const double error = test_error(ets, data);
+  EXPECT_LT(error, 0.5 * naive) << naive;
+  EXPECT_LT(log->best_validation_error, 0.5 * naive);
+}
+
+TEST(Ets, EveryCellAndLossTrains) {
+  const DataSet data = made_up_data(6, 3);
+  const Settings choices[] = {{{"cell", "rnn"}}, {{"cell", "gru"}, {"direction", "one"}},
+                              {{"cell", "gcn"}}, {{"cell", "transformer"}, {"loss", "huber"}},
+                              {{"cell", "mlp"}}, {{"target", "log"}, {"loss", "smooth_l1"}},
+                              {{"loss", "mse"}}, {{"width", "5"}, {"stride", "5"}, {"layers", "2"}}};
+  for (const Settings& settings : choices) {
+    EtsPredictor ets;
+    TrainOptions options = quick(settings);
+    options.epochs = 4;
+    const auto log = ets.train(data, options);
+    ASSERT_TRUE(log.ok()) << log.error().message();
+    EXPECT_LT(log->epochs.back().training_loss, log->epochs.front().training_loss) << settings.begin()->second;
+    for (const auto& [key, value] : settings) EXPECT_EQ(ets.settings().at(key), value);
+  }
+}
+
+TEST(Ets, ForgivesExamplesWithoutOps) {
+  DataSet data = made_up_data(6, 2);
+  Example empty;
+  empty.group = "empty";
+  empty.split = Split::test;
+  data.add(empty);
+  EtsPredictor ets;
+  TrainOptions options = quick({});
+  options.epochs = 1;
+  ASSERT_TRUE(ets.train(data, options).ok());
+  const Selection last = {static_cast<uint32_t>(data.examples().size() - 1)};
+  EXPECT_EQ(ets.predict(data, last)[0].iteration_ms, 0);
+  EXPECT_TRUE(ets.predict(data, {}).empty());
+}
+
+TEST(Ets, SettingsThatAreNoneAreRefused) {
+  const DataSet data = made_up_data(3, 2);
+  const Settings wrong[] = {
+      {{"cell", "cnn"}}, {{"layer", "2"}}, {{"layers", "two"}}, {{"stride", "13"}}, {{"loss", "l2"}}};
+  for (const Settings& settings : wrong) {
+    EtsPredictor ets;
+    EXPECT_FALSE(ets.train(data, {.settings = settings}).ok()) << settings.begin()->first;
+  }
+}
+
+TEST(Weights, AreReadBackToTheSameBits) {
+  const std::string folder = testing::TempDir() + "/weights_round_trip";
+  fs::remove_all(folder);
+  const DataSet data = made_up_data(6, 4);
+  EtsPredictor ets;
+  TrainOptions options = quick({{"target", "log"}});
+  options.epochs = 2;
+  const auto log = ets.train(data, options);
+  ASSERT_TRUE(log.ok());
+  ASSERT_TRUE(save_weights(folder, "ets", ets, data, options, *log).ok());
+  auto loaded = load_weights(folder);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+  EXPECT_EQ(loaded->name, "ets");
+  EXPECT_EQ(loaded->trained_on, "made up");
+  const Selection test = select(data, Split::test);
+  const auto before = ets.predict(data, test);
+  const auto after = loaded->predictor->predict(data, test);
+  ASSERT_EQ(before.size(), after.size());
+  for (size_t i = 0; i < before.size(); ++i) {
+    EXPECT_EQ(before[i].iteration_ms, after[i].iteration_ms);
+    EXPECT_EQ(before[i].op_us, after[i].op_us);
+    EXPECT_EQ(before[i].gap_us, after[i].gap_us);
+  }
+  fs::resize_file(fs::path(folder) / "weights.pt", 100);
+  EXPECT_FALSE(load_weights(folder).ok());
+  std::ofstream(fs::path(folder) / "predictor.json") << "{\"settings\": 3, \"features\": {}}";
+  EXPECT_FALSE(load_weights(folder).ok());
+  std::ofstream(fs::path(folder) / "card.json") << "{\"predictor\": \"etz\", \"trained_on\": \"\"}";
+  const auto unknown = load_weights(folder);
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_NE(unknown.error().message().find("ets"), std::string::npos);
+  fs::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace forerun::learn
