@@ -103,6 +103,7 @@ def complete_fakes() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, meta in _META.items():
+            torch.library._impls.discard(f"aten/{name}/Meta")  # or PyTorch's own may not be replaced
             library.impl(name, meta, "Meta")
             op = getattr(torch.ops.aten, name).default
             if op in decomposition_table:  # would be preferred

@@ -1,9 +1,8 @@
 #include "api/data_summary.h"
 
-#include <fmt/format.h>
-
 #include <unordered_set>
 
+#include "api/data_configuration.h"
 #include "api/data_files.h"
 #include "report/data_rows.h"
 
@@ -16,17 +15,6 @@ constexpr double kMuchUnmatched = 0.05;
 void add(Repeats& repeats, const std::string& id) {
   ++repeats.count;
   if (repeats.examples.size() < kExamples) repeats.examples.push_back(id);
-}
-
-// Everything that decides what is run, but not on which day. Of a user's own model too little is known.
-std::string configuration_of(const TrainingRun& run) {
-  if (run.family == "capture") return "";
-  const InputSpec& in = run.input;
-  const OptimizerSpec& o = run.setup.optimizer;
-  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", run.family, run.arguments, name_of(in.kind),
-                     in.batch, in.channels, in.size, in.classes, in.flavour, name_of(run.setup.precision),
-                     name_of(o.kind), name_of(o.impl), o.momentum, o.weight_decay, run.setup.channels_last,
-                     run.setup.accumulate, name_of(run.backend), run.environment.gpu);
 }
 
 class Summarizer {

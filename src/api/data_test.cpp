@@ -9,6 +9,7 @@
 #include "api/data_export.h"
 #include "api/data_files.h"
 #include "api/data_merge.h"
+#include "api/data_noise.h"
 #include "api/data_summary.h"
 #include "base/line_reader.h"
 #include "base/line_writer.h"
@@ -173,6 +174,24 @@ TEST_F(Data, SummarizesWhatThereIs) {
 
   write("split.json", R"({"train": "resnet"})");
   EXPECT_FALSE(summarize_data({a, b}).ok());
+}
+
+TEST_F(Data, NoiseComparesRepeatsWithTheFirst) {
+  json first = run("a"), again = first, other = run("b"), full = unfinished("c", "oom");
+  again["id"] = "a2";
+  again["time_ms"]["pipelined_median"] = 1.5 * first["time_ms"]["pipelined_median"].get<double>();
+  full["args"] = first["args"];
+  write("runs.jsonl", lines({first, other, again, full}));
+  const auto noise = noise_of_data({path("runs.jsonl")});
+  ASSERT_TRUE(noise) << noise.error().message();
+  EXPECT_EQ(noise->configurations, 2);
+  EXPECT_EQ(noise->repeats, 2);
+  EXPECT_EQ(noise->other_status, 1);
+  for (const auto& [key, differences] : noise->differences) {
+    ASSERT_EQ(differences.size(), 1U) << name_of(key.second);
+    EXPECT_NEAR(differences[0], key.second == NoiseFigure::iteration ? 0.4 : 0.0, 1e-12) << name_of(key.second);
+  }
+  EXPECT_GE(noise->differences.size(), 2U);
 }
 
 TEST_F(Data, CheckTakesGoodRecords) {

@@ -8,6 +8,7 @@
 #include "api/data_export.h"
 #include "api/data_files.h"
 #include "api/data_merge.h"
+#include "api/data_noise.h"
 #include "api/data_summary.h"
 #include "base/line_writer.h"
 #include "cli/command.h"
@@ -45,6 +46,16 @@ int summary(const Options& options) {
   if (!files) return fail(files.error());
   Problems problems;
   const auto result = summarize_data(*files, std::ref(problems));
+  if (!result) return fail(result.error());
+  fmt::print("{}", options.json ? to_json(*result) + "\n" : to_text(*result));
+  return problems.exit_code();
+}
+
+int noise(const Options& options) {
+  const auto files = record_files(options.paths);
+  if (!files) return fail(files.error());
+  Problems problems;
+  const auto result = noise_of_data(*files, std::ref(problems));
   if (!result) return fail(result.error());
   fmt::print("{}", options.json ? to_json(*result) + "\n" : to_text(*result));
   return problems.exit_code();
@@ -196,11 +207,13 @@ void answer(CLI::App& verb, Run& chosen, const std::shared_ptr<Options>& options
 
 void add_data(CLI::App& app, Run& chosen) {
   auto options = std::make_shared<Options>();
-  CLI::App* data = app.add_subcommand("data", "Files of measured runs and ops: summary, list, check, merge, export");
+  CLI::App* data =
+      app.add_subcommand("data", "Files of measured runs and ops: summary, noise, list, check, merge, export");
   data->require_subcommand(1);
   data->footer(
       "Examples:\n"
       "  forerun data summary data/h200                     counts by family, precision, bound; duplicates\n"
+      "  forerun data noise data/h200                       how far repeated measurements lie apart\n"
       "  forerun data check runs.jsonl                      is every record usable? exit 1 if one is not\n"
       "  forerun data list runs.jsonl.zst --csv             one line a record\n"
       "  forerun data merge all.jsonl.zst shards/ --compact several files as one, without repeats\n"
@@ -213,6 +226,11 @@ void add_data(CLI::App& app, Run& chosen) {
       "The split of the families is read from the split.json beside the files, where there is one:\n"
       "  {\"train\": [\"resnet\"], \"test\": [\"vgg\"], \"apart\": [\"randwire\"]}");
   answer(*verb, chosen, options, summary);
+
+  verb = add_verb(*data, "noise", "How far repeated measurements of a configuration lie apart", *options);
+  verb->add_flag("--json", options->json, "One JSON object on standard output");
+  verb->footer("No predictor can do better than this. Measure again with: python -m forerun.collect --plan RECORDS");
+  answer(*verb, chosen, options, noise);
 
   verb = add_verb(*data, "list", "One line an iteration record", *options);
   auto* json = verb->add_flag("--json", options->json, "One JSON object a record");

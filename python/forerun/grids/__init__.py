@@ -26,6 +26,8 @@ GRIDS: Mapping[str, Tuple[Grid, int]] = {
     indexing.GRID: (indexing.samples, 4_000),
     rnn.GRID: (rnn.samples, 3_000),
     optimizer.GRID: (optimizer.samples, 3_000),
+    conv.LARGE_GRID: (conv.large_samples, 3_000),
+    rnn.LARGE_GRID: (rnn.large_samples, 600),
 }
 
 

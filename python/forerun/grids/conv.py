@@ -7,12 +7,14 @@ float32 (which cuDNN may run in TF32), bfloat16 and a little float16, in both la
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Callable, List, Mapping, Tuple
 
-from forerun.grids.sampling import BYTES_PER_US, CONV_RATE, LAUNCH_US, Draw, Sample, TensorSpec, draw_many, image
+from forerun.grids.sampling import (BYTES_PER_US, CONV_RATE, LARGE, LAUNCH_US, Draw, Sample, TensorSpec, draw_many,
+                                    image)
 
 GRID = "conv"
+LARGE_GRID = "conv_large"
 Pair = Tuple[int, int]
 
 _SPATIAL = (4, 5, 6, 7, 8, 10, 12, 13, 14, 16, 17, 19, 20, 24, 28, 32, 35, 38, 40, 48, 56, 64, 75, 80, 96, 112, 128,
@@ -164,3 +166,9 @@ _KINDS: Mapping[Callable[[Draw], List[Sample]], float] = {
 
 def samples(draw: Draw, count: int) -> List[Sample]:
     return draw_many(draw, count, lambda source: source.weighted(_KINDS)(source))
+
+
+def large_samples(draw: Draw, count: int) -> List[Sample]:
+    """The convolutions of large batches and images, which are few and take most of a training run's time."""
+    drawn = draw_many(draw, count, lambda source: source.weighted(_KINDS)(source), LARGE)
+    return [replace(sample, grid=LARGE_GRID) for sample in drawn]

@@ -6,15 +6,18 @@ samples. The reserve that the backward pass takes stands here empty: its size is
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Dict, List, Tuple
 
-from forerun.grids.sampling import Draw, Sample, TensorSpec, draw_many
+from forerun.grids.sampling import Draw, Limits, Sample, TensorSpec, draw_many
 
 GRID = "rnn"
+LARGE_GRID = "rnn_large"
 
 MODES = {"relu": 0, "tanh": 1, "lstm": 2, "gru": 3}
 _GATES = {0: 1, 1: 1, 2: 4, 3: 3}
-_MAX_US = 6000.0
+_LIMITS = Limits(max_us=6000.0)
+_LARGE = Limits(max_us=40_000.0, min_us=4000.0, max_bytes=4 << 30)
 
 
 def weight_shapes(mode: int, features: int, hidden: int, layers: int, directions: int) -> List[Tuple[int, ...]]:
@@ -68,4 +71,9 @@ def _flat(shape: Tuple[int, ...]) -> Tuple[int, ...]:
 
 
 def samples(draw: Draw, count: int) -> List[Sample]:
-    return draw_many(draw, count, _configuration, _MAX_US)
+    return draw_many(draw, count, _configuration, _LIMITS)
+
+
+def large_samples(draw: Draw, count: int) -> List[Sample]:
+    """Long sequences, large batches, wide and deep layers."""
+    return [replace(sample, grid=LARGE_GRID) for sample in draw_many(draw, count, _configuration, _LARGE)]

@@ -163,17 +163,29 @@ def stream_us(*specs: Optional[TensorSpec]) -> float:
     return LAUNCH_US + sum(spec.bytes() for spec in specs if spec is not None) / BYTES_PER_US
 
 
-def fits(samples: Sequence[Sample], max_us: float = MAX_US, max_bytes: int = MAX_BYTES) -> bool:
-    """Whether all samples of one configuration are cheap enough, by their estimate and the bytes of their inputs."""
-    return all(sample.cost_us <= max_us
-               and sum(spec.bytes() for spec in sample.inputs if spec is not None) <= max_bytes for sample in samples)
+@dataclass(frozen=True)
+class Limits:
+    """What a configuration may cost: its dearest sample within [min_us, max_us], its inputs within max_bytes."""
+
+    max_us: float = MAX_US
+    min_us: float = 0.0
+    max_bytes: int = MAX_BYTES
+
+
+LARGE = Limits(max_us=5 * MAX_US, min_us=MAX_US / 4, max_bytes=4 << 30)
+
+
+def fits(samples: Sequence[Sample], limits: Limits = Limits()) -> bool:
+    """Whether the samples of one configuration keep the limits, by their estimate and the bytes of their inputs."""
+    return limits.min_us <= max(sample.cost_us for sample in samples) <= limits.max_us and all(
+        sum(spec.bytes() for spec in sample.inputs if spec is not None) <= limits.max_bytes for sample in samples)
 
 
 def draw_many(draw: Draw, count: int, configuration: Callable[[Draw], Sequence[Sample]],
-              max_us: float = MAX_US) -> List[Sample]:
+              limits: Limits = Limits()) -> List[Sample]:
     """Draws configurations, each a few samples, until `count` distinct samples are there. None is over the limits."""
     found: Dict[str, Sample] = {}
-    for samples in _affordable(draw, configuration, max_us):
+    for samples in _affordable(draw, configuration, limits):
         for sample in samples:
             found.setdefault(sample.id, sample)
         if len(found) >= count:
@@ -182,11 +194,11 @@ def draw_many(draw: Draw, count: int, configuration: Callable[[Draw], Sequence[S
 
 
 def _affordable(draw: Draw, configuration: Callable[[Draw], Sequence[Sample]],
-                max_us: float) -> Iterator[Sequence[Sample]]:
+                limits: Limits) -> Iterator[Sequence[Sample]]:
     misses = 0
     while misses < 10_000:
         samples = configuration(draw)
-        if samples and fits(samples, max_us):
+        if samples and fits(samples, limits):
             misses = 0
             if draw.chance(_worth(max(sample.cost_us for sample in samples))):
                 yield samples

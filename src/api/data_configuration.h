@@ -1,0 +1,13 @@
+// What makes two measurements repeats of each other.
+#pragma once
+
+#include <string>
+
+#include "graph/training_run.h"
+
+namespace forerun {
+
+// Everything that decides what is run, but not on which day. Empty for a user's own model: too little is known of it.
+std::string configuration_of(const TrainingRun& run);
+
+}  // namespace forerun

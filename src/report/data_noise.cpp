@@ -1,0 +1,78 @@
+#include "report/data_noise.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "report/table.h"
+
+namespace forerun {
+namespace {
+
+struct Spread {
+  double mean, median, p90, largest;
+};
+
+Spread spread_of(std::vector<double> differences) {
+  std::sort(differences.begin(), differences.end());
+  const auto at = [&](double quantile) {
+    return differences[static_cast<size_t>(quantile * static_cast<double>(differences.size() - 1) + 0.5)];
+  };
+  const double sum = std::accumulate(differences.begin(), differences.end(), 0.0);
+  return {sum / static_cast<double>(differences.size()), at(0.5), at(0.9), differences.back()};
+}
+
+std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
+
+}  // namespace
+
+std::string_view name_of(NoiseFigure figure) {
+  switch (figure) {
+    case NoiseFigure::iteration: return "iteration time";
+    case NoiseFigure::gpu_busy: return "GPU busy time";
+    case NoiseFigure::peak_requested: return "peak requested";
+    case NoiseFigure::peak_allocated: return "peak allocated";
+    case NoiseFigure::peak_reserved: break;
+  }
+  return "peak reserved";
+}
+
+std::string to_text(const DataNoise& noise) {
+  if (noise.differences.empty()) return "no configuration was measured twice: there is nothing to compare\n";
+  Table table({"bound by", "figure", "repeats", "mean", "median", "p90", "largest"});
+  table.align_left(1);
+  for (const auto& [key, differences] : noise.differences) {
+    const Spread s = spread_of(differences);
+    table.add({std::string(name_of(key.first)), std::string(name_of(key.second)),
+               grouped(static_cast<int64_t>(differences.size())), percent(s.mean), percent(s.median), percent(s.p90),
+               percent(s.largest)});
+  }
+  return fmt::format(
+      "{} configurations, {} repeats; {} of them fitted once and ran out of memory once\n\n{}"
+      "  |a - b| / mean(a, b) of each repeat and the first measurement of its configuration\n",
+      grouped(noise.configurations), grouped(noise.repeats),
+      noise.other_status == 0 ? "none" : grouped(noise.other_status), table.text());
+}
+
+std::string to_json(const DataNoise& noise) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const auto& [key, differences] : noise.differences) {
+    const Spread s = spread_of(differences);
+    rows.push_back({{"bound", name_of(key.first)},
+                    {"figure", name_of(key.second)},
+                    {"repeats", differences.size()},
+                    {"mean", s.mean},
+                    {"median", s.median},
+                    {"p90", s.p90},
+                    {"largest", s.largest}});
+  }
+  return nlohmann::ordered_json{{"configurations", noise.configurations},
+                                {"repeats", noise.repeats},
+                                {"other_status", noise.other_status},
+                                {"differences", rows}}
+      .dump();
+}
+
+}  // namespace forerun
