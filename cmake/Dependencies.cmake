@@ -39,3 +39,15 @@ elseif(FORERUN_TORCH)
   find_package(LibTorch REQUIRED)
 endif()
 message(STATUS "Learned predictors (LibTorch): ${FORERUN_TORCH}")
+
+# XGBoost grows trees (`forerun train hybrid`); asking them needs no library. Its own CMake files want more than that.
+if(NOT FORERUN_TRAIN_ONLY)
+  find_path(FORERUN_XGBOOST_INCLUDE xgboost/c_api.h)
+  find_library(FORERUN_XGBOOST_LIBRARY xgboost)
+  mark_as_advanced(FORERUN_XGBOOST_INCLUDE FORERUN_XGBOOST_LIBRARY)
+  if(FORERUN_XGBOOST_INCLUDE AND FORERUN_XGBOOST_LIBRARY)
+    add_library(XGBoost::xgboost UNKNOWN IMPORTED)
+    set_target_properties(XGBoost::xgboost PROPERTIES IMPORTED_LOCATION ${FORERUN_XGBOOST_LIBRARY}
+                                                      INTERFACE_INCLUDE_DIRECTORIES ${FORERUN_XGBOOST_INCLUDE})
+  endif()
+endif()

@@ -7,6 +7,7 @@ python -m forerun.capture     record a training iteration of your model, without
 python -m forerun.collect     measure training configurations on this machine's GPU
 python -m forerun.microbench  time single ops on this machine's GPU
 python -m forerun.families    print sampled configurations, a plan for forerun.collect
+python -m forerun.workspace_fit  fit the table of cuDNN workspaces to what forerun.microbench measured
 Each takes --help."""
 
 if __name__ == "__main__":

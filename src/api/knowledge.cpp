@@ -1,10 +1,11 @@
 #include "api/knowledge.h"
 
+#include "api/train_hybrid.h"
 #include "base/data_dir.h"
 
 namespace forerun {
 
-Result<Knowledge> load_knowledge(const std::vector<std::string>& device_files) {
+Result<Knowledge> load_knowledge(const std::vector<std::string>& device_files, Trees trees) {
   const Result<std::filesystem::path> folder = data_dir();
   if (!folder) return folder.error();
   Result<DeviceCatalogue> devices = load_devices(*folder / "devices");
@@ -16,7 +17,18 @@ Result<Knowledge> load_knowledge(const std::vector<std::string>& device_files) {
   if (!analytic) return analytic.error();
   const Result<HostConstants> host = load_host_constants(*folder / "host" / "default.json");
   if (!host) return host.error();
-  return Knowledge{std::move(*devices), std::move(*analytic), *host};
+  Result<WorkspaceTable> workspaces = WorkspaceTable::load(*folder / "memory" / "workspaces.json");
+  if (!workspaces) return workspaces.error();
+  std::optional<hybrid::Corrector> corrector;
+  if (const std::filesystem::path file = *folder / kHybridFile; trees == Trees::with && std::filesystem::exists(file)) {
+    Result<hybrid::Corrector> loaded = hybrid::load_corrector(file);
+    if (!loaded) return loaded.error();
+    corrector = std::move(*loaded);
+  }
+  const Result<Spread> spread = load_spread(*folder / "cost" / "spread.json");
+  if (!spread) return spread.error();
+  return Knowledge{std::move(*devices),   std::move(*analytic), *host, std::move(corrector), *spread,
+                   std::move(*workspaces)};
 }
 
 }  // namespace forerun

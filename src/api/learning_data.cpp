@@ -84,11 +84,13 @@ Example example_of(const EtsTrace& trace, learn::DataSet& data) {
   return example;
 }
 
-Result<learn::DataSet> load_record_data(const std::vector<std::string>& paths,
+Result<learn::DataSet> load_record_data(const std::vector<std::string>& paths, const FamilySplit& family_split,
                                         const std::function<void(const DataProblem&)>& problem) {
   const auto files = record_files(paths);
   if (!files) return files.error();
-  const auto splits = family_splits(*files);
+  std::vector<std::string> places = *files;
+  if (!family_split.split.empty()) places.push_back(family_split.split);
+  const auto splits = family_splits(places);
   if (!splits) return splits.error();
   learn::DataSet data;
   std::unordered_set<std::string> seen;
@@ -97,6 +99,7 @@ Result<learn::DataSet> load_record_data(const std::vector<std::string>& paths,
     if (!measured || !record.has_graph || !seen.insert(record.run.id).second) return;
     Example example = example_of(record, data);
     const auto split = splits->find(record.run.family);
+    example.split = family_split.unnamed;
     // What is in no part that is named here (what-if pairs) is nothing to train on.
     if (split != splits->end()) example.split = learn::split_named(split->second).value_or(Split::apart);
     data.add(std::move(example));

@@ -18,9 +18,15 @@ learn::Example example_of(const RunRecord& record, learn::DataSet& data);
 // A trace as an example. Names of ops are the authors' numbers.
 learn::Example example_of(const EtsTrace& trace, learn::DataSet& data);
 
-// The records of these files that were measured and hold their ops, with the splits of split.json beside them (families
-// that it does not name: train). Ids that stand twice count once.
-Result<learn::DataSet> load_record_data(const std::vector<std::string>& paths,
+// How the families of run records are split: by split.json beside each file, then by `split`, a further such file (empty:
+// none). Families that neither names are `unnamed`.
+struct FamilySplit {
+  std::string split;
+  learn::Split unnamed = learn::Split::train;
+};
+
+// The records of these files that were measured and hold their ops. Ids that stand twice count once.
+Result<learn::DataSet> load_record_data(const std::vector<std::string>& paths, const FamilySplit& split,
                                         const std::function<void(const DataProblem&)>& problem);
 
 // The authors' traces for a GPU ("T4") in a folder: ets_<GPU>_train.csv.gz to train on, ets_<GPU>_eval.csv.gz to test on.

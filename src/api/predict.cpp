@@ -8,6 +8,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "api/predicted_memory.h"
 #include "cost/analytic/analytic.h"
 #include "derive/cuda_forms.h"
 #include "derive/iteration.h"
@@ -19,8 +20,6 @@
 namespace forerun {
 namespace {
 
-// What a process takes of the GPU beside the allocator: measured on an H200 with PyTorch 2.11, 705 to 841 MiB.
-constexpr Bytes kContext(int64_t{820} << 20);
 constexpr size_t kCostliest = 10;
 
 bool is_onnx(const std::string& model) { return model.ends_with(".onnx"); }
@@ -75,10 +74,13 @@ void add_costs(const Graph& graph, const std::vector<OpCost>& costs, Prediction&
   }
   std::map<std::string, ShareBuilder> ops;
   std::map<std::string, ShareBuilder> modules;
+  Nanoseconds measured;
   for (size_t i = 0; i < graph.op_count(); ++i) {
     const Op& op = graph.ops()[i];
     prediction.kernels += costs[i].kernels;
     const std::string& name = graph.name(op);
+    if (costs[i].measured) measured += costs[i].gpu;
+    if (!costs[i].measured && costs[i].gpu.value > 0) ++prediction.unlike[name];
     if (op_class(name) == OpClass::opaque) ++prediction.unknown_ops[name];
     ShareBuilder& kind = ops[std::string(name_of(op.phase)) + name];
     kind.row.name = name;
@@ -95,16 +97,26 @@ void add_costs(const Graph& graph, const std::vector<OpCost>& costs, Prediction&
     share.row.name = graph.names()[module];
     share.add(costs[i]);
   }
+  if (prediction.times.gpu_busy.value > 0) {
+    prediction.measured_share =
+        static_cast<double>(measured.value) / static_cast<double>(prediction.times.gpu_busy.value);
+  }
   prediction.costliest_ops = costliest(ops, prediction.times.gpu_busy);
   prediction.costliest_modules = costliest(modules, prediction.times.gpu_busy);
 }
 
-std::vector<std::string> assumptions_of(const Prediction& p) {
+std::vector<std::string> assumptions_of(const Prediction& p, const Knowledge& knowledge) {
+  const std::string gpu_times =
+      !knowledge.corrector ? "GPU times from an analytic model that is not fitted: expect some tens of percent"
+      : knowledge.corrector->gpu == p.gpu
+          ? "GPU times from trees over ops measured on this GPU, corrections of an analytic model"
+          : fmt::format("GPU times from an analytic model of this GPU, corrected as on the {}",
+                        knowledge.corrector->gpu);
   std::vector<std::string> list = {
       "steady state of back-to-back iterations, inputs already on the GPU, gradients set to none each iteration",
-      "GPU times from an analytic model that is not fitted: expect some tens of percent",
+      gpu_times,
       "host times of one server with eager PyTorch 2.11: machines of the same kind differ by 10 %, others by more",
-      "memory from live storages and cuBLAS workspaces: fragmentation and convolution workspaces are left out",
+      "memory from three iterations through a simulation of PyTorch's allocator, with cuDNN's workspaces on an H200",
   };
   int64_t unknown = 0;
   for (const auto& [name, count] : p.unknown_ops) unknown += count;
@@ -112,6 +124,16 @@ std::vector<std::string> assumptions_of(const Prediction& p) {
     list.push_back(
         fmt::format("{} ops of {} kinds have no rule: costed by their bytes", unknown, p.unknown_ops.size()));
   return list;
+}
+
+void add_range(const Knowledge& knowledge, Prediction& p) {
+  const bool measured_gpu = knowledge.corrector && knowledge.corrector->gpu == p.gpu;
+  const SpreadRange range = spread_of(knowledge.spread, p.times.bound == Verdict::host, measured_gpu);
+  const auto times = [&](double factor) {
+    return Nanoseconds(std::llround(static_cast<double>(p.times.iteration.value) * factor));
+  };
+  p.least = times(range.low);
+  p.most = times(range.high);
 }
 
 void add_rates(Prediction& p) {
@@ -201,17 +223,22 @@ Prediction predict(const TrainingRun& run, const Device& device, const Knowledge
   p.parameters = run.graph.parameter_count();
   p.ops = static_cast<int64_t>(run.graph.op_count());
 
-  const std::vector<OpCost> costs = analytic_costs(run.graph, device, run.setup, knowledge.analytic);
-  const HostCosts host = host_costs(run.graph, costs, knowledge.host);
+  const std::vector<OpCost> costs =
+      knowledge.corrector ? hybrid::hybrid_costs(run.graph, device, run.setup, knowledge.analytic, *knowledge.corrector)
+                          : analytic_costs(run.graph, device, run.setup, knowledge.analytic);
+  const double speed = host_speed(knowledge.host, run.environment.calibration);
+  const HostCosts host = host_costs(run.graph, costs, knowledge.host, speed);
   p.times = two_lane(lane_ops(run.graph, costs, host), {.gap = device.launch_gap, .per_iteration = host.per_iteration});
+  add_range(knowledge, p);
   add_rates(p);
   add_costs(run.graph, costs, p);
 
-  p.memory = live_storages(run.graph);
-  p.context = kContext;
+  const PredictedMemory memory = predicted_memory(run, device, knowledge.workspaces);
+  p.memory = memory.estimate;
+  p.context = memory.context;
   p.device_memory = device.memory;
-  p.fits = p.memory.peak_reserved + p.context <= device.memory;
-  p.assumptions = assumptions_of(p);
+  p.fits = memory.fits;
+  p.assumptions = assumptions_of(p, knowledge);
   return p;
 }
 

@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <unordered_map>
 
+#include "api/data_files.h"
+#include "api/knowledge.h"
+#include "api/predict.h"
 #include "base/data_dir.h"
 #include "base/nearest.h"
 #include "learn/predictors.h"
@@ -17,8 +21,10 @@ namespace fs = std::filesystem;
 struct Suite {
   const char* name;
   const char* traces_of;  // GPU of ETS traces; null: run records
+  bool in_seeds;
 };
-constexpr Suite kSuites[] = {{"ets-t4", "T4"}, {"ets-2080ti", "2080Ti"}, {"h200", nullptr}};
+constexpr Suite kSuites[] = {{"ets-t4", "T4", true}, {"ets-2080ti", "2080Ti", false}, {"h200", nullptr, true}};
+constexpr const char* kForerun = "forerun";
 constexpr const char* kSeeds = "seeds";
 
 Result<Suite> suite_named(const std::string& name) {
@@ -40,54 +46,138 @@ Result<std::string> traces_folder(const SuiteOptions& options) {
   return folder.string();
 }
 
+Result<std::vector<std::string>> record_paths(const SuiteOptions& options) {
+  if (!options.records.empty()) return options.records;
+  const auto data = data_dir();
+  if (!data) return data.error();
+  return std::vector<std::string>{(*data / "h200").string()};
+}
+
+// Folders with a card, in the order of their names; none where nothing is trained.
 Result<std::vector<std::string>> weight_folders(const std::string& suite, const SuiteOptions& options) {
   if (!options.weights.empty()) return options.weights;
   const auto data = data_dir();
   if (!data) return data.error();
   const fs::path folder = *data / "weights" / suite;
   std::vector<std::string> found;
-  if (fs::is_directory(folder)) {
-    for (const auto& entry : fs::directory_iterator(folder)) {
-      if (fs::exists(entry.path() / "card.json")) found.push_back(entry.path().string());
-    }
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(folder, none)) {
+    if (fs::exists(entry.path() / "card.json")) found.push_back(entry.path().string());
   }
   std::sort(found.begin(), found.end());
-  if (found.empty()) {
-    return Error{"there are no weights for the suite '" + suite + "'", folder.string(),
-                 "train some: forerun train ets --suite " + suite + " --out " + (folder / "ets").string()};
-  }
   return found;
 }
 
-Result<SuiteRow> judge(const std::string& folder, const learn::DataSet& data, const learn::Selection& test) {
+// What predictors are judged on.
+struct Examples {
+  const learn::DataSet& data;
+  learn::Selection test;
+  learn::Selection apart;
+};
+
+Result<SuiteRow> judge(const std::string& folder, const Examples& examples) {
   auto loaded = learn::load_weights(folder);
   if (!loaded) return loaded.error();
   const auto begun = std::chrono::steady_clock::now();
-  const auto predictions = loaded->predictor->predict(data, test);
+  const auto predict = [&](const learn::Selection& selection) {
+    return learn::evaluate_all(examples.data, selection, loaded->predictor->predict(examples.data, selection));
+  };
   SuiteRow row{.predictor = loaded->name,
                .label = fs::path(folder).filename().string(),
                .trained_on = loaded->trained_on,
-               .evaluations = learn::evaluate_all(data, test, predictions)};
+               .evaluations = predict(examples.test),
+               .apart = predict(examples.apart)};
   row.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   return row;
 }
 
-Result<SuiteResult> evaluate_one(const std::string& suite, const SuiteOptions& options) {
-  const auto folders = weight_folders(suite, options);
-  if (!folders) return folders.error();
-  const auto data = load_suite(suite, options);
-  if (!data) return data.error();
-  const learn::Selection test = learn::select(*data, learn::Split::test);
-  if (test.empty()) {
-    return Error{"the suite '" + suite + "' has nothing to test on here", data->source, "name data with a test split"};
+// `forerun predict` on the same records, from their input fields alone.
+Result<SuiteRow> judge_forerun(const SuiteOptions& options, const Examples& examples) {
+  const auto paths = record_paths(options);
+  if (!paths) return paths.error();
+  const auto files = record_files(*paths);
+  if (!files) return files.error();
+  const auto knowledge = load_knowledge();
+  if (!knowledge) return knowledge.error();
+  std::unordered_map<std::string, learn::Prediction> by_id;
+  for (const auto* selection : {&examples.test, &examples.apart}) {
+    for (const uint32_t i : *selection) by_id[examples.data.examples()[i].id];
   }
-  SuiteResult result{.suite = suite, .data = data->source, .examples = static_cast<int64_t>(test.size())};
-  for (const std::string& folder : *folders) {
-    auto row = judge(folder, *data, test);
+  const auto begun = std::chrono::steady_clock::now();
+  const auto take = [&](const RunRecord& record, const DataPlace& /*place*/) {
+    const auto wanted = by_id.find(record.run.id);
+    if (wanted == by_id.end() || !record.has_graph || wanted->second.iteration_ms) return;
+    const auto device = knowledge->devices.find(record.run.environment.gpu);
+    if (!device) return;
+    const auto run = for_device(record.run, *device);
+    if (!run) return;
+    const Prediction answer = predict(*run, *device, *knowledge);
+    wanted->second = {.iteration_ms = static_cast<double>(answer.times.iteration.value) / 1e6,
+                      .gpu_busy_ms = static_cast<double>(answer.times.gpu_busy.value) / 1e6,
+                      .peak_bytes = static_cast<double>(answer.memory.peak_allocated.value)};
+  };
+  const Status status =
+      scan_files(*files, Fields::inputs, {.run = take, .sample = {}, .problem = [](const DataProblem&) {}});
+  if (!status.ok()) return status.error();
+  const auto evaluated = [&](const learn::Selection& selection) {
+    std::vector<learn::Prediction> predictions;
+    for (const uint32_t i : selection) predictions.push_back(by_id[examples.data.examples()[i].id]);
+    return learn::evaluate_all(examples.data, selection, predictions);
+  };
+  SuiteRow row{.predictor = kForerun,
+               .label = kForerun,
+               .trained_on = "data/cost, data/host",
+               .evaluations = evaluated(examples.test),
+               .apart = evaluated(examples.apart)};
+  row.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  return row;
+}
+
+Result<SuiteResult> evaluate_one(const Suite& suite, const SuiteOptions& options) {
+  const auto folders = weight_folders(suite.name, options);
+  if (!folders) return folders.error();
+  const auto data = load_suite(suite.name, options);
+  if (!data) return data.error();
+  const Examples examples{*data, learn::select(*data, learn::Split::test), learn::select(*data, learn::Split::apart)};
+  if (examples.test.empty()) {
+    return Error{std::string("the suite '") + suite.name + "' has nothing to test on here", data->source,
+                 "name data with a test split"};
+  }
+  SuiteResult result{.suite = suite.name,
+                     .data = data->source,
+                     .examples = static_cast<int64_t>(examples.test.size()),
+                     .apart = static_cast<int64_t>(examples.apart.size())};
+  if (suite.traces_of == nullptr && options.cache.empty()) {
+    auto row = judge_forerun(options, examples);
     if (!row) return row.error();
     result.rows.push_back(std::move(*row));
   }
+  for (const std::string& folder : *folders) {
+    auto row = judge(folder, examples);
+    if (!row && !options.weights.empty()) return row.error();
+    if (row) {
+      result.rows.push_back(std::move(*row));
+    } else {
+      result.problems.push_back(row.error().message());
+    }
+  }
   return result;
+}
+
+// The papers' tables: a part whose data is not here is left out, with the reason.
+Result<std::vector<SuiteResult>> evaluate_seeds(const SuiteOptions& options) {
+  if (!options.cache.empty() || !options.weights.empty()) {
+    return Error{"the suite 'seeds' is of several data sets", "--cache, --weights", "name one: ets-t4 or h200"};
+  }
+  std::vector<SuiteResult> results;
+  for (const Suite& suite : kSuites) {
+    if (!suite.in_seeds) continue;
+    auto result = evaluate_one(suite, options);
+    if (!result) result = SuiteResult{.suite = suite.name, .data = "none", .problems = {result.error().message()}};
+    result->ablations = true;
+    results.push_back(std::move(*result));
+  }
+  return results;
 }
 
 }  // namespace
@@ -108,25 +198,24 @@ Result<learn::DataSet> load_suite(const std::string& name, const SuiteOptions& o
     if (!folder) return folder.error();
     return load_ets_data(*folder, suite->traces_of, options.most_a_group);
   }
-  std::vector<std::string> records = options.records;
-  if (records.empty()) {
-    const auto data = data_dir();
-    if (!data) return data.error();
-    records.push_back((*data / "h200").string());
-  }
-  return load_record_data(records, options.problem);
+  const auto records = record_paths(options);
+  if (!records) return records.error();
+  const auto folder = data_dir();
+  if (!folder) return folder.error();
+  const FamilySplit split{.split = (*folder / "h200" / "split.json").string(), .unnamed = options.unnamed};
+  return load_record_data(*records, split, options.problem);
 }
 
-Result<std::vector<SuiteResult>> evaluate_suite(const std::string& name, const SuiteOptions& options) {
+Result<std::vector<SuiteResult>> evaluate_suite(const std::string& name, const SuiteOptions& given) {
+  SuiteOptions options = given;
+  options.unnamed = learn::Split::test;
+  if (name == kSeeds) return evaluate_seeds(options);
+  const auto suite = suite_named(name);
+  if (!suite) return suite.error();
+  auto result = evaluate_one(*suite, options);
+  if (!result) return result.error();
   std::vector<SuiteResult> results;
-  const std::vector<std::string> parts =
-      name == kSeeds ? std::vector<std::string>{"ets-t4", "h200"} : std::vector<std::string>{name};
-  for (const std::string& part : parts) {
-    if (const auto known = suite_named(part); !known) return known.error();
-    auto result = evaluate_one(part, options);
-    if (!result) return result.error();
-    results.push_back(std::move(*result));
-  }
+  results.push_back(std::move(*result));
   return results;
 }
 

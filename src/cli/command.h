@@ -20,6 +20,7 @@ void add_devices(CLI::App& app, Run& chosen);
 void add_data(CLI::App& app, Run& chosen);
 void add_train(CLI::App& app, Run& chosen);
 void add_eval(CLI::App& app, Run& chosen);
+void add_memory(CLI::App& app, Run& chosen);
 
 // Prints "forerun: MESSAGE" to standard error and returns kInputAtFault.
 int fail(const Error& error);

@@ -40,7 +40,11 @@ void add_eval(CLI::App& app, Run& chosen) {
   verb->add_flag("--json", options->json, "One JSON object a suite on standard output");
   verb->footer(
       "Errors are relative to what was measured: MRE = mean of |predicted - measured| / measured.\n"
-      "Nothing that is judged here was trained or tuned on: splits are by model family.");
+      "Nothing that is judged here was trained or tuned on: splits are by model family. Families of --data that\n"
+      "data/h200/split.json does not name count as test families.\n"
+      "Examples:\n"
+      "  forerun eval --suite seeds                     the papers' tables, ours beside theirs\n"
+      "  forerun eval --suite h200 --data more.jsonl.gz other records");
   verb->callback([options, &chosen] { chosen = [options] { return evaluate(*options); }; });
 }
 

@@ -53,6 +53,7 @@ int run(int argc, char** argv) {
   add_data(app, chosen);
   add_train(app, chosen);
   add_eval(app, chosen);
+  add_memory(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {

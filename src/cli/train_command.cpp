@@ -1,7 +1,10 @@
 // forerun train: trains a learned predictor on a suite's training split and keeps its weights.
 #include <fmt/format.h>
 
+#include "api/data_files.h"
 #include "api/suites.h"
+#include "api/train_hybrid.h"
+#include "base/data_dir.h"
 #include "cli/command.h"
 #include "learn/training_session.h"
 
@@ -17,6 +20,8 @@ struct Options {
   int64_t epochs = 0;
   int64_t batch = 0;
   double rate = 0;
+  double minutes = 0;
+  std::vector<std::string> without;
   bool json = false;
 };
 
@@ -29,7 +34,40 @@ int list() {
   return kDone;
 }
 
+// Trees over measured ops, where the other predictors are networks over iterations.
+int train_trees(const Options& options) {
+  std::vector<std::string> paths = options.data.records;
+  if (paths.empty()) {
+    const auto folder = data_dir();
+    if (!folder) return fail(folder.error());
+    paths.push_back((*folder / "h200").string());
+  }
+  const auto files = record_files(paths);
+  if (!files) return fail(files.error());
+  HybridRequest request;
+  request.files = *files;
+  request.without = {options.without.begin(), options.without.end()};
+  request.out = options.request.out;
+  request.growth.seed = static_cast<int>(options.request.options.seed);
+  request.problem = [](const DataProblem& problem) { fmt::print(stderr, "forerun: {}\n", problem.error().message()); };
+  request.progress = [](std::string_view what, size_t done, size_t of) {
+    fmt::print(stderr, "{:2} of {} forests: {}\n", done, of, what);
+  };
+  const auto outcome = train_hybrid(request);
+  if (!outcome) return fail(outcome.error());
+  if (options.json) {
+    fmt::print("{{\"file\":\"{}\",\"ops\":{},\"samples\":{},\"trees\":{},\"bytes\":{},\"seconds\":{:.1f}}}\n",
+               outcome->file, outcome->ops, outcome->samples, outcome->trees, outcome->bytes, outcome->seconds);
+  } else {
+    fmt::print("{}: {} trees, {:.1f} MB, from {} ops of iterations and {} op samples in {:.0f} s\n", outcome->file,
+               outcome->trees, static_cast<double>(outcome->bytes) / 1e6, outcome->ops, outcome->samples,
+               outcome->seconds);
+  }
+  return kDone;
+}
+
 int train(Options options) {
+  if (options.request.predictor == "hybrid") return train_trees(options);
   learn::TrainingRequest& request = options.request;
   if (request.predictor.empty() && options.write_cache.empty()) return list();
   for (const std::string& setting : options.settings) {
@@ -41,6 +79,7 @@ int train(Options options) {
   }
   if (options.epochs > 0) request.options.epochs = options.epochs;
   if (options.batch > 0) request.options.batch = options.batch;
+  if (options.minutes > 0) request.options.seconds = 60 * options.minutes;
   if (options.rate > 0) request.options.learning_rate = options.rate;
   if (!request.predictor.empty()) {
     if (const auto known = learn::make_predictor(request.predictor); !known) return fail(known.error());
@@ -86,12 +125,14 @@ void add_train(CLI::App& app, Run& chosen) {
   verb->add_option("--patience", training.patience, "Stop after so many epochs without a better validation error");
   verb->add_option("--validation", training.validation, "Share of the training data to validate on, whole families");
   verb->add_option("--seconds", training.seconds, "Stop after the epoch that passes this");
+  verb->add_option("--minutes", options->minutes, "The same in minutes");
   verb->add_option("--seed", training.seed, "Seed of weights, order and validation families");
   verb->add_option("--device", training.device, "cpu, cuda or auto");
   verb->add_option("--checkpoint", training.checkpoint, "Folder for a checkpoint after each epoch");
   verb->add_flag("--resume", training.resume, "Go on from the checkpoint, where there is one");
   verb->add_option("--curve", training.curve, "CSV file for the learning curve");
   verb->add_option("--set", options->settings, "A setting of the predictor: cell=gru, layers=2, ...");
+  verb->add_option("--without", options->without, "hybrid: families to leave out, to validate on");
   verb->add_flag("--json", options->json, "One JSON object on standard output");
   verb->footer(
       "Examples:\n"

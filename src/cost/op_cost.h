@@ -12,7 +12,8 @@ enum class Bound : uint8_t { none, compute, memory, latency };  // none: no kern
 std::string_view name_of(Bound bound);
 
 struct OpCost {
-  Nanoseconds gpu;  // sum of its kernels' durations, without the gaps between them
+  Nanoseconds gpu;         // sum of its kernels' durations, without the gaps between them
+  Nanoseconds overlapped;  // of that, beside other kernels of the same op (cuDNN's recurrent layers)
   int kernels = 0;
   bool measured = false;  // from measured evidence for this very op, not from a formula
   Bound bound = Bound::none;

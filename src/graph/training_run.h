@@ -46,6 +46,14 @@ struct TrainingSetup {
 // Which device the ops were dispatched for: a CUDA one, or none, so that they are yet to be mapped to their CUDA forms.
 enum class Backend : uint8_t { cuda, generic };
 
+// How fast the host issues ops, measured beside a run: microseconds a call by kind of op ("view", "add", "matmul",
+// "convolution", "foreach", ...). It says what the machine is like, and nothing about the run.
+struct HostCalibration {
+  std::vector<std::pair<std::string, double>> forward;
+  std::vector<std::pair<std::string, double>> backward;
+  [[nodiscard]] bool empty() const { return forward.empty() && backward.empty(); }
+};
+
 struct Environment {
   std::string gpu;  // "NVIDIA H200"; may be empty
   std::string torch;
@@ -53,6 +61,7 @@ struct Environment {
   int64_t cudnn = 0;
   std::string host;  // an opaque id of the machine
   std::string date;
+  HostCalibration calibration;
 };
 
 struct TrainingRun {

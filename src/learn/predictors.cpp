@@ -4,8 +4,13 @@
 #include <filesystem>
 
 #include "base/nearest.h"
+#include "learn/baselines/graph_baselines.h"
+#include "learn/baselines/habitat.h"
+#include "learn/dnnperf/dnnperf.h"
 #include "learn/ets/ets_predictor.h"
 #include "learn/torch.h"
+#include "learn/trees/gbdt.h"
+#include "learn/trees/trees_predictor.h"
 #include "learn/weights_json.h"
 
 namespace forerun::learn {
@@ -15,6 +20,13 @@ template <class T>
 std::unique_ptr<Predictor> make() {
   return std::make_unique<T>();
 }
+
+template <GraphSystem (*system)(), Target quantity>
+std::unique_ptr<Predictor> make_graph() {
+  return std::make_unique<GraphPredictor>(system(), quantity);
+}
+
+std::unique_ptr<Predictor> make_op_mlp() { return std::make_unique<EtsPredictor>(op_mlp_options()); }
 
 std::string today() {
   const std::time_t now = std::time(nullptr);
@@ -30,6 +42,26 @@ std::string today() {
 const std::vector<PredictorEntry>& predictors() {
   static const std::vector<PredictorEntry> list = {
       {"ets", "sliding windows over the trace, bidirectional LSTM: GPU time and gap of each op", make<EtsPredictor>},
+      {"trees", "boosted trees for GPU times of ops, two lanes and trees for gaps: Forerun's own on traces",
+       make<TreesPredictor>},
+      {"op-mlp", "each op by itself through an MLP: GPU time and gap (baseline of ETS)", make_op_mlp},
+      {"grouping-gcn", "the trace in 25 groups, graph convolutions: iteration time (baseline of ETS)",
+       make_graph<grouping_gcn_system, Target::iteration_ms>},
+      {"habitat", "the GPU time of each op by an MLP for its kind, summed", make<HabitatPredictor>},
+      {"dnnperf-time", "attention over nodes and edges of the graph: iteration time",
+       make_graph<dnnperf_system, Target::iteration_ms>},
+      {"dnnperf-memory", "the same: peak memory", make_graph<dnnperf_system, Target::peak_bytes>},
+      {"birnn-time", "nodes in order through a bidirectional RNN: iteration time",
+       make_graph<birnn_system, Target::iteration_ms>},
+      {"birnn-memory", "the same: peak memory", make_graph<birnn_system, Target::peak_bytes>},
+      {"arnn-time", "the same with adjacency: iteration time", make_graph<arnn_system, Target::iteration_ms>},
+      {"arnn-memory", "the same with adjacency: peak memory", make_graph<arnn_system, Target::peak_bytes>},
+      {"mlp-time", "an MLP over nodes, summed: iteration time", make_graph<mlp_system, Target::iteration_ms>},
+      {"mlp-memory", "the same: peak memory", make_graph<mlp_system, Target::peak_bytes>},
+      {"gbdt", "boosted trees over what an iteration adds up to: time and peak memory", make<GbdtPredictor>},
+      {"brp-nas-time", "graph convolutions over kinds of ops alone: iteration time",
+       make_graph<brp_nas_system, Target::iteration_ms>},
+      {"brp-nas-memory", "the same: peak memory", make_graph<brp_nas_system, Target::peak_bytes>},
   };
   return list;
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "learn/dataset.h"
+#include "learn/metrics.h"
 
 namespace forerun::learn {
 
@@ -53,6 +54,26 @@ inline DataSet made_up_data(int groups, int each, uint64_t seed = 7) {
     }
   }
   return data;
+}
+
+// The error on test families of what always answers with the mean of the training examples, an op or an iteration:
+// iteration time as the mean time of an op times the number of ops, memory as its mean.
+inline double naive_error(const DataSet& data, Target quantity) {
+  const auto size = [&](uint32_t i) {
+    return quantity == Target::peak_bytes ? 1.0 : static_cast<double>(data.examples()[i].ops.size());
+  };
+  double total = 0;
+  double sizes = 0;
+  for (const uint32_t i : select(data, Split::train)) {
+    total += measured(data.examples()[i].targets, quantity);
+    sizes += size(i);
+  }
+  const Selection test = select(data, Split::test);
+  std::vector<PredictedPair> pairs;
+  for (const uint32_t i : test) {
+    pairs.push_back({measured(data.examples()[i].targets, quantity), total / sizes * size(i)});
+  }
+  return summarize(pairs).mre;
 }
 
 }  // namespace forerun::learn

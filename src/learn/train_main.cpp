@@ -1,11 +1,11 @@
 // forerun-train: trains a predictor on a cached data set, where there is LibTorch and nothing else (preset `train`).
 //
 //   forerun-train NAME --cache FILE [--out FOLDER] [--epochs N] [--batch N] [--rate X] [--patience N] [--seed N]
-//                 [--seconds S] [--validation SHARE] [--device auto|cpu|cuda] [--checkpoint FOLDER] [--resume]
-//                 [--curve FILE] [--set NAME=VALUE]...
+//                 [--seconds S | --minutes M] [--validation SHARE] [--device auto|cpu|cuda]
+//                 [--checkpoint FOLDER] [--resume] [--curve FILE] [--set NAME=VALUE]...
 //
-// Progress goes to standard error; what came out to standard output, as text and, last, one line of JSON. `forerun train`
-// is the same with readers for every kind of data.
+// Progress goes to standard error; what came out to standard output, as text and, last, one line of JSON.
+// `forerun train` is the same with readers for every kind of data.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -26,11 +26,12 @@ enum ExitCode : int { kDone = 0, kInputAtFault = 1, kUsage = 2 };
 int usage(const std::string& what) {
   std::string names;
   for (const PredictorEntry& entry : predictors()) names += fmt::format("  {:<12} {}\n", entry.name, entry.summary);
-  fmt::print(stderr,
-             "forerun-train: {}\nforerun-train NAME --cache FILE [--out FOLDER] [--epochs N] [--batch N] [--rate X] "
-             "[--patience N] [--seed N] [--seconds S] [--validation SHARE] [--device D] [--checkpoint FOLDER] "
-             "[--resume] [--curve FILE] [--set NAME=VALUE]...\n{}",
-             what, names);
+  fmt::print(
+      stderr,
+      "forerun-train: {}\nforerun-train NAME --cache FILE [--out FOLDER] [--epochs N] [--batch N] [--rate X] "
+      "[--patience N] [--seed N] [--seconds S | --minutes M] [--validation SHARE] [--device D] [--checkpoint FOLDER] "
+      "[--resume] [--curve FILE] [--set NAME=VALUE]...\n{}",
+      what, names);
   return kUsage;
 }
 
@@ -62,6 +63,11 @@ bool set(const std::string& option, const std::string& value, TrainingRequest& r
   if (option == "--patience") return parse(value, options.patience);
   if (option == "--seed") return parse(value, options.seed);
   if (option == "--seconds") return parse(value, options.seconds);
+  if (option == "--minutes") {
+    if (!parse(value, options.seconds)) return false;
+    options.seconds *= 60;
+    return true;
+  }
   if (option == "--validation") return parse(value, options.validation);
   if (option == "--set") {
     const size_t equals = value.find('=');

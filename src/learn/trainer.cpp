@@ -34,6 +34,21 @@ void restore(torch::nn::Module& module, const std::vector<torch::Tensor>& copy) 
   for (torch::Tensor& tensor : module.buffers()) tensor.copy_(copy[at++]);
 }
 
+// The tensor as 16-bit floats where they hold all its values, else as it is.
+torch::Tensor shortest(const torch::Tensor& tensor) {
+  if (tensor.scalar_type() != torch::kFloat32) return tensor;
+  const torch::Tensor half = tensor.to(torch::kFloat16);
+  return torch::equal(half.to(torch::kFloat32), tensor) ? half : tensor;
+}
+
+void round_weights(torch::nn::Module& module) {
+  torch::NoGradGuard guard;
+  for (torch::Tensor& tensor : module.parameters()) {
+    const torch::Tensor rounded = tensor.to(torch::kFloat16).to(torch::kFloat32);
+    if (torch::isfinite(rounded).all().item<bool>()) tensor.copy_(rounded);
+  }
+}
+
 // A name of a parameter as an archive takes it: without dots.
 std::string archive_key(const std::string& name) {
   std::string key = name;
@@ -78,6 +93,7 @@ class Loop {
       if (options_.progress) options_.progress(log_.epochs.back());
     }
     if (!best_.empty()) restore(*task_.module, best_);
+    round_weights(*task_.module);
     if (const Status status = write_curve(); !status.ok()) return status.error();
     return log_;
   }
@@ -90,7 +106,8 @@ class Loop {
 
   void set_learning_rate(int64_t epoch) {
     if (!task_.decay) return;
-    const double share = static_cast<double>(epoch - 1) / static_cast<double>(epochs_);
+    double share = static_cast<double>(epoch - 1) / static_cast<double>(epochs_);
+    if (options_.seconds > 0) share = std::clamp(log_.seconds / options_.seconds, share, 1.0);
     const double rate = learning_rate_ * 0.5 * (1 + std::cos(std::numbers::pi * share));
     for (auto& group : optimizer_.param_groups()) static_cast<torch::optim::AdamOptions&>(group.options()).lr(rate);
   }
@@ -254,10 +271,10 @@ Status save_module(const torch::nn::Module& module, const std::string& path) {
   try {
     torch::serialize::OutputArchive archive;
     for (const auto& item : module.named_parameters()) {
-      archive.write(archive_key(item.key()), item.value().detach().to(torch::kCPU));
+      archive.write(archive_key(item.key()), shortest(item.value().detach().to(torch::kCPU)));
     }
     for (const auto& item : module.named_buffers()) {
-      archive.write(archive_key(item.key()), item.value().detach().to(torch::kCPU), /*is_buffer=*/true);
+      archive.write(archive_key(item.key()), shortest(item.value().detach().to(torch::kCPU)), /*is_buffer=*/true);
     }
     archive.save_to(path);
   } catch (const std::exception& error) {

@@ -29,16 +29,18 @@ struct TrainingTask {
   double learning_rate = 1e-3;
   double weight_decay = 0;
   double clip = 0;     // norm that gradients are clipped to; 0: not
-  bool decay = false;  // learning rate falls along half a cosine to 0 over the epochs
+  bool decay = false;  // learning rate falls along half a cosine to 0 over the epochs, or the time allowed if less
 };
 
-// Trains `task.module` and leaves the best weights in it. What `options` names goes before the task's own figures.
+// Trains `task.module` and leaves the best weights in it, rounded to what 16 bits hold, since they are kept so. What
+// `options` names goes before the task's own figures.
 Result<TrainingLog> run_training(const TrainingTask& task, const TrainOptions& options);
 
 // "auto", "cpu", "cuda" or "cuda:1" as a device; an Error where it is not there.
 Result<torch::Device> device_named(const std::string& name);
 
-// A module's parameters and buffers as a file, and back; shapes and names must match.
+// A module's parameters and buffers as a file, and back; shapes and names must match. Tensors that 16-bit floats hold
+// exactly take no more than those.
 Status save_module(const torch::nn::Module& module, const std::string& path);
 Status load_module(torch::nn::Module& module, const std::string& path);
 

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "learn/training_session.h"
+#include "report/published.h"
 #include "report/table.h"
 
 namespace forerun {
@@ -15,7 +17,9 @@ namespace {
 using learn::Evaluation;
 using learn::Target;
 
-std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+std::string percent(double share) { return share > 0 ? fmt::format("{:.1f} %", 100 * share) : "-"; }
+std::string signed_percent(double share) { return fmt::format("{:+.1f} %", 100 * share); }
+std::string one_decimal(double value) { return value > 0 ? fmt::format("{:.1f}", value) : "-"; }
 
 std::string title(Target quantity) {
   switch (quantity) {
@@ -26,119 +30,166 @@ std::string title(Target quantity) {
   return "peak memory (RMSE in GB)";
 }
 
-std::string rmse(const Evaluation& evaluation) {
-  const double scale = evaluation.quantity == Target::peak_bytes ? 1e-9 : 1;
-  return fmt::format("{:.1f}", evaluation.all.rmse * scale);
+double rmse(const Evaluation& evaluation) {
+  return evaluation.all.rmse * (evaluation.quantity == Target::peak_bytes ? 1e-9 : 1);
 }
 
-const Evaluation* find(const SuiteRow& row, Target quantity) {
-  for (const Evaluation& evaluation : row.evaluations) {
+const Evaluation* find(const std::vector<Evaluation>& evaluations, Target quantity) {
+  for (const Evaluation& evaluation : evaluations) {
     if (evaluation.quantity == quantity) return &evaluation;
   }
   return nullptr;
 }
 
-std::string published_for(const std::string& suite, const std::string& predictor, Target quantity) {
-  for (const PublishedFigure& figure : published_figures()) {
-    if (suite == figure.suite && predictor == figure.predictor && quantity == figure.quantity)
-      return percent(figure.mre);
+const Evaluation* find(const SuiteResult& result, const std::string& label, Target quantity) {
+  for (const SuiteRow& row : result.rows) {
+    if (row.label == label) return find(row.evaluations, quantity);
   }
-  return "-";
+  return nullptr;
 }
 
-// The errors of all predictors for one quantity; those that have none are left out.
-std::string overall(const SuiteResult& result, Target quantity) {
-  Table table({"predictor", "MRE", "median", "p90", "bias", "RMSE", "GPU-bound", "host-bound", "published"});
-  bool any = false;
-  for (const SuiteRow& row : result.rows) {
-    const Evaluation* evaluation = find(row, quantity);
-    if (evaluation == nullptr) continue;
-    any = true;
-    std::string gpu = "-";
-    std::string host = "-";
-    for (const learn::ErrorRow& bound : evaluation->by_bound) {
-      if (bound.key == "gpu") gpu = percent(bound.errors.mre);
-      if (bound.key == "host") host = percent(bound.errors.mre);
-    }
+const PublishedFigure* published_for(const std::string& suite, const std::string& label, Target quantity) {
+  for (const PublishedFigure& figure : published_figures()) {
+    if (suite == figure.suite && label == figure.label && quantity == figure.quantity) return &figure;
+  }
+  return nullptr;
+}
+
+bool is_ablation(const SuiteResult& result, const std::string& label) {
+  const auto& figures = published_ablations();
+  return std::any_of(figures.begin(), figures.end(), [&](const PublishedFigure& figure) {
+    return result.suite == figure.suite && label == figure.label;
+  });
+}
+
+double mre_of(const std::vector<learn::ErrorRow>& rows, const std::string& key) {
+  for (const learn::ErrorRow& row : rows) {
+    if (row.key == key) return row.errors.mre;
+  }
+  return 0;
+}
+
+// What the table says of one evaluation; dashes where there is none.
+std::vector<std::string> cells_of(const std::string& label, const Evaluation* evaluation,
+                                  const PublishedFigure* figure) {
+  std::vector<std::string> cells = {label};
+  if (evaluation == nullptr) {
+    cells.resize(8, "-");
+  } else {
     const learn::ErrorSummary& all = evaluation->all;
-    table.add({row.label, percent(all.mre), percent(all.median), percent(all.p90), percent(all.bias), rmse(*evaluation),
-               gpu, host, published_for(result.suite, row.predictor, quantity)});
+    cells.insert(cells.end(), {percent(all.mre), percent(all.median), percent(all.p90), signed_percent(all.bias),
+                               one_decimal(rmse(*evaluation)), percent(mre_of(evaluation->by_bound, "gpu")),
+                               percent(mre_of(evaluation->by_bound, "host"))});
+  }
+  cells.push_back(figure == nullptr ? "-" : figure->system);
+  cells.push_back(figure == nullptr ? "-" : percent(figure->mre));
+  cells.push_back(figure == nullptr ? "-" : one_decimal(figure->rmse));
+  cells.push_back(figure == nullptr ? "-" : percent(figure->unseen));
+  return cells;
+}
+
+// The errors of all predictors for one quantity beside the published ones; those that are not trained last.
+std::string overall(const SuiteResult& result, Target quantity) {
+  Table table({"predictor", "MRE", "median", "p90", "bias", "RMSE", "GPU-bound", "host-bound", "published", "MRE",
+               "RMSE", "unseen"});
+  table.align_left(8);
+  bool any = false;
+  std::set<std::string> sources;
+  std::string missing;
+  for (const SuiteRow& row : result.rows) {
+    const Evaluation* evaluation = find(row.evaluations, quantity);
+    if (evaluation == nullptr || is_ablation(result, row.label)) continue;
+    any = true;
+    const PublishedFigure* figure = published_for(result.suite, row.label, quantity);
+    if (figure != nullptr) sources.insert(figure->source);
+    table.add(cells_of(row.label, evaluation, figure));
+  }
+  for (const PublishedFigure& figure : published_figures()) {
+    const bool here = result.suite == figure.suite && quantity == figure.quantity;
+    if (!here || find(result, figure.label, quantity) != nullptr) continue;
+    any = true;
+    sources.insert(figure.source);
+    table.add(cells_of(figure.label, nullptr, &figure));
+    missing += fmt::format("  not trained: {}\n", training_command(figure));
   }
   if (!any) return "";
-  std::string text = fmt::format("{}\n{}", title(quantity), table.text());
-  for (const PublishedFigure& figure : published_figures()) {
-    const bool ours = std::any_of(result.rows.begin(), result.rows.end(),
-                                  [&](const SuiteRow& row) { return row.predictor == figure.predictor; });
-    if (result.suite != figure.suite || figure.quantity != quantity || ours) continue;
-    text += fmt::format("  published: {} {} ({})\n", figure.system, percent(figure.mre), figure.setting);
+  std::string text = fmt::format("{}\n{}{}", title(quantity), table.text(), missing);
+  for (const std::string& source : sources) text += fmt::format("  published: {}\n", source);
+  return text + "\n";
+}
+
+std::string ablations(const SuiteResult& result) {
+  Table table({"ablation", "quantity", "MRE", "RMSE", "published", "RMSE"});
+  table.align_left(1);
+  std::set<std::string> sources;
+  std::string missing;
+  for (const PublishedFigure& figure : published_ablations()) {
+    if (result.suite != figure.suite) continue;
+    const Evaluation* evaluation = find(result, figure.label, figure.quantity);
+    table.add(
+        {fmt::format("{} ({})", figure.label, figure.system), figure.quantity == Target::peak_bytes ? "memory" : "time",
+         evaluation == nullptr ? "not trained" : percent(evaluation->all.mre),
+         evaluation == nullptr ? "-" : one_decimal(rmse(*evaluation)), percent(figure.mre), one_decimal(figure.rmse)});
+    if (evaluation == nullptr && missing.empty())
+      missing = fmt::format("  not trained: {}\n", training_command(figure));
+    sources.insert(figure.source);
   }
+  if (sources.empty()) return "";
+  std::string text = "ablations\n" + table.text() + missing;
+  for (const std::string& source : sources) text += fmt::format("  published: {}\n", source);
   return text + "\n";
 }
 
 using Rows = std::vector<learn::ErrorRow> Evaluation::*;
+using Part = std::vector<Evaluation> SuiteRow::*;
 
-// MRE of iteration time by group or length, a column for each predictor.
-std::string broken_down(const SuiteResult& result, const std::string& what, Rows rows) {
-  std::vector<std::string> heading = {what, "examples"};
-  std::set<std::string> keys;
+// MRE of one quantity by group or length, a column for each predictor.
+std::string broken_down(const SuiteResult& result, Part part, Target quantity, const std::string& what, Rows rows) {
+  std::vector<const SuiteRow*> columns;
+  std::map<std::string, int64_t> counts;
   for (const SuiteRow& row : result.rows) {
-    heading.push_back(row.label);
-    if (const Evaluation* evaluation = find(row, Target::iteration_ms)) {
-      for (const learn::ErrorRow& part : evaluation->*rows) keys.insert(part.key);
-    }
+    const Evaluation* evaluation = find(row.*part, quantity);
+    if (evaluation == nullptr || is_ablation(result, row.label)) continue;
+    columns.push_back(&row);
+    for (const learn::ErrorRow& error : evaluation->*rows) counts[error.key] = error.errors.count;
   }
-  if (keys.empty()) return "";
+  if (columns.empty()) return "";
+  std::vector<std::string> heading = {what, "examples"};
+  for (const SuiteRow* row : columns) heading.push_back(row->label);
   Table table(heading);
-  for (const std::string& key : keys) {
-    std::vector<std::string> cells = {key, "-"};
-    for (const SuiteRow& row : result.rows) {
-      cells.emplace_back("-");
-      const Evaluation* evaluation = find(row, Target::iteration_ms);
-      if (evaluation == nullptr) continue;
-      for (const learn::ErrorRow& part : evaluation->*rows) {
-        if (part.key != key) continue;
-        cells[1] = grouped(part.errors.count);
-        cells.back() = percent(part.errors.mre);
-      }
-    }
+  for (const auto& [key, count] : counts) {
+    std::vector<std::string> cells = {key, grouped(count)};
+    for (const SuiteRow* row : columns) cells.push_back(percent(mre_of(find(row->*part, quantity)->*rows, key)));
     table.add(cells);
   }
-  return fmt::format("iteration time, MRE by {}\n{}\n", what, table.text());
+  return fmt::format("{}, MRE by {}\n{}\n", title(quantity), what, table.text());
+}
+
+nlohmann::ordered_json all_json(const std::vector<Evaluation>& evaluations) {
+  auto list = nlohmann::ordered_json::array();
+  for (const Evaluation& evaluation : evaluations) list.push_back(learn::to_json(evaluation));
+  return list;
 }
 
 }  // namespace
 
-// The files of the ETS authors divide by the prediction, ours by the measurement; both are shares of a few percent.
-const std::vector<PublishedFigure>& published_figures() {
-  static const std::vector<PublishedFigure> figures = {
-      {"ets-t4", "ets", "ETS", Target::iteration_ms, 0.073, "T4, the authors' evaluation models"},
-      {"ets-t4", "op_mlp", "op-based", Target::iteration_ms, 0.175, "T4, the authors' evaluation models"},
-      {"ets-t4", "grouping_gcn", "grouping GCN", Target::iteration_ms, 0.368, "T4, the authors' evaluation models"},
-      {"h200", "ets", "ETS", Target::iteration_ms, 0.059, "ETS paper, unseen models, older GPUs"},
-      {"h200", "habitat", "Habitat", Target::iteration_ms, 0.119, "ETS paper, unseen models, older GPUs"},
-      {"h200", "dnnperf", "DNNPerf", Target::iteration_ms, 0.074, "DNNPerf paper"},
-      {"h200", "mlp", "MLP", Target::iteration_ms, 0.180, "DNNPerf paper"},
-      {"h200", "birnn", "BiRNN", Target::iteration_ms, 0.208, "DNNPerf paper"},
-      {"h200", "arnn", "ARNN", Target::iteration_ms, 0.209, "DNNPerf paper"},
-      {"h200", "gbdt", "GBDT", Target::iteration_ms, 0.310, "DNNPerf paper"},
-      {"h200", "brp_nas", "BRP-NAS", Target::iteration_ms, 0.952, "DNNPerf paper"},
-      {"h200", "dnnperf", "DNNPerf", Target::peak_bytes, 0.137, "DNNPerf paper"},
-      {"h200", "gbdt", "GBDT", Target::peak_bytes, 0.156, "DNNPerf paper"},
-      {"h200", "mlp", "MLP", Target::peak_bytes, 0.215, "DNNPerf paper"},
-      {"h200", "birnn", "BiRNN", Target::peak_bytes, 0.223, "DNNPerf paper"},
-      {"h200", "arnn", "ARNN", Target::peak_bytes, 0.255, "DNNPerf paper"},
-      {"h200", "brp_nas", "BRP-NAS", Target::peak_bytes, 0.337, "DNNPerf paper"},
-  };
-  return figures;
-}
-
 std::string to_text(const SuiteResult& result) {
-  std::string text = fmt::format("{}: {} test examples; {}\n\n", result.suite, grouped(result.examples), result.data);
+  std::string text = fmt::format("{}: {} test examples; {}\n", result.suite, grouped(result.examples), result.data);
+  for (const std::string& problem : result.problems) text += fmt::format("  left out: {}\n", problem);
+  text += "\n";
   for (const Target quantity : {Target::iteration_ms, Target::gpu_busy_ms, Target::peak_bytes}) {
     text += overall(result, quantity);
   }
-  text += broken_down(result, "family", &Evaluation::by_group);
-  text += broken_down(result, "number of ops", &Evaluation::by_length);
+  if (result.ablations) text += ablations(result);
+  for (const Target quantity : {Target::iteration_ms, Target::gpu_busy_ms, Target::peak_bytes}) {
+    text += broken_down(result, &SuiteRow::evaluations, quantity, "family", &Evaluation::by_group);
+  }
+  text += broken_down(result, &SuiteRow::evaluations, Target::iteration_ms, "number of ops", &Evaluation::by_length);
+  if (result.apart > 0) {
+    text += fmt::format("Kept apart, neither trained on nor counted above: {} examples\n", grouped(result.apart));
+    text += broken_down(result, &SuiteRow::apart, Target::iteration_ms, "family", &Evaluation::by_group);
+    text += broken_down(result, &SuiteRow::apart, Target::peak_bytes, "family", &Evaluation::by_group);
+  }
   return text;
 }
 
@@ -146,28 +197,30 @@ std::string to_json(const SuiteResult& result) {
   using Json = nlohmann::ordered_json;
   Json rows = Json::array();
   for (const SuiteRow& row : result.rows) {
-    Json evaluations = Json::array();
-    for (const Evaluation& evaluation : row.evaluations) evaluations.push_back(learn::to_json(evaluation));
     rows.push_back({{"predictor", row.predictor},
                     {"label", row.label},
                     {"trained_on", row.trained_on},
                     {"seconds", row.seconds},
-                    {"evaluations", evaluations}});
+                    {"evaluations", all_json(row.evaluations)},
+                    {"apart", all_json(row.apart)}});
   }
   Json published = Json::array();
-  for (const PublishedFigure& figure : published_figures()) {
-    if (result.suite != figure.suite) continue;
-    published.push_back({{"predictor", figure.predictor},
-                         {"system", figure.system},
-                         {"quantity", learn::name_of(figure.quantity)},
-                         {"mre", figure.mre},
-                         {"setting", figure.setting}});
+  for (const auto* figures : {&published_figures(), &published_ablations()}) {
+    for (const PublishedFigure& figure : *figures) {
+      if (result.suite != figure.suite) continue;
+      const bool trained = find(result, figure.label, figure.quantity) != nullptr;
+      published.push_back({{"label", figure.label},
+                           {"system", figure.system},
+                           {"quantity", learn::name_of(figure.quantity)},
+                           {"mre", figure.mre},
+                           {"rmse", figure.rmse},
+                           {"unseen", figure.unseen},
+                           {"source", figure.source},
+                           {"trained", trained}});
+    }
   }
-  return Json{{"suite", result.suite},
-              {"data", result.data},
-              {"examples", result.examples},
-              {"predictors", rows},
-              {"published", published}}
+  return Json{{"suite", result.suite}, {"data", result.data},    {"examples", result.examples}, {"apart", result.apart},
+              {"predictors", rows},    {"published", published}, {"problems", result.problems}}
       .dump();
 }
 

@@ -11,10 +11,11 @@ namespace forerun {
 
 // One predictor, as it was trained and saved.
 struct SuiteRow {
-  std::string predictor;  // "ets"
+  std::string predictor;  // "ets"; "forerun" for `forerun predict`
   std::string label;      // name of its folder: "ets", "ets-gru"
   std::string trained_on;
-  std::vector<learn::Evaluation> evaluations;  // by quantity
+  std::vector<learn::Evaluation> evaluations;  // of the test split, by quantity
+  std::vector<learn::Evaluation> apart;        // of what is kept apart from both splits
   double seconds = 0;                          // for all predictions
 };
 
@@ -22,19 +23,11 @@ struct SuiteResult {
   std::string suite;
   std::string data;  // what it is, in words
   int64_t examples = 0;
+  int64_t apart = 0;
+  bool ablations = false;  // show the papers' ablations too
   std::vector<SuiteRow> rows;
+  std::vector<std::string> problems;  // why something is not among the rows
 };
-
-// What a paper published for a system; shares of 1.
-struct PublishedFigure {
-  const char* suite;      // of ours that comes nearest
-  const char* predictor;  // of ours that re-implements it
-  const char* system;     // as the paper calls it
-  learn::Target quantity;
-  double mre;
-  const char* setting;  // on which data
-};
-const std::vector<PublishedFigure>& published_figures();
 
 std::string to_text(const SuiteResult& result);
 std::string to_json(const SuiteResult& result);  // one object

@@ -35,6 +35,9 @@ struct Prediction {
   int64_t kernels = 0;
 
   LaneTimes times;
+  Nanoseconds least, most;                // between which eight of ten measured iterations lie
+  double measured_share = 0;              // of the GPU's busy time, in ops whose like was measured
+  std::map<std::string, int64_t> unlike;  // the other ops, by name: outside what was measured, costed all the same
   double samples_per_second = 0;
   double tokens_per_second = 0;  // 0 where the input is not tokens
 

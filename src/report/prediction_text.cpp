@@ -10,6 +10,8 @@
 namespace forerun {
 namespace {
 
+constexpr size_t kUnlikeShown = 5;
+
 std::string ms(Nanoseconds t) {
   const double value = milliseconds(t);
   return value < 10     ? fmt::format("{:.3f} ms", value)
@@ -93,6 +95,7 @@ std::string to_text(const Prediction& p) {
                      grouped(p.kernels));
   out += fmt::format("Iteration   {}   {} samples/s", ms(t.iteration), rate(p.samples_per_second));
   if (p.tokens_per_second > 0) out += fmt::format("   {} tokens/s", rate(p.tokens_per_second));
+  out += fmt::format("\n  8 of 10 such runs take {} to {}", ms(p.least), ms(p.most));
   out += fmt::format("\n  forward {}, backward {}, update {}\n", ms(t.phases[0]), ms(t.phases[1]), ms(t.phases[2]));
   out += fmt::format("  GPU {}, host {}: {}\n\n", ms(t.gpu_busy), ms(t.host_busy), bound_text(t));
   const Bytes needed = p.memory.peak_reserved + p.context;
@@ -105,6 +108,15 @@ std::string to_text(const Prediction& p) {
   if (!p.unknown_ops.empty()) {
     out += "\nOps without a rule, costed by their bytes\n";
     for (const auto& [name, count] : p.unknown_ops) out += fmt::format("  {} x{}\n", name, count);
+  }
+  if (!p.unlike.empty()) {
+    out += fmt::format("\nOps unlike any that was measured ({} of the GPU's time)\n", percent(1 - p.measured_share));
+    size_t shown = 0;
+    for (const auto& [name, count] : p.unlike) {
+      if (++shown > kUnlikeShown) break;
+      out += fmt::format("  {} x{}\n", name, count);
+    }
+    if (p.unlike.size() > kUnlikeShown) out += fmt::format("  and {} other kinds\n", p.unlike.size() - kUnlikeShown);
   }
   out += "\nAssumed\n";
   for (const std::string& assumption : p.assumptions) out += "  - " + assumption + "\n";

@@ -21,7 +21,7 @@ void issue(const LaneOp& op, int64_t gap, Lanes& lanes) {
   lanes.host += op.host.value;
   if (op.kernels > 0) {
     const int64_t k = op.kernels;
-    const int64_t occupied = op.gpu.value + k * gap;
+    const int64_t occupied = op.gpu.value - op.overlapped.value + k * gap;
     lanes.gpu = std::max({lanes.gpu + occupied, start + op.host.value / k + occupied,
                           start + op.host.value + (occupied - occupied * (k - 1) / k)});
   }
@@ -68,7 +68,8 @@ LaneTimes two_lane(std::span<const LaneOp> ops, const LaneSetup& setup) {
   LaneTimes times;
   times.host_busy = setup.per_iteration;
   for (const LaneOp& op : ops) {
-    CHECK(op.host.value >= 0 && op.gpu.value >= 0 && op.kernels >= 0, "a task of negative length");
+    CHECK(op.host.value >= 0 && op.gpu >= op.overlapped && op.overlapped.value >= 0 && op.kernels >= 0,
+          "a task of negative length");
     times.host_busy += op.host;
     times.gpu_busy += op.gpu;
   }
@@ -112,7 +113,8 @@ Nanoseconds two_lane_plainly(std::span<const LaneOp> ops, const LaneSetup& setup
       const int64_t k = op.kernels;
       for (int64_t j = 1; j <= k; ++j) {
         const int64_t launched = host + op.host.value * j / k;
-        const int64_t length = op.gpu.value * j / k - op.gpu.value * (j - 1) / k;
+        const int64_t occupied = op.gpu.value - op.overlapped.value;
+        const int64_t length = occupied * j / k - occupied * (j - 1) / k;
         stream_free = std::max(stream_free, launched) + length + setup.gap.value;
       }
       host += op.host.value;
@@ -130,7 +132,7 @@ std::vector<LaneOp> lane_ops(const Graph& graph, std::span<const OpCost> costs, 
   ops.reserve(graph.op_count());
   for (size_t i = 0; i < graph.op_count(); ++i) {
     const Op& op = graph.ops()[i];
-    LaneOp lane{host.ops[i], costs[i].gpu, costs[i].kernels, false, op.phase, costs[i].bound};
+    LaneOp lane{host.ops[i], costs[i].gpu, costs[i].kernels, false, op.phase, costs[i].bound, costs[i].overlapped};
     // item(): the host reads a value of the GPU.
     const auto inputs = graph.inputs(op);
     lane.waits = !inputs.empty() && base_name(graph.name(op)) == "_local_scalar_dense" &&

@@ -4,7 +4,7 @@
 // Host: op i is busy for host[i]; its k kernels are launched evenly over that time, the last one at its end. An op with
 // `waits` (a read of a result by the host) holds the host until the GPU has run everything issued before. GPU: a kernel
 // starts when it is launched and the one before it has ended, and occupies the stream for its duration plus the gap to
-// the next. Time is whole nanoseconds. A phase lasts from the moment both lanes are done with the phase before it until
+// the next. Kernels of one op that run side by side occupy it for less than their durations' sum. Time is whole nanoseconds. A phase lasts from the moment both lanes are done with the phase before it until
 // both are done with it, so that phases add up to the iteration. Left out: a bound on how far the host may run ahead
 // (it does not change the period), further streams, data loading.
 #pragma once
@@ -29,6 +29,7 @@ struct LaneOp {
   bool waits = false;
   Phase phase = Phase::forward;
   Bound bound = Bound::none;
+  Nanoseconds overlapped{};  // of gpu, what does not occupy the stream, as it runs beside other kernels of the op
 };
 
 struct LaneSetup {

@@ -27,14 +27,14 @@ Nanoseconds op_cost(const Graph& graph, const Op& op, int kernels, const HostCon
   const std::string& name = graph.name(op);
   if (name.starts_with("profiler.")) return constants.mark;
   const OpClass cls = op_class(name);
+  const int64_t further = std::max(0, kernels - 1);
   if (cls == OpClass::optimizer) {
     const int64_t inputs = static_cast<int64_t>(op.input_count);
     const int64_t lists = foreach_lists(name, inputs, graph.attributes(op).get_bool("amsgrad", false));
     const int64_t tensors = inputs / std::max<int64_t>(1, lists);
-    return constants.of(op.phase, cls) + constants.foreach_tensor * tensors;
+    return constants.of(op.phase, cls) + constants.foreach_tensor * tensors + constants.further_kernel * further;
   }
   if (is_on_host(graph, op)) return constants.host_op;
-  const int64_t further = std::max(0, kernels - 1);
   return constants.of(op.phase, cls) + constants.further_kernel * further;
 }
 
@@ -65,8 +65,27 @@ Result<HostConstants> load_host_constants(const std::filesystem::path& path) {
   constants.foreach_tensor = us(*file, "foreach_tensor_us");
   constants.parameter = us(*file, "parameter_us");
   constants.iteration = us(*file, "iteration_us");
+  JsonObject scale = file->object("calibration");
+  constants.scale.kinds = scale.texts("kinds");
+  constants.scale.reference_us = scale.number("reference_us");
+  constants.scale.at_reference = scale.number("at_reference");
+  constants.scale.slope = scale.number("slope", Sign::not_negative);
   if (!file->status().ok()) return file->status().error();
   return constants;
+}
+
+double host_speed(const HostConstants& constants, const HostCalibration& calibration) {
+  const HostScale& scale = constants.scale;
+  double sum = 0;
+  size_t found = 0;
+  for (const auto& [kind, us] : calibration.forward) {
+    if (us <= 0 || std::find(scale.kinds.begin(), scale.kinds.end(), kind) == scale.kinds.end()) continue;
+    sum += std::log(us);
+    ++found;
+  }
+  if (found == 0 || found != scale.kinds.size()) return 1;
+  const double reading = std::exp(sum / static_cast<double>(found));
+  return 1 / (scale.at_reference * std::pow(reading / scale.reference_us, scale.slope));
 }
 
 Nanoseconds HostCosts::total() const {

@@ -3,21 +3,33 @@
 //   op        = cost of its class in its phase + cost of every kernel after the first
 //   foreach   = cost of the class + cost of every tensor of the list
 //   iteration = constant + cost of every parameter tensor (zero_grad, gradient bookkeeping)
-// Python, autograd and dispatch overhead are all in the class's figure. Left out: data loading, the machine's own speed
-// (`speed` scales everything), the drift of host speed within minutes.
+// Python, autograd and dispatch overhead are all in the class's figure. `speed` scales everything.
+// Left out: data loading, the drift of host speed within minutes.
 #pragma once
 
 #include <array>
 #include <filesystem>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "cost/op_cost.h"
 #include "derive/op_class.h"
 #include "graph/graph.h"
+#include "graph/training_run.h"
 
 namespace forerun {
+
+// How a calibration of the host (docs/records.md, host_us) scales all costs: those of a machine are
+//   at_reference x (geometric mean of the readings / reference) ^ slope
+// of the constants. The slope is below one since a reading tells the speed of its moment, which drifts.
+struct HostScale {
+  std::vector<std::string> kinds;  // of forward readings
+  double reference_us = 1;
+  double at_reference = 1;
+  double slope = 0;
+};
 
 struct HostConstants {
   std::array<std::array<Nanoseconds, kOpClassCount>, 3> op;  // by phase and class: autograd makes forward ops dearer
@@ -27,6 +39,7 @@ struct HostConstants {
   Nanoseconds foreach_tensor;
   Nanoseconds parameter;
   Nanoseconds iteration;
+  HostScale scale;
 
   [[nodiscard]] Nanoseconds& of(Phase phase, OpClass cls) {
     return op[static_cast<size_t>(phase)][static_cast<size_t>(cls)];
@@ -37,6 +50,9 @@ struct HostConstants {
 };
 
 Result<HostConstants> load_host_constants(const std::filesystem::path& file);
+
+// How fast a host is, in parts of the speed of the machine that the constants are for; 1 without a whole calibration.
+double host_speed(const HostConstants& constants, const HostCalibration& calibration);
 
 struct HostCosts {
   std::vector<Nanoseconds> ops;  // in the graph's order

@@ -38,6 +38,15 @@ Graph sample() {
   return builder.finish();
 }
 
+TEST(HostTest, ACalibrationScalesAllCosts) {
+  HostConstants constants = round_constants();
+  constants.scale = {.kinds = {"add", "view"}, .reference_us = 4, .at_reference = 2, .slope = 0.5};
+  EXPECT_DOUBLE_EQ(host_speed(constants, {}), 1);
+  EXPECT_DOUBLE_EQ(host_speed(constants, {.forward = {{"add", 8.0}}}), 1);  // half a calibration says nothing
+  EXPECT_DOUBLE_EQ(host_speed(constants, {.forward = {{"add", 8.0}, {"view", 2.0}}}), 0.5);
+  EXPECT_DOUBLE_EQ(host_speed(constants, {.forward = {{"add", 32.0}, {"view", 8.0}, {"norm", 1.0}}}), 0.25);
+}
+
 TEST(HostTest, CostsByClassKernelsAndTensors) {
   std::vector<OpCost> costs(5);
   costs[1].kernels = 3;

@@ -18,13 +18,6 @@ enum class RunStatus : uint8_t { ok, oom, failed };
 std::string_view name_of(RunStatus status);
 std::optional<RunStatus> run_status_named(std::string_view name);
 
-// Host microseconds a call, by kind of op ("view", "add", "matmul", "convolution", "foreach"), taken beside the run.
-struct HostCalibration {
-  std::vector<std::pair<std::string, double>> forward;
-  std::vector<std::pair<std::string, double>> backward;
-  [[nodiscard]] bool empty() const { return forward.empty() && backward.empty(); }
-};
-
 // What was asked for when memory ran out.
 struct MemoryTried {
   std::string phase;
@@ -45,9 +38,9 @@ struct Measurement {
   int64_t kernel_count = 0;
   std::vector<double> op_gpu_us;  // by op
   std::vector<uint32_t> op_kernels;
-  std::vector<double> op_gap_us;  // by op: how long the GPU idled behind its kernels when profiled; Fields::everything
+  std::vector<double> op_span_us;  // by op: while any of its kernels ran, maybe side by side; Fields::everything
+  std::vector<double> op_gap_us;   // by op: how long the GPU idled behind its kernels when profiled; Fields::everything
   std::array<double, 3> host_us = {};  // by Phase, in the profiled iteration
-  HostCalibration calibration;
   bool aligned = true;  // false: kernels were matched to ops by name
 
   // After three iterations from an empty allocator.

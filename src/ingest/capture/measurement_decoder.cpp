@@ -50,7 +50,7 @@ bool MeasurementDecoder::tried(Value value) {
 }
 
 bool MeasurementDecoder::host_times(Value value) {
-  HostCalibration& host = columns_->measured.calibration;
+  HostCalibration& host = columns_->environment.calibration;
   host = {};
   const auto entry = [&](std::vector<std::pair<std::string, double>>& list, std::string_view key, Value item) {
     if (is_null(item)) return true;

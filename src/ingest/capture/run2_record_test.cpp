@@ -76,8 +76,10 @@ TEST(Run2Record, ReadsWhatWasMeasured) {
   EXPECT_EQ(m.kernel_count, 4);
   EXPECT_EQ(m.pipelined_median_ms, 1.5);
   EXPECT_EQ(m.synced_median_ms, 2.5);
-  EXPECT_EQ(m.calibration.forward, (std::vector<std::pair<std::string, double>>{{"add", 9}, {"view", 3.5}}));
-  EXPECT_EQ(m.calibration.backward, (std::vector<std::pair<std::string, double>>{{"view", 7.25}}));
+  EXPECT_EQ((*record)->run.environment.calibration.forward,
+            (std::vector<std::pair<std::string, double>>{{"add", 9}, {"view", 3.5}}));
+  EXPECT_EQ((*record)->run.environment.calibration.backward,
+            (std::vector<std::pair<std::string, double>>{{"view", 7.25}}));
   EXPECT_EQ(m.device_used, Bytes(9000));
   EXPECT_EQ(m.device_total, Bytes(10000));
   EXPECT_EQ(m.segments, 3);
@@ -103,7 +105,7 @@ TEST(Run2Record, ReadsNoMoreThanIsAskedFor) {
   EXPECT_FALSE((*described)->has_graph);
   EXPECT_EQ((*described)->measured->gpu_busy_us, 16.5);
   nonsense = small_record_2();
-  for (const char* field : {"status", "host_us", "mem", "mem_init", "time_ms", "kernels", "profile", "alloc_trace"}) {
+  for (const char* field : {"status", "mem", "mem_init", "time_ms", "kernels", "profile", "alloc_trace"}) {
     nonsense[field] = json::array({"nonsense"});
   }
   const auto inputs = read_one(nonsense.dump(), Fields::inputs);

@@ -232,6 +232,8 @@ class RunBuilder {
     out.op_gpu_us.assign(op_count, 0);
     out.op_kernels.assign(op_count, 0);
     out.op_gap_us.assign(op_count, 0);
+    out.op_span_us.assign(op_count, 0);
+    std::vector<double> op_end(op_count, 0);
     std::optional<size_t> last_op;  // whose kernel ended last
     double last_end = 0;
     for (const KernelRow& row : columns_.kernels) {
@@ -247,9 +249,13 @@ class RunBuilder {
       if (index >= columns_.ops.size())
         return fail(fmt::format("a kernel names op {} of {}", row.op, columns_.ops.size()));
       if (is_mark(columns_.ops[index])) continue;
-      last_op = kept_before_[index];
-      out.op_gpu_us[kept_before_[index]] += us;
-      out.op_kernels[kept_before_[index]] += 1;
+      const size_t op = kept_before_[index];
+      last_op = op;
+      out.op_gpu_us[op] += us;
+      out.op_kernels[op] += 1;
+      const double end = std::max(op_end[op], start + us);
+      out.op_span_us[op] += end - (out.op_kernels[op] == 1 ? start : std::max(start, op_end[op]));
+      op_end[op] = end;
     }
     return check_kernel_names();
   }

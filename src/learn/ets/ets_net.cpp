@@ -59,7 +59,9 @@ EtsNetImpl::EtsNetImpl(EtsNetOptions options) : options_(options) {
     case EtsCell::mlp:
       layers_ = register_module("layers", torch::nn::ModuleList());
       for (int64_t i = 0; i < options_.layers; ++i) {
-        layers_->push_back(torch::nn::Linear(i == 0 ? options_.features : width, width));
+        const int64_t before = i == 0 ? options_.features : width;
+        if (i > 0 && options_.cell == EtsCell::mlp) width = std::max(width / 2, kOutputs);
+        layers_->push_back(torch::nn::Linear(before, width));
       }
       break;
   }

@@ -68,8 +68,18 @@ Settings EtsOptions::to_settings() const {
           {"target", target}};
 }
 
-Result<EtsOptions> EtsOptions::from_settings(const Settings& settings) {
+EtsOptions op_mlp_options() {
   EtsOptions options;
+  options.net.cell = EtsCell::mlp;
+  options.net.layers = 3;
+  options.net.width = 1;
+  options.stride = 1;
+  options.hidden = 256;
+  return options;
+}
+
+Result<EtsOptions> EtsOptions::from_settings(const Settings& settings, const EtsOptions& defaults) {
+  EtsOptions options = defaults;
   for (const auto& [key, value] : settings) {
     if (const Status status = set(options, key, value); !status.ok()) return status.error();
   }

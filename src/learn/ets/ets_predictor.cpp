@@ -146,7 +146,7 @@ torch::Tensor EtsPredictor::loss_of(const Windows& windows, const torch::Tensor&
 }
 
 Result<TrainingLog> EtsPredictor::train(const DataSet& data, const TrainOptions& options) {
-  auto chosen = EtsOptions::from_settings(options.settings);
+  auto chosen = EtsOptions::from_settings(options.settings, defaults_);
   if (!chosen) return chosen.error();
   auto device = device_named(options.device);
   if (!device) return device.error();
@@ -175,7 +175,9 @@ Result<TrainingLog> EtsPredictor::train(const DataSet& data, const TrainOptions&
                     .loss = [&](const torch::Tensor& batch) { return loss_of(windows, batch); },
                     .epochs = 100,
                     .batch = 128,
-                    .learning_rate = 1e-3};
+                    .learning_rate = 1e-3,
+                    .clip = 1,
+                    .decay = true};
   if (!fold.validation.empty()) {
     task.validation_error = [&] {
       const auto predictions = predict_windows(data, fold.validation, validation);
@@ -240,7 +242,7 @@ Status EtsPredictor::load(const std::string& folder) {
   if (!described) return described.error();
   auto settings = settings_from(*described);
   if (!settings) return settings.error().within(folder);
-  auto options = EtsOptions::from_settings(*settings);
+  auto options = EtsOptions::from_settings(*settings, defaults_);
   if (!options) return options.error().within(folder);
   auto encoder = FeatureEncoder::from_json(described->at("features"));
   if (!encoder) return encoder.error().within(folder);

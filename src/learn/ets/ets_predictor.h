@@ -10,9 +10,10 @@
 // types, the tensor sizes that the paper lists, and the optimizer and precision. Ops without kernels are left out.
 //
 // What differs: weights of the epoch with the least error on validation groups are kept, where the authors' program keeps
-// those of the best epoch on its evaluation set; times are in milliseconds; negative predictions count as 0; features
-// far outside of what was seen are clipped. Settings carry the paper's ablations: cell, layers, direction, width, stride,
-// loss, and target (log: ln(1 + us) in place of milliseconds).
+// those of the best epoch on its evaluation set; the learning rate falls along half a cosine and gradients are clipped to
+// norm 1; times are in milliseconds; negative predictions count as 0; features far outside of what was seen are clipped.
+// Settings carry the paper's ablations: cell, layers, direction, width, stride, loss, and target (log: ln(1 + us) in place
+// of milliseconds).
 #pragma once
 
 #include <string>
@@ -31,11 +32,17 @@ struct EtsOptions {
   std::string target = "ms";  // ms; log: ln(1 + us)
 
   [[nodiscard]] Settings to_settings() const;
-  static Result<EtsOptions> from_settings(const Settings& settings);
+  // What is not set stays as in `defaults`.
+  static Result<EtsOptions> from_settings(const Settings& settings, const EtsOptions& defaults);
 };
+
+// The op-based baseline of the paper: each op by itself through layers of 256, 128 and 64.
+EtsOptions op_mlp_options();
 
 class EtsPredictor : public Predictor {
  public:
+  explicit EtsPredictor(const EtsOptions& defaults = {}) : defaults_(defaults), options_(defaults) {}
+
   [[nodiscard]] Settings settings() const override { return options_.to_settings(); }
   Result<TrainingLog> train(const DataSet& data, const TrainOptions& options) override;
   std::vector<Prediction> predict(const DataSet& data, const Selection& examples) override;
@@ -58,6 +65,7 @@ class EtsPredictor : public Predictor {
   torch::Tensor forward(const Windows& windows, const torch::Tensor& batch);
   std::vector<Prediction> predict_windows(const DataSet& data, const Selection& examples, const Windows& windows);
 
+  EtsOptions defaults_;
   EtsOptions options_;
   FeatureEncoder encoder_;
   EtsNet net_ = nullptr;

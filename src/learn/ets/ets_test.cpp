@@ -59,22 +59,6 @@ TEST(Windows, AveragesEqualThePlainTwin) {
   }
 }
 
-// What always answers with the mean time of an op of the training examples, times the number of ops.
-double naive_error(const DataSet& data) {
-  double total = 0;
-  double ops = 0;
-  for (const uint32_t i : select(data, Split::train)) {
-    total += data.examples()[i].targets.iteration_ms;
-    ops += static_cast<double>(data.examples()[i].ops.size());
-  }
-  const Selection test = select(data, Split::test);
-  std::vector<Prediction> predictions;
-  for (const uint32_t i : test) {
-    predictions.push_back({.iteration_ms = total / ops * static_cast<double>(data.examples()[i].ops.size())});
-  }
-  return evaluate(data, test, predictions, Target::iteration_ms).all.mre;
-}
-
 TrainOptions quick(const Settings& settings) {
   Settings all = {{"layers", "1"}, {"hidden", "24"}};
   for (const auto& [key, value] : settings) all[key] = value;
@@ -88,7 +72,7 @@ double test_error(EtsPredictor& ets, const DataSet& data) {
 
 TEST(Ets, LearnsWhatHoldsForUnseenFamilies) {
   const DataSet data = made_up_data(9, 12);
-  const double naive = naive_error(data);
+  const double naive = naive_error(data, Target::iteration_ms);
   EtsPredictor ets;
   const auto log = ets.train(data, quick({}));
   ASSERT_TRUE(log.ok()) << log.error().message();

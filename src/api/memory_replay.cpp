@@ -1,0 +1,20 @@
+#include "api/memory_replay.h"
+
+namespace forerun {
+
+Status replay_memory(const std::vector<std::string>& files, const AllocatorSettings& settings,
+                     const MemoryReplayHandlers& handlers) {
+  const auto replay = [&](const RunRecord& record, const DataPlace& /*place*/) {
+    if (!record.allocator || !record.measured || record.measured->peak_reserved.value == 0) return;
+    MemoryReplayRow row{.id = record.run.id, .family = record.run.family};
+    row.replay = replay_trace(*record.allocator, settings, record.measured->base_allocated.value);
+    const AllocatorFigures& figures = row.replay.figures;
+    row.requested = {Bytes(figures.requested.peak), record.measured->peak_requested};
+    row.allocated = {Bytes(figures.allocated.peak), record.measured->peak_allocated};
+    row.reserved = {Bytes(figures.reserved.peak), record.measured->peak_reserved};
+    handlers.row(row);
+  };
+  return scan_files(files, Fields::everything, {.run = replay, .sample = {}, .problem = handlers.problem});
+}
+
+}  // namespace forerun

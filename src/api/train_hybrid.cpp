@@ -1,0 +1,58 @@
+#include "api/train_hybrid.h"
+
+#include <chrono>
+#include <filesystem>
+
+#include "api/data_files.h"
+#include "api/measured_ops.h"
+#include "api/predict.h"
+#include "base/data_dir.h"
+
+namespace forerun {
+namespace {
+
+Result<std::set<std::string>> families_of(const HybridRequest& request) {
+  std::set<std::string> families = request.families;
+  if (families.empty()) {
+    const auto splits = family_splits(request.files);
+    if (!splits) return splits.error();
+    for (const auto& [family, split] : *splits) {
+      if (split == "train") families.insert(family);
+    }
+  }
+  for (const std::string& family : request.without) families.erase(family);
+  return families;
+}
+
+}  // namespace
+
+Result<HybridOutcome> train_hybrid(const HybridRequest& request) {
+  const auto begin = std::chrono::steady_clock::now();
+  const Result<Knowledge> knowledge = load_knowledge({}, Trees::without);
+  if (!knowledge) return knowledge.error();
+  const Result<std::filesystem::path> folder = data_dir();
+  if (!folder) return folder.error();
+  const auto families = families_of(request);
+  if (!families) return families.error();
+  auto ops = load_measured_ops(request.files, *families, *knowledge, request.problem);
+  if (!ops) return ops.error();
+  HybridOutcome outcome;
+  outcome.file = request.out.empty() ? (*folder / kHybridFile).string() : request.out;
+  for (const hybrid::MeasuredOp& op : *ops) ++(op.alone ? outcome.samples : outcome.ops);
+  auto corrector = hybrid::train(std::move(*ops), request.growth, request.progress);
+  if (!corrector) return corrector.error();
+  corrector->gpu = knowledge->devices.find(kDefaultGpu)->name;
+  if (const Status saved = hybrid::save_corrector(*corrector, outcome.file); !saved.ok()) return saved.error();
+  for (const auto& model : corrector->models) {
+    if (model) {
+      outcome.trees +=
+          static_cast<int64_t>(model->time.tree_count() + model->kernels.tree_count() + model->span.tree_count());
+    }
+  }
+  std::error_code ignored;
+  outcome.bytes = static_cast<int64_t>(std::filesystem::file_size(outcome.file, ignored));
+  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return outcome;
+}
+
+}  // namespace forerun

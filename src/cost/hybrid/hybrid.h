@@ -1,0 +1,66 @@
+// The hybrid cost model: the analytic model's time of an op, corrected by trees that were grown on measured ops.
+//
+//   time    = analytic time x exp(forest(columns))          for each piece of an op (op_features.h), then summed
+//   kernels = 2 ^ forest(columns), rounded
+//   span    = time x exp(forest(columns)), at most the time: what remains where kernels of one op run side by side
+// The trees see how an op differs from the formula on the GPU they were measured on (data/cost/hybrid.bin, its card
+// beside it). On another GPU the same correction is applied to that GPU's analytic time. An op that no tree has seen
+// keeps its analytic time; one outside the range of what was seen is marked as not measured.
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cost/hybrid/op_features.h"
+#include "cost/op_cost.h"
+#include "cost/trees/forest.h"
+
+namespace forerun::hybrid {
+
+struct Range {
+  float low = 0;
+  float high = 0;
+};
+
+// What is known of one kind of kernel.
+struct Knowledge {
+  std::vector<std::string> ops;  // sorted; an op's number is its place, column 0
+  std::array<Range, kColumns> seen = {};
+  Forest time;
+  Forest kernels;
+  Forest span;  // empty where kernels do not overlap
+
+  // -1: never seen.
+  [[nodiscard]] int number_of(std::string_view op) const;
+};
+
+struct PieceCost {
+  double us = 0;
+  double overlapped_us = 0;  // of us, beside other kernels of the piece
+  double kernels = 1;
+  bool familiar = false;  // the op was seen, at shapes around this one
+};
+
+class Corrector {
+ public:
+  std::string gpu;  // that it was measured on, as the catalogue calls it
+  std::array<std::optional<Knowledge>, kModelCount> models;
+
+  [[nodiscard]] PieceCost cost(Piece piece) const;
+};
+
+// One cost per op, in the graph's order.
+std::vector<OpCost> hybrid_costs(const Graph& graph, const Device& device, const TrainingSetup& setup,
+                                 const AnalyticConstants& constants, const Corrector& corrector);
+
+Result<Corrector> load_corrector(const std::filesystem::path& file);
+Status save_corrector(const Corrector& corrector, const std::filesystem::path& file);
+// The same without files.
+std::string to_bytes(const Corrector& corrector);
+Result<Corrector> from_bytes(std::string_view bytes);
+
+}  // namespace forerun::hybrid

@@ -1,0 +1,155 @@
+#include "cost/hybrid/hybrid.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "base/data_dir.h"
+#include "cost/analytic/constants.h"
+#include "cost/hybrid/training.h"
+#include "graph/graph_builder.h"
+
+namespace forerun::hybrid {
+namespace {
+
+Device device() {
+  Device d;
+  d.name = "round";
+  d.sm_count = 100;
+  d.memory_bandwidth = 1e12;
+  d.l2 = Bytes(1'000'000);
+  d.peak.fp32 = 1e13;
+  d.peak.tf32_tensor = 1e14;
+  return d;
+}
+
+AnalyticConstants constants() {
+  const auto folder = data_dir();
+  EXPECT_TRUE(folder.ok());
+  auto read = load_analytic_constants(*folder / "cost" / "analytic.json");
+  EXPECT_TRUE(read.ok());
+  return *read;
+}
+
+Graph product(int64_t m, int64_t n, int64_t k) {
+  GraphBuilder builder;
+  const auto tensor = [&](int64_t rows, int64_t columns) {
+    return builder.add_tensor(builder.add_storage(Bytes(rows * columns * 4)), DType::float32, Shape{rows, columns},
+                              Shape{columns, 1});
+  };
+  builder.add_op({.name = "aten.mm.default", .inputs = {{tensor(m, k), tensor(k, n)}}, .outputs = {{tensor(m, n)}}});
+  return builder.finish();
+}
+
+Graph convolution_backward(const std::vector<bool>& mask, bool bias) {
+  GraphBuilder builder;
+  const auto tensor = [&](const Shape& shape) {
+    int64_t count = 1;
+    for (const int64_t extent : shape) count *= extent;
+    return builder.add_tensor(builder.add_storage(Bytes(count * 4)), DType::float32, shape);
+  };
+  Attributes attributes;
+  attributes.set("output_mask", mask);
+  attributes.set("bias_sizes", Shape{bias ? 32 : 0});
+  attributes.set("stride", Shape{1, 1});
+  attributes.set("padding", Shape{1, 1});
+  attributes.set("groups", int64_t{1});
+  builder.add_op({.name = "aten.convolution_backward.default",
+                  .inputs = {{tensor({8, 32, 14, 14}), tensor({8, 16, 14, 14}), tensor({32, 16, 3, 3})}},
+                  .outputs = {{tensor({8, 16, 14, 14}), tensor({32, 16, 3, 3})}},
+                  .attributes = &attributes});
+  return builder.finish();
+}
+
+std::vector<Piece> pieces(const Graph& graph) {
+  const Op& op = graph.ops()[0];
+  return pieces_of(graph, op, work_of(graph, op), LayoutTracker(graph, false), device(), {}, constants());
+}
+
+// A model of products that says "twice the analytic time, in four kernels, half of it side by side".
+Corrector doubled() {
+  Corrector corrector;
+  corrector.gpu = "round";
+  Knowledge& known = corrector.models[static_cast<size_t>(Model::gemm)].emplace();
+  known.ops = {"addmm", "mm"};
+  for (Range& range : known.seen) range = {0, 64};
+  known.time = Forest(static_cast<float>(std::log(2.0)));
+  known.kernels = Forest(2);
+  known.span = Forest(static_cast<float>(std::log(0.5)));
+  return corrector;
+}
+
+TEST(Hybrid, AGradientIsAPieceOfItsOwn) {
+  EXPECT_EQ(pieces(convolution_backward({true, true, false}, false)).size(), 2U);
+  EXPECT_EQ(pieces(convolution_backward({false, true, false}, false)).size(), 1U);
+  const auto all = pieces(convolution_backward({true, true, true}, true));
+  ASSERT_EQ(all.size(), 3U);
+  EXPECT_EQ(all[0].model, Model::data_gradient);
+  EXPECT_EQ(all[1].model, Model::weight_gradient);
+  EXPECT_EQ(all[2].model, Model::reduction);
+}
+
+TEST(Hybrid, CorrectsTheAnalyticTime) {
+  const Graph graph = product(512, 512, 512);
+  const auto plain = pieces(graph);
+  const auto costs = hybrid_costs(graph, device(), {}, constants(), doubled());
+  ASSERT_EQ(costs.size(), 1U);
+  EXPECT_NEAR(static_cast<double>(costs[0].gpu.value), 2e3 * plain[0].analytic_us, 2);
+  EXPECT_NEAR(static_cast<double>(costs[0].overlapped.value), 1e3 * plain[0].analytic_us, 2);
+  EXPECT_EQ(costs[0].kernels, 4);
+}
+
+TEST(Hybrid, AnOpThatWasNeverSeenKeepsItsAnalyticTime) {
+  Corrector corrector = doubled();
+  corrector.models[static_cast<size_t>(Model::gemm)]->ops = {"bmm"};
+  const Graph graph = product(512, 512, 512);
+  const auto costs = hybrid_costs(graph, device(), {}, constants(), corrector);
+  EXPECT_NEAR(static_cast<double>(costs[0].gpu.value), 1e3 * pieces(graph)[0].analytic_us, 1);
+  EXPECT_FALSE(costs[0].measured);
+}
+
+TEST(Hybrid, MarksShapesOutsideWhatWasSeen) {
+  Corrector corrector = doubled();
+  EXPECT_TRUE(hybrid_costs(product(64, 64, 64), device(), {}, constants(), corrector)[0].measured);
+  for (Range& range : corrector.models[static_cast<size_t>(Model::gemm)]->seen) range.high = 5;
+  EXPECT_FALSE(hybrid_costs(product(4096, 4096, 64), device(), {}, constants(), corrector)[0].measured);
+}
+
+TEST(Hybrid, IsReadAsItWasWritten) {
+  const std::string bytes = to_bytes(doubled());
+  const auto read = from_bytes(bytes);
+  ASSERT_TRUE(read.ok()) << read.error().message();
+  EXPECT_EQ(to_bytes(*read), bytes);
+  for (const size_t length : {size_t{0}, size_t{5}, size_t{20}, bytes.size() / 2, bytes.size() - 1}) {
+    EXPECT_FALSE(from_bytes(std::string_view(bytes).substr(0, length)).ok()) << length;
+  }
+  EXPECT_FALSE(from_bytes(bytes + "x").ok());
+}
+
+TEST(Hybrid, LearnsWhatOpsTake) {
+  if (!can_train()) GTEST_SKIP() << "this build has no XGBoost";
+  std::vector<MeasuredOp> ops;
+  for (int64_t m = 64; m <= 4096; m *= 2) {
+    for (int64_t n = 64; n <= 4096; n *= 2) {
+      for (int64_t k = 64; k <= 1024; k *= 2) {
+        MeasuredOp op;
+        op.pieces = pieces(product(m, n, k));
+        op.names = {"mm"};
+        op.us = op.pieces[0].analytic_us * (k >= 512 ? 3.0 : 1.5);
+        op.kernels = k >= 512 ? 2 : 1;
+        ops.push_back(op);
+      }
+    }
+  }
+  const auto corrector = train(ops, {.rounds = 60, .depth = 4, .rate = 0.3}, [](auto, auto, auto) {});
+  ASSERT_TRUE(corrector.ok()) << corrector.error().message();
+  for (const int64_t k : {96, 768}) {
+    const auto piece = pieces(product(1000, 300, k))[0];
+    EXPECT_NEAR(corrector->cost(piece).us / piece.analytic_us, k >= 512 ? 3.0 : 1.5, 0.15) << k;
+    EXPECT_NEAR(corrector->cost(piece).kernels, k >= 512 ? 2 : 1, 0.15) << k;
+  }
+}
+
+}  // namespace
+}  // namespace forerun::hybrid

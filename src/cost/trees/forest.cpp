@@ -1,0 +1,102 @@
+#include "cost/trees/forest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace forerun {
+namespace {
+
+constexpr uint32_t kMostTrees = 1U << 20;
+constexpr size_t kMostNodes = Forest::kLeaf;  // of one tree
+
+Error broken(std::string what) { return {std::move(what), "", "train the model again, or fetch the file again"}; }
+
+template <class Integer>
+void put(std::string& bytes, Integer value) {
+  for (size_t i = 0; i < sizeof value; ++i) bytes.push_back(static_cast<char>(value >> (8 * i) & 0xFF));
+}
+
+template <class Integer>
+bool take(std::string_view& bytes, Integer& value) {
+  if (bytes.size() < sizeof value) return false;
+  value = 0;
+  for (size_t i = 0; i < sizeof value; ++i) {
+    value = static_cast<Integer>(value | static_cast<Integer>(static_cast<uint8_t>(bytes[i])) << (8 * i));
+  }
+  bytes.remove_prefix(sizeof value);
+  return true;
+}
+
+}  // namespace
+
+Status Forest::add_tree(std::span<const Node> nodes) {
+  if (nodes.empty() || nodes.size() > kMostNodes) return broken(fmt::format("a tree has {} nodes", nodes.size()));
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].column == kLeaf) continue;
+    if (nodes[i].left <= i || nodes[i].left + size_t{1} >= nodes.size()) {
+      return broken(fmt::format("node {} of a tree has child {} of {}", i, nodes[i].left, nodes.size()));
+    }
+    columns_ = std::max(columns_, static_cast<uint16_t>(nodes[i].column + 1));
+  }
+  roots_.push_back(static_cast<uint32_t>(nodes_.size()));
+  nodes_.insert(nodes_.end(), nodes.begin(), nodes.end());
+  return {};
+}
+
+float Forest::predict(std::span<const float> row) const {
+  CHECK(row.size() >= columns_, "a row lacks columns that a forest asks for");
+  double sum = base_;
+  for (const uint32_t root : roots_) {
+    const Node* tree = nodes_.data() + root;
+    const Node* node = tree;
+    while (node->column != kLeaf) node = tree + node->left + (row[node->column] < node->value ? 0 : 1);
+    sum += node->value;
+  }
+  return static_cast<float>(sum);
+}
+
+void Forest::write(std::string& bytes) const {
+  put(bytes, std::bit_cast<uint32_t>(base_));
+  put(bytes, static_cast<uint32_t>(roots_.size()));
+  for (size_t tree = 0; tree < roots_.size(); ++tree) {
+    const size_t end = tree + 1 < roots_.size() ? roots_[tree + 1] : nodes_.size();
+    put(bytes, static_cast<uint32_t>(end - roots_[tree]));
+  }
+  // Column by column: alike bytes beside each other pack better.
+  for (const Node& node : nodes_) put(bytes, node.column);
+  for (const Node& node : nodes_) put(bytes, node.left);
+  for (const Node& node : nodes_) put(bytes, std::bit_cast<uint32_t>(node.value));
+}
+
+Result<Forest> Forest::read(std::string_view& bytes) {
+  uint32_t base = 0;
+  uint32_t trees = 0;
+  if (!take(bytes, base) || !take(bytes, trees) || trees > kMostTrees) return broken("a forest's head is broken");
+  std::vector<uint32_t> sizes(trees);
+  size_t total = 0;
+  for (uint32_t& size : sizes) {
+    if (!take(bytes, size) || size > kMostNodes) return broken("a forest's trees are broken");
+    total += size;
+  }
+  if (bytes.size() < total * 8) return broken("a forest ends too early");
+  std::vector<Node> nodes(total);
+  for (Node& node : nodes) take(bytes, node.column);
+  for (Node& node : nodes) take(bytes, node.left);
+  for (Node& node : nodes) {
+    uint32_t value = 0;
+    take(bytes, value);
+    node.value = std::bit_cast<float>(value);
+  }
+  Forest forest(std::bit_cast<float>(base));
+  std::span<const Node> rest = nodes;
+  for (const uint32_t size : sizes) {
+    if (Status added = forest.add_tree(rest.first(size)); !added.ok()) return added.error();
+    rest = rest.subspan(size);
+  }
+  return forest;
+}
+
+}  // namespace forerun

@@ -1,0 +1,54 @@
+// Forest: an ensemble of regression trees, ready to be asked. Trees are grown elsewhere (XGBoost, hybrid/training.h);
+// here they are flat nodes, so that a thousand ops take a few milliseconds and no library.
+//
+//   prediction = base + sum over trees of the leaf that the row falls into; at a node, left if value < threshold
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace forerun {
+
+class Forest {
+ public:
+  static constexpr uint16_t kLeaf = 0xFFFF;
+
+  struct Node {
+    float value = 0;          // threshold, or what a leaf adds
+    uint16_t column = kLeaf;  // that is compared
+    uint16_t left = 0;        // child, counted from the tree's first node; the right one follows it
+    bool operator==(const Node&) const = default;
+  };
+
+  Forest() = default;
+  explicit Forest(float base) : base_(base) {}
+
+  // Appends a tree, its nodes numbered from 0 at the root. An Error if a child is not behind its parent.
+  Status add_tree(std::span<const Node> nodes);
+
+  // `row` has a value for every column that a tree asks for; NaN goes right.
+  [[nodiscard]] float predict(std::span<const float> row) const;
+
+  [[nodiscard]] size_t tree_count() const { return roots_.size(); }
+  [[nodiscard]] size_t node_count() const { return nodes_.size(); }
+  [[nodiscard]] float base() const { return base_; }
+  [[nodiscard]] uint16_t columns() const { return columns_; }  // one more than the highest that is asked for
+
+  // Little-endian bytes, the same on every machine; appended to `bytes`.
+  void write(std::string& bytes) const;
+  // Takes them from the front of `bytes`.
+  static Result<Forest> read(std::string_view& bytes);
+
+ private:
+  float base_ = 0;
+  uint16_t columns_ = 0;
+  std::vector<uint32_t> roots_;
+  std::vector<Node> nodes_;
+};
+
+}  // namespace forerun

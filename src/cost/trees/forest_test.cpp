@@ -1,0 +1,69 @@
+#include "cost/trees/forest.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+namespace forerun {
+namespace {
+
+using Node = Forest::Node;
+
+// x0 < 2 ? 10 : (x1 < 0 ? 20 : 30)
+const std::vector<Node> kTree = {{2, 0, 1}, {10}, {0, 1, 3}, {20}, {30}};
+
+TEST(Forest, AddsTheLeavesThatARowFallsInto) {
+  Forest forest(0.5F);
+  ASSERT_TRUE(forest.add_tree(kTree).ok());
+  ASSERT_TRUE(forest.add_tree({{{1}}}).ok());
+  EXPECT_FLOAT_EQ(forest.predict({{1, 5}}), 11.5F);
+  EXPECT_FLOAT_EQ(forest.predict({{2, -1}}), 21.5F);  // a threshold itself goes right
+  EXPECT_FLOAT_EQ(forest.predict({{3, 0}}), 31.5F);
+  EXPECT_FLOAT_EQ(forest.predict({{std::nanf(""), -1}}), 21.5F);
+  EXPECT_EQ(forest.columns(), 2);
+}
+
+TEST(Forest, ReadsWhatItWrote) {
+  Forest forest(-1.25F);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(forest.add_tree(kTree).ok());
+  std::string bytes;
+  forest.write(bytes);
+  bytes += "rest";
+  std::string_view view = bytes;
+  const Result<Forest> read = Forest::read(view);
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(view, "rest");
+  EXPECT_EQ(read->node_count(), forest.node_count());
+  for (const float x : {-1.0F, 2.0F, 7.0F}) EXPECT_EQ(read->predict({{x, -x}}), forest.predict({{x, -x}}));
+}
+
+TEST(Forest, RefusesTreesThatNeverEnd) {
+  Forest forest;
+  EXPECT_FALSE(forest.add_tree({}).ok());
+  EXPECT_FALSE(forest.add_tree({{{1, 0, 0}, {1}, {2}}}).ok());  // its own child
+  EXPECT_FALSE(forest.add_tree({{{1, 0, 2}, {1}, {2}}}).ok());  // the right child is missing
+  EXPECT_EQ(forest.tree_count(), 0U);
+}
+
+TEST(Forest, SurvivesBrokenBytes) {
+  Forest forest(1);
+  ASSERT_TRUE(forest.add_tree(kTree).ok());
+  std::string bytes;
+  forest.write(bytes);
+  for (size_t length = 0; length < bytes.size(); ++length) {
+    std::string_view cut(bytes.data(), length);
+    EXPECT_FALSE(Forest::read(cut).ok()) << length;
+  }
+  std::mt19937 random(5);
+  for (int round = 0; round < 2000; ++round) {
+    std::string damaged = bytes;
+    damaged[random() % damaged.size()] = static_cast<char>(random());
+    std::string_view view = damaged;
+    const Result<Forest> read = Forest::read(view);
+    if (read.ok() && read->columns() <= 8) read->predict(std::vector<float>(8, 1.0F));
+  }
+}
+
+}  // namespace
+}  // namespace forerun

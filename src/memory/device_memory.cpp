@@ -1,0 +1,56 @@
+#include "memory/device_memory.h"
+
+namespace forerun {
+namespace {
+
+constexpr int64_t kAddressStep = int64_t{32} << 20;
+
+int64_t up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
+
+}  // namespace
+
+std::optional<int64_t> DeviceMemory::allocate(int64_t bytes) {
+  if (bytes > capacity_ - used_) return std::nullopt;
+  used_ += bytes;
+  auto hole = holes_.begin();
+  while (hole != holes_.end() && hole->second < bytes) ++hole;
+  if (hole == holes_.end()) {
+    const int64_t size = up(bytes, kAddressStep);
+    lowest_ -= size;
+    hole = holes_.emplace(lowest_, size).first;
+  }
+  const auto [address, size] = *hole;
+  holes_.erase(hole);
+  if (size > bytes) holes_.emplace(address + bytes, size - bytes);
+  return address;
+}
+
+void DeviceMemory::release(int64_t address, int64_t bytes) {
+  used_ -= bytes;
+  const auto hole = holes_.emplace(address, bytes).first;
+  const auto next = std::next(hole);
+  if (next != holes_.end() && next->first == address + bytes) {
+    hole->second += next->second;
+    holes_.erase(next);
+  }
+  if (hole == holes_.begin()) return;
+  const auto before = std::prev(hole);
+  if (before->first + before->second != address) return;
+  before->second += hole->second;
+  holes_.erase(hole);
+}
+
+int64_t DeviceMemory::reserve(int64_t bytes) {
+  lowest_ = (lowest_ - bytes) / kSpaceStep * kSpaceStep;
+  return lowest_;
+}
+
+bool DeviceMemory::map(int64_t /*address*/, int64_t bytes) {
+  if (bytes > capacity_ - used_) return false;
+  used_ += bytes;
+  return true;
+}
+
+void DeviceMemory::unmap(int64_t /*address*/, int64_t bytes) { used_ -= bytes; }
+
+}  // namespace forerun

@@ -1,0 +1,275 @@
+#include "memory/iteration_replay.h"
+
+#include <array>
+#include <string_view>
+#include <vector>
+
+namespace forerun {
+namespace {
+
+// cuBLAS takes a workspace per thread (forward, backward) at its first GEMM; cuBLASLt one of its own (addmm).
+constexpr int64_t kCublasLtWorkspace = kMebibyte;
+
+enum class Use : uint8_t { parameter, buffer, state, input, gradient, activation, temporary, workspace };
+constexpr size_t kUses = 8;
+
+enum class Gemm : uint8_t { none, plain, light };
+
+Gemm gemm_of(std::string_view name) {
+  if (name == "aten.addmm.default") return Gemm::light;
+  const bool plain = name == "aten.mm.default" || name == "aten.bmm.default" || name == "aten.baddbmm.default" ||
+                     name == "aten.linear.default" || name == "aten.matmul.default";
+  return plain ? Gemm::plain : Gemm::none;
+}
+
+class Program {
+ public:
+  Program(const Graph& graph, const IterationReplayOptions& options)
+      : graph_(graph),
+        options_(options),
+        memory_(options.capacity),
+        allocator_(memory_, options.settings),
+        rules_(graph, options.temporaries),
+        blocks_(graph.storages().size()),
+        uses_(graph.storages().size(), Use::temporary),
+        stays_(graph.storages().size(), false) {}
+
+  IterationReplay run() {
+    plan();
+    build();
+    for (int i = 0; i < options_.iterations && !result_.out_of_memory; ++i) iterate(i);
+    result_.figures = allocator_.figures();
+    result_.peak.peak_reserved = Bytes(result_.figures.reserved.peak);
+    return result_;
+  }
+
+ private:
+  // -- what the graph says -------------------------------------------------------------------------------------------
+
+  void plan() {
+    const size_t ops = graph_.op_count();
+    deaths_.resize(ops + 1);
+    first_temporary_.resize(ops + 1);
+    gemms_.resize(ops);
+    for (uint32_t id = 0; id < graph_.storages().size(); ++id) {
+      const OpId freed = graph_.storages()[id].freed_before;
+      if (freed.valid()) deaths_[freed.value].push_back(id);
+    }
+    std::vector<Gemm> by_name(graph_.names().size(), Gemm::none);
+    for (size_t name = 0; name < by_name.size(); ++name) by_name[name] = gemm_of(graph_.names()[NameId(name)]);
+    for (size_t i = 0; i < ops; ++i) {
+      const Op& op = graph_.ops()[i];
+      gemms_[i] = by_name[op.name.value];
+      rules_.append(op, temporaries_);
+      first_temporary_[i + 1] = temporaries_.size();
+    }
+  }
+
+  // Parameters, buffers and inputs; and what is read before it is made, constants that the source does not name.
+  void build() {
+    for (const Root root : {Root::parameter, Root::buffer, Root::input}) hold_roots(root);
+    std::vector<bool> made(graph_.storages().size());
+    for (const Op& op : graph_.ops()) {
+      for (const TensorId input : graph_.inputs(op)) {
+        const uint32_t storage = storage_of(input);
+        const bool unnamed = graph_.storages()[storage].root == Root::none && !made[storage] && !stays_[storage];
+        if (!unnamed) continue;
+        stays_[storage] = true;
+        hold(storage, Use::buffer);
+      }
+      for (const TensorId output : graph_.outputs(op)) made[storage_of(output)] = true;
+    }
+  }
+
+  void hold_roots(Root kind) {
+    const Use use = kind == Root::parameter ? Use::parameter
+                    : kind == Root::buffer  ? Use::buffer
+                    : kind == Root::state   ? Use::state
+                                            : Use::input;
+    for (uint32_t id = 0; id < graph_.storages().size(); ++id) {
+      if (graph_.storages()[id].root != kind) continue;
+      stays_[id] = true;
+      hold(id, use);
+    }
+  }
+
+  // -- one iteration -------------------------------------------------------------------------------------------------
+
+  void iterate(int iteration) {
+    iteration_ = iteration;
+    // zero_grad: of the iteration before only gradients are left.
+    for (uint32_t id = 0; id < blocks_.size(); ++id) {
+      if (!stays_[id]) release(id);
+    }
+    bool updating = false;
+    for (size_t i = 0; i < graph_.op_count() && !result_.out_of_memory; ++i) {
+      const Op& op = graph_.ops()[i];
+      op_ = OpId(i);
+      for (const uint32_t storage : deaths_[i]) release(storage);
+      if (op.phase == Phase::update && !updating) {
+        updating = true;
+        if (iteration == 0) hold_roots(Root::state);
+      }
+      run_op(i, op);
+    }
+    for (const uint32_t storage : deaths_[graph_.op_count()]) release(storage);
+    op_ = OpId();
+  }
+
+  void run_op(size_t index, const Op& op) {
+    if (adds_in_place(index, op)) return;
+    const size_t end = first_temporary_[index + 1];
+    size_t temporary = first_temporary_[index];
+    const std::span<const TensorId> outputs = graph_.outputs(op);
+    const bool reversed = rules_.reversed(op);
+    for (uint32_t given = 0; given < outputs.size(); ++given) {
+      while (temporary < end && temporaries_[temporary].outputs_before <= given) take_temporary(temporary++);
+      const uint32_t storage = storage_of(outputs[reversed ? outputs.size() - 1 - given : given]);
+      const OpId freed = graph_.storages()[storage].freed_before;
+      const bool gone = freed.valid() && freed.value <= index;
+      if (!stays_[storage] && !blocks_[storage].valid() && !gone) hold(storage, use_of_new(storage, op.phase));
+    }
+    while (temporary < end) take_temporary(temporary++);
+    if (gemms_[index] != Gemm::none) take_workspaces(op, gemms_[index]);
+    for (const BlockId block : taken_) {
+      if (block.valid()) give_back(block, Use::temporary);
+    }
+    taken_.clear();
+  }
+
+  // Gradients from two places are added in the first one's memory where nothing else needs it.
+  bool adds_in_place(size_t index, const Op& op) {
+    if (op.phase != Phase::backward || op.input_count < 2 || op.output_count != 1) return false;
+    if (graph_.name(op) != "aten.add.Tensor") return false;
+    const uint32_t first = storage_of(graph_.inputs(op)[0]);
+    const uint32_t result = storage_of(graph_.outputs(op)[0]);
+    const Storage& storage = graph_.storages()[first];
+    if (storage.root != Root::none || storage.freed_before != OpId(index + 1) || blocks_[result].valid() ||
+        !blocks_[first].valid() || storage.bytes != graph_.storages()[result].bytes) {
+      return false;
+    }
+    const int64_t size = allocator_.size(blocks_[first]);
+    by_use_[static_cast<size_t>(uses_[first])] -= size;
+    uses_[result] = use_of_new(result, op.phase);
+    by_use_[static_cast<size_t>(uses_[result])] += size;
+    blocks_[result] = blocks_[first];
+    blocks_[first] = {};
+    return true;
+  }
+
+  void take_temporary(size_t index) {
+    for (uint32_t i = 0; i < temporaries_[index].frees && !taken_.empty(); ++i) {
+      if (taken_.back().valid()) give_back(taken_.back(), Use::temporary);
+      taken_.pop_back();
+    }
+    const BlockId block = take(temporaries_[index].bytes, Use::temporary);
+    if (!temporaries_[index].brief) {
+      taken_.push_back(block);
+    } else if (block.valid()) {
+      give_back(block, Use::temporary);
+    }
+  }
+
+  // Taken once for each thread and kept.
+  void take_workspaces(const Op& op, Gemm gemm) {
+    if (op.phase == Phase::update) return;
+    bool& taken = op.phase == Phase::forward ? forward_workspace_ : backward_workspace_;
+    if (!taken) take(options_.cublas_workspace.value, Use::workspace);
+    taken = true;
+    if (gemm != Gemm::light || op.phase != Phase::forward) return;
+    if (!light_workspace_) take(kCublasLtWorkspace, Use::workspace);
+    light_workspace_ = true;
+  }
+
+  [[nodiscard]] Use use_of_new(uint32_t storage, Phase phase) const {
+    const OpId freed = graph_.storages()[storage].freed_before;
+    const bool kept = !freed.valid() || freed.value >= graph_.op_count();
+    if (phase == Phase::backward && kept) return Use::gradient;
+    return phase == Phase::forward ? Use::activation : Use::temporary;
+  }
+
+  // -- the allocator -------------------------------------------------------------------------------------------------
+
+  [[nodiscard]] uint32_t storage_of(TensorId tensor) const { return graph_.tensor(tensor).storage.value; }
+
+  void hold(uint32_t storage, Use use) {
+    uses_[storage] = use;
+    const Storage& held = graph_.storages()[storage];
+    if (held.on_gpu) blocks_[storage] = take(held.bytes.value, use, StorageId(storage));
+  }
+
+  void release(uint32_t storage) {
+    if (!blocks_[storage].valid() || stays_[storage]) return;
+    give_back(blocks_[storage], uses_[storage], StorageId(storage));
+    blocks_[storage] = {};
+  }
+
+  BlockId take(int64_t bytes, Use use, StorageId storage = {}) {
+    if (bytes == 0 || result_.out_of_memory) return {};
+    const BlockId block = allocator_.allocate(static_cast<uint64_t>(bytes));
+    if (!block.valid()) {
+      result_.out_of_memory = true;
+      return {};
+    }
+    by_use_[static_cast<size_t>(use)] += allocator_.size(block);
+    if (options_.observe) tell(storage, bytes, block);
+    if (allocator_.figures().allocated.current > result_.peak.peak_allocated.value) take_peak();
+    return block;
+  }
+
+  void give_back(BlockId block, Use use, StorageId storage = {}) {
+    by_use_[static_cast<size_t>(use)] -= allocator_.size(block);
+    if (options_.observe) tell(storage, -allocator_.size(block), block);
+    allocator_.free(block);
+  }
+
+  void tell(StorageId storage, int64_t bytes, BlockId block) const {
+    options_.observe({iteration_, op_, storage, bytes, allocator_.address(block)});
+  }
+
+  void take_peak() {
+    MemoryEstimate& peak = result_.peak;
+    peak.peak_allocated = Bytes(allocator_.figures().allocated.current);
+    peak.peak_op = op_;
+    result_.peak_iteration = iteration_;
+    const auto part = [this](Use use) { return Bytes(by_use_[static_cast<size_t>(use)]); };
+    peak.parameters = part(Use::parameter);
+    peak.buffers = part(Use::buffer);
+    peak.optimizer_state = part(Use::state);
+    peak.inputs = part(Use::input);
+    peak.gradients = part(Use::gradient);
+    peak.activations = part(Use::activation);
+    peak.temporaries = part(Use::temporary);
+    peak.workspaces = part(Use::workspace);
+  }
+
+  const Graph& graph_;
+  const IterationReplayOptions& options_;
+  DeviceMemory memory_;
+  CachingAllocator allocator_;
+  OpTemporaries rules_;
+
+  std::vector<std::vector<uint32_t>> deaths_;  // by op
+  std::vector<Gemm> gemms_;                    // by op
+  std::vector<Temporary> temporaries_;
+  std::vector<size_t> first_temporary_;  // by op
+
+  std::vector<BlockId> blocks_;  // by storage; invalid where it has no memory now
+  std::vector<Use> uses_;        // by storage
+  std::vector<bool> stays_;      // by storage: from one iteration to the next
+  std::vector<BlockId> taken_;   // temporaries of the op that runs
+  bool forward_workspace_ = false, backward_workspace_ = false, light_workspace_ = false;
+
+  std::array<int64_t, kUses> by_use_ = {};
+  OpId op_;  // that runs; invalid outside
+  int iteration_ = 0;
+  IterationReplay result_;
+};
+
+}  // namespace
+
+IterationReplay replay_iterations(const Graph& graph, const IterationReplayOptions& options) {
+  return Program(graph, options).run();
+}
+
+}  // namespace forerun

@@ -1,0 +1,48 @@
+// replay_iterations: the memory of a training run from its iteration, through the simulated allocator.
+//
+// Follows a program that builds the model, moves the batch to the GPU and trains: parameters and buffers in their order,
+// inputs, then iterations of the same ops, the optimizer's state coming with the first update. A storage is allocated by
+// the first op that gives it out and freed where the graph says; gradients stay until the next iteration begins. Beside
+// storages come what ops need for themselves (op_temporaries.h) and the workspaces that cuBLAS keeps for each thread.
+//
+// Left out: what a model's constructor or the loading of weights allocates and frees, other streams, and ops of the
+// first update that later ones lack.
+#pragma once
+
+#include <functional>
+
+#include "graph/graph.h"
+#include "memory/caching_allocator.h"
+#include "memory/live_storages.h"
+#include "memory/op_temporaries.h"
+
+namespace forerun {
+
+// An allocation, or a free where bytes is negative.
+struct ReplayEvent {
+  int iteration = 0;
+  OpId op;            // invalid outside ops: building, zero_grad
+  StorageId storage;  // invalid for temporaries and workspaces
+  int64_t bytes = 0;  // asked for; of the whole block where it is freed
+  int64_t address = 0;
+};
+
+struct IterationReplayOptions {
+  AllocatorSettings settings;
+  int64_t capacity = DeviceMemory::kPlenty;  // bytes; beyond it an allocation fails, and the replay ends there
+  int iterations = 3;
+  Bytes cublas_workspace = Bytes(32 * kMebibyte);  // of a thread: Hopper's, without CUBLAS_WORKSPACE_CONFIG
+  TemporaryOptions temporaries;
+  std::function<void(const ReplayEvent&)> observe;  // hears every event; may be null
+};
+
+struct IterationReplay {
+  MemoryEstimate peak;  // at the highest allocated memory; peak_reserved over the whole run
+  AllocatorFigures figures;
+  int peak_iteration = 0;
+  bool out_of_memory = false;
+};
+
+IterationReplay replay_iterations(const Graph& graph, const IterationReplayOptions& options = {});
+
+}  // namespace forerun

@@ -1,0 +1,150 @@
+#include "memory/iteration_replay.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "graph/graph_builder.h"
+
+namespace forerun {
+namespace {
+
+constexpr int64_t kMiB = kMebibyte;
+
+struct Iteration {
+  GraphBuilder builder;
+
+  TensorId storage(int64_t bytes, Root root = Root::none, bool on_gpu = true) {
+    const StorageId id = builder.add_storage(Bytes(bytes), on_gpu);
+    if (root != Root::none) builder.mark_root(id, root, "root");
+    return builder.add_tensor(id, DType::uint8, Shape{bytes});
+  }
+  OpId op(std::string_view name, Phase phase, std::vector<TensorId> inputs, std::vector<TensorId> outputs) {
+    return builder.add_op({.name = name, .phase = phase, .inputs = inputs, .outputs = outputs});
+  }
+  void free(TensorId tensor, size_t before) {
+    builder.mark_freed(builder.graph().tensor(tensor).storage, OpId(before));
+  }
+};
+
+Bytes sum_of_parts(const MemoryEstimate& e) {
+  return e.parameters + e.buffers + e.optimizer_state + e.inputs + e.gradients + e.activations + e.temporaries +
+         e.workspaces;
+}
+
+// Weight and state of 30 MiB, an activation of 50 MiB, a gradient of 30 MiB.
+Graph small_training() {
+  Iteration it;
+  const TensorId weight = it.storage(30 * kMiB, Root::parameter);
+  const TensorId state = it.storage(30 * kMiB, Root::state);
+  const TensorId x = it.storage(10 * kMiB, Root::input);
+  const TensorId activation = it.storage(50 * kMiB);
+  const TensorId gradient = it.storage(30 * kMiB);
+  it.op("aten.neg.default", Phase::forward, {x, weight}, {activation});
+  it.op("aten.neg.default", Phase::backward, {activation}, {gradient});
+  it.op("aten._fused_sgd_.default", Phase::update, {weight, state, gradient}, {});
+  it.free(activation, 2);
+  return it.builder.finish();
+}
+
+TEST(IterationReplay, BringsStateWithTheFirstUpdate) {
+  const Graph graph = small_training();
+  const IterationReplay once = replay_iterations(graph, {.iterations = 1});
+  EXPECT_EQ(once.peak.peak_allocated, Bytes(120 * kMiB));  // weight, input, activation, gradient
+  EXPECT_EQ(once.peak.optimizer_state, Bytes(0));
+  EXPECT_EQ(once.figures.allocated.current, 100 * kMiB);
+  const IterationReplay thrice = replay_iterations(graph);
+  EXPECT_EQ(thrice.peak.peak_allocated, Bytes(150 * kMiB));
+  EXPECT_EQ(thrice.peak.optimizer_state, Bytes(30 * kMiB));
+  EXPECT_EQ(thrice.peak_iteration, 1);
+  EXPECT_EQ(thrice.peak.peak_op, OpId(1));
+  EXPECT_EQ(sum_of_parts(thrice.peak), thrice.peak.peak_allocated);
+}
+
+// The state takes the block that the activation left, and the next activation needs another: reserved memory is what
+// the order of requests makes it, and not the sum of what is live.
+TEST(IterationReplay, ReservesWhatTheOrderOfRequestsNeeds) {
+  const IterationReplay replay = replay_iterations(small_training());
+  EXPECT_EQ(replay.peak.peak_reserved, Bytes(170 * kMiB));
+  EXPECT_EQ(replay.figures.reserved.peak, 170 * kMiB);
+}
+
+TEST(IterationReplay, FreesGradientsWhenTheNextIterationBegins) {
+  std::map<int, int64_t> balance;
+  IterationReplayOptions options;
+  options.observe = [&](const ReplayEvent& event) {
+    if (event.bytes < 0 && !event.op.valid()) balance[event.iteration] -= event.bytes;
+  };
+  (void)replay_iterations(small_training(), options);
+  EXPECT_EQ(balance[0], 0);
+  EXPECT_EQ(balance[1], 30 * kMiB);
+  EXPECT_EQ(balance[2], 30 * kMiB);
+}
+
+TEST(IterationReplay, TakesCublasWorkspacesOnceAThread) {
+  Iteration it;
+  const TensorId weight = it.storage(kMiB, Root::parameter);
+  const TensorId a = it.storage(kMiB);
+  const TensorId b = it.storage(kMiB);
+  it.op("aten.addmm.default", Phase::forward, {weight}, {a});
+  it.op("aten.mm.default", Phase::forward, {weight}, {a});
+  it.op("aten.mm.default", Phase::backward, {weight}, {b});
+  const Graph graph = it.builder.finish();
+  EXPECT_EQ(replay_iterations(graph).peak.workspaces, Bytes(65 * kMiB));
+  EXPECT_EQ(replay_iterations(graph, {.cublas_workspace = Bytes(8 * kMiB)}).peak.workspaces, Bytes(17 * kMiB));
+}
+
+TEST(IterationReplay, AddsGradientsInPlaceWhereTheFirstTermDies) {
+  Iteration it;
+  const TensorId weight = it.storage(kMiB, Root::parameter);
+  const TensorId first = it.storage(40 * kMiB);
+  const TensorId second = it.storage(40 * kMiB);
+  const TensorId sum = it.storage(40 * kMiB);
+  it.op("aten.neg.default", Phase::backward, {weight}, {first});
+  it.op("aten.neg.default", Phase::backward, {weight}, {second});
+  it.op("aten.add.Tensor", Phase::backward, {first, second}, {sum});
+  it.op("aten.neg.default", Phase::backward, {sum}, {});
+  it.free(first, 3);
+  it.free(second, 3);
+  EXPECT_EQ(replay_iterations(it.builder.finish()).peak.peak_allocated, Bytes(81 * kMiB));
+}
+
+TEST(IterationReplay, CountsTemporaries) {
+  Iteration it;
+  const TensorId x = it.storage(16 * kMiB, Root::input);
+  const TensorId out = it.storage(16 * kMiB);
+  it.op("aten._softmax_backward_data.default", Phase::backward, {x, x}, {out});
+  it.free(out, 1);
+  const IterationReplay replay = replay_iterations(it.builder.finish());
+  EXPECT_EQ(replay.peak.peak_allocated, Bytes(48 * kMiB));
+  EXPECT_EQ(replay.figures.allocated.current, 16 * kMiB);
+}
+
+TEST(IterationReplay, SaysWhereMemoryEnds) {
+  const Graph graph = small_training();
+  EXPECT_TRUE(replay_iterations(graph, {.capacity = 140 * kMiB}).out_of_memory);
+  Iteration it;
+  const TensorId first = it.storage(60 * kMiB);
+  const TensorId second = it.storage(100 * kMiB);
+  it.op("aten.neg.default", Phase::forward, {}, {first});
+  it.op("aten.neg.default", Phase::forward, {}, {second});
+  it.free(first, 1);
+  it.free(second, 2);
+  const Graph one_by_one = it.builder.finish();
+  EXPECT_EQ(replay_iterations(one_by_one).peak.peak_reserved, Bytes(160 * kMiB));
+  const IterationReplay tight = replay_iterations(one_by_one, {.capacity = 120 * kMiB});  // the first one's goes back
+  EXPECT_FALSE(tight.out_of_memory);
+  EXPECT_GT(tight.figures.retries, 0);
+  EXPECT_EQ(tight.peak.peak_reserved, Bytes(100 * kMiB));
+}
+
+TEST(IterationReplay, LeavesOutTheHostAndEmptyTensors) {
+  Iteration it;
+  const TensorId x = it.storage(16 * kMiB, Root::input, false);
+  const TensorId nothing = it.storage(0);
+  it.op("aten.neg.default", Phase::forward, {x}, {nothing});
+  EXPECT_EQ(replay_iterations(it.builder.finish()).figures.reserved.peak, 0);
+}
+
+}  // namespace
+}  // namespace forerun
