@@ -41,7 +41,7 @@ struct Measurement {
   std::vector<double> op_span_us;  // by op: while any of its kernels ran, maybe side by side; Fields::everything
   std::vector<double> op_gap_us;   // by op: how long the GPU idled behind its kernels when profiled; Fields::everything
   std::array<double, 3> host_us = {};  // by Phase, in the profiled iteration
-  bool aligned = true;  // false: kernels were matched to ops by name
+  bool aligned = true;                 // false: kernels were matched to ops by name
 
   // After three iterations from an empty allocator.
   Bytes peak_allocated, peak_reserved, peak_active, peak_requested, allocated;
