@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <unordered_map>
 
 #include "base/byte_source.h"
 #include "base/line_writer.h"
@@ -64,6 +65,26 @@ bool within(const Piece& piece, const std::array<Range, kColumns>& seen) {
   return true;
 }
 
+// Remembers what pieces cost: the layers of a model repeat, and asking the trees takes most of the time.
+class KnownPieces {
+ public:
+  explicit KnownPieces(const Corrector& corrector) : corrector_(corrector) {}
+
+  const PieceCost& cost(const Piece& piece) {
+    key_.assign(reinterpret_cast<const char*>(piece.columns.data()), sizeof piece.columns);
+    key_.push_back(static_cast<char>(piece.model));
+    key_ += piece.op;
+    const auto [found, fresh] = known_.try_emplace(key_);
+    if (fresh) found->second = corrector_.cost(piece);
+    return found->second;
+  }
+
+ private:
+  const Corrector& corrector_;
+  std::string key_;
+  std::unordered_map<std::string, PieceCost> known_;
+};
+
 Bound bound_of(const std::vector<Piece>& pieces, double us) {
   double compute = 0;
   double memory = 0;
@@ -101,6 +122,7 @@ std::vector<OpCost> hybrid_costs(const Graph& graph, const Device& device, const
   std::vector<OpCost> costs;
   costs.reserve(graph.op_count());
   LayoutTracker layouts(graph, setup.channels_last);
+  KnownPieces known(corrector);
   for (const Op& op : graph.ops()) {
     const std::vector<Piece> pieces = pieces_of(graph, op, work_of(graph, op), layouts, device, setup, constants);
     layouts.pass(op);
@@ -111,7 +133,7 @@ std::vector<OpCost> hybrid_costs(const Graph& graph, const Device& device, const
     double kernels = 0;
     total.measured = true;
     for (const Piece& piece : pieces) {
-      const PieceCost cost = corrector.cost(piece);
+      const PieceCost& cost = known.cost(piece);
       us += cost.us;
       overlapped += cost.overlapped_us;
       kernels += cost.kernels;
