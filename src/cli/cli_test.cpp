@@ -159,6 +159,26 @@ TEST(Cli, ListsModelsAndDevices) {
   EXPECT_GE(count, 16);
 }
 
+TEST(Cli, SaysWhichPredictorsCanBeTrained) {
+  const Outcome listed = forerun("train");
+  EXPECT_EQ(listed.code, 0);
+  EXPECT_NE(listed.out.find("hybrid"), std::string::npos) << listed.out;
+}
+
+// A range around the time, and no op of a common network unlike all that were measured.
+TEST(Cli, PredictsARange) {
+  const auto json = nlohmann::json::parse(forerun("predict resnet50 --batch 128 --json").out);
+  EXPECT_LT(json["iter_low_ms"], json["iter_ms"]);
+  EXPECT_GT(json["iter_high_ms"], json["iter_ms"]);
+  EXPECT_GT(json["measured_share"], 0.9);
+  const auto elsewhere = nlohmann::json::parse(forerun("predict resnet50 --batch 128 --gpu a100_80gb --json").out);
+  const auto width = [](const nlohmann::json& p) {
+    return p["iter_high_ms"].get<double>() / p["iter_low_ms"].get<double>();
+  };
+  ASSERT_NE(json["bound"], "host");
+  EXPECT_GT(width(elsewhere), width(json));
+}
+
 TEST(Cli, HelpTeaches) {
   const Outcome help = forerun("--help");
   EXPECT_EQ(help.code, 0);

@@ -26,9 +26,10 @@ struct Options {
 };
 
 int list() {
+  fmt::print("{:<14} {}\n", "hybrid", "trees over measured ops, which `forerun predict` asks; needs XGBoost");
   if (learn::predictors().empty()) {
-    const auto none = learn::make_predictor("");
-    return fail(none.error());
+    fmt::print(stderr, "forerun: {}\n", learn::make_predictor("").error().message());
+    return kDone;
   }
   for (const learn::PredictorEntry& entry : learn::predictors()) fmt::print("{:<14} {}\n", entry.name, entry.summary);
   return kDone;
@@ -110,7 +111,7 @@ int train(Options options) {
 void add_train(CLI::App& app, Run& chosen) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand("train", "Train a learned predictor; without a name: which there are");
-  verb->add_option("NAME", options->request.predictor, "The predictor: ets, ...");
+  verb->add_option("NAME", options->request.predictor, "The predictor: hybrid, ets, dnnperf-time, ...");
   verb->add_option("--suite", options->suite, "What to train on: ets-t4, ets-2080ti or h200 (default)");
   verb->add_option("--traces", options->data.traces, "Folder of the ETS authors' traces");
   verb->add_option("--data", options->data.records, "Record files or folders, in place of the data folder's");
@@ -137,6 +138,7 @@ void add_train(CLI::App& app, Run& chosen) {
   verb->footer(
       "Examples:\n"
       "  forerun train                                        the predictors there are\n"
+      "  forerun train hybrid                                 the trees of `forerun predict`, from data/h200\n"
       "  forerun train ets --suite ets-t4 --out data/weights/ets-t4/ets\n"
       "  forerun train ets --suite ets-t4 --set cell=gru --epochs 20 --most 4\n"
       "  forerun train --suite ets-t4 --write-cache ets_t4.bin      for forerun-train on a machine with a GPU");
