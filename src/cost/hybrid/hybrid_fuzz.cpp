@@ -1,0 +1,28 @@
+// Fuzzes the reader of the hybrid cost model's file. What is read must be written back as it was, and must answer.
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/check.h"
+#include "cost/hybrid/hybrid.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  const auto corrector = forerun::hybrid::from_bytes(bytes);
+  if (!corrector.ok()) {
+    CHECK(!corrector.error().what.empty(), "an error without what");
+    return 0;
+  }
+  CHECK(forerun::hybrid::to_bytes(*corrector) == bytes, "written otherwise than it was read");
+  for (const auto& model : corrector->models) {
+    if (!model || model->ops.empty()) continue;
+    forerun::hybrid::Piece piece;
+    piece.op = model->ops.front();
+    piece.analytic_us = 1;
+    for (size_t i = 0; i < forerun::hybrid::kModelCount; ++i) {
+      piece.model = static_cast<forerun::hybrid::Model>(i);
+      corrector->cost(piece);
+    }
+  }
+  return 0;
+}
