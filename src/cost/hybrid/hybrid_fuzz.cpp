@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     piece.analytic_us = 1;
     for (size_t i = 0; i < forerun::hybrid::kModelCount; ++i) {
       piece.model = static_cast<forerun::hybrid::Model>(i);
-      corrector->cost(piece);
+      static_cast<void>(corrector->cost(piece));
     }
   }
   return 0;
