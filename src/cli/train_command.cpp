@@ -5,11 +5,14 @@
 #include "api/suites.h"
 #include "api/train_hybrid.h"
 #include "base/data_dir.h"
+#include "base/nearest.h"
 #include "cli/command.h"
 #include "learn/training_session.h"
 
 namespace forerun::cli {
 namespace {
+
+constexpr const char* kHybrid = "hybrid";
 
 struct Options {
   learn::TrainingRequest request;
@@ -26,7 +29,7 @@ struct Options {
 };
 
 int list() {
-  fmt::print("{:<14} {}\n", "hybrid", "trees over measured ops, which `forerun predict` asks; needs XGBoost");
+  fmt::print("{:<14} {}\n", kHybrid, "trees over measured ops, which `forerun predict` asks; needs XGBoost");
   if (learn::predictors().empty()) {
     fmt::print(stderr, "forerun: {}\n", learn::make_predictor("").error().message());
     return kDone;
@@ -68,7 +71,7 @@ int train_trees(const Options& options) {
 }
 
 int train(Options options) {
-  if (options.request.predictor == "hybrid") return train_trees(options);
+  if (options.request.predictor == kHybrid) return train_trees(options);
   learn::TrainingRequest& request = options.request;
   if (request.predictor.empty() && options.write_cache.empty()) return list();
   for (const std::string& setting : options.settings) {
@@ -83,7 +86,11 @@ int train(Options options) {
   if (options.minutes > 0) request.options.seconds = 60 * options.minutes;
   if (options.rate > 0) request.options.learning_rate = options.rate;
   if (!request.predictor.empty()) {
-    if (const auto known = learn::make_predictor(request.predictor); !known) return fail(known.error());
+    if (const auto known = learn::make_predictor(request.predictor); !known) {
+      Error error = known.error();
+      if (edit_distance(request.predictor, kHybrid) <= 2) error.remedy = did_you_mean(request.predictor, {kHybrid});
+      return fail(error);
+    }
   }
 
   options.data.problem = [](const DataProblem& problem) {
