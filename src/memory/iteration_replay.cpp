@@ -10,9 +10,6 @@ namespace {
 // cuBLAS takes a workspace per thread (forward, backward) at its first GEMM; cuBLASLt one of its own (addmm).
 constexpr int64_t kCublasLtWorkspace = kMebibyte;
 
-enum class Use : uint8_t { parameter, buffer, state, input, gradient, activation, temporary, workspace };
-constexpr size_t kUses = 8;
-
 enum class Gemm : uint8_t { none, plain, light };
 
 Gemm gemm_of(std::string_view name) {
@@ -232,15 +229,7 @@ class Program {
     peak.peak_allocated = Bytes(allocator_.figures().allocated.current);
     peak.peak_op = op_;
     result_.peak_iteration = iteration_;
-    const auto part = [this](Use use) { return Bytes(by_use_[static_cast<size_t>(use)]); };
-    peak.parameters = part(Use::parameter);
-    peak.buffers = part(Use::buffer);
-    peak.optimizer_state = part(Use::state);
-    peak.inputs = part(Use::input);
-    peak.gradients = part(Use::gradient);
-    peak.activations = part(Use::activation);
-    peak.temporaries = part(Use::temporary);
-    peak.workspaces = part(Use::workspace);
+    set_parts(by_use_, peak);
   }
 
   const Graph& graph_;
@@ -260,7 +249,7 @@ class Program {
   std::vector<BlockId> taken_;   // temporaries of the op that runs
   bool forward_workspace_ = false, backward_workspace_ = false, light_workspace_ = false;
 
-  std::array<int64_t, kUses> by_use_ = {};
+  BytesByUse by_use_ = {};
   OpId op_;  // that runs; invalid outside
   int iteration_ = 0;
   IterationReplay result_;

@@ -23,9 +23,6 @@ constexpr int64_t kCublasLtWorkspace = kMiB;
 
 int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
-enum class Use : uint8_t { parameter, buffer, state, input, gradient, activation, temporary, workspace };
-constexpr size_t kUses = 8;
-
 bool is_gemm(std::string_view name) {
   return name == "aten.mm.default" || name == "aten.bmm.default" || name == "aten.addmm.default" ||
          name == "aten.baddbmm.default" || name == "aten.linear.default" || name == "aten.matmul.default";
@@ -156,22 +153,14 @@ class Walk {
     if (allocated_ <= estimate_.peak_allocated.value) return;
     estimate_.peak_allocated = Bytes(allocated_);
     estimate_.peak_op = op;
-    const auto part = [this](Use use) { return Bytes(by_use_[static_cast<size_t>(use)]); };
-    estimate_.parameters = part(Use::parameter);
-    estimate_.buffers = part(Use::buffer);
-    estimate_.optimizer_state = part(Use::state);
-    estimate_.inputs = part(Use::input);
-    estimate_.gradients = part(Use::gradient);
-    estimate_.activations = part(Use::activation);
-    estimate_.temporaries = part(Use::temporary);
-    estimate_.workspaces = part(Use::workspace);
+    set_parts(by_use_, estimate_);
   }
 
   const Graph& graph_;
   std::vector<bool> live_;
   std::vector<Use> use_;
   std::vector<std::vector<uint32_t>> deaths_;  // by op
-  std::array<int64_t, kUses> by_use_ = {};
+  BytesByUse by_use_ = {};
   int64_t allocated_ = 0;
   int64_t small_ = 0, shared_ = 0, large_ = 0;  // by how the allocator takes segments for them
   int64_t peak_small_ = 0, peak_shared_ = 0, peak_large_ = 0;

@@ -10,26 +10,10 @@
 // CUDA context itself takes. peak_reserved rounds the two pools to segments as if each were filled without gaps.
 #pragma once
 
-#include "base/quantity.h"
 #include "graph/graph.h"
+#include "memory/memory_estimate.h"
 
 namespace forerun {
-
-struct MemoryEstimate {
-  Bytes peak_allocated;
-  Bytes peak_reserved;
-  OpId peak_op;  // the op during which peak_allocated is reached; invalid where the roots alone are the peak
-
-  // What is live at the peak; the parts add up to peak_allocated.
-  Bytes parameters;
-  Bytes buffers;
-  Bytes optimizer_state;
-  Bytes inputs;
-  Bytes gradients;    // made in the backward phase and kept to the end of the iteration
-  Bytes activations;  // made in the forward phase
-  Bytes temporaries;  // everything else
-  Bytes workspaces;   // cuBLAS
-};
 
 MemoryEstimate live_storages(const Graph& graph);
 
