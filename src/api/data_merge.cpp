@@ -14,8 +14,6 @@ namespace {
 
 constexpr const char* kNoEnvironment = R"({"schema":"env/1"})";
 
-bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
-
 std::string key_of(const RecordHead& head) {
   return fmt::format("{} {}", head.kind == RecordKind::run ? "run" : "op", head.id);
 }

@@ -8,8 +8,6 @@
 namespace forerun {
 namespace {
 
-bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
-
 class FileScan {
  public:
   FileScan(LineReader lines, Fields fields, const DataHandlers& handlers)

@@ -64,4 +64,7 @@ class LineReader {
   bool line_ended_ = true;
 };
 
+// Whether a line holds nothing but white space.
+inline bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
+
 }  // namespace forerun

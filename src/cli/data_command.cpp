@@ -18,7 +18,7 @@
 namespace forerun::cli {
 namespace {
 
-struct Options {
+struct DataOptions {
   std::vector<std::string> paths;
   std::string out;
   std::string what = "runs";
@@ -41,7 +41,7 @@ class Problems {
   bool broken_ = false;
 };
 
-int summary(const Options& options) {
+int summary(const DataOptions& options) {
   const auto files = record_files(options.paths);
   if (!files) return fail(files.error());
   Problems problems;
@@ -51,7 +51,7 @@ int summary(const Options& options) {
   return problems.exit_code();
 }
 
-int noise(const Options& options) {
+int noise(const DataOptions& options) {
   const auto files = record_files(options.paths);
   if (!files) return fail(files.error());
   Problems problems;
@@ -61,7 +61,7 @@ int noise(const Options& options) {
   return problems.exit_code();
 }
 
-int list(const Options& options) {
+int list(const DataOptions& options) {
   const auto files = record_files(options.paths);
   if (!files) return fail(files.error());
   Problems problems;
@@ -102,7 +102,7 @@ void print_problem(const DataProblem& problem, bool json) {
   fmt::print("{}\n", row.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
-int check(const Options& options) {
+int check(const DataOptions& options) {
   const auto files = record_files(options.paths);
   if (!files) return fail(files.error());
   const DataCheck result = check_data(
@@ -135,7 +135,7 @@ int check(const Options& options) {
   return result.good() ? kDone : kInputAtFault;
 }
 
-int merge(const Options& options) {
+int merge(const DataOptions& options) {
   const auto files = record_files(options.paths);
   if (!files) return fail(files.error());
   Problems problems;
@@ -166,7 +166,7 @@ int merge(const Options& options) {
   return problems.exit_code();
 }
 
-int export_rows(const Options& options) {
+int export_rows(const DataOptions& options) {
   const auto files = record_files(options.paths);
   if (!files) return fail(files.error());
   const ExportRows rows = options.what == "ops"       ? ExportRows::ops
@@ -192,21 +192,21 @@ int export_rows(const Options& options) {
 }
 
 // A verb below `data` that takes paths.
-CLI::App* add_verb(CLI::App& data, const std::string& name, const std::string& help, Options& options) {
+CLI::App* add_verb(CLI::App& data, const std::string& name, const std::string& help, DataOptions& options) {
   CLI::App* verb = data.add_subcommand(name, help);
   verb->add_option("PATH", options.paths, "Record files (.jsonl, .gz, .zst), or folders of them")->required();
   return verb;
 }
 
 template <class Answer>
-void answer(CLI::App& verb, Run& chosen, const std::shared_ptr<Options>& options, Answer function) {
+void answer(CLI::App& verb, Run& chosen, const std::shared_ptr<DataOptions>& options, Answer function) {
   verb.callback([options, &chosen, function] { chosen = [options, function] { return function(*options); }; });
 }
 
 }  // namespace
 
 void add_data(CLI::App& app, Run& chosen) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DataOptions>();
   CLI::App* data =
       app.add_subcommand("data", "Files of measured runs and ops: summary, noise, list, check, merge, export");
   data->require_subcommand(1);

@@ -94,12 +94,12 @@ int check(const std::string& file, bool json) {
 }  // namespace
 
 void add_zoo(CLI::App& app, Run& chosen) {
-  struct Options {
+  struct ZooOptions {
     std::string name;
     std::string file;
     bool json = false;
   };
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ZooOptions>();
   CLI::App* verb = app.add_subcommand("zoo", "The models that can be predicted by name, and their parameters");
   verb->add_option("NAME", options->name, "Only this family or model");
   verb->add_flag("--json", options->json, "One JSON object a family on standard output");

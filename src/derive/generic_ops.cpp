@@ -214,7 +214,7 @@ Result<std::vector<size_t>> rnn_seeds(const Attributes& backward) {
   return seeds;
 }
 
-constexpr std::array kRules = {
+constexpr std::array kGenericRules = {
     GenericRule{"aten.native_batch_norm.default", "aten.native_batch_norm_backward.default", batch_norm_form,
                 first_result},
     GenericRule{"forerun.attention.default", "forerun.attention_backward.default", attention_form, first_result},
@@ -224,10 +224,10 @@ constexpr std::array kRules = {
 }  // namespace
 
 const GenericRule* generic_rule(std::string_view op_name) {
-  const auto* found = std::find_if(kRules.begin(), kRules.end(), [&](const GenericRule& rule) {
+  const auto* found = std::find_if(kGenericRules.begin(), kGenericRules.end(), [&](const GenericRule& rule) {
     return rule.forward == op_name || rule.backward == op_name;
   });
-  return found == kRules.end() ? nullptr : found;
+  return found == kGenericRules.end() ? nullptr : found;
 }
 
 std::optional<Bytes> missing_reserve(const Graph& graph, const Op& op) {

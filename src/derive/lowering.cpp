@@ -218,7 +218,7 @@ struct RuleRow {
 };
 
 // The forward vocabulary of graph/forward_builder.h that needs a rule of its own. Elementwise ops fall through to `lower`.
-constexpr std::array kRules = {
+constexpr std::array kLoweringRules = {
     RuleRow{"aten.convolution.default", convolution},
     RuleRow{"aten.linear.default", linear},
     RuleRow{"aten.addmm.default", addmm},
@@ -287,9 +287,9 @@ constexpr std::array kRules = {
 }  // namespace
 
 Values lower(const OpCall& call) {
-  const auto* found =
-      std::find_if(kRules.begin(), kRules.end(), [&](const RuleRow& row) { return row.name == call.name; });
-  if (found != kRules.end()) return found->rule(call);
+  const auto* found = std::find_if(kLoweringRules.begin(), kLoweringRules.end(),
+                                   [&](const RuleRow& row) { return row.name == call.name; });
+  if (found != kLoweringRules.end()) return found->rule(call);
   const bool aten_name = call.name.starts_with("aten.");
   if (aten_name && call.inputs.empty() && call.results.size() == 1) {
     return {aten::create(call.tracer, call.name, call.results[0].first, call.results[0].second, call.attributes)};

@@ -105,4 +105,6 @@ std::string Attributes::to_json() const {
   return out + "}";
 }
 
+std::string text_of(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+
 }  // namespace forerun

@@ -12,6 +12,9 @@ namespace forerun {
 
 using Shape = std::vector<int64_t>;
 
+// "[2, 3]".
+std::string text_of(const Shape& shape);
+
 // `std::monostate` is JSON's null; nested or mixed lists, which no rule reads, are kept as their JSON text.
 struct JsonText {
   std::string text;

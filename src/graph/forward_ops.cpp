@@ -9,8 +9,6 @@
 namespace forerun {
 namespace {
 
-std::string text_of(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
-
 // "aten.relu_.default" works in place: the part before the overload ends in an underscore.
 bool works_in_place(std::string_view name) {
   const size_t dot = name.rfind('.');

@@ -10,8 +10,6 @@
 namespace forerun {
 namespace {
 
-std::string text_of(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
-
 int64_t product(const Shape& shape) {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
 }

@@ -8,24 +8,24 @@
 namespace forerun::learn {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
-Json to_json(const ErrorSummary& errors) {
+OrderedJson to_json(const ErrorSummary& errors) {
   return {{"count", errors.count}, {"mre", errors.mre},   {"median", errors.median},
           {"p90", errors.p90},     {"bias", errors.bias}, {"rmse", errors.rmse}};
 }
 
-Json to_json(const std::vector<ErrorRow>& rows) {
-  Json object = Json::object();
+OrderedJson to_json(const std::vector<ErrorRow>& rows) {
+  OrderedJson object = OrderedJson::object();
   for (const ErrorRow& row : rows) object[row.key] = to_json(row.errors);
   return object;
 }
 
 }  // namespace
 
-Json to_json(const Evaluation& evaluation) {
+OrderedJson to_json(const Evaluation& evaluation) {
   return {{"quantity", name_of(evaluation.quantity)},
           {"all", to_json(evaluation.all)},
           {"by_bound", to_json(evaluation.by_bound)},
@@ -88,13 +88,14 @@ std::string to_text(const TrainingOutcome& outcome) {
 }
 
 std::string to_json(const TrainingRequest& request, const TrainingOutcome& outcome) {
-  Json tests = Json::array();
+  OrderedJson tests = OrderedJson::array();
   for (const Evaluation& evaluation : outcome.test) tests.push_back(to_json(evaluation));
-  const Json object = {{"predictor", request.predictor},       {"seed", request.options.seed},
-                       {"settings", request.options.settings}, {"epochs", outcome.log.epochs.size()},
-                       {"best_epoch", outcome.log.best_epoch}, {"validation_error", outcome.log.best_validation_error},
-                       {"seconds", outcome.log.seconds},       {"predict_seconds", outcome.predict_seconds},
-                       {"device", outcome.log.device},         {"test", tests}};
+  const OrderedJson object = {
+      {"predictor", request.predictor},       {"seed", request.options.seed},
+      {"settings", request.options.settings}, {"epochs", outcome.log.epochs.size()},
+      {"best_epoch", outcome.log.best_epoch}, {"validation_error", outcome.log.best_validation_error},
+      {"seconds", outcome.log.seconds},       {"predict_seconds", outcome.predict_seconds},
+      {"device", outcome.log.device},         {"test", tests}};
   return object.dump();
 }
 

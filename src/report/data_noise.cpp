@@ -11,11 +11,11 @@
 namespace forerun {
 namespace {
 
-struct Spread {
+struct NoiseSpread {
   double mean, median, p90, largest;
 };
 
-Spread spread_of(std::vector<double> differences) {
+NoiseSpread noise_spread_of(std::vector<double> differences) {
   std::sort(differences.begin(), differences.end());
   const auto at = [&](double quantile) {
     return differences[static_cast<size_t>(quantile * static_cast<double>(differences.size() - 1) + 0.5)];
@@ -23,8 +23,6 @@ Spread spread_of(std::vector<double> differences) {
   const double sum = std::accumulate(differences.begin(), differences.end(), 0.0);
   return {sum / static_cast<double>(differences.size()), at(0.5), at(0.9), differences.back()};
 }
-
-std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
 
 }  // namespace
 
@@ -44,10 +42,10 @@ std::string to_text(const DataNoise& noise) {
   Table table({"bound by", "figure", "repeats", "mean", "median", "p90", "largest"});
   table.align_left(1);
   for (const auto& [key, differences] : noise.differences) {
-    const Spread s = spread_of(differences);
+    const NoiseSpread s = noise_spread_of(differences);
     table.add({std::string(name_of(key.first)), std::string(name_of(key.second)),
-               grouped(static_cast<int64_t>(differences.size())), percent(s.mean), percent(s.median), percent(s.p90),
-               percent(s.largest)});
+               grouped(static_cast<int64_t>(differences.size())), percent(s.mean, 2), percent(s.median, 2),
+               percent(s.p90, 2), percent(s.largest, 2)});
   }
   return fmt::format(
       "{} configurations, {} repeats; {} of them fitted once and ran out of memory once\n\n{}"
@@ -59,7 +57,7 @@ std::string to_text(const DataNoise& noise) {
 std::string to_json(const DataNoise& noise) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const auto& [key, differences] : noise.differences) {
-    const Spread s = spread_of(differences);
+    const NoiseSpread s = noise_spread_of(differences);
     rows.push_back({{"bound", name_of(key.first)},
                     {"figure", name_of(key.second)},
                     {"repeats", differences.size()},

@@ -45,4 +45,6 @@ std::string csv_cell(std::string_view text) {
   return quoted + "\"";
 }
 
+std::string percent(double share, int decimals) { return fmt::format("{:.{}f} %", 100 * share, decimals); }
+
 }  // namespace forerun

@@ -21,6 +21,9 @@ class Table {
   std::vector<size_t> left_ = {0};
 };
 
+// 0.123 as "12.3 %".
+std::string percent(double share, int decimals = 1);
+
 // 1234567 as "1,234,567".
 std::string grouped(int64_t number);
 

@@ -16,9 +16,9 @@ namespace {
 
 using Scope = ForwardBuilder::Scope;
 
-constexpr double kEps = 1e-12;
+constexpr double kBertEps = 1e-12;
 
-struct Sizes {
+struct BertSizes {
   int64_t hidden;
   int64_t heads;
   int64_t intermediate;
@@ -28,11 +28,11 @@ struct Sizes {
 // A linear layer with dropout, residual and norm: BertSelfOutput and BertOutput.
 class ResidualOutput {
  public:
-  ResidualOutput(ForwardBuilder& b, std::string_view name, int64_t in, const Sizes& s)
+  ResidualOutput(ForwardBuilder& b, std::string_view name, int64_t in, const BertSizes& s)
       : b_(b),
         path_(b.path_of(name)),
         dense_(b, std::string(name) + ".dense", in, s.hidden),
-        norm_(b, std::string(name) + ".LayerNorm", s.hidden, kEps),
+        norm_(b, std::string(name) + ".LayerNorm", s.hidden, kBertEps),
         dropout_(b, std::string(name) + ".dropout", s.dropout) {}
 
   TensorId operator()(TensorId x, TensorId residual) const {
@@ -50,7 +50,7 @@ class ResidualOutput {
 
 class BertLayer {
  public:
-  BertLayer(ForwardBuilder& b, const Sizes& s)
+  BertLayer(ForwardBuilder& b, const BertSizes& s)
       : b_(b),
         path_(b.path_of("")),
         sizes_(s),
@@ -86,7 +86,7 @@ class BertLayer {
 
   ForwardBuilder& b_;
   std::string path_;
-  Sizes sizes_;
+  BertSizes sizes_;
   Linear query_, key_, value_;
   ResidualOutput attention_output_;
   Linear intermediate_;
@@ -101,7 +101,7 @@ class BertEmbeddings {
         words_(b, "embeddings.word_embeddings", c.integer("vocab"), c.integer("hidden"), 0),
         positions_(b, "embeddings.position_embeddings", c.integer("positions"), c.integer("hidden")),
         types_(b, "embeddings.token_type_embeddings", c.integer("types"), c.integer("hidden")),
-        norm_(b, "embeddings.LayerNorm", c.integer("hidden"), kEps),
+        norm_(b, "embeddings.LayerNorm", c.integer("hidden"), kBertEps),
         dropout_(b, "embeddings.dropout", c.real("dropout")) {
     position_ids_ = b.buffer("embeddings.position_ids", {1, c.integer("positions")}, DType::int64);
     type_ids_ = b.buffer("embeddings.token_type_ids", {1, c.integer("positions")}, DType::int64);
@@ -139,7 +139,7 @@ class MaskedLmHead {
         words_(words),
         bias_(b.parameter("cls.predictions.bias", {c.integer("vocab")})),
         dense_(b, "cls.predictions.transform.dense", c.integer("hidden"), c.integer("hidden")),
-        norm_(b, "cls.predictions.transform.LayerNorm", c.integer("hidden"), kEps) {}
+        norm_(b, "cls.predictions.transform.LayerNorm", c.integer("hidden"), kBertEps) {}
 
   TensorId operator()(TensorId x) const {
     const Scope scope(b_, "cls.predictions");
@@ -160,7 +160,7 @@ class MaskedLmHead {
   LayerNorm norm_;
 };
 
-bool makes_sense(ForwardBuilder& b, const Configuration& c) {
+bool bert_makes_sense(ForwardBuilder& b, const Configuration& c) {
   const std::string& head = c.text("head");
   if (head != "mlm" && head != "classifier" && head != "none") {
     b.fail(fmt::format("head is '{}'", head), "set head to mlm, classifier or none");
@@ -175,8 +175,8 @@ bool makes_sense(ForwardBuilder& b, const Configuration& c) {
 }
 
 void build_bert(ForwardBuilder& b, const Configuration& c) {
-  if (!makes_sense(b, c)) return;
-  const Sizes sizes = {c.integer("hidden"), c.integer("heads"), c.integer("intermediate"), c.real("dropout")};
+  if (!bert_makes_sense(b, c)) return;
+  const BertSizes sizes = {c.integer("hidden"), c.integer("heads"), c.integer("intermediate"), c.real("dropout")};
   const bool masked_lm = c.text("head") == "mlm";
   const bool bare = c.text("head") == "none";
   const TensorId tokens = token_input(b, c);

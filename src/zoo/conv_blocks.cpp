@@ -61,6 +61,13 @@ TensorId conv_norm_activation(ForwardBuilder& b, std::string_view name, TensorId
   return activate(b, "2", options.activation, x);
 }
 
+TensorId numbered_conv_norm(ForwardBuilder& b, int64_t first, TensorId x, int64_t out, const Conv2dOptions& options,
+                            bool relu, const NormOptions& norm) {
+  x = Conv2d(b, std::to_string(first), b.extent(x, 1), out, options)(x);
+  x = BatchNorm(b, std::to_string(first + 1), out, norm.eps, norm.momentum)(x);
+  return relu ? activate(b, std::to_string(first + 2), Activation::relu_, x) : x;
+}
+
 TensorId squeeze_excitation(ForwardBuilder& b, std::string_view name, TensorId x, int64_t squeezed,
                             Activation activation, Activation scale) {
   const Scope scope(b, name);

@@ -44,6 +44,10 @@ struct ConvNormOptions {
 TensorId conv_norm_activation(ForwardBuilder& b, std::string_view name, TensorId x, int64_t out,
                               const ConvNormOptions& options);
 
+// Convolution and batch norm as modules `first` and `first + 1` of the current sequence, then ReLU where wanted.
+TensorId numbered_conv_norm(ForwardBuilder& b, int64_t first, TensorId x, int64_t out, const Conv2dOptions& options,
+                            bool relu, const NormOptions& norm = {});
+
 // torchvision.ops.SqueezeExcitation: scales x by two 1x1 convolutions of its spatial mean.
 TensorId squeeze_excitation(ForwardBuilder& b, std::string_view name, TensorId x, int64_t squeezed,
                             Activation activation, Activation scale);

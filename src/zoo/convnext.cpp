@@ -9,11 +9,11 @@ namespace {
 using Scope = ForwardBuilder::Scope;
 using Layers = std::vector<int64_t>;
 
-constexpr double kEps = 1e-6;
+constexpr double kConvNextEps = 1e-6;
 
 // torchvision's LayerNorm2d: channels last, normalized, channels first again, all in one module.
 TensorId layer_norm_2d(ForwardBuilder& b, std::string_view name, TensorId x) {
-  const LayerNorm norm(b, name, b.extent(x, 1), kEps);
+  const LayerNorm norm(b, name, b.extent(x, 1), kConvNextEps);
   {
     const Scope scope(b, name);
     x = b.permute(x, {0, 2, 3, 1});
@@ -37,7 +37,7 @@ TensorId block(ForwardBuilder& b, std::string_view name, TensorId x) {
     const Scope inner(b, "block");
     x = Conv2d(b, "0", dim, dim, {.kernel = 7, .padding = 3, .groups = dim})(x);
     x = permuted(b, "1", x, {0, 2, 3, 1});
-    x = LayerNorm(b, "2", dim, kEps)(x);
+    x = LayerNorm(b, "2", dim, kConvNextEps)(x);
     x = Linear(b, "3", dim, 4 * dim)(x);
     {
       const Scope gelu(b, "4");

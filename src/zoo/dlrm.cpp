@@ -23,9 +23,9 @@ std::vector<int64_t> criteo_kaggle_rows() {
 }
 
 // Linear layers with a ReLU after each but, where `open`, the last.
-class Mlp {
+class DlrmMlp {
  public:
-  Mlp(ForwardBuilder& b, std::string name, const std::vector<int64_t>& widths, bool open)
+  DlrmMlp(ForwardBuilder& b, std::string name, const std::vector<int64_t>& widths, bool open)
       : b_(b), name_(std::move(name)), open_(open) {
     for (size_t i = 0; i + 1 < widths.size(); ++i) {
       layers_.emplace_back(b, fmt::format("{}.{}", name_, 2 * i), widths[i], widths[i + 1]);
@@ -49,7 +49,7 @@ class Mlp {
   std::vector<Linear> layers_;
 };
 
-bool makes_sense(ForwardBuilder& b, const Configuration& c) {
+bool dlrm_makes_sense(ForwardBuilder& b, const Configuration& c) {
   if (!within(b, c, {"batch", "features", "classes", "dim", "pooling"})) return false;
   if (c.list("rows").size() > 4096 || c.list("bottom").size() > 256 || c.list("top").size() > 256) {
     b.fail("more than 4096 tables or 256 layers", "use fewer");
@@ -86,7 +86,7 @@ TensorId interact(ForwardBuilder& b, const std::vector<TensorId>& features, int6
 }
 
 void build_dlrm(ForwardBuilder& b, const Configuration& c) {
-  if (!makes_sense(b, c)) return;
+  if (!dlrm_makes_sense(b, c)) return;
   const int64_t batch = c.integer("batch");
   const int64_t dim = c.integer("dim");
   const auto& rows = c.list("rows");
@@ -102,8 +102,8 @@ void build_dlrm(ForwardBuilder& b, const Configuration& c) {
   std::vector<TensorId> weights;
   for (size_t i = 0; i < rows.size(); ++i)
     weights.push_back(b.parameter(fmt::format("emb_l.{}.weight", i), {rows[i], dim}));
-  const Mlp bottom_mlp(b, "bot_l", bottom, false);
-  const Mlp top_mlp(b, "top_l", top, true);
+  const DlrmMlp bottom_mlp(b, "bot_l", bottom, false);
+  const DlrmMlp top_mlp(b, "top_l", top, true);
 
   std::vector<TensorId> features = {bottom_mlp(dense)};
   if (tables > 0) {

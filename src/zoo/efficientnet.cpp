@@ -11,20 +11,20 @@ namespace {
 
 using Scope = ForwardBuilder::Scope;
 
-struct Stage {
+struct MbConvStage {
   int64_t expansion, kernel, stride, out, layers;
 };
 
-constexpr std::array<Stage, 7> kStages = {{{1, 3, 1, 16, 1},
-                                           {6, 3, 2, 24, 2},
-                                           {6, 5, 2, 40, 2},
-                                           {6, 3, 2, 80, 3},
-                                           {6, 5, 1, 112, 3},
-                                           {6, 5, 2, 192, 4},
-                                           {6, 3, 1, 320, 1}}};
+constexpr std::array<MbConvStage, 7> kStages = {{{1, 3, 1, 16, 1},
+                                                 {6, 3, 2, 24, 2},
+                                                 {6, 5, 2, 40, 2},
+                                                 {6, 3, 2, 80, 3},
+                                                 {6, 5, 1, 112, 3},
+                                                 {6, 5, 2, 192, 4},
+                                                 {6, 3, 1, 320, 1}}};
 
 // Mobile inverted bottleneck: expand, depthwise, squeeze-and-excitation, project.
-TensorId mb_conv(ForwardBuilder& b, TensorId x, const Stage& stage, int64_t out, int64_t stride,
+TensorId mb_conv(ForwardBuilder& b, TensorId x, const MbConvStage& stage, int64_t out, int64_t stride,
                  const NormOptions& norm) {
   const TensorId identity = x;
   const int64_t in = b.extent(x, 1);

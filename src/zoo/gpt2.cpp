@@ -105,7 +105,7 @@ class Gpt2Block {
   Conv1d fc_, mlp_out_;
 };
 
-bool makes_sense(ForwardBuilder& b, const Configuration& c) {
+bool gpt2_makes_sense(ForwardBuilder& b, const Configuration& c) {
   if (!within(b, c, {"batch", "length", "vocab", "width", "heads", "positions"}) || !within(b, c, {"inner"}, 0) ||
       !within(b, c, {"layers"}, 1, kMostLayers) || !heads_divide(b, c.integer("heads"), c.integer("width")) ||
       !is_dropout(b, c.real("dropout"))) {
@@ -115,7 +115,7 @@ bool makes_sense(ForwardBuilder& b, const Configuration& c) {
 }
 
 void build_gpt2(ForwardBuilder& b, const Configuration& c) {
-  if (!makes_sense(b, c)) return;
+  if (!gpt2_makes_sense(b, c)) return;
   const int64_t width = c.integer("width");
   const int64_t inner = c.integer("inner") > 0 ? c.integer("inner") : 4 * width;
   const int64_t length = c.integer("length");

@@ -16,7 +16,7 @@ namespace {
 
 using Scope = ForwardBuilder::Scope;
 
-struct Sizes {
+struct LlamaSizes {
   int64_t hidden;
   int64_t intermediate;
   int64_t heads;
@@ -54,7 +54,7 @@ TensorId rotate(ForwardBuilder& b, TensorId x, TensorId cosine, TensorId sine) {
 
 class LlamaLayer {
  public:
-  LlamaLayer(ForwardBuilder& b, const Sizes& s, double eps)
+  LlamaLayer(ForwardBuilder& b, const LlamaSizes& s, double eps)
       : b_(b),
         path_(b.path_of("")),
         sizes_(s),
@@ -104,12 +104,12 @@ class LlamaLayer {
 
   ForwardBuilder& b_;
   std::string path_;
-  Sizes sizes_;
+  LlamaSizes sizes_;
   Linear query_, key_, value_, out_, gate_, up_, down_;
   RmsNorm norm1_, norm2_;
 };
 
-bool makes_sense(ForwardBuilder& b, const Configuration& c) {
+bool llama_makes_sense(ForwardBuilder& b, const Configuration& c) {
   if (!within(b, c, {"batch", "length", "vocab", "hidden", "intermediate", "heads", "kv_heads"}) ||
       !within(b, c, {"layers"}, 1, kMostLayers) || !heads_divide(b, c.integer("heads"), c.integer("hidden"))) {
     return false;
@@ -125,9 +125,9 @@ bool makes_sense(ForwardBuilder& b, const Configuration& c) {
 }
 
 void build_llama(ForwardBuilder& b, const Configuration& c) {
-  if (!makes_sense(b, c)) return;
-  const Sizes sizes = {c.integer("hidden"), c.integer("intermediate"), c.integer("heads"), c.integer("kv_heads"),
-                       c.integer("hidden") / c.integer("heads")};
+  if (!llama_makes_sense(b, c)) return;
+  const LlamaSizes sizes = {c.integer("hidden"), c.integer("intermediate"), c.integer("heads"), c.integer("kv_heads"),
+                            c.integer("hidden") / c.integer("heads")};
   const double eps = c.real("eps");
   const TensorId tokens = token_input(b, c);
   const Embedding embedding(b, "model.embed_tokens", c.integer("vocab"), sizes.hidden);

@@ -10,22 +10,15 @@ namespace {
 
 using Scope = ForwardBuilder::Scope;
 
-constexpr double kMomentum = 1 - 0.9997;
-
-// Convolution and batch norm as modules `first` and `first + 1` of the current sequence, then ReLU where wanted.
-TensorId conv_norm(ForwardBuilder& b, int64_t first, TensorId x, int64_t out, const Conv2dOptions& options, bool relu) {
-  x = Conv2d(b, std::to_string(first), b.extent(x, 1), out, options)(x);
-  x = BatchNorm(b, std::to_string(first + 1), out, 1e-5, kMomentum)(x);
-  return relu ? activate(b, std::to_string(first + 2), Activation::relu_, x) : x;
-}
+constexpr NormOptions kMnasNetNorm = {.momentum = 1 - 0.9997};
 
 TensorId depthwise_separable(ForwardBuilder& b, int64_t first, TensorId x, int64_t out, int64_t kernel,
                              int64_t stride) {
   const int64_t in = b.extent(x, 1);
   const Conv2dOptions depthwise = {
       .kernel = kernel, .stride = stride, .padding = kernel / 2, .groups = in, .bias = false};
-  x = conv_norm(b, first, x, in, depthwise, true);
-  return conv_norm(b, first + 3, x, out, {.kernel = 1, .bias = false}, false);
+  x = numbered_conv_norm(b, first, x, in, depthwise, true, kMnasNetNorm);
+  return numbered_conv_norm(b, first + 3, x, out, {.kernel = 1, .bias = false}, false, kMnasNetNorm);
 }
 
 TensorId inverted_residual(ForwardBuilder& b, TensorId x, int64_t out, int64_t kernel, int64_t stride,
@@ -34,19 +27,19 @@ TensorId inverted_residual(ForwardBuilder& b, TensorId x, int64_t out, int64_t k
   const int64_t in = b.extent(x, 1);
   {
     const Scope layers(b, "layers");
-    x = conv_norm(b, 0, x, in * expansion, {.kernel = 1, .bias = false}, true);
+    x = numbered_conv_norm(b, 0, x, in * expansion, {.kernel = 1, .bias = false}, true, kMnasNetNorm);
     x = depthwise_separable(b, 3, x, out, kernel, stride);
   }
   return in == out && stride == 1 ? b.add(x, identity) : x;
 }
 
-struct Stack {
+struct MnasNetStack {
   int64_t kernel, stride, expansion, repeats;
 };
 
 void build_mnasnet(ForwardBuilder& b, const Configuration& c) {
   constexpr std::array<int64_t, 8> kWidths = {32, 16, 24, 40, 80, 96, 192, 320};
-  constexpr std::array<Stack, 6> kStacks = {
+  constexpr std::array<MnasNetStack, 6> kStacks = {
       {{3, 2, 3, 3}, {5, 2, 3, 3}, {5, 2, 6, 3}, {3, 1, 6, 2}, {5, 2, 6, 4}, {3, 1, 6, 1}}};
   std::array<int64_t, 8> widths{};
   for (size_t i = 0; i < widths.size(); ++i) {
@@ -55,7 +48,8 @@ void build_mnasnet(ForwardBuilder& b, const Configuration& c) {
   TensorId x = image_input(b, c);
   {
     const Scope layers(b, "layers");
-    x = conv_norm(b, 0, x, widths[0], {.kernel = 3, .stride = 2, .padding = 1, .bias = false}, true);
+    x = numbered_conv_norm(b, 0, x, widths[0], {.kernel = 3, .stride = 2, .padding = 1, .bias = false}, true,
+                           kMnasNetNorm);
     x = depthwise_separable(b, 3, x, widths[1], 3, 1);
     for (size_t i = 0; i < kStacks.size(); ++i) {
       const Scope stack(b, std::to_string(8 + i));
@@ -65,7 +59,7 @@ void build_mnasnet(ForwardBuilder& b, const Configuration& c) {
                               kStacks[i].expansion);
       }
     }
-    x = conv_norm(b, 14, x, 1280, {.kernel = 1, .bias = false}, true);
+    x = numbered_conv_norm(b, 14, x, 1280, {.kernel = 1, .bias = false}, true, kMnasNetNorm);
   }
   x = b.mean(x, {2, 3}, false);
   const Scope classifier(b, "classifier");

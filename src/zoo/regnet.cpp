@@ -13,17 +13,17 @@ namespace {
 
 using Scope = ForwardBuilder::Scope;
 
-struct Stage {
+struct RegNetStage {
   int64_t width = 0;
   int64_t depth = 0;
   int64_t groups = 1;
 };
 
-std::vector<Stage> stages_of(const Configuration& c) {
+std::vector<RegNetStage> stages_of(const Configuration& c) {
   const auto first = static_cast<float>(c.integer("w_0"));
   const auto slope = static_cast<float>(c.real("w_a"));
   const auto ratio = static_cast<float>(c.real("w_m"));
-  std::vector<Stage> stages;
+  std::vector<RegNetStage> stages;
   for (int64_t i = 0; i < c.integer("depth"); ++i) {
     const float continuous = static_cast<float>(i) * slope + first;
     const float capacity = std::nearbyint(std::log(continuous / first) / std::log(ratio));
@@ -31,7 +31,7 @@ std::vector<Stage> stages_of(const Configuration& c) {
     if (stages.empty() || stages.back().width != width) stages.push_back({.width = width});
     ++stages.back().depth;
   }
-  for (Stage& stage : stages) {
+  for (RegNetStage& stage : stages) {
     const int64_t group_width = std::max<int64_t>(1, std::min(c.integer("group_width"), stage.width));
     stage.width = make_divisible(static_cast<double>(stage.width), group_width);
     stage.groups = stage.width / group_width;
@@ -39,7 +39,7 @@ std::vector<Stage> stages_of(const Configuration& c) {
   return stages;
 }
 
-TensorId bottleneck(ForwardBuilder& b, TensorId x, const Stage& stage, int64_t stride, double se) {
+TensorId bottleneck(ForwardBuilder& b, TensorId x, const RegNetStage& stage, int64_t stride, double se) {
   const Scope scope(b, "f");
   const int64_t in = b.extent(x, 1);
   x = conv_norm_activation(b, "a", x, stage.width, {.kernel = 1});
@@ -57,7 +57,7 @@ void build_regnet(ForwardBuilder& b, const Configuration& c) {
     b.fail("w_m must be at least 1.01 and se at most 1", "set w_m to the ratio between stages, se to 0.25 or 0");
     return;
   }
-  const std::vector<Stage> stages = stages_of(c);
+  const std::vector<RegNetStage> stages = stages_of(c);
   TensorId x = image_input(b, c);
   x = conv_norm_activation(b, "stem", x, 32, {.kernel = 3, .stride = 2});
   {

@@ -10,29 +10,22 @@ namespace {
 using Scope = ForwardBuilder::Scope;
 using Numbers = std::vector<int64_t>;
 
-// Convolution and batch norm as modules `first` and `first + 1`, then ReLU where wanted.
-TensorId conv_norm(ForwardBuilder& b, int64_t first, TensorId x, int64_t out, const Conv2dOptions& options, bool relu) {
-  x = Conv2d(b, std::to_string(first), b.extent(x, 1), out, options)(x);
-  x = BatchNorm(b, std::to_string(first + 1), out)(x);
-  return relu ? activate(b, std::to_string(first + 2), Activation::relu_, x) : x;
-}
-
 TensorId depthwise(ForwardBuilder& b, int64_t first, TensorId x, int64_t stride) {
   const int64_t channels = b.extent(x, 1);
-  return conv_norm(b, first, x, channels,
-                   {.kernel = 3, .stride = stride, .padding = 1, .groups = channels, .bias = false}, false);
+  return numbered_conv_norm(b, first, x, channels,
+                            {.kernel = 3, .stride = stride, .padding = 1, .groups = channels, .bias = false}, false);
 }
 
 TensorId branch1(ForwardBuilder& b, TensorId x, int64_t width) {
   const Scope scope(b, "branch1");
-  return conv_norm(b, 2, depthwise(b, 0, x, 2), width, {.kernel = 1, .bias = false}, true);
+  return numbered_conv_norm(b, 2, depthwise(b, 0, x, 2), width, {.kernel = 1, .bias = false}, true);
 }
 
 TensorId branch2(ForwardBuilder& b, TensorId x, int64_t width, int64_t stride) {
   const Scope scope(b, "branch2");
-  x = conv_norm(b, 0, x, width, {.kernel = 1, .bias = false}, true);
+  x = numbered_conv_norm(b, 0, x, width, {.kernel = 1, .bias = false}, true);
   x = depthwise(b, 3, x, stride);
-  return conv_norm(b, 5, x, width, {.kernel = 1, .bias = false}, true);
+  return numbered_conv_norm(b, 5, x, width, {.kernel = 1, .bias = false}, true);
 }
 
 TensorId shuffle(ForwardBuilder& b, TensorId x) {

@@ -178,7 +178,7 @@ int64_t first_heads(const Configuration& c) {
   return dim % 32 == 0 ? dim / 32 : dim / 16;
 }
 
-bool makes_sense(ForwardBuilder& b, const Configuration& c) {
+bool swin_makes_sense(ForwardBuilder& b, const Configuration& c) {
   if (!within(b, c, {"batch", "channels", "image", "classes", "patch"}) || !within(b, c, {"mlp_ratio"}, 1, 1024) ||
       !within(b, c, {"window"}, 2, 256) || !within(b, c, {"dim"}, 16, 1 << 20) ||
       !within(b, c, {"heads"}, 0, 1 << 20) || !heads_divide(b, first_heads(c), c.integer("dim"))) {
@@ -198,7 +198,7 @@ bool makes_sense(ForwardBuilder& b, const Configuration& c) {
 }
 
 void build_swin(ForwardBuilder& b, const Configuration& c) {
-  if (!makes_sense(b, c)) return;
+  if (!swin_makes_sense(b, c)) return;
   const auto& depths = c.list("depths");
   const int64_t patch = c.integer("patch");
   const int64_t window = c.integer("window");

@@ -17,7 +17,7 @@ namespace {
 
 using Scope = ForwardBuilder::Scope;
 
-struct Sizes {
+struct T5Sizes {
   int64_t model;
   int64_t key;  // width of one head
   int64_t feed_forward;
@@ -28,7 +28,7 @@ struct Sizes {
 };
 
 // The bucket of each pair of positions: [length, length] int64.
-TensorId position_buckets(ForwardBuilder& b, int64_t length, const Sizes& s, bool bidirectional) {
+TensorId position_buckets(ForwardBuilder& b, int64_t length, const T5Sizes& s, bool bidirectional) {
   const int64_t buckets = bidirectional ? s.buckets / 2 : s.buckets;
   const int64_t exact = buckets / 2;
   TensorId context = b.unsqueeze(arange(b, length), 1);
@@ -85,7 +85,7 @@ TensorId causal_mask(ForwardBuilder& b, int64_t batch, int64_t length) {
 
 class T5Attention {
  public:
-  T5Attention(ForwardBuilder& b, std::string_view name, const Sizes& s, bool has_bias, bool decodes)
+  T5Attention(ForwardBuilder& b, std::string_view name, const T5Sizes& s, bool has_bias, bool decodes)
       : b_(b),
         path_(b.path_of(name)),
         sizes_(s),
@@ -126,7 +126,7 @@ class T5Attention {
 
   ForwardBuilder& b_;
   std::string path_;
-  Sizes sizes_;
+  T5Sizes sizes_;
   bool decodes_;
   Linear query_, key_, value_, out_;
   std::optional<Embedding> bias_;
@@ -135,7 +135,7 @@ class T5Attention {
 // T5LayerSelfAttention or T5LayerCrossAttention.
 class AttentionLayer {
  public:
-  AttentionLayer(ForwardBuilder& b, std::string_view name, std::string_view kind, const Sizes& s, bool has_bias,
+  AttentionLayer(ForwardBuilder& b, std::string_view name, std::string_view kind, const T5Sizes& s, bool has_bias,
                  bool decodes)
       : b_(b),
         path_(b.path_of(name)),
@@ -161,7 +161,7 @@ class AttentionLayer {
 
 class FeedForwardLayer {
  public:
-  FeedForwardLayer(ForwardBuilder& b, std::string_view name, const Sizes& s)
+  FeedForwardLayer(ForwardBuilder& b, std::string_view name, const T5Sizes& s)
       : b_(b),
         path_(b.path_of(name)),
         in_(b, fmt::format("{}.DenseReluDense.wi", name), s.model, s.feed_forward, false),
@@ -195,7 +195,7 @@ class FeedForwardLayer {
 
 class T5Block {
  public:
-  T5Block(ForwardBuilder& b, const Sizes& s, bool first, bool decodes)
+  T5Block(ForwardBuilder& b, const T5Sizes& s, bool first, bool decodes)
       : self_(b, "layer.0", "SelfAttention", s, first, decodes) {
     if (decodes) cross_.emplace(b, "layer.1", "EncDecAttention", s, false, decodes);
     feed_forward_.emplace(b, decodes ? "layer.2" : "layer.1", s);
@@ -219,7 +219,7 @@ class T5Block {
 
 class T5Stack {
  public:
-  T5Stack(ForwardBuilder& b, std::string_view name, const Sizes& s, int64_t layers, bool decodes, TensorId shared)
+  T5Stack(ForwardBuilder& b, std::string_view name, const T5Sizes& s, int64_t layers, bool decodes, TensorId shared)
       : b_(b),
         path_(b.path_of(name)),
         decodes_(decodes),
@@ -267,8 +267,8 @@ void build_t5(ForwardBuilder& b, const Configuration& c) {
       !is_dropout(b, c.real("dropout"))) {
     return;
   }
-  const Sizes sizes = {c.integer("d_model"), c.integer("d_kv"),         c.integer("d_ff"), c.integer("heads"),
-                       c.integer("buckets"), c.integer("max_distance"), c.real("dropout")};
+  const T5Sizes sizes = {c.integer("d_model"), c.integer("d_kv"),         c.integer("d_ff"), c.integer("heads"),
+                         c.integer("buckets"), c.integer("max_distance"), c.real("dropout")};
   const TensorId tokens = token_input(b, c);
   const Embedding shared(b, "shared", c.integer("vocab"), sizes.model);
   const T5Stack encoder(b, "encoder", sizes, c.integer("layers"), false, shared.weight());

@@ -13,7 +13,7 @@ namespace {
 
 using Scope = ForwardBuilder::Scope;
 
-struct Sizes {
+struct TransformerSizes {
   int64_t width;
   int64_t heads;
   int64_t feed_forward;
@@ -23,7 +23,7 @@ struct Sizes {
 // The layers of both kinds in PyTorch's registration order; an encoder layer has no cross attention.
 class TransformerLayer {
  public:
-  TransformerLayer(ForwardBuilder& b, const Sizes& sizes, bool decodes)
+  TransformerLayer(ForwardBuilder& b, const TransformerSizes& sizes, bool decodes)
       : b_(b), path_(b.path_of("")), decodes_(decodes), p_(sizes.dropout) {
     const MultiheadOptions options = {.dropout = sizes.dropout, .batch_first = true};
     attention_.emplace_back(b, "self_attn", sizes.width, sizes.heads, options);
@@ -54,9 +54,10 @@ class TransformerLayer {
 };
 
 // nn.TransformerEncoder or nn.TransformerDecoder: layers and a final norm.
-class Stack {
+class TransformerStack {
  public:
-  Stack(ForwardBuilder& b, std::string_view name, int64_t layers, const Sizes& sizes, bool decodes) {
+  TransformerStack(ForwardBuilder& b, std::string_view name, int64_t layers, const TransformerSizes& sizes,
+                   bool decodes) {
     const Scope scope(b, name);
     for (int64_t i = 0; i < layers; ++i) {
       const Scope layer(b, "layers." + std::to_string(i));
@@ -76,7 +77,7 @@ class Stack {
 };
 
 void build_transformer(ForwardBuilder& b, const Configuration& c) {
-  const Sizes sizes = {c.integer("d"), c.integer("heads"), c.integer("ff"), c.real("dropout")};
+  const TransformerSizes sizes = {c.integer("d"), c.integer("heads"), c.integer("ff"), c.real("dropout")};
   if (!within(b, c, {"batch", "length", "vocab", "d", "heads", "ff"}) ||
       !within(b, c, {"enc", "dec"}, 0, kMostLayers) || !heads_divide(b, sizes.heads, sizes.width) ||
       !is_dropout(b, sizes.dropout)) {
@@ -84,7 +85,7 @@ void build_transformer(ForwardBuilder& b, const Configuration& c) {
   }
   const TensorId tokens = token_input(b, c);
   const Embedding embedding(b, "emb", c.integer("vocab"), sizes.width);
-  std::vector<Stack> stacks;
+  std::vector<TransformerStack> stacks;
   {
     const Scope scope(b, "t");
     stacks.emplace_back(b, "encoder", c.integer("enc"), sizes, false);

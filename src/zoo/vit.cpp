@@ -14,9 +14,9 @@ namespace {
 
 using Scope = ForwardBuilder::Scope;
 
-constexpr double kEps = 1e-6;
+constexpr double kVitEps = 1e-6;
 
-struct Sizes {
+struct VitSizes {
   int64_t dim;
   int64_t heads;
   int64_t mlp;
@@ -24,12 +24,12 @@ struct Sizes {
 
 class EncoderBlock {
  public:
-  EncoderBlock(ForwardBuilder& b, const Sizes& s)
+  EncoderBlock(ForwardBuilder& b, const VitSizes& s)
       : b_(b),
         path_(b.path_of("")),
-        norm1_(b, "ln_1", s.dim, kEps),
+        norm1_(b, "ln_1", s.dim, kVitEps),
         attention_(b, "self_attention", s.dim, s.heads, {.dropout = 0, .batch_first = true}),
-        norm2_(b, "ln_2", s.dim, kEps),
+        norm2_(b, "ln_2", s.dim, kVitEps),
         mlp_(b, s.dim, s.mlp) {}
 
   TensorId operator()(TensorId input) const {
@@ -48,7 +48,7 @@ class EncoderBlock {
 };
 
 void build_vit(ForwardBuilder& b, const Configuration& c) {
-  const Sizes sizes = {c.integer("dim"), c.integer("heads"), c.integer("mlp")};
+  const VitSizes sizes = {c.integer("dim"), c.integer("heads"), c.integer("mlp")};
   if (!within(b, c, {"batch", "channels", "image", "classes", "patch", "heads", "dim", "mlp"}) ||
       !within(b, c, {"layers"}, 1, kMostLayers) || !heads_divide(b, sizes.heads, sizes.dim)) {
     return;
@@ -75,7 +75,7 @@ void build_vit(ForwardBuilder& b, const Configuration& c) {
       const Scope layer(b, fmt::format("layers.encoder_layer_{}", i));
       blocks.emplace_back(b, sizes);
     }
-    norm.emplace_back(b, "ln", sizes.dim, kEps);
+    norm.emplace_back(b, "ln", sizes.dim, kVitEps);
   }
   const Linear head(b, "heads.head", sizes.dim, c.integer("classes"));
 

@@ -8,11 +8,7 @@
 #include "ingest/capture/run_builder.h"
 
 namespace forerun {
-namespace {
-
-bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
-
-}  // namespace
+namespace {}  // namespace
 
 class RunDecoder::Impl {
  public:

@@ -39,7 +39,7 @@ MaybeInt power(int64_t a, int64_t b) {
   return static_cast<int64_t>(value);
 }
 
-constexpr BinaryFold kBinary[] = {
+constexpr BinaryFold kBinaryFolds[] = {
     {"Add",
      [](int64_t a, int64_t b) -> MaybeInt { return wrapping(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); },
      [](double a, double b) { return a + b; }},
@@ -192,12 +192,12 @@ bool fold_reduce(Node& node) {
   return true;
 }
 
-struct Fold {
+struct ArithmeticFold {
   std::string_view type;
   bool (*run)(Node& node);
 };
 
-constexpr Fold kFolds[] = {
+constexpr ArithmeticFold kArithmeticFolds[] = {
     {"Abs", fold_unary},        {"Cast", fold_cast},         {"Ceil", fold_unary},       {"Floor", fold_unary},
     {"Neg", fold_unary},        {"Not", fold_unary},         {"Reciprocal", fold_unary}, {"ReduceMax", fold_reduce},
     {"ReduceMin", fold_reduce}, {"ReduceProd", fold_reduce}, {"ReduceSum", fold_reduce}, {"Sqrt", fold_unary},
@@ -207,10 +207,10 @@ constexpr Fold kFolds[] = {
 }  // namespace
 
 bool fold_arithmetic(Node& node) {
-  for (const BinaryFold& op : kBinary) {
+  for (const BinaryFold& op : kBinaryFolds) {
     if (op.type == node.type()) return fold_binary(node, op);
   }
-  for (const Fold& candidate : kFolds) {
+  for (const ArithmeticFold& candidate : kArithmeticFolds) {
     if (candidate.type == node.type()) return candidate.run(node);
   }
   return false;

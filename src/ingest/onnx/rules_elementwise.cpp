@@ -240,7 +240,7 @@ bool identity(Node& node) {
   return true;
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kElementwiseRules[] = {
     {"Abs", unary},         {"Acos", unary},
     {"Add", binary},        {"And", binary},
     {"Asin", unary},        {"Atan", unary},
@@ -275,6 +275,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> elementwise_rules() { return kRules; }
+std::span<const Rule> elementwise_rules() { return kElementwiseRules; }
 
 }  // namespace forerun::ingest

@@ -262,7 +262,7 @@ bool einsum(Node& node) {
   return true;
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kIndexRules[] = {
     {"ArgMax", arg_extreme},
     {"ArgMin", arg_extreme},
     {"ConstantOfShape", constant_of_shape},
@@ -289,6 +289,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> index_rules() { return kRules; }
+std::span<const Rule> index_rules() { return kIndexRules; }
 
 }  // namespace forerun::ingest

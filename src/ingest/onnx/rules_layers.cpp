@@ -346,7 +346,7 @@ bool dropout(Node& node) {
   return true;
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kLayersRules[] = {
     {"AveragePool", pool},
     {"BatchNormalization", batch_norm, 5},
     {"Conv", conv},
@@ -366,6 +366,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> layer_rules() { return kRules; }
+std::span<const Rule> layer_rules() { return kLayersRules; }
 
 }  // namespace forerun::ingest

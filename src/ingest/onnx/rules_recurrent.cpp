@@ -131,7 +131,7 @@ bool recurrent(Node& node) {
   return true;
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kRecurrentRules[] = {
     {"GRU", recurrent, 2},
     {"LSTM", recurrent, 3},
     {"RNN", recurrent, 2},
@@ -139,6 +139,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> recurrent_rules() { return kRules; }
+std::span<const Rule> recurrent_rules() { return kRecurrentRules; }
 
 }  // namespace forerun::ingest

@@ -315,7 +315,7 @@ bool pixel_shuffle(Node& node) {
 
 constexpr size_t kAnyNumber = static_cast<size_t>(-1);
 
-constexpr Rule kRules[] = {
+constexpr Rule kShapeRules[] = {
     {"Concat", concat},
     {"DepthToSpace", pixel_shuffle},
     {"Expand", expand},
@@ -333,6 +333,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> shape_rules() { return kRules; }
+std::span<const Rule> shape_rules() { return kShapeRules; }
 
 }  // namespace forerun::ingest
