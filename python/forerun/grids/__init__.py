@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from forerun.grids import (attention, conv, gemm, indexing, norm, optimizer, pointwise, pool, reduction, rnn,
-                           softmax)
+from forerun.grids import (attention, conv, conv_net, gemm, indexing, norm, optimizer, pointwise, pool, reduction,
+                           rnn, softmax)
 from forerun.grids.sampling import Draw, Sample
 
 Grid = Callable[[Draw, int], List[Sample]]
@@ -28,6 +28,7 @@ GRIDS: Mapping[str, Tuple[Grid, int]] = {
     optimizer.GRID: (optimizer.samples, 3_000),
     conv.LARGE_GRID: (conv.large_samples, 3_000),
     rnn.LARGE_GRID: (rnn.large_samples, 600),
+    conv_net.GRID: (conv_net.samples, 12_000),
 }
 
 
