@@ -1,34 +1,31 @@
-"""Fits the table of cuDNN workspaces that `forerun predict` reads (data/memory/workspaces.json).
+"""Makes the tables of cuDNN workspaces that `forerun predict` reads: data/memory/workspaces.json and convolutions.tsv.
 
-    zstdcat data/h200/ops-1.jsonl.zst | python -m forerun.workspace_fit > data/memory/workspaces.json
+    zstdcat data/h200/*.jsonl.zst | python -m forerun.workspace_fit --out data/memory --split data/h200/split.json
+    ... | python -m forerun.workspace_fit --out elsewhere --split data/h200/split.json --without resnet
 
-Reads op/1 samples of convolutions and recurrent layers, whose `workspace` is the peak of a call beyond its outputs.
-For convolutions a tree chooses among formulas: copies of input, output and weight (`i`, `o`, `w`, padded to 4 or 8
-channels a group), shares of them, parts of a split sum, constants. For recurrent layers it chooses between the two
-variants of one formula, which src/memory/workspace_table.cpp holds too.
+Reads op/1 samples, whose `workspace` is the peak of a call beyond its outputs, and run/2 records with allocator traces,
+of the families that the split names for training. Convolutions are kept as they were measured: the nearest ones tell
+what others take (src/memory/convolution_cases.h). For recurrent layers a tree chooses between the two variants of one
+formula, which src/memory/workspace_table.cpp holds too.
 """
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import sys
-from typing import Any, Dict, Iterable, List, Sequence, TextIO, Tuple
+from pathlib import Path
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Set, TextIO, Tuple
 
+from forerun.convolution_cases import ConvolutionCase, case_of_sample, cases_of_run
 from forerun.decision_tree import Limits, Node, Split, build_tree
 
 Json = Dict[str, Any]
 
 MIB = 1 << 20
-RATIOS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.25, 1.5, 1.75, 2, 2.5, 3, 4, 6, 8, 12)
-CONSTANTS = (512, MIB, 4 * MIB, 16 * MIB)
-SPLITS = (1, 2, 4, 8, 16, 32, 64, 132)
 LARGEST_LOSS = 3.0
+TABLE, CASES = "workspaces.json", "convolutions.tsv"
 
-CONVOLUTION_FEATURES = (
-    "half", "channels_last", "transposed", "groups", "group_in", "group_out", "kernel", "kernel_h", "stride",
-    "dilation", "batch", "channels", "filters", "image", "out_image", "in_bytes", "out_bytes", "weight_bytes", "rows",
-    "channels_mod_8", "filters_mod_8", "padding", "in_width",
-)
 RECURRENT_FEATURES = (
     "half", "mode", "hidden", "input", "batch", "steps", "layers", "directions", "hidden_mod_8", "hidden_mod_64",
     "batch_mod_8", "hidden_mod_16", "hidden_mod_32", "hidden_mod_128", "batch_hidden", "batch_steps",
@@ -38,82 +35,82 @@ RECURRENT_FEATURES = (
 Case = Tuple[List[float], Dict[str, float], float, float]  # features, bytes by formula, scale of errors, measured
 
 
-def main() -> None:
-    environment: Json = {}
-    convolutions: Dict[str, List[Case]] = {"convolution": [], "input_gradient": [], "weight_gradient": []}
-    recurrent: List[Case] = []
-    for record in _records(sys.stdin):
-        if record.get("schema") == "env/1":
-            environment = record
+class Measurements:
+    """What the tables are made of."""
+
+    def __init__(self, families: Optional[Set[str]], without: Sequence[str]) -> None:
+        self.environment: Json = {}
+        self.convolutions: Dict[ConvolutionCase, None] = {}
+        self.recurrent: List[Case] = []
+        self._families = families
+        self._without = set(without)
+
+    def take(self, record: Json) -> None:
+        schema = record.get("schema")
+        if schema == "env/1":
+            self.environment = record
         elif record.get("status") != "ok":
-            continue
+            return
+        elif schema == "run/2":
+            self._take_run(record)
         elif "convolution" in record["op"]:
-            name, case = convolution_case(record)
-            if case:
-                convolutions[name].append(case)
+            self._take_convolutions([case_of_sample(record)])
         elif record["op"] == "aten._cudnn_rnn.default":
-            recurrent.append(recurrent_case(record))
-    table: Json = {
-        "format": "workspaces/1",
-        "gpu": environment.get("gpu"),
-        "torch": environment.get("torch"),
-        "cudnn": environment.get("cudnn"),
-        "source": "python -m forerun.workspace_fit on op/1 samples: peak bytes of a call beyond its outputs",
+            self.recurrent.append(recurrent_case(record))
+
+    def _take_run(self, record: Json) -> None:
+        family = record["family"]
+        if family not in self._without and (self._families is None or family in self._families):
+            self._take_convolutions(cases_of_run(record))
+
+    def _take_convolutions(self, cases: Sequence[Optional[ConvolutionCase]]) -> None:
+        self.convolutions.update({case: None for case in cases if case is not None and case.runs_in_cudnn()})
+
+
+def main(arguments: Optional[Sequence[str]] = None, lines: Iterable[str] = sys.stdin) -> None:
+    parser = argparse.ArgumentParser(prog="python -m forerun.workspace_fit", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, help=f"folder for {TABLE} and {CASES}")
+    parser.add_argument("--split", type=Path, help="a split.json: only runs of its training families are taken")
+    parser.add_argument("--without", action="append", default=[], metavar="FAMILY",
+                        help="leave the runs of a family out, to judge predictions of it; may be given again")
+    options = parser.parse_args(arguments)
+    families = set(json.loads(options.split.read_text())["train"]) if options.split else None
+    found = Measurements(families, options.without)
+    for record in _records(lines):
+        found.take(record)
+    options.out.mkdir(parents=True, exist_ok=True)
+    with open(options.out / TABLE, "w", encoding="utf-8") as out:
+        _write(_table(found), out)
+    with open(options.out / CASES, "w", encoding="utf-8") as out:
+        _write_cases(found, out)
+
+
+def _table(found: Measurements) -> Json:
+    return {
+        "format": "workspaces/2",
+        "gpu": found.environment.get("gpu"),
+        "torch": found.environment.get("torch"),
+        "cudnn": found.environment.get("cudnn"),
+        "source": "python -m forerun.workspace_fit",
+        "cases": CASES,
+        "recurrent": _fit(found.recurrent, RECURRENT_FEATURES, Limits(leaves=40, cases_in_leaf=3, gain=0.05)),
     }
-    for name, cases in convolutions.items():
-        table[name] = _fit(cases, CONVOLUTION_FEATURES, Limits())
-    table["recurrent"] = _fit(recurrent, RECURRENT_FEATURES, Limits(leaves=40, cases_in_leaf=3, gain=0.05))
-    _write(table, sys.stdout)
+
+
+def _write_cases(found: Measurements, out: TextIO) -> None:
+    out.write("# pass\tfamily\thalf\tchannels_last\ttransposed\tgroups\tbatch\tchannels\tfilters\tkernel\t"
+              "kernel_height\tstride\tdilation\tpadding\timage\tout_image\tin_width\tworkspace\n")
+    out.writelines(sorted(case.line() + "\n" for case in found.convolutions))
 
 
 def _records(lines: Iterable[str]) -> Iterable[Json]:
     for line in lines:
-        if '"env/1"' in line or "convolution" in line or "_cudnn_rnn.default" in line:
+        begin = line[:200]
+        op = '"op/1"' in begin and ("convolution" in line or "_cudnn_rnn." in line)
+        run = '"run/2"' in begin and '"alloc_trace"' in line
+        if op or run or '"env/1"' in begin:
             yield json.loads(line)
-
-
-def _pad(value: int, step: int) -> int:
-    return (value + step - 1) // step * step
-
-
-def convolution_case(record: Json) -> Tuple[str, Any]:
-    """Which table the sample belongs to, and the sample; None where the input is no image."""
-    attributes = record["attributes"]
-    if record["op"] == "aten.convolution.default":
-        name, image, weight, result = "convolution", record["inputs"][0], record["inputs"][1], record["outputs"][0]
-    else:
-        name = "input_gradient" if attributes["output_mask"][0] else "weight_gradient"
-        result, image, weight = record["inputs"][:3]
-    if len(image[1]) < 4:
-        return name, None
-    half = image[0] != "float32"
-    element, step = (2, 8) if half else (4, 4)
-    groups = attributes.get("groups", 1)
-    batch, channels, filters = image[1][0], image[1][1], result[1][1]
-    group_in, group_out = channels // groups, filters // groups
-    pixels, out_pixels, kernel = math.prod(image[1][2:]), math.prod(result[1][2:]), math.prod(weight[1][2:])
-    i, o = batch * channels * pixels * element, batch * filters * out_pixels * element
-    w = group_in * group_out * groups * kernel * element
-    padded_i = batch * _pad(group_in, step) * groups * pixels * element
-    padded_o = batch * _pad(group_out, step) * groups * out_pixels * element
-    padded_w = _pad(group_in, step) * _pad(group_out, step) * groups * kernel * element
-    channels_last = image[2] is not None and image[2][1] == 1 and channels > 1
-    features = [
-        half, channels_last, bool(attributes.get("transposed")), groups, group_in, group_out, kernel, weight[1][2],
-        max(attributes["stride"]), max(attributes["dilation"]), batch, channels, filters, pixels, out_pixels, i, o, w,
-        batch * out_pixels, channels % 8, filters % 8, max(attributes["padding"]), image[1][-1],
-    ]
-    float_w = w * 4 // element
-    formulas: Dict[str, float] = {
-        "none": 0, "iow": padded_i + padded_o + padded_w, "io": padded_i + padded_o, "iw": padded_i + padded_w,
-        "ow": padded_o + padded_w, "i": padded_i, "o": padded_o, "w": padded_w, "batched_w4": batch * float_w,
-        "iow4": padded_i + padded_o + float_w,
-    }
-    formulas.update({f"ratio{ratio:g}": (i + o + w) * ratio for ratio in RATIOS})
-    formulas.update({f"abs{constant}": constant for constant in CONSTANTS})
-    formulas.update({f"split{parts}": float_w * parts for parts in SPLITS})
-    formulas.update({f"iowsplit{parts}": padded_i + padded_o + float_w * parts for parts in SPLITS[1:6]})
-    return name, (features, formulas, float(i + o + w + MIB), float(record["workspace"]))
 
 
 def recurrent_case(record: Json) -> Case:

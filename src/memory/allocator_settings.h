@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "memory/rounding.h"
 
 namespace forerun {
 
@@ -38,8 +39,6 @@ struct AllocatorSettings {
 // "expandable_segments:True,max_split_size_mb:128,roundup_power2_divisions:[256:2,>:4]". An unknown name or a value out
 // of range is an Error that lists what there is.
 Result<AllocatorSettings> parse_allocator_settings(std::string_view text);
-
-constexpr int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
 // The size of the block that a request of 1 to kRequestLimit bytes asks for.
 int64_t block_size(int64_t bytes, const AllocatorSettings& settings);

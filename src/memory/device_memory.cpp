@@ -1,11 +1,11 @@
 #include "memory/device_memory.h"
 
+#include "memory/allocator_settings.h"
+
 namespace forerun {
 namespace {
 
 constexpr int64_t kAddressStep = int64_t{32} << 20;
-
-int64_t up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
 }  // namespace
 
@@ -15,7 +15,7 @@ std::optional<int64_t> DeviceMemory::allocate(int64_t bytes) {
   auto hole = holes_.begin();
   while (hole != holes_.end() && hole->second < bytes) ++hole;
   if (hole == holes_.end()) {
-    const int64_t size = up(bytes, kAddressStep);
+    const int64_t size = round_up(bytes, kAddressStep);
     lowest_ -= size;
     hole = holes_.emplace(lowest_, size).first;
   }

@@ -2,7 +2,10 @@
 
 #include <array>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
+
+#include "memory/build_order.h"
 
 namespace forerun {
 namespace {
@@ -29,7 +32,8 @@ class Program {
         rules_(graph, options.temporaries),
         blocks_(graph.storages().size()),
         uses_(graph.storages().size(), Use::temporary),
-        stays_(graph.storages().size(), false) {}
+        stays_(graph.storages().size(), false),
+        of_product_(graph.storages().size(), false) {}
 
   IterationReplay run() {
     plan();
@@ -46,25 +50,47 @@ class Program {
   void plan() {
     const size_t ops = graph_.op_count();
     deaths_.resize(ops + 1);
+    gradients_ = gradient_order(graph_);
     first_temporary_.resize(ops + 1);
     gemms_.resize(ops);
+    adds_.resize(ops);
+    orders_.resize(ops);
     for (uint32_t id = 0; id < graph_.storages().size(); ++id) {
       const OpId freed = graph_.storages()[id].freed_before;
       if (freed.valid()) deaths_[freed.value].push_back(id);
     }
     std::vector<Gemm> by_name(graph_.names().size(), Gemm::none);
     for (size_t name = 0; name < by_name.size(); ++name) by_name[name] = gemm_of(graph_.names()[NameId(name)]);
+    const NameId add = graph_.names().find("aten.add.Tensor");
+    std::unordered_map<uint32_t, uint32_t> makers;    // of a storage: the op that gives it out first
+    std::unordered_map<uint32_t, uint32_t> given_by;  // of a tensor: the op that gave it out last
     for (size_t i = 0; i < ops; ++i) {
       const Op& op = graph_.ops()[i];
       gemms_[i] = by_name[op.name.value];
-      rules_.append(op, temporaries_);
+      adds_[i] = op.name == add && op.input_count > 0 &&
+                 (op.phase != Phase::backward || made_whole(graph_.inputs(op)[0], makers, given_by));
+      for (const TensorId output : graph_.outputs(op)) {
+        makers.try_emplace(storage_of(output), static_cast<uint32_t>(i));
+        given_by[output.value] = static_cast<uint32_t>(i);
+      }
+      if (gemms_[i] == Gemm::plain && op.output_count > 0) of_product_[storage_of(graph_.outputs(op)[0])] = true;
+      orders_[i] = rules_.append(op, temporaries_);
       first_temporary_[i + 1] = temporaries_.size();
     }
   }
 
+  // Whether a tensor is as an op made it, and no view: autograd adds to no other in place.
+  [[nodiscard]] bool made_whole(TensorId tensor, const std::unordered_map<uint32_t, uint32_t>& makers,
+                                const std::unordered_map<uint32_t, uint32_t>& given_by) const {
+    const auto maker = makers.find(storage_of(tensor));
+    const auto giver = given_by.find(tensor.value);
+    return maker != makers.end() && giver != given_by.end() && maker->second == giver->second;
+  }
+
   // Parameters, buffers and inputs; and what is read before it is made, constants that the source does not name.
   void build() {
-    for (const Root root : {Root::parameter, Root::buffer, Root::input}) hold_roots(root);
+    for (const BuildStep& step : build_order(graph_)) hold_model(step);
+    hold_roots(Root::input);
     std::vector<bool> made(graph_.storages().size());
     for (const Op& op : graph_.ops()) {
       for (const TensorId input : graph_.inputs(op)) {
@@ -78,11 +104,16 @@ class Program {
     }
   }
 
+  void hold_model(const BuildStep& step) {
+    const bool parameter = graph_.storage(step.storage).root == Root::parameter;
+    for (const int64_t bytes : step.parts) taken_.push_back(take(bytes, Use::temporary));
+    stays_[step.storage.value] = true;
+    hold(step.storage.value, parameter ? Use::parameter : Use::buffer);
+    give_back_taken();
+  }
+
   void hold_roots(Root kind) {
-    const Use use = kind == Root::parameter ? Use::parameter
-                    : kind == Root::buffer  ? Use::buffer
-                    : kind == Root::state   ? Use::state
-                                            : Use::input;
+    const Use use = kind == Root::state ? Use::state : Use::input;
     for (uint32_t id = 0; id < graph_.storages().size(); ++id) {
       if (graph_.storages()[id].root != kind) continue;
       stays_[id] = true;
@@ -95,6 +126,7 @@ class Program {
   void iterate(int iteration) {
     iteration_ = iteration;
     // zero_grad: of the iteration before only gradients are left.
+    for (const StorageId gradient : gradients_) release(gradient.value);
     for (uint32_t id = 0; id < blocks_.size(); ++id) {
       if (!stays_[id]) release(id);
     }
@@ -118,26 +150,30 @@ class Program {
     const size_t end = first_temporary_[index + 1];
     size_t temporary = first_temporary_[index];
     const std::span<const TensorId> outputs = graph_.outputs(op);
-    const bool reversed = rules_.reversed(op);
     for (uint32_t given = 0; given < outputs.size(); ++given) {
       while (temporary < end && temporaries_[temporary].outputs_before <= given) take_temporary(temporary++);
-      const uint32_t storage = storage_of(outputs[reversed ? outputs.size() - 1 - given : given]);
+      const uint32_t storage = storage_of(outputs[output_at(orders_[index], given, outputs.size())]);
       const OpId freed = graph_.storages()[storage].freed_before;
       const bool gone = freed.valid() && freed.value <= index;
       if (!stays_[storage] && !blocks_[storage].valid() && !gone) hold(storage, use_of_new(storage, op.phase));
     }
     while (temporary < end) take_temporary(temporary++);
     if (gemms_[index] != Gemm::none) take_workspaces(op, gemms_[index]);
+    give_back_taken();
+  }
+
+  void give_back_taken() {
     for (const BlockId block : taken_) {
       if (block.valid()) give_back(block, Use::temporary);
     }
     taken_.clear();
   }
 
-  // Gradients from two places are added in the first one's memory where nothing else needs it.
+  // Gradients from two places are added in the first one's memory where nothing else needs it; so is a linear layer's
+  // bias to its product.
   bool adds_in_place(size_t index, const Op& op) {
-    if (op.phase != Phase::backward || op.input_count < 2 || op.output_count != 1) return false;
-    if (graph_.name(op) != "aten.add.Tensor") return false;
+    if (!adds_[index] || op.input_count < 2 || op.output_count != 1) return false;
+    if (op.phase != Phase::backward && !adds_bias(op)) return false;
     const uint32_t first = storage_of(graph_.inputs(op)[0]);
     const uint32_t result = storage_of(graph_.outputs(op)[0]);
     const Storage& storage = graph_.storages()[first];
@@ -151,7 +187,17 @@ class Program {
     by_use_[static_cast<size_t>(uses_[result])] += size;
     blocks_[result] = blocks_[first];
     blocks_[first] = {};
+    if (options_.observe) tell(StorageId(result), 0, blocks_[result], uses_[result]);
     return true;
+  }
+
+  // A linear layer of a tensor with more than two dimensions, which is no longer one matrix in memory: the product, a view
+  // of it, then the bias.
+  [[nodiscard]] bool adds_bias(const Op& op) const {
+    const auto product = graph_.shape(graph_.inputs(op)[0]);
+    const auto bias = graph_.shape(graph_.inputs(op)[1]);
+    return op.phase == Phase::forward && product.size() > 2 && bias.size() == 1 && bias[0] == product.back() &&
+           of_product_[storage_of(graph_.inputs(op)[0])];
   }
 
   void take_temporary(size_t index) {
@@ -209,19 +255,20 @@ class Program {
       return {};
     }
     by_use_[static_cast<size_t>(use)] += allocator_.size(block);
-    if (options_.observe) tell(storage, bytes, block);
+    if (options_.observe) tell(storage, bytes, block, use);
     if (allocator_.figures().allocated.current > result_.peak.peak_allocated.value) take_peak();
     return block;
   }
 
   void give_back(BlockId block, Use use, StorageId storage = {}) {
     by_use_[static_cast<size_t>(use)] -= allocator_.size(block);
-    if (options_.observe) tell(storage, -allocator_.size(block), block);
+    if (options_.observe) tell(storage, -allocator_.size(block), block, use);
     allocator_.free(block);
   }
 
-  void tell(StorageId storage, int64_t bytes, BlockId block) const {
-    options_.observe({iteration_, op_, storage, bytes, allocator_.address(block)});
+  void tell(StorageId storage, int64_t bytes, BlockId block, Use use) const {
+    options_.observe({iteration_, op_, storage, bytes, allocator_.address(block), use, allocator_.size(block),
+                      allocator_.figures().reserved.current});
   }
 
   void take_peak() {
@@ -238,15 +285,19 @@ class Program {
   CachingAllocator allocator_;
   OpTemporaries rules_;
 
+  std::vector<StorageId> gradients_;           // in the order in which they are dropped
   std::vector<std::vector<uint32_t>> deaths_;  // by op
   std::vector<Gemm> gemms_;                    // by op
+  std::vector<bool> adds_;                     // by op: whether it adds two tensors
+  std::vector<OutputOrder> orders_;            // by op
   std::vector<Temporary> temporaries_;
   std::vector<size_t> first_temporary_;  // by op
 
-  std::vector<BlockId> blocks_;  // by storage; invalid where it has no memory now
-  std::vector<Use> uses_;        // by storage
-  std::vector<bool> stays_;      // by storage: from one iteration to the next
-  std::vector<BlockId> taken_;   // temporaries of the op that runs
+  std::vector<BlockId> blocks_;   // by storage; invalid where it has no memory now
+  std::vector<Use> uses_;         // by storage
+  std::vector<bool> stays_;       // by storage: from one iteration to the next
+  std::vector<bool> of_product_;  // by storage: made by a matrix product
+  std::vector<BlockId> taken_;    // temporaries of the op that runs
   bool forward_workspace_ = false, backward_workspace_ = false, light_workspace_ = false;
 
   BytesByUse by_use_ = {};

@@ -18,13 +18,17 @@
 
 namespace forerun {
 
-// An allocation, or a free where bytes is negative.
+// An allocation, or a free where bytes is negative. Where bytes is 0, a block goes over to another storage: gradients are
+// added in the memory of the first.
 struct ReplayEvent {
   int iteration = 0;
   OpId op;            // invalid outside ops: building, zero_grad
   StorageId storage;  // invalid for temporaries and workspaces
   int64_t bytes = 0;  // asked for; of the whole block where it is freed
   int64_t address = 0;
+  Use use = Use::temporary;
+  int64_t block = 0;     // bytes of the whole block
+  int64_t reserved = 0;  // by the allocator at that moment
 };
 
 struct IterationReplayOptions {

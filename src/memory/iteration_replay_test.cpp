@@ -109,6 +109,43 @@ TEST(IterationReplay, AddsGradientsInPlaceWhereTheFirstTermDies) {
   EXPECT_EQ(replay_iterations(it.builder.finish()).peak.peak_allocated, Bytes(81 * kMiB));
 }
 
+// Autograd adds to no view in place: the sum of a tied weight's gradients takes memory of its own.
+TEST(IterationReplay, AddsToNoViewInPlace) {
+  Iteration it;
+  const TensorId weight = it.storage(kMiB, Root::parameter);
+  const TensorId first = it.storage(40 * kMiB);
+  const StorageId storage = it.builder.graph().tensor(first).storage;
+  const TensorId view = it.builder.add_tensor(storage, DType::uint8, Shape{2, 20 * kMiB});
+  const TensorId second = it.storage(40 * kMiB);
+  const TensorId sum = it.storage(40 * kMiB);
+  it.op("aten.mm.default", Phase::backward, {weight}, {first});
+  it.op("aten.t.default", Phase::backward, {first}, {view});
+  it.op("aten.neg.default", Phase::backward, {weight}, {second});
+  it.op("aten.add.Tensor", Phase::backward, {view, second}, {sum});
+  it.op("aten.neg.default", Phase::backward, {sum}, {});
+  it.free(first, 4);
+  it.free(second, 4);
+  EXPECT_EQ(replay_iterations(it.builder.finish(), {.cublas_workspace = Bytes(0)}).peak.peak_allocated,
+            Bytes(121 * kMiB));
+}
+
+// PyTorch adds the bias of a linear layer to its product in place; a capture shows a sum.
+TEST(IterationReplay, AddsABiasInPlace) {
+  Iteration it;
+  const TensorId bias = it.storage(kMiB, Root::parameter);
+  const StorageId storage = it.builder.add_storage(Bytes(40 * kMiB));
+  const TensorId product = it.builder.add_tensor(storage, DType::uint8, Shape{40, kMiB});
+  const TensorId view = it.builder.add_tensor(storage, DType::uint8, Shape{4, 10, kMiB});
+  const TensorId sum = it.storage(40 * kMiB);
+  it.op("aten.mm.default", Phase::forward, {bias}, {product});
+  it.op("aten._unsafe_view.default", Phase::forward, {product}, {view});
+  it.op("aten.add.Tensor", Phase::forward, {view, bias}, {sum});
+  it.op("aten.neg.default", Phase::forward, {sum}, {});
+  it.free(product, 3);
+  EXPECT_EQ(replay_iterations(it.builder.finish(), {.cublas_workspace = Bytes(0)}).peak.peak_allocated,
+            Bytes(41 * kMiB));
+}
+
 TEST(IterationReplay, CountsTemporaries) {
   Iteration it;
   const TensorId x = it.storage(16 * kMiB, Root::input);

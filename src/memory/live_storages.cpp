@@ -5,23 +5,20 @@
 #include <string_view>
 #include <vector>
 
+#include "memory/allocator_settings.h"
+
 namespace forerun {
 namespace {
 
 // PyTorch's caching allocator: sizes in steps of 512 bytes; up to 1 MiB from 2 MiB segments, up to 10 MiB from 20 MiB
 // segments, larger ones in segments of their own in steps of 2 MiB.
-constexpr int64_t kBlock = 512;
-constexpr int64_t kMiB = int64_t{1} << 20;
-constexpr int64_t kSmallest = kMiB;
-constexpr int64_t kSmallSegment = 2 * kMiB;
-constexpr int64_t kShared = 10 * kMiB;
-constexpr int64_t kSharedSegment = 20 * kMiB;
+constexpr int64_t kSmallest = kMebibyte;
+constexpr int64_t kShared = 10 * kMebibyte;
+constexpr int64_t kSharedSegment = 20 * kMebibyte;
 
 // cuBLAS on Hopper takes a workspace per thread (forward, backward) at its first GEMM; cuBLASLt one of its own (addmm).
-constexpr int64_t kCublasWorkspace = 32 * kMiB;
-constexpr int64_t kCublasLtWorkspace = kMiB;
-
-int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
+constexpr int64_t kCublasWorkspace = 32 * kMebibyte;
+constexpr int64_t kLtWorkspace = kMebibyte;
 
 bool is_gemm(std::string_view name) {
   return name == "aten.mm.default" || name == "aten.bmm.default" || name == "aten.addmm.default" ||
@@ -102,7 +99,7 @@ class Walk {
     if (held.on_gpu && held.bytes.value > 0) count_bytes(held.bytes.value, use_[storage], sign);
   }
   void count_bytes(int64_t bytes, Use use, int64_t sign) {
-    bytes = round_up(bytes, kBlock);
+    bytes = round_up(bytes, kMinBlock);
     by_use_[static_cast<size_t>(use)] += sign * bytes;
     allocated_ += sign * bytes;
     if (bytes <= kSmallest) {
@@ -110,7 +107,7 @@ class Walk {
     } else if (bytes < kShared) {
       shared_ += sign * bytes;
     } else {
-      large_ += sign * round_up(bytes, 2 * kMiB);
+      large_ += sign * round_up(bytes, 2 * kMebibyte);
     }
   }
 
@@ -127,7 +124,7 @@ class Walk {
     }
     if (forward) count_bytes(kCublasWorkspace, Use::workspace, 1);
     if (backward) count_bytes(kCublasWorkspace, Use::workspace, 1);
-    if (light) count_bytes(kCublasLtWorkspace, Use::workspace, 1);
+    if (light) count_bytes(kLtWorkspace, Use::workspace, 1);
   }
 
   // Gradients from two places are added in the first one's memory where nothing else needs it.
@@ -149,7 +146,7 @@ class Walk {
     peak_large_ = std::max(peak_large_, large_);
     estimate_.peak_reserved = Bytes(std::max(estimate_.peak_reserved.value, round_up(peak_small_, kSmallSegment) +
                                                                                 round_up(peak_shared_, kSharedSegment) +
-                                                                                round_up(peak_large_, 2 * kMiB)));
+                                                                                round_up(peak_large_, 2 * kMebibyte)));
     if (allocated_ <= estimate_.peak_allocated.value) return;
     estimate_.peak_allocated = Bytes(allocated_);
     estimate_.peak_op = op;

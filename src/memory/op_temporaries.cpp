@@ -4,13 +4,14 @@
 #include <array>
 #include <string_view>
 
+#include "memory/batch_norm_buffer.h"
+#include "memory/rounding.h"
+
 namespace forerun {
 namespace {
 
 constexpr int64_t kFloat = 4;
 constexpr int64_t kIndex = 8;
-
-int64_t up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
 int64_t product(std::span<const int64_t> extents) {
   int64_t result = 1;
@@ -31,7 +32,7 @@ bool in_mask(const Attributes& attributes, size_t index) {
 }  // namespace
 
 OpTemporaries::Rule OpTemporaries::rule_of(std::string_view name) {
-  constexpr std::array<std::pair<std::string_view, Rule>, 16> rules = {{
+  constexpr std::array<std::pair<std::string_view, Rule>, 20> rules = {{
       {"aten.native_dropout.default", Rule::dropout},
       {"aten.sum.dim_IntList", Rule::reduction},
       {"aten.mean.dim", Rule::reduction},
@@ -42,6 +43,10 @@ OpTemporaries::Rule OpTemporaries::rule_of(std::string_view name) {
       {"aten._embedding_bag_dense_backward.default", Rule::embedding_backward},
       {"aten.convolution.default", Rule::convolution},
       {"aten.convolution_backward.default", Rule::convolution_backward},
+      {"aten.native_batch_norm.default", Rule::batch_norm},
+      {"aten.native_batch_norm_backward.default", Rule::batch_norm_backward},
+      {"aten.cudnn_batch_norm.default", Rule::cudnn_batch_norm},
+      {"aten.cudnn_batch_norm_backward.default", Rule::cudnn_batch_norm_backward},
       {"aten._cudnn_rnn.default", Rule::rnn},
       {"aten._cudnn_rnn_backward.default", Rule::rnn_backward},
       {"aten._scaled_dot_product_efficient_attention_backward.default", Rule::efficient_attention_backward},
@@ -61,10 +66,41 @@ OpTemporaries::OpTemporaries(const Graph& graph, const TemporaryOptions& options
   for (size_t name = 0; name < rules_.size(); ++name) rules_[name] = rule_of(graph.names()[NameId(name)]);
 }
 
-void OpTemporaries::append(const Op& op, std::vector<Temporary>& found) {
+OutputOrder OpTemporaries::append(const Op& op, std::vector<Temporary>& found) {
   const Rule rule = rules_[op.name.value];
-  if (rule != Rule::none && op.input_count > 0 && op.output_count > 0) append(op, rule, found);
+  OutputOrder order = OutputOrder::as_given;
+  if (rule != Rule::none && op.input_count > 0 && op.output_count > 0) {
+    append(op, rule, found);
+    order = order_of(op, rule);
+  }
   layouts_.pass(op);
+  return order;
+}
+
+size_t output_at(OutputOrder order, size_t place, size_t count) {
+  switch (order) {
+    case OutputOrder::as_given: break;
+    case OutputOrder::reversed: return count - 1 - place;
+    case OutputOrder::first_last: return place + 1 == count ? 0 : place + 1;
+    case OutputOrder::second_first: return count > 1 && place < 2 ? 1 - place : place;
+  }
+  return place;
+}
+
+OutputOrder OpTemporaries::order_of(const Op& op, Rule rule) const {
+  const auto inputs = graph_.inputs(op);
+  if (rule == Rule::dropout) return OutputOrder::reversed;
+  if (rule == Rule::batch_norm_backward && channels_together(inputs[0])) return OutputOrder::first_last;
+  // PyTorch's own kernels for depthwise convolutions begin with the weight's gradient.
+  if (rule == Rule::convolution_backward && inputs.size() > 2) {
+    const Attributes& attributes = graph_.attributes(op);
+    const int64_t groups = attributes.get_int("groups", 1);
+    const auto shape = graph_.shape(inputs[1]);
+    const bool own = shape.size() == 4 && groups > 1 && groups == shape[1] && !layouts_.of(inputs[1]).channels_last &&
+                     !layouts_.of(inputs[0]).channels_last;
+    if (own && in_mask(attributes, 0) && in_mask(attributes, 1)) return OutputOrder::second_first;
+  }
+  return OutputOrder::as_given;
 }
 
 void OpTemporaries::append(const Op& op, Rule rule, std::vector<Temporary>& found) const {
@@ -82,6 +118,10 @@ void OpTemporaries::append(const Op& op, Rule rule, std::vector<Temporary>& foun
     case Rule::embedding_backward: return append_embedding_backward(op, found);
     case Rule::convolution: return append_convolution(op, found);
     case Rule::convolution_backward: return append_convolution_backward(op, found);
+    case Rule::batch_norm:
+    case Rule::batch_norm_backward:
+    case Rule::cudnn_batch_norm:
+    case Rule::cudnn_batch_norm_backward: return append_batch_norm(op, rule, found);
     case Rule::rnn: return append_rnn(op, false, found);
     case Rule::rnn_backward: return append_rnn(op, true, found);
     case Rule::efficient_attention_backward:
@@ -97,6 +137,34 @@ void OpTemporaries::append(const Op& op, Rule rule, std::vector<Temporary>& foun
 bool OpTemporaries::contiguous(TensorId tensor) const {
   const Layout layout = layouts_.of(tensor);
   return !layout.permuted && !layout.expanded && !layout.sliced && !layout.channels_last;
+}
+
+// Whether the channels of a pixel follow each other.
+bool OpTemporaries::channels_together(TensorId tensor) const {
+  const auto shape = graph_.shape(tensor);
+  if (shape.size() < 2) return false;
+  return layouts_.of(tensor).channels_last || (product(shape.subspan(2)) == 1 && contiguous(tensor));
+}
+
+void OpTemporaries::append_batch_norm(const Op& op, Rule rule, std::vector<Temporary>& found) const {
+  const TensorId input = graph_.inputs(op)[0];
+  if (!channels_together(input)) return;
+  const int64_t channels = graph_.shape(input)[1];
+  if (channels < 1) return;
+  const int64_t rows = graph_.element_count(input) / channels;
+  const bool backward = rule == Rule::batch_norm_backward || rule == Rule::cudnn_batch_norm_backward;
+  if (rule == Rule::cudnn_batch_norm || rule == Rule::cudnn_batch_norm_backward) {
+    found.push_back({.bytes = cudnn_batch_norm_workspace(rows, channels, backward), .brief = true});
+    return;
+  }
+  if (backward) {  // two sums a channel, which the gradient of the input then takes
+    for (int sum = 0; sum < 2; ++sum) found.push_back({.bytes = kFloat * channels, .outputs_before = 0});
+  }
+  const BatchNormSums sums = batch_norm_sums(rows, channels, backward);
+  if (sums.staging == 0) return;
+  const uint32_t before = backward ? 2 : UINT32_MAX;
+  found.push_back({.bytes = sums.staging, .outputs_before = before, .brief = true});
+  found.push_back({.bytes = sums.counters, .outputs_before = before, .brief = true});
 }
 
 void OpTemporaries::add_reduction(const Reduction& reduction, uint32_t outputs_before,
@@ -160,9 +228,9 @@ void OpTemporaries::append_embedding_backward(const Op& op, std::vector<Temporar
   const int64_t segments = std::min(indices, weight[0]);
   const int64_t parts = segments + indices / kRowsOfPart;
   for (int sorted_and_original = 0; sorted_and_original < 2; ++sorted_and_original) {
-    found.push_back({.bytes = kIndex * indices});
+    found.push_back({.bytes = kIndex * indices, .outputs_before = 0});
   }
-  found.push_back({.bytes = kIndex * indices + kSortScratch * indices, .brief = true});
+  found.push_back({.bytes = (kIndex + kSortScratch) * indices, .outputs_before = 0, .brief = true});
   found.push_back({.bytes = kIndex * indices});
   for (int offsets_and_parts = 0; offsets_and_parts < 2; ++offsets_and_parts) {
     found.push_back({.bytes = kIndex * segments});
@@ -182,12 +250,13 @@ void OpTemporaries::append_attention_backward(const Op& op, Rule rule, std::vect
   if (rule == Rule::cudnn_attention_backward) {
     found.push_back({.bytes = kFloat * heads * length * (size + 1) + 256});
   } else if (rule == Rule::flash_attention_backward) {
-    found.push_back({.bytes = kFloat * heads * up(length, 128)});
-    found.push_back({.bytes = kFloat * heads * up(length, 128) * up(size, 32)});
+    found.push_back({.bytes = kFloat * heads * round_up(length, 128)});
+    found.push_back({.bytes = kFloat * heads * round_up(length, 128) * round_up(size, 32)});
   } else {
     found.push_back({.bytes = kFloat * heads * length, .brief = true});
     found.push_back({.bytes = kFloat * heads * length});
-    found.push_back({.bytes = kFloat * heads * (up(length, 64) * up(size, 64) + up(length, 64) / 16)});
+    found.push_back(
+        {.bytes = kFloat * heads * (round_up(length, 64) * round_up(size, 64) + round_up(length, 64) / 16)});
   }
 }
 
@@ -216,12 +285,20 @@ ConvolutionShape OpTemporaries::convolution_shape(const Op& op, TensorId input, 
   return shape;
 }
 
+// PyTorch's own kernels for depthwise convolutions take nothing.
+int64_t OpTemporaries::workspace(ConvolutionPass pass, const ConvolutionShape& shape) const {
+  if (!shape.channels_last && shape.groups > 1 && shape.groups == shape.channels) return 0;
+  const auto [known, isnew] = workspaces_.try_emplace({pass, shape}, 0);
+  if (isnew) known->second = options_.workspaces->convolution(pass, shape).value_or(0);
+  return known->second;
+}
+
 void OpTemporaries::append_convolution(const Op& op, std::vector<Temporary>& found) const {
   if (options_.workspaces == nullptr || op.input_count < 2) return;
   const auto inputs = graph_.inputs(op);
   if (graph_.shape(inputs[0]).size() < 4 || graph_.shape(graph_.outputs(op)[0]).size() < 4) return;
   const ConvolutionShape shape = convolution_shape(op, inputs[0], inputs[1], graph_.outputs(op)[0]);
-  found.push_back({.bytes = options_.workspaces->convolution(ConvolutionPass::convolution, shape).value_or(0)});
+  found.push_back({.bytes = workspace(ConvolutionPass::convolution, shape)});
 }
 
 void OpTemporaries::append_convolution_backward(const Op& op, std::vector<Temporary>& found) const {
@@ -232,8 +309,7 @@ void OpTemporaries::append_convolution_backward(const Op& op, std::vector<Tempor
   const ConvolutionShape shape = convolution_shape(op, inputs[1], inputs[2], inputs[0]);
   uint32_t given = 0;
   const auto add = [&](ConvolutionPass pass) {
-    const int64_t bytes = options_.workspaces->convolution(pass, shape).value_or(0);
-    found.push_back({.bytes = bytes, .outputs_before = ++given, .brief = true});
+    found.push_back({.bytes = workspace(pass, shape), .outputs_before = ++given, .brief = true});
   };
   if (in_mask(attributes, 0)) add(ConvolutionPass::input_gradient);
   if (in_mask(attributes, 1)) add(ConvolutionPass::weight_gradient);

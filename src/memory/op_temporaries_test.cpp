@@ -79,6 +79,32 @@ TEST(OpTemporaries, AttentionBackwardSumsInFloat) {
   EXPECT_EQ(attention("efficient", {3, 2, 83, 128}, DType::float32), (Sizes{1992, 1992, 393408}));
 }
 
+TEST(OpTemporaries, BatchNormSumsWhereChannelsLieTogether) {
+  const TensorSpec last{{136, 256, 68, 68}, DType::bfloat16, {1183744, 1, 17408, 256}};
+  const TensorSpec first{{136, 256, 68, 68}, DType::bfloat16, {1183744, 4624, 68, 1}};
+  const TensorSpec each{{256}};
+  EXPECT_EQ(sizes(temporaries("aten.native_batch_norm.default", {last}, {last, each, each})), (Sizes{524288, 32}));
+  EXPECT_TRUE(temporaries("aten.native_batch_norm.default", {first}, {first, each, each}).empty());
+  const auto backward = temporaries("aten.native_batch_norm_backward.default", {last, last}, {last, each, each});
+  EXPECT_EQ(sizes(backward), (Sizes{1024, 1024, 262144, 32}));
+  EXPECT_EQ(backward[2].outputs_before, 2U);
+  const TensorSpec exact{{112, 64, 160, 160}, DType::float32, {1638400, 1, 10240, 64}};
+  EXPECT_NEAR(static_cast<double>(sizes(temporaries("aten.cudnn_batch_norm.default", {exact}, {exact}))[0]), 23117876,
+              2048);
+}
+
+TEST(OpTemporaries, TellsTheOrderOfOutputs) {
+  const auto places = [](OutputOrder order) {
+    return Sizes{static_cast<int64_t>(output_at(order, 0, 3)), static_cast<int64_t>(output_at(order, 1, 3)),
+                 static_cast<int64_t>(output_at(order, 2, 3))};
+  };
+  EXPECT_EQ(places(OutputOrder::as_given), (Sizes{0, 1, 2}));
+  EXPECT_EQ(places(OutputOrder::reversed), (Sizes{2, 1, 0}));
+  EXPECT_EQ(places(OutputOrder::first_last), (Sizes{1, 2, 0}));
+  EXPECT_EQ(places(OutputOrder::second_first), (Sizes{1, 0, 2}));
+  EXPECT_EQ(output_at(OutputOrder::second_first, 0, 1), 0U);
+}
+
 TEST(OpTemporaries, EmbeddingBackwardSortsManyIndices) {
   const auto found = temporaries("aten.embedding_dense_backward.default", {{{77, 304, 256}}, {{77, 304}, DType::int64}},
                                  {{{24076, 256}}});

@@ -1,7 +1,8 @@
 #include "memory/reduction_buffer.h"
 
 #include <algorithm>
-#include <bit>
+
+#include "memory/rounding.h"
 
 namespace forerun {
 namespace {
@@ -13,9 +14,6 @@ constexpr int64_t kManyValues = 256;
 constexpr int64_t kInputVector = 4;
 constexpr int64_t kAccumulator = 4;  // bytes: float
 constexpr int64_t kCounter = 4;
-
-int64_t floor_power(int64_t value) { return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(value))); }
-int64_t divide_up(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
 int64_t output_vector(const Reduction& r) {
   if (r.along_fastest) return 1;

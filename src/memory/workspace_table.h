@@ -1,9 +1,8 @@
-// WorkspaceTable: how much memory cuDNN's convolutions were measured to take while they run.
+// WorkspaceTable: how much memory cuDNN's convolutions and recurrent layers take while they run.
 //
-// cuDNN chooses an algorithm by rules of its own. What it then asks for is mostly copies of input, output and weight in
-// another layout, padded to 4 (float32) or 8 (half precision) channels a group. A decision tree over shapes, fitted to
-// single-op measurements (op/1 samples), tells which. Recurrent layers follow a formula with two variants. Without a file
-// the table is empty: it says nothing of convolutions, and that no recurrent kernel is persistent.
+// Convolutions are as measured (convolution_cases.h). Recurrent layers follow a formula with two variants; a decision tree
+// over shapes, fitted to single-op measurements (op/1 samples), tells which. Without a file the table is empty: it says
+// nothing of convolutions, and that no recurrent kernel is persistent.
 #pragma once
 
 #include <array>
@@ -14,23 +13,11 @@
 #include <vector>
 
 #include "base/result.h"
+#include "memory/convolution_cases.h"
 
 namespace forerun {
 
 class JsonObject;
-
-enum class ConvolutionPass : uint8_t { convolution, input_gradient, weight_gradient };
-
-struct ConvolutionShape {
-  bool half = false;  // two bytes an element
-  bool channels_last = false;
-  bool transposed = false;
-  int64_t groups = 1;
-  int64_t batch = 1, channels = 1, filters = 1;    // of input and output
-  int64_t kernel = 1, kernel_height = 1;           // elements of the window; its first extent
-  int64_t stride = 1, dilation = 1, padding = 0;   // the largest over dimensions
-  int64_t image = 1, out_image = 1, in_width = 1;  // elements of a channel of input and output; last extent
-};
 
 struct RecurrentShape {
   int kind = 2;  // as cuDNN numbers them: 0 and 1 without gates, 2 LSTM, 3 GRU
@@ -42,30 +29,29 @@ struct RecurrentShape {
 class WorkspaceTable {
  public:
   static Result<WorkspaceTable> load(const std::filesystem::path& path);
+  // Without what was seen in models of a family, to be judged on it.
+  void leave_out(std::string_view family) { cases_.leave_out(family); }
 
   // Bytes; nothing where the table says nothing.
-  [[nodiscard]] std::optional<int64_t> convolution(ConvolutionPass pass, const ConvolutionShape& shape) const;
+  [[nodiscard]] std::optional<int64_t> convolution(ConvolutionPass pass, const ConvolutionShape& shape) const {
+    return cases_.bytes(pass, shape);
+  }
   // Bytes of cuDNN's workspace for a recurrent layer. The formula is known; the tree tells whether cuDNN keeps weights
   // on the multiprocessors (persistent kernels), which takes more.
   [[nodiscard]] int64_t recurrent(const RecurrentShape& shape) const;
 
  private:
-  // What a leaf says. Parts are input, output, weight (padded copies); all is their sum without padding.
-  enum class Formula : uint8_t { none, parts, all, bytes, batched_weight, split_weight, persistent };
   struct Node {
     int feature = -1;  // -1: a leaf
     double at = 0;     // up to here `below`, beyond `above`
     uint32_t below = 0, above = 0;
-    Formula formula = Formula::none;
-    uint8_t parts = 0;  // bits: 1 input, 2 output, 4 weight
-    double factor = 0;  // of all, bytes, split_weight
+    bool persistent = false;  // of a leaf
   };
   using Tree = std::vector<Node>;
-  static bool read_formula(const std::string& text, Node& node);
-  static Tree read_tree(std::vector<JsonObject> nodes, std::span<const char* const> features);
+  static Tree read_tree(std::vector<JsonObject> nodes);
   static const Node& leaf(const Tree& tree, std::span<const double> features);
 
-  std::array<Tree, 3> convolution_;  // by pass
+  ConvolutionCases cases_;
   Tree recurrent_;
 };
 

@@ -12,60 +12,37 @@
 namespace forerun {
 namespace {
 
-Result<WorkspaceTable> table(const std::string& trees) {
+Result<WorkspaceTable> table(const std::string& recurrent) {
   const auto path =
       std::filesystem::temp_directory_path() / ("workspace_table_test_" + std::to_string(getpid()) + ".json");
-  std::ofstream(path) << R"({"format": "workspaces/1")" << trees << "}";
+  std::ofstream(path) << R"({"format": "workspaces/2", "recurrent": [)" << recurrent << "]}";
   Result<WorkspaceTable> result = WorkspaceTable::load(path);
   std::filesystem::remove(path);
   return result;
 }
 
-std::string forward_tree(const std::string& nodes) {
-  return R"(, "convolution": [)" + nodes + R"(], "input_gradient": [], "weight_gradient": [], "recurrent": [])";
-}
-
-const ConvolutionShape kShape{.batch = 2, .channels = 6, .filters = 8, .kernel = 9, .image = 100, .out_image = 100};
-
-int64_t forward_bytes(const std::string& nodes) {
-  const auto loaded = table(forward_tree(nodes));
-  EXPECT_TRUE(loaded.ok()) << loaded.error().message();
-  return loaded->convolution(ConvolutionPass::convolution, kShape).value_or(-1);
-}
-
-TEST(WorkspaceTable, ReadsFormulas) {
-  const int64_t input = 2 * 100 * 8 * 4;  // six channels are padded to eight
-  const int64_t output = 2 * 100 * 8 * 4;
-  const int64_t weight = 8 * 8 * 9 * 4;
-  EXPECT_EQ(forward_bytes(R"({"is": "none"})"), 0);
-  EXPECT_EQ(forward_bytes(R"({"is": "iow"})"), input + output + weight);
-  EXPECT_EQ(forward_bytes(R"({"is": "i"})"), input);
-  EXPECT_EQ(forward_bytes(R"({"is": "ow"})"), output + weight);
-  EXPECT_EQ(forward_bytes(R"({"is": "abs1048576"})"), 1048576);
-  EXPECT_EQ(forward_bytes(R"({"is": "ratio0.5"})"), (2 * 100 * 14 * 4 + 6 * 8 * 9 * 4) / 2);
-  EXPECT_EQ(forward_bytes(R"({"is": "split4"})"), 6 * 8 * 9 * 4 * 4);
-  EXPECT_EQ(forward_bytes(R"({"is": "batched_w4"})"), 2 * 6 * 8 * 9 * 4);
-}
+const RecurrentShape kLayer{.batch = 8, .steps = 10, .input = 64, .hidden = 64};
 
 TEST(WorkspaceTable, FollowsTheTree) {
-  const std::string leaves = R"(, {"is": "i"}, {"is": "o"})";
-  EXPECT_EQ(forward_bytes(R"({"feature": "kernel", "at": 8.5, "below": 1, "above": 2})" + leaves), 2 * 100 * 8 * 4);
-  EXPECT_EQ(forward_bytes(R"({"feature": "channels_last", "at": 0.5, "below": 2, "above": 1}, {"is": "none"}, )"
-                          R"({"is": "abs512"})"),
-            512);
+  const std::string leaves = R"(, {"is": "plain"}, {"is": "persistent"})";
+  const auto below = table(R"({"feature": "hidden", "at": 64, "below": 1, "above": 2})" + leaves);
+  const auto above = table(R"({"feature": "hidden", "at": 63.5, "below": 1, "above": 2})" + leaves);
+  ASSERT_TRUE(below.ok() && above.ok());
+  EXPECT_LT(below->recurrent(kLayer), above->recurrent(kLayer));
+  EXPECT_EQ(below->recurrent(kLayer), WorkspaceTable().recurrent(kLayer));
 }
 
 TEST(WorkspaceTable, NamesWhatIsWrong) {
-  EXPECT_FALSE(table(forward_tree(R"({"is": "guess"})")).ok());
-  EXPECT_FALSE(table(forward_tree(R"({"feature": "colour", "at": 1, "below": 1, "above": 1}, {"is": "i"})")).ok());
-  EXPECT_FALSE(table(forward_tree(R"({"feature": "kernel", "at": 1, "below": 1, "above": 2}, {"is": "i"})")).ok());
-  EXPECT_FALSE(table(forward_tree(R"({"is": "i"}, {"feature": "kernel", "at": 1, "below": 1, "above": 1})")).ok());
+  EXPECT_FALSE(table(R"({"is": "guess"})").ok());
+  EXPECT_FALSE(table(R"({"feature": "colour", "at": 1, "below": 1, "above": 1}, {"is": "plain"})").ok());
+  EXPECT_FALSE(table(R"({"feature": "hidden", "at": 1, "below": 1, "above": 2}, {"is": "plain"})").ok());
+  EXPECT_FALSE(table(R"({"is": "plain"}, {"feature": "hidden", "at": 1, "below": 1, "above": 1})").ok());
   EXPECT_FALSE(WorkspaceTable::load("/nowhere.json").ok());
 }
 
 TEST(WorkspaceTable, IsEmptyWithoutAFile) {
-  EXPECT_FALSE(WorkspaceTable().convolution(ConvolutionPass::convolution, kShape).has_value());
-  EXPECT_GT(WorkspaceTable().recurrent({.batch = 8, .steps = 10, .input = 64, .hidden = 64}), 8 << 20);
+  EXPECT_FALSE(WorkspaceTable().convolution(ConvolutionPass::convolution, {}).has_value());
+  EXPECT_GT(WorkspaceTable().recurrent(kLayer), 8 << 20);
 }
 
 // Workspaces that cuDNN 9.19 took on an H200.
@@ -82,6 +59,17 @@ TEST(WorkspaceTable, KnowsRecurrentLayers) {
   expect_near(
       {.kind = 3, .element = 2, .batch = 64, .steps = 70, .input = 1280, .hidden = 1280, .weight_bytes = 19676160},
       97682176);
+}
+
+// A weight gradient of MobileNetV3 that takes one product a picture, as traced.
+TEST(WorkspaceTable, KnowsConvolutions) {
+  const auto folder = data_dir();
+  ASSERT_TRUE(folder.ok());
+  const auto measured = WorkspaceTable::load(*folder / "memory" / "workspaces.json");
+  ASSERT_TRUE(measured.ok()) << measured.error().message();
+  ConvolutionShape shape{.batch = 178, .channels = 344, .filters = 112, .image = 49, .out_image = 49, .in_width = 7};
+  EXPECT_NEAR(static_cast<double>(measured->convolution(ConvolutionPass::weight_gradient, shape).value_or(0)), 27431936,
+              0.01 * 27431936);
 }
 
 }  // namespace

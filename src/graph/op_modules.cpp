@@ -1,0 +1,36 @@
+#include "graph/op_modules.h"
+
+#include <algorithm>
+#include <cctype>
+#include <unordered_map>
+
+namespace forerun {
+
+std::vector<NameId> op_modules(const Graph& graph) {
+  std::unordered_map<uint32_t, NameId> by_sequence;
+  for (const Op& op : graph.ops()) {
+    if (op.phase == Phase::forward && op.sequence != 0) by_sequence.try_emplace(op.sequence, op.module);
+  }
+  std::vector<NameId> modules;
+  modules.reserve(graph.op_count());
+  for (const Op& op : graph.ops()) {
+    const auto known = op.phase == Phase::backward ? by_sequence.find(op.sequence) : by_sequence.end();
+    modules.push_back(known == by_sequence.end() ? op.module : known->second);
+  }
+  return modules;
+}
+
+std::string_view block_of(std::string_view module) {
+  size_t begin = 0;
+  while (begin < module.size()) {
+    const size_t end = std::min(module.find('.', begin), module.size());
+    const std::string_view part = module.substr(begin, end - begin);
+    const bool number =
+        !part.empty() && std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
+    if (number) return end < module.size() ? module.substr(0, end) : std::string_view();
+    begin = end + 1;
+  }
+  return {};
+}
+
+}  // namespace forerun

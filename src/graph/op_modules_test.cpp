@@ -1,0 +1,35 @@
+#include "graph/op_modules.h"
+
+#include <gtest/gtest.h>
+
+#include "graph/graph_builder.h"
+
+namespace forerun {
+namespace {
+
+TEST(OpModules, TakeBackwardOpsToTheForwardOpTheyDifferentiate) {
+  GraphBuilder builder;
+  builder.add_op({.name = "aten.relu.default", .module = "layer1.0.relu", .sequence = 7});
+  builder.add_op({.name = "aten.neg.default", .module = "head"});
+  builder.add_op({.name = "aten.threshold_backward.default", .phase = Phase::backward, .sequence = 7});
+  builder.add_op({.name = "aten.neg.default", .phase = Phase::backward, .module = "kept", .sequence = 99});
+  const Graph graph = builder.finish();
+  const std::vector<NameId> modules = op_modules(graph);
+  ASSERT_EQ(modules.size(), 4U);
+  EXPECT_EQ(graph.names()[modules[0]], "layer1.0.relu");
+  EXPECT_EQ(graph.names()[modules[1]], "head");
+  EXPECT_EQ(graph.names()[modules[2]], "layer1.0.relu");
+  EXPECT_EQ(graph.names()[modules[3]], "kept");
+}
+
+TEST(OpModules, CutBlocksAtTheFirstNumber) {
+  EXPECT_EQ(block_of("transformer.h.11.mlp.c_fc.weight"), "transformer.h.11");
+  EXPECT_EQ(block_of("layer1.0.conv2"), "layer1.0");
+  EXPECT_EQ(block_of("layer1.0.1.conv"), "layer1.0");
+  EXPECT_EQ(block_of("features.0"), "");
+  EXPECT_EQ(block_of("conv1"), "");
+  EXPECT_EQ(block_of(""), "");
+}
+
+}  // namespace
+}  // namespace forerun

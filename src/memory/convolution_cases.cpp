@@ -1,0 +1,312 @@
+#include "memory/convolution_cases.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "base/line_reader.h"
+
+namespace forerun {
+namespace {
+
+constexpr size_t kColumns = 16;            // of numbers in a line
+constexpr int64_t kLargest = 1LL << 40;    // of a number in a line
+constexpr double kFew = 64 * 1024;         // bytes that do not grow with the tensors
+constexpr double kAlike = 0.003;           // how far a measured size may lie from its formula
+constexpr double kRounded = 2048;          // bytes that a formula leaves out
+constexpr double kMostParts = 600;         // of a split sum
+constexpr double kShortIndex = 1LL << 31;  // bytes
+constexpr double kLimit = 1LL << 34;       // bytes that cuDNN takes where it asks for as much as it may
+constexpr size_t kFewCases = 3;
+constexpr double kMostBytes = 1e17;  // bytes
+constexpr float kSelf = 0.1F;        // the distance at which a case counts half as much as one at no distance
+constexpr float kDoublings = 5;      // alignment beyond 32 tells nothing
+
+// How much each feature weighs, in the order in which features_of gives them.
+constexpr std::array<std::array<float, 21>, 3> kWeights = {{
+    {0.55F, 1.3F,  5.0F, 2.0F, 1.2F, 0.15F, 0.5F, 1.0F, 1.5F, 0.1F, 0.1F,
+     1.2F,  0.25F, 0.6F, 1.6F, 0.5F, 0.1F,  0.3F, 0.2F, 0.7F, 0.7F},
+    {1.0F, 2.4F, 4.0F, 1.0F, 0.2F, 0.0F, 0.5F, 1.0F, 2.5F, 0.75F, 0.4F,
+     2.5F, 0.1F, 0.6F, 0.5F, 0.8F, 0.6F, 0.1F, 3.0F, 1.5F, 0.1F},
+    {1.6F, 2.2F, 8.0F, 4.0F, 0.9F, 0.75F, 0.5F, 2.5F, 1.0F, 0.15F, 0.5F,
+     0.5F, 0.6F, 0.4F, 0.8F, 0.7F, 0.0F,  0.1F, 0.5F, 0.5F, 0.4F},
+}};
+
+float doublings(int64_t value) { return std::log2(static_cast<float>(value) + 1.0F); }
+
+float alignment(int64_t value) {
+  if (value <= 0) return 0;
+  return std::min(kDoublings, static_cast<float>(std::countr_zero(static_cast<uint64_t>(value))));
+}
+
+bool alike(double measured, double formula) {
+  return std::abs(measured - formula) <= std::max(kRounded, kAlike * formula);
+}
+
+std::optional<ConvolutionPass> pass_named(std::string_view text) {
+  if (text == "f") return ConvolutionPass::convolution;
+  if (text == "d") return ConvolutionPass::input_gradient;
+  if (text == "w") return ConvolutionPass::weight_gradient;
+  return std::nullopt;
+}
+
+std::string_view take_word(std::string_view& line) {
+  const size_t end = std::min(line.find('\t'), line.size());
+  const std::string_view word = line.substr(0, end);
+  line.remove_prefix(std::min(end + 1, line.size()));
+  return word;
+}
+
+bool take_numbers(std::string_view line, std::array<int64_t, kColumns>& numbers) {
+  for (int64_t& number : numbers) {
+    const std::string_view word = take_word(line);
+    const auto [end, fault] = std::from_chars(word.data(), word.data() + word.size(), number);
+    if (fault != std::errc() || end != word.data() + word.size() || number < 0 || number > kLargest) return false;
+  }
+  return line.empty();
+}
+
+ConvolutionShape shape_of(const std::array<int64_t, kColumns>& n) {
+  ConvolutionShape shape{.half = n[0] != 0, .channels_last = n[1] != 0, .transposed = n[2] != 0};
+  shape.groups = std::max<int64_t>(n[3], 1);
+  shape.batch = n[4];
+  shape.channels = n[5];
+  shape.filters = n[6];
+  shape.kernel = n[7];
+  shape.kernel_height = std::max<int64_t>(n[8], 1);
+  shape.stride = n[9];
+  shape.dilation = n[10];
+  shape.padding = n[11];
+  shape.image = n[12];
+  shape.out_image = n[13];
+  shape.in_width = n[14];
+  return shape;
+}
+
+}  // namespace
+
+ConvolutionSizes sizes_of(const ConvolutionShape& s) {
+  ConvolutionSizes sizes;
+  sizes.element = s.half ? 2 : 4;
+  const int64_t step = s.half ? 8 : 4;
+  const int64_t groups = std::max<int64_t>(s.groups, 1);
+  const int64_t in = s.channels / groups;
+  const int64_t out = s.filters / groups;
+  const auto up = [&](int64_t value) { return static_cast<double>((value + step - 1) / step * step); };
+  const auto real = [](int64_t value) { return static_cast<double>(value); };
+  const double pixels = real(s.batch) * real(s.image) * sizes.element;
+  const double out_pixels = real(s.batch) * real(s.out_image) * sizes.element;
+  const double window = real(s.kernel) * sizes.element;
+  sizes.input = pixels * real(s.channels);
+  sizes.output = out_pixels * real(s.filters);
+  sizes.weight = window * real(in) * real(out) * real(groups);
+  sizes.padded_input = pixels * up(in) * real(groups);
+  sizes.padded_output = out_pixels * up(out) * real(groups);
+  sizes.padded_weight = window * up(in) * up(out) * real(groups);
+  return sizes;
+}
+
+Result<ConvolutionCases> ConvolutionCases::load(const std::filesystem::path& path) {
+  std::filesystem::path packed = path;
+  packed += ".zst";
+  std::error_code none;
+  const bool plain = std::filesystem::exists(path, none) || !std::filesystem::exists(packed, none);
+  Result<LineReader> reader = LineReader::open((plain ? path : packed).string());
+  if (!reader) return reader.error();
+  return read(*reader);
+}
+
+Result<ConvolutionCases> ConvolutionCases::parse(std::string_view text, const std::string& name) {
+  LineReader reader = LineReader::from_text(text, name);
+  return read(reader);
+}
+
+Result<ConvolutionCases> ConvolutionCases::read(LineReader& reader) {
+  ConvolutionCases cases;
+  while (true) {
+    const Result<std::optional<std::string_view>> next = reader.next();
+    if (!next) return next.error();
+    if (!*next) break;
+    std::string_view line = **next;
+    if (is_blank(line) || line.front() == '#') continue;
+    const std::optional<ConvolutionPass> pass = pass_named(take_word(line));
+    const std::string family(take_word(line));
+    std::array<int64_t, kColumns> numbers = {};
+    if (!pass || family.empty() || !take_numbers(line, numbers)) {
+      return Error{.what = fmt::format("not a convolution: a pass (f, d, w), a family and {} numbers", kColumns),
+                   .where = fmt::format("{}:{}", reader.name(), reader.line_number()),
+                   .remedy = "make the file again: python -m forerun.workspace_fit"};
+    }
+    cases.add(*pass, shape_of(numbers), numbers[kColumns - 1], family);
+  }
+  cases.sort();
+  return cases;
+}
+
+void ConvolutionCases::add(ConvolutionPass pass, const ConvolutionShape& shape, int64_t bytes,
+                           std::string_view family) {
+  auto known = std::find(families_.begin(), families_.end(), family);
+  if (known == families_.end()) known = families_.insert(families_.end(), std::string(family));
+  const auto family_number = static_cast<uint32_t>(known - families_.begin());
+  kinds_[kind_of(pass, shape)].cases.push_back({shape, bytes, family_number, features_of(pass, shape)});
+}
+
+void ConvolutionCases::sort() {
+  for (Kind& kind : kinds_) {
+    std::sort(kind.cases.begin(), kind.cases.end(),
+              [](const Case& a, const Case& b) { return a.features < b.features; });
+    kind.features.clear();
+    for (const Case& each : kind.cases) kind.features.push_back(each.features);
+  }
+}
+
+void ConvolutionCases::leave_out(std::string_view family) {
+  const auto known = std::find(families_.begin(), families_.end(), family);
+  if (known == families_.end()) return;
+  const auto number = static_cast<uint32_t>(known - families_.begin());
+  for (Kind& kind : kinds_) {
+    std::erase_if(kind.cases, [&](const Case& each) { return each.family == number; });
+  }
+  sort();
+}
+
+size_t ConvolutionCases::size() const {
+  return std::accumulate(kinds_.begin(), kinds_.end(), size_t{0},
+                         [](size_t sum, const Kind& kind) { return sum + kind.cases.size(); });
+}
+
+size_t ConvolutionCases::kind_of(ConvolutionPass pass, const ConvolutionShape& s) {
+  const size_t width = s.groups <= 1 ? 0 : s.groups == s.channels ? 1 : 2;
+  const ConvolutionSizes sizes = sizes_of(s);
+  size_t kind = static_cast<size_t>(pass) * 3 + width;
+  for (const bool is : {s.half, s.channels_last, s.transposed, std::max(sizes.input, sizes.output) > kShortIndex}) {
+    kind = kind * 2 + (is ? 1 : 0);
+  }
+  return kind;
+}
+
+// cuDNN has other algorithms for tensors beyond 2 GiB, but few of them were measured.
+const ConvolutionCases::Kind& ConvolutionCases::kind_for(ConvolutionPass pass, const ConvolutionShape& shape) const {
+  const size_t number = kind_of(pass, shape);
+  const Kind& kind = kinds_[number];
+  const Kind& other = kinds_[number ^ 1U];
+  return kind.cases.size() < std::min(kFewCases, other.cases.size()) ? other : kind;
+}
+
+ConvolutionCases::Features ConvolutionCases::features_of(ConvolutionPass pass, const ConvolutionShape& s) {
+  const int64_t groups = std::max<int64_t>(s.groups, 1);
+  const int64_t in = s.channels / groups;
+  const int64_t out = s.filters / groups;
+  const int64_t height = std::max<int64_t>(s.kernel_height, 1);
+  const int64_t step = s.half ? 8 : 4;
+  Features features = {doublings(s.batch),
+                       doublings(height),
+                       doublings(s.stride),
+                       in == 1 ? 1.0F : 0.0F,
+                       alignment(in),
+                       doublings(in) + doublings(out),
+                       doublings(s.batch) + doublings(s.out_image),
+                       doublings(s.padding),
+                       doublings(s.kernel / height),
+                       doublings(s.out_image),
+                       doublings(in),
+                       doublings(out),
+                       doublings(s.image),
+                       alignment(out),
+                       doublings(s.dilation),
+                       doublings(groups),
+                       s.out_image % 4 == 0 ? 1.0F : 0.0F,
+                       s.out_image % 8 == 0 ? 1.0F : 0.0F,
+                       in % step == 0 ? 1.0F : 0.0F,
+                       out % step == 0 ? 1.0F : 0.0F,
+                       doublings(in) + doublings(s.kernel)};
+  const auto& weights = kWeights[static_cast<size_t>(pass)];
+  for (size_t i = 0; i < kFeatures; ++i) features[i] *= weights[i];
+  return features;
+}
+
+// Goes outwards from where the first feature is the same, until that feature alone is too far away.
+size_t ConvolutionCases::find(const std::vector<Features>& cases, const Features& wanted, Nearest& nearest) {
+  constexpr float kFar = std::numeric_limits<float>::infinity();
+  constexpr size_t kTelling = 8;  // the features that tell most come first
+  nearest.fill({.distance = kFar});
+  const auto start = std::lower_bound(cases.begin(), cases.end(), wanted[0],
+                                      [](const Features& each, float value) { return each[0] < value; });
+  auto above = static_cast<size_t>(start - cases.begin());
+  size_t below = above;
+  while (below > 0 || above < cases.size()) {
+    const float up = above < cases.size() ? cases[above][0] - wanted[0] : kFar;
+    const float down = below > 0 ? wanted[0] - cases[below - 1][0] : kFar;
+    const float worst = nearest.back().distance;
+    if (std::min(up, down) >= worst) break;
+    const size_t at = up <= down ? above++ : --below;
+    const Features& each = cases[at];
+    float distance = 0;
+    for (size_t i = 0; i < kTelling; ++i) distance += std::abs(each[i] - wanted[i]);
+    if (distance >= worst) continue;
+    for (size_t i = kTelling; i < kFeatures; ++i) distance += std::abs(each[i] - wanted[i]);
+    if (distance >= worst) continue;
+    size_t place = kNearest - 1;
+    for (; place > 0 && nearest[place - 1].distance > distance; --place) nearest[place] = nearest[place - 1];
+    nearest[place] = {distance, at};
+  }
+  return std::min(cases.size(), kNearest);
+}
+
+// What the measured case would take at another size: by the first formula that it fits.
+double ConvolutionCases::transferred(const Case& from, const ConvolutionShape& shape, const ConvolutionSizes& to) {
+  const auto measured = static_cast<double>(from.bytes);
+  if (measured <= kRounded) return measured;
+  const ConvolutionSizes sizes = sizes_of(from.shape);
+  constexpr std::array<unsigned, 7> kParts = {7, 3, 5, 6, 1, 2, 4};  // bits: 1 input, 2 output, 4 weight
+  const auto sum = [](const ConvolutionSizes& of, unsigned parts) {
+    return ((parts & 1U) != 0 ? of.padded_input : 0) + ((parts & 2U) != 0 ? of.padded_output : 0) +
+           ((parts & 4U) != 0 ? of.padded_weight : 0);
+  };
+  for (const unsigned parts : kParts) {
+    const double formula = sum(sizes, parts);
+    if (alike(measured, formula)) return std::max(0.0, measured - formula + sum(to, parts));
+  }
+  const double pictures = static_cast<double>(from.shape.batch) * sizes.float_weight();
+  if (alike(measured, pictures)) return static_cast<double>(shape.batch) * to.float_weight();
+  const double copies = sum(sizes, 3);
+  const double beyond = measured - copies;
+  if (beyond > 0 && beyond < copies && beyond < kMostParts * sizes.float_weight()) {
+    return sum(to, 3) + beyond / sizes.float_weight() * to.float_weight();
+  }
+  const double parts = measured / std::max(sizes.float_weight(), 1.0);
+  if (parts > 0.9 && parts < kMostParts && alike(measured, std::round(parts) * sizes.float_weight())) {
+    return parts * to.float_weight();
+  }
+  if (measured <= kFew || alike(measured, kLimit)) return measured;
+  return measured / std::max(sizes.all(), 1.0) * to.all();
+}
+
+std::optional<int64_t> ConvolutionCases::bytes(ConvolutionPass pass, const ConvolutionShape& shape) const {
+  Nearest nearest;
+  const Kind& kind = kind_for(pass, shape);
+  const size_t count = find(kind.features, features_of(pass, shape), nearest);
+  if (count == 0) return std::nullopt;
+  const ConvolutionSizes sizes = sizes_of(shape);
+  std::array<std::pair<double, float>, kNearest> values;  // bytes, weight
+  float all = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const float weight = 1 / (kSelf + nearest[i].distance);
+    values[i] = {transferred(kind.cases[nearest[i].place], shape, sizes), weight};
+    all += weight;
+  }
+  std::sort(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(count));
+  float passed = 0;
+  for (size_t i = 0; i < count; ++i) {
+    passed += values[i].second;
+    if (passed >= all / 2) return static_cast<int64_t>(std::min(values[i].first, kMostBytes));
+  }
+  return static_cast<int64_t>(std::min(values[count - 1].first, kMostBytes));
+}
+
+}  // namespace forerun
