@@ -1,4 +1,5 @@
-// How fast Forerun itself is: a model from its name to its answer, and a file of recorded runs from disk to predictions.
+// How fast Forerun itself is: a model from its name to its answer, a profiler trace from disk to columns, and a file of
+// recorded runs from disk to predictions.
 //
 // Measured in this process after start-up (the data folder is read), wall-clock, the median of several repetitions for a
 // model and one pass for the file. An answer is looked at before its time counts. Left out: start-up, and writing reports
@@ -18,7 +19,10 @@
 #include "api/knowledge.h"
 #include "api/predict.h"
 #include "base/check.h"
+#include "cluster_bench.h"
 #include "report/prediction.h"
+#include "timeline_bench.h"
+#include "trace_bench.h"
 
 namespace {
 
@@ -134,7 +138,11 @@ int main(int argc, char** argv) {
     good = time_model(wanted, *device, *knowledge) && good;
   }
   fmt::print("{:<34}{:>10.1f} MiB\n", "peak memory so far", peak_mebibytes());
+  good = bench::time_trace(FORERUN_SHARED_DATA_DIR "/traces/hta/transformer_v100_404_allreduce.json.gz") && good;
   good = time_records(records, *knowledge) && good;
+  good = bench::time_philly(FORERUN_SHARED_DATA_DIR "/cluster/philly/philly.csv.gz") && good;
+  good = bench::time_growth(10'000'000) && good;
+  good = bench::time_replay(3'333'333) && good;
   fmt::print("{:<34}{:>10.1f} MiB\n", "peak memory", peak_mebibytes());
   return good ? 0 : 1;
 }

@@ -1,0 +1,257 @@
+#include "cluster/plain_simulator.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/check.h"
+
+namespace forerun::cluster {
+namespace {
+
+constexpr int64_t kFirstThreshold = 3600'000'000'000;    // GPU nanoseconds, as 2d-las has by default
+constexpr int64_t kSecondThreshold = 36000'000'000'000;  // GPU nanoseconds
+
+enum class State : uint8_t { absent, waiting, running, done };
+
+struct Present {
+  JobIndex index = 0;
+  int64_t gpus = 0, arrival = 0, deadline = 0;
+  std::vector<int64_t> truth, predicted;  // by type
+  State state = State::absent;
+  bool ran = false;
+  size_t type = 0;
+  int64_t since = 0, end = 0, predicted_end = 0, restart = 0;
+  int64_t held = 0, useful = 0;  // before this run; one GPU type where jobs are stopped
+};
+
+class Plain {
+ public:
+  Plain(const Workload& workload, const Cluster& cluster, const Durations& predicted, std::string policy, Time restart)
+      : policy_(std::move(policy)), restart_cost_(restart.value) {
+    for (const GpuPool& pool : cluster.pools) free_.push_back(pool.gpus);
+    for (JobIndex i = 0; i < workload.jobs.size(); ++i) {
+      const Job& job = workload.jobs[i];
+      Present present{i, job.gpus, job.arrival.value, job.deadline.value};
+      for (TypeIndex type = 0; type < free_.size(); ++type) {
+        present.truth.push_back(workload.truth.of(i, type).value);
+        present.predicted.push_back(predicted.of(i, type).value);
+      }
+      jobs_.push_back(present);
+    }
+    result_.start.assign(jobs_.size(), kNever);
+    result_.finish.assign(jobs_.size(), kNever);
+    result_.held.assign(jobs_.size(), Time(0));
+  }
+
+  Schedule run() {
+    while (const auto next = next_event()) {
+      now_ = *next;
+      for (Present& job : jobs_) {
+        if (job.state == State::running && job.end == now_) finish(job);
+      }
+      for (Present& job : jobs_) {
+        if (job.state == State::absent && job.arrival == now_) job.state = State::waiting;
+      }
+      decide();
+    }
+    return result_;
+  }
+
+ private:
+  [[nodiscard]] std::optional<int64_t> next_event() const {
+    std::optional<int64_t> next;
+    const auto consider = [&](int64_t time) {
+      if (!next || time < *next) next = time;
+    };
+    for (const Present& job : jobs_) {
+      if (job.state == State::absent) consider(job.arrival);
+      if (job.state != State::running) continue;
+      consider(job.end);
+      if (policy_ != "2d-las") continue;
+      for (const int64_t threshold : {kFirstThreshold, kSecondThreshold}) {
+        const int64_t needed = (threshold + job.gpus - 1) / job.gpus - job.held;
+        if (needed > 0 && job.since + needed > now_) consider(job.since + needed);
+      }
+    }
+    return next;
+  }
+
+  void start(Present& job, size_t type) {
+    free_[type] -= job.gpus;
+    job.state = State::running;
+    job.type = type;
+    job.since = now_;
+    job.restart = job.ran ? restart_cost_ : 0;
+    job.end = now_ + job.restart + std::max<int64_t>(job.truth[type] - job.useful, 1);
+    job.predicted_end = now_ + job.restart + std::max<int64_t>(job.predicted[type] - job.useful, 0);
+    job.ran = true;
+    if (result_.start[job.index] == kNever) result_.start[job.index] = Time(now_);
+  }
+
+  void release(Present& job) {
+    free_[job.type] += job.gpus;
+    job.held += now_ - job.since;
+    job.useful += std::max<int64_t>(now_ - job.since - job.restart, 0);
+    result_.held[job.index] = Time(job.held);
+  }
+
+  void finish(Present& job) {
+    release(job);
+    job.state = State::done;
+    result_.finish[job.index] = Time(now_);
+  }
+
+  void stop(Present& job) {
+    release(job);
+    job.state = State::waiting;
+    ++result_.preemptions;
+  }
+
+  [[nodiscard]] std::optional<size_t> fastest(const Present& job, const std::vector<int64_t>& free) const {
+    std::optional<size_t> best;
+    for (size_t type = 0; type < free.size(); ++type) {
+      if (job.predicted[type] == kNever.value || free[type] < job.gpus) continue;
+      if (!best || job.predicted[type] < job.predicted[*best]) best = type;
+    }
+    return best;
+  }
+
+  [[nodiscard]] int64_t remaining(const Present& job) const {
+    if (job.state == State::running) return std::max<int64_t>(job.predicted_end - now_, 0);
+    return std::max<int64_t>(*std::min_element(job.predicted.begin(), job.predicted.end()) - job.useful, 0);
+  }
+
+  [[nodiscard]] int64_t key(const Present& job) const {
+    const int64_t duration = *std::min_element(job.predicted.begin(), job.predicted.end());
+    if (policy_.starts_with("fifo") || policy_ == "easy") return 0;
+    if (policy_.starts_with("sjf")) return duration;
+    if (policy_ == "srsf" || policy_ == "srsf-skip") return duration * job.gpus;
+    if (policy_.starts_with("edf")) return job.deadline;
+    if (policy_.starts_with("srtf")) return remaining(job);
+    if (policy_ == "srsf-preempt") return remaining(job) * job.gpus;
+    CHECK(policy_ == "2d-las", "the plain twin does not know the policy " + policy_);
+    const int64_t held = job.held + (job.state == State::running ? now_ - job.since : 0);
+    const int64_t service = held * job.gpus;
+    return (service >= kFirstThreshold ? 1 : 0) + (service >= kSecondThreshold ? 1 : 0);
+  }
+
+  // Jobs in one of two states by key, then order of arrival.
+  std::vector<Present*> in_order(State a, State b) {
+    std::vector<Present*> list;
+    for (Present& job : jobs_) {
+      if (job.state == a || job.state == b) list.push_back(&job);
+    }
+    std::stable_sort(list.begin(), list.end(), [&](Present* x, Present* y) { return key(*x) < key(*y); });
+    return list;
+  }
+
+  void decide() {
+    if (policy_ == "srtf") return shortest_remaining();
+    if (policy_ == "srtf-skip" || policy_ == "srsf-preempt" || policy_ == "2d-las") return walk();
+    const bool skip = policy_.ends_with("-skip");
+    for (Present* job : in_order(State::waiting, State::waiting)) {
+      if (const auto type = fastest(*job, free_)) {
+        start(*job, *type);
+      } else if (!skip) {
+        break;
+      }
+    }
+    if (policy_ == "easy") backfill();
+  }
+
+  void walk() {
+    std::vector<int64_t> free = free_;
+    for (const Present& job : jobs_) {
+      if (job.state == State::running) free[job.type] += job.gpus;
+    }
+    std::vector<std::pair<Present*, size_t>> starts;
+    std::vector<Present*> stops;
+    for (Present* job : in_order(State::waiting, State::running)) {
+      if (job->state == State::waiting) {
+        if (const auto type = fastest(*job, free)) {
+          free[*type] -= job->gpus;
+          starts.emplace_back(job, *type);
+        }
+      } else if (free[job->type] >= job->gpus) {
+        free[job->type] -= job->gpus;
+      } else {
+        stops.push_back(job);
+      }
+    }
+    for (Present* job : stops) stop(*job);
+    for (const auto& [job, type] : starts) start(*job, type);
+  }
+
+  void shortest_remaining() {  // on one GPU type
+    while (true) {
+      const auto waiting = in_order(State::waiting, State::waiting);
+      if (waiting.empty()) return;
+      Present& first = *waiting.front();
+      auto running = in_order(State::running, State::running);
+      int64_t room = free_[0];
+      std::vector<Present*> stops;
+      for (auto run = running.rbegin(); run != running.rend() && room < first.gpus; ++run) {
+        if ((*run)->predicted_end <= now_ + remaining(first) || (*run)->since == now_) break;
+        room += (*run)->gpus;
+        stops.push_back(*run);
+      }
+      if (room < first.gpus) return;
+      for (Present* job : stops) stop(*job);
+      start(first, 0);
+    }
+  }
+
+  void backfill() {
+    auto waiting = in_order(State::waiting, State::waiting);
+    if (waiting.empty()) return;
+    const Present& head = *waiting.front();
+    int64_t soonest = kNever.value, at = 0, left_over = 0;
+    size_t reserved = 0;
+    for (size_t type = 0; type < free_.size(); ++type) {
+      if (head.predicted[type] == kNever.value) continue;
+      std::vector<const Present*> running;
+      for (const Present& job : jobs_) {
+        if (job.state == State::running && job.type == type) running.push_back(&job);
+      }
+      std::stable_sort(running.begin(), running.end(),
+                       [](const Present* x, const Present* y) { return x->predicted_end < y->predicted_end; });
+      int64_t free = free_[type];
+      int64_t time = now_;
+      for (size_t i = 0; i < running.size() && free < head.gpus; ++i) {
+        free += running[i]->gpus;
+        time = std::max(time, running[i]->predicted_end);
+      }
+      if (free < head.gpus || time + head.predicted[type] >= soonest) continue;
+      soonest = time + head.predicted[type];
+      at = time;
+      left_over = free - head.gpus;
+      reserved = type;
+    }
+    for (size_t i = 1; i < waiting.size(); ++i) {
+      Present& job = *waiting[i];
+      std::vector<int64_t> allowed = free_;
+      const bool within = job.predicted[reserved] <= at - now_;
+      if (!within) allowed[reserved] = std::min(allowed[reserved], left_over);
+      const auto type = fastest(job, allowed);
+      if (!type) continue;
+      if (*type == reserved && !within) left_over -= job.gpus;
+      start(job, *type);
+    }
+  }
+
+  std::string policy_;
+  int64_t restart_cost_;
+  int64_t now_ = -1;
+  std::vector<Present> jobs_;
+  std::vector<int64_t> free_;
+  Schedule result_;
+};
+
+}  // namespace
+
+Schedule plain_simulate(const Workload& workload, const Cluster& cluster, const Durations& predicted,
+                        const std::string& policy, Time restart_cost) {
+  return Plain(workload, cluster, predicted, policy, restart_cost).run();
+}
+
+}  // namespace forerun::cluster

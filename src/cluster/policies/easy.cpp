@@ -1,0 +1,150 @@
+// EASY backfill: in order of arrival; when the first does not fit, it gets a reservation at the earliest time its gang
+// is predicted to be free, and later jobs start now if they do not delay it: they are predicted to end by then, or take
+// GPUs that it leaves over.
+//
+// Jobs of one gang size and usable types stand in one tree, so that a pass costs O(log n) for each size that fits,
+// however long the queue. With several GPU types the reservation is on the type where the first in line is predicted to
+// end soonest; the other types are open to all. A run that has outlasted its prediction is expected to end at any moment.
+#include <map>
+#include <set>
+
+#include "cluster/first_fit_tree.h"
+#include "cluster/policies/factories.h"
+#include "cluster/waiting_queues.h"
+
+namespace forerun::cluster {
+namespace {
+
+class EasyBackfill final : public Policy {
+ public:
+  void begin(const ClusterView& view) override { ends_.resize(view.types()); }
+
+  void arrived(const ClusterView& view, JobIndex job) override {
+    if (placed_.size() <= job) placed_.resize(size_t{job} + 1);
+    std::vector<FirstFitTree>& trees = classes_[GangClass::of(view, job)];
+    trees.resize(view.types());
+    for (TypeIndex type = 0; type < view.types(); ++type) trees[type].add(job, view.predicted(job, type));
+    line_.add({0, job});
+    ++waiting_;
+  }
+
+  void finished(const ClusterView& /*view*/, JobIndex job) override {
+    ends_[placed_[job].type].erase({placed_[job].end, job});
+  }
+
+  void stopped(const ClusterView& view, JobIndex job) override {
+    finished(view, job);
+    placed_[job].started = false;
+    arrived(view, job);
+  }
+
+  void schedule(Scheduler& scheduler) override {
+    while (const auto head = first_in_line()) {
+      const auto type = scheduler.fastest_free(*head);
+      if (!type) break;
+      start(scheduler, *head, *type);
+    }
+    const auto head = first_in_line();
+    if (!head || waiting_ < 2) return;
+    Reservation reservation = reserve(scheduler, *head);
+    while (const auto job = first_that_does_not_delay(scheduler, reservation)) {
+      const TypeIndex type = *best_type(scheduler, *job, reservation);
+      const bool beyond =
+          type == reservation.type && scheduler.predicted(*job, type) > reservation.at - scheduler.now();
+      if (beyond) reservation.left_over -= scheduler.job(*job).gpus;
+      start(scheduler, *job, type);
+    }
+  }
+
+ private:
+  struct Placed {
+    int64_t end = 0;  // predicted
+    TypeIndex type = 0;
+    bool started = false;
+  };
+  struct Reservation {
+    TypeIndex type = 0;
+    Time at;
+    int32_t left_over = 0;  // GPUs free at that time that the first in line does not need
+  };
+
+  // The first waiting job; those that were backfilled have left the line out of turn.
+  std::optional<JobIndex> first_in_line() {
+    while (!line_.empty() && placed_[line_.first().job].started) line_.pop();
+    return line_.empty() ? std::nullopt : std::optional(line_.first().job);
+  }
+
+  void start(Scheduler& scheduler, JobIndex job, TypeIndex type) {
+    for (FirstFitTree& tree : classes_[GangClass::of(scheduler, job)]) tree.remove(job);
+    scheduler.start(job, type);
+    placed_[job] = {scheduler.running(job).predicted_end.value, type, true};
+    ends_[type].insert({placed_[job].end, job});
+    --waiting_;
+  }
+
+  Reservation reserve(const ClusterView& view, JobIndex head) const {
+    Reservation best{0, kNever, 0};
+    Time soonest = kNever;
+    for (TypeIndex type = 0; type < view.types(); ++type) {
+      if (!view.usable(head, type)) continue;
+      int32_t free = view.free(type);
+      Time at = view.now();
+      for (auto end = ends_[type].begin(); end != ends_[type].end() && free < view.job(head).gpus; ++end) {
+        free += view.running(end->job).gpus;
+        at = std::max(at, Time(end->key));
+      }
+      if (free < view.job(head).gpus) continue;  // too many have failed
+      const Time end = later(at, view.predicted(head, type));
+      if (end < soonest) {
+        soonest = end;
+        best = {type, at, free - view.job(head).gpus};
+      }
+    }
+    return best;
+  }
+
+  // How long a job of that gang may run on a type without delaying the first in line; nothing: not at all.
+  static std::optional<Time> limit(const ClusterView& view, const GangClass& gang, TypeIndex type,
+                                   const Reservation& reservation) {
+    if (gang.gpus > view.free(type) || !gang.usable(type)) return std::nullopt;
+    if (type != reservation.type || reservation.at == kNever || gang.gpus <= reservation.left_over) return kNever;
+    return reservation.at - view.now();
+  }
+
+  std::optional<JobIndex> first_that_does_not_delay(const ClusterView& view, const Reservation& reservation) const {
+    std::optional<JobIndex> first;
+    const int32_t most = *std::max_element(view.all_free().begin(), view.all_free().end());
+    for (const auto& [gang, trees] : classes_) {
+      if (gang.gpus > most) break;
+      for (TypeIndex type = 0; type < view.types(); ++type) {
+        const auto allowed = limit(view, gang, type, reservation);
+        const auto job = allowed ? trees[type].first_within(*allowed) : std::nullopt;
+        if (job && (!first || *job < *first)) first = job;
+      }
+    }
+    return first;
+  }
+
+  static std::optional<TypeIndex> best_type(const ClusterView& view, JobIndex job, const Reservation& reservation) {
+    const GangClass gang = GangClass::of(view, job);
+    std::optional<TypeIndex> best;
+    for (TypeIndex type = 0; type < view.types(); ++type) {
+      const auto allowed = limit(view, gang, type, reservation);
+      if (!allowed || view.predicted(job, type) > *allowed) continue;
+      if (!best || view.predicted(job, type) < view.predicted(job, *best)) best = type;
+    }
+    return best;
+  }
+
+  std::map<GangClass, std::vector<FirstFitTree>> classes_;  // waiting jobs by predicted duration, one tree a type
+  HeadQueue line_;                                          // by order of arrival
+  std::vector<std::set<Waiting>> ends_;                     // by type: running jobs by predicted end
+  std::vector<Placed> placed_;                              // by job
+  int64_t waiting_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_easy(OptionReader& /*options*/) { return std::make_unique<EasyBackfill>(); }
+
+}  // namespace forerun::cluster

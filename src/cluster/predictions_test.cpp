@@ -1,0 +1,58 @@
+// What predictors know, and made-up jobs.
+#include "cluster/predictions.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "cluster/synthetic.h"
+
+namespace forerun::cluster {
+namespace {
+
+TEST(Predictions, ErrorHasTheMeanThatWasAskedFor) {
+  const Workload workload = synthetic_jobs({.jobs = 20000, .gpus = 100});
+  for (const double percent : {8.0, 25.0, 60.0}) {
+    const auto predicted = predict_durations(workload, "error:" + std::to_string(percent), 3);
+    ASSERT_TRUE(predicted.ok());
+    double sum = 0;
+    for (JobIndex job = 0; job < 20000; ++job) {
+      sum += std::abs(
+          static_cast<double>(predicted->of(job, 0).value) / static_cast<double>(workload.truth.of(job, 0).value) - 1);
+    }
+    EXPECT_NEAR(sum / 20000 * 100, percent, percent * 0.03);
+  }
+}
+
+TEST(Predictions, NoneTellsNothingApartAndClassMeansTellClasses) {
+  Workload workload;
+  workload.jobs.resize(4);
+  for (int i = 0; i < 4; ++i) workload.truth.add(Time(10 * (i + 1)));
+  workload.jobs[2].kind = workload.jobs[3].kind = 0;
+  workload.kinds = {"lm"};
+  const auto none = predict_durations(workload, "none", 1);
+  const auto classes = predict_durations(workload, "class-mean", 1);
+  for (JobIndex job = 0; job < 4; ++job) {
+    EXPECT_EQ(none->of(job, 0), Time(25));
+    EXPECT_EQ(classes->of(job, 0), Time(job < 2 ? 15 : 35));
+    EXPECT_EQ(predict_durations(workload, "perfect", 1)->of(job, 0), workload.truth.of(job, 0));
+  }
+  EXPECT_FALSE(predict_durations(workload, "error:x", 1).ok());
+  EXPECT_NE(predict_durations(workload, "perfct", 1).error().message().find("perfect"), std::string::npos);
+}
+
+TEST(Synthetic, AsksForTheLoadThatWasAskedFor) {
+  const Workload workload = synthetic_jobs({.jobs = 300000, .gpus = 10000, .seed = 2, .load = 0.7});
+  double gpu_seconds = 0;
+  for (JobIndex job = 0; job < workload.jobs.size(); ++job) {
+    gpu_seconds += seconds(workload.truth.of(job, 0)) * workload.jobs[job].gpus;
+  }
+  const double share = gpu_seconds / (10000 * seconds(workload.jobs.back().arrival));
+  EXPECT_NEAR(share, 0.7, 0.05);
+  EXPECT_FALSE(parse_synthetic("jobs=0").ok());
+  EXPECT_FALSE(parse_synthetic("jbos=3").ok());
+  EXPECT_EQ(parse_synthetic("jobs=10000000,gpus=100000,seed=1")->jobs, 10000000);
+}
+
+}  // namespace
+}  // namespace forerun::cluster

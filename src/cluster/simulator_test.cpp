@@ -1,0 +1,199 @@
+// The simulator against its plain twin, and what must hold for any schedule.
+#include "cluster/simulator.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <thread>
+
+#include "cluster/plain_simulator.h"
+#include "cluster/policies.h"
+#include "cluster/predictions.h"
+
+namespace forerun::cluster {
+namespace {
+
+struct Case {
+  Workload workload;
+  Cluster cluster;
+  Durations predicted;
+};
+
+// Few jobs, coarse times and small clusters, so that ties and blocked gangs are common.
+Case random_case(uint64_t seed, size_t types, bool wrong_predictions) {
+  std::mt19937_64 random(seed);
+  const auto below = [&](uint64_t end) { return static_cast<int64_t>(random() % end); };
+  Case made;
+  for (size_t type = 0; type < types; ++type) {
+    made.cluster.pools.push_back({.type = "t" + std::to_string(type), .gpus = static_cast<int32_t>(8 + below(9))});
+  }
+  made.workload.truth = Durations(types);
+  const int64_t jobs = 20 + below(100);
+  Time now;
+  for (int64_t i = 0; i < jobs; ++i) {
+    Job job;
+    job.arrival = now;
+    job.gpus = static_cast<int32_t>(int64_t{1} << below(4));
+    if (below(3) == 0) job.deadline = now + Time(below(20000) * kSecond.value);
+    made.workload.jobs.push_back(job);
+    for (size_t type = 0; type < types; ++type) {
+      const bool unable = types > 1 && type > 0 && below(5) == 0;
+      made.workload.truth.add(unable ? kNever : Time((1 + below(5000)) * kSecond.value));
+    }
+    now += Time(below(4) * 250 * kSecond.value);
+  }
+  for (size_t type = 0; type < types; ++type) made.workload.gpu_types.push_back("t" + std::to_string(type));
+  made.predicted = wrong_predictions ? *predict_durations(made.workload, "error:40", seed) : made.workload.truth;
+  return made;
+}
+
+void expect_same(const Schedule& fast, const Schedule& plain, const std::string& what) {
+  ASSERT_EQ(fast.finish.size(), plain.finish.size());
+  for (size_t job = 0; job < fast.finish.size(); ++job) {
+    ASSERT_EQ(fast.start[job].value, plain.start[job].value) << what << ", start of job " << job;
+    ASSERT_EQ(fast.finish[job].value, plain.finish[job].value) << what << ", finish of job " << job;
+    ASSERT_EQ(fast.held[job].value, plain.held[job].value) << what << ", time held by job " << job;
+  }
+  EXPECT_EQ(fast.preemptions, plain.preemptions) << what;
+}
+
+Schedule run(const Case& given, const std::string& name, const SimulationOptions& options = {}) {
+  auto policy = make_policy(name);
+  EXPECT_TRUE(policy.ok()) << name;
+  return simulate(given.workload, given.cluster, given.predicted, **policy, options);
+}
+
+class Twin : public testing::TestWithParam<const char*> {};
+
+TEST_P(Twin, SameScheduleOnOneType) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    const Case given = random_case(seed, 1, seed % 2 == 0);
+    const Time restart(seed % 3 == 0 ? 30 * kSecond.value : 0);
+    const Schedule plain = plain_simulate(given.workload, given.cluster, given.predicted, GetParam(), restart);
+    expect_same(run(given, GetParam(), {.restart_cost = restart}), plain,
+                std::string(GetParam()) + " with seed " + std::to_string(seed));
+    if (HasFatalFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, Twin,
+                         testing::Values("fifo", "fifo-skip", "sjf", "sjf-skip", "srsf", "srsf-skip", "edf", "edf-skip",
+                                         "easy", "srtf", "srtf-skip", "srsf-preempt", "2d-las"));
+
+class TypedTwin : public testing::TestWithParam<const char*> {};
+
+TEST_P(TypedTwin, SameScheduleOnSeveralTypes) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    const Case given = random_case(seed, 3, seed % 2 == 0);
+    expect_same(run(given, GetParam()), plain_simulate(given.workload, given.cluster, given.predicted, GetParam()),
+                std::string(GetParam()) + " with seed " + std::to_string(seed));
+    if (HasFatalFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, TypedTwin,
+                         testing::Values("fifo", "fifo-skip", "sjf", "sjf-skip", "srsf-skip", "edf-skip", "easy"));
+
+// No pool is ever given out twice, and every job holds GPUs for as long as it takes.
+void expect_sound(const Case& given, const Schedule& schedule, const std::string& what) {
+  std::vector<std::vector<std::pair<int64_t, int64_t>>> changes(given.cluster.pools.size());
+  for (const Segment& segment : schedule.segments) {
+    EXPECT_LE(given.workload.jobs[segment.job].arrival, segment.begin) << what;
+    changes[segment.type].emplace_back(segment.begin.value, segment.gpus);
+    changes[segment.type].emplace_back(segment.end.value, -segment.gpus);
+  }
+  for (size_t type = 0; type < changes.size(); ++type) {
+    std::sort(changes[type].begin(), changes[type].end());
+    int64_t used = 0;
+    for (const auto& [time, gpus] : changes[type]) {
+      used += gpus;
+      EXPECT_LE(used, given.cluster.pools[type].gpus) << what;
+    }
+  }
+  for (JobIndex job = 0; job < given.workload.jobs.size(); ++job) {
+    ASSERT_NE(schedule.finish[job], kNever) << what << ", job " << job << " never ended";
+    EXPECT_GE(schedule.held[job], given.workload.truth.fastest(job)) << what;
+  }
+}
+
+TEST(Simulator, EveryPolicyGivesASoundSchedule) {
+  for (const PolicyEntry& entry : policies()) {
+    const std::string name = entry.name;
+    const bool solves_programs = name.starts_with("gavel") || name == "themis" || name == "sia";
+    for (uint64_t seed = 1; seed <= (solves_programs ? 2 : 10); ++seed) {
+      const Case given = random_case(seed, 1 + seed % 3, seed % 2 == 0);
+      expect_sound(given, run(given, entry.name, {.keep_segments = true}), entry.name);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(Simulator, EveryPolicySurvivesFailures) {
+  for (const PolicyEntry& entry : policies()) {
+    const Case given = random_case(7, 2, true);
+    SimulationOptions options;
+    options.keep_segments = true;
+    options.restart_cost = Time(60 * kSecond.value);
+    options.failures.mean_hours_between = 20;
+    options.failures.checkpoint_every = Time(600 * kSecond.value);
+    const Schedule schedule = run(given, entry.name, options);
+    EXPECT_GT(schedule.failures, 0);
+    expect_sound(given, schedule, entry.name);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(Simulator, SameBytesTwiceAndInParallel) {
+  const Case given = random_case(11, 2, true);
+  SimulationOptions options;
+  options.failures.mean_hours_between = 20;
+  const Schedule once = run(given, "fifo-skip", options);
+  Schedule again;
+  Schedule other;
+  std::thread first([&] { again = run(given, "fifo-skip", options); });
+  std::thread second([&] { other = run(given, "srtf", options); });
+  first.join();
+  second.join();
+  expect_same(once, again, "the second time");
+}
+
+TEST(Simulator, LosesWorkSinceTheLastCheckpoint) {
+  Case given;
+  given.cluster = *parse_cluster("1");
+  given.workload.jobs.push_back({});
+  given.workload.truth.add(Time(100 * 3600 * kSecond.value));
+  given.predicted = given.workload.truth;
+  SimulationOptions options;
+  options.failures.mean_hours_between = 30;
+  options.failures.repair = Time(kSecond.value);
+  const Schedule kept = run(given, "fifo", options);
+  options.failures.checkpoint_every = Time(10 * 3600 * kSecond.value);
+  const Schedule lost = run(given, "fifo", options);
+  EXPECT_GT(kept.failures, 0);
+  EXPECT_EQ(kept.held[0], given.workload.truth.of(0, 0));  // nothing is done twice
+  EXPECT_GT(lost.held[0], kept.held[0]);
+}
+
+TEST(Simulator, RestartCostIsPaidOncePerStop) {
+  Case given;
+  given.cluster = *parse_cluster("1");
+  given.workload.jobs = {Job{}, Job{}};
+  given.workload.jobs[1].arrival = Time(100);
+  given.workload.truth.add(Time(1000));
+  given.workload.truth.add(Time(10));
+  given.predicted = given.workload.truth;
+  const Schedule schedule = run(given, "srtf", {.restart_cost = Time(7)});
+  EXPECT_EQ(schedule.finish[1], Time(110));
+  EXPECT_EQ(schedule.finish[0], Time(1017));
+  EXPECT_EQ(schedule.preemptions, 1);
+}
+
+TEST(Policies, UnknownNamesAndOptionsAreAnswered) {
+  EXPECT_NE(make_policy("fiffo").error().message().find("fifo"), std::string::npos);
+  EXPECT_NE(make_policy("2d-las:q9=1").error().message().find("q1"), std::string::npos);
+  EXPECT_FALSE(make_policy("2d-las:q1=x").ok());
+  EXPECT_TRUE(make_policy("2d-las:q1=10,q2=100").ok());
+}
+
+}  // namespace
+}  // namespace forerun::cluster

@@ -1,0 +1,58 @@
+// CsvRows: the rows of a table in text with a heading, cells found by the name of their column.
+//
+// Cells are parted by one character (',', '\t', '|'), may be quoted ("a ""b"", c"), and are trimmed. A row with more or
+// fewer cells than the heading is the row's fault, which the caller learns from `complete()`.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/line_reader.h"
+#include "cluster/job.h"
+
+namespace forerun::cluster {
+
+class CsvRows {
+ public:
+  // `heading` false: columns are named "1", "2" and so on, and rows may differ in length.
+  CsvRows(LineReader reader, char separator, bool heading = true)
+      : reader_(std::move(reader)), separator_(separator), has_heading_(heading) {}
+
+  // Reads the heading; an empty file is an Error.
+  Status begin();
+  // The next row that is not blank; false at the end of the file.
+  Result<bool> next();
+
+  [[nodiscard]] const std::vector<std::string>& heading() const { return heading_; }
+  [[nodiscard]] std::optional<size_t> column(std::string_view name) const;  // without case
+  // The first of these columns that is there; an Error that names them and what is there instead.
+  [[nodiscard]] Result<size_t> need(std::string_view name) const;
+
+  [[nodiscard]] bool complete() const { return count_ == heading_.size(); }
+  [[nodiscard]] size_t size() const { return count_; }
+  [[nodiscard]] const std::string& cell(size_t column) const;
+  [[nodiscard]] const std::string& cell(std::optional<size_t> column) const;  // empty where there is no such column
+  [[nodiscard]] int64_t line() const { return reader_.line_number(); }
+  [[nodiscard]] const std::string& name() const { return reader_.name(); }
+
+ private:
+  void split(std::string_view line);
+  LineReader reader_;
+  char separator_;
+  bool has_heading_;
+  std::vector<std::string> heading_;
+  std::vector<std::string> cells_;
+  size_t count_ = 0;  // cells of this row
+};
+
+// Numbers and times in cells; nothing where the text is none.
+std::optional<double> parse_number(std::string_view text);
+std::optional<int64_t> parse_integer(std::string_view text);  // "4" and "4.0"
+// Seconds ("12.5") exactly to the nanosecond, of 127 years at most; "inf" is kNever.
+std::optional<Time> parse_seconds(std::string_view text);
+// "2017-10-09", "2017-10-09 07:01:55" or with 'T' between: since 1970-01-01, as if it were UTC.
+std::optional<Time> parse_date(std::string_view text);
+
+}  // namespace forerun::cluster

@@ -1,0 +1,209 @@
+#include "cluster/sources/loaded_jobs.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "cluster/sources/introsort_order.h"
+
+namespace forerun::cluster {
+namespace {
+
+constexpr Time kLatest{7'000'000'000 * kSecond.value};  // since 1970, which leaves 70 years for simulated time
+constexpr const char* kSkip = "correct the row, or pass --lenient to count such rows and leave them out";
+
+std::vector<uint32_t> order_of(const std::vector<Job>& jobs, TieOrder ties) {
+  if (ties == TieOrder::introsort) {
+    std::vector<int64_t> keys;
+    keys.reserve(jobs.size());
+    for (const Job& job : jobs) keys.push_back(job.arrival.value);
+    return introsort_order(keys);
+  }
+  std::vector<uint32_t> order(jobs.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return jobs[a].arrival < jobs[b].arrival; });
+  return order;
+}
+
+// The workload with its jobs in that order; those behind the end of `order` are left out.
+void reorder(Workload& workload, const std::vector<uint32_t>& order) {
+  std::vector<Job> jobs;
+  std::vector<std::string> ids;
+  Durations truth(workload.truth.types());
+  jobs.reserve(order.size());
+  truth.reserve(order.size());
+  for (const uint32_t from : order) {
+    jobs.push_back(workload.jobs[from]);
+    if (!workload.ids.empty()) ids.push_back(std::move(workload.ids[from]));
+    for (TypeIndex type = 0; type < truth.types(); ++type) truth.add(workload.truth.of(from, type));
+  }
+  workload.jobs = std::move(jobs);
+  workload.ids = std::move(ids);
+  workload.truth = std::move(truth);
+}
+
+// Lets the first arrival be time 0. Sources with dates count from 1970, which the origin keeps.
+void rebase(Workload& workload) {
+  if (workload.jobs.empty()) return;
+  const Time first = workload.jobs.front().arrival;
+  workload.origin = first.value / kSecond.value;
+  for (Job& job : workload.jobs) {
+    job.arrival -= first;
+    if (job.deadline != kNever) job.deadline -= first;
+  }
+}
+
+}  // namespace
+
+const char* name_of(Fault fault) {
+  switch (fault) {
+    case Fault::malformed: return "malformed";
+    case Fault::negative_time: return "negative time";
+    case Fault::too_large: return "larger than the cluster";
+    case Fault::duplicate: return "duplicate";
+    case Fault::out_of_order: return "out of order";
+    case Fault::unknown_gpu_type: return "unknown GPU type";
+    case Fault::no_duration: return "no duration";
+  }
+  return "";
+}
+
+int64_t LoadedJobs::left_out() const { return std::accumulate(faults.begin(), faults.end(), int64_t{0}); }
+
+JobCollector::JobCollector(std::string file, const LoadOptions& options, std::vector<std::string> gpu_types)
+    : file_(std::move(file)), options_(options) {
+  loaded_.workload.gpu_types = std::move(gpu_types);
+  const std::vector<std::string>& types = loaded_.workload.gpu_types;
+  loaded_.workload.truth = Durations(std::max<size_t>(types.size(), 1));
+  if (options_.cluster == nullptr) return;
+  for (const GpuPool& pool : options_.cluster->pools) {
+    const auto same = [&](const std::string& type) { return canonical_type(type) == pool.type; };
+    const auto found = std::find_if(types.begin(), types.end(), same);
+    column_.emplace_back();
+    if (types.empty()) column_.back() = 0;
+    if (found != types.end()) column_.back() = static_cast<TypeIndex>(found - types.begin());
+  }
+}
+
+Status JobCollector::reject(Fault fault, int64_t line, const std::string& what, const std::string& remedy) {
+  rejected_ = true;
+  if (!options_.lenient) return Error{what, fmt::format("{}:{}", file_, line), remedy};
+  ++loaded_.faults[static_cast<size_t>(fault)];
+  return {};
+}
+
+Status JobCollector::check_size(const JobRow& row, int64_t line) {
+  const bool known = std::all_of(column_.begin(), column_.end(), [](const auto& column) { return column.has_value(); });
+  if (options_.cluster == nullptr || !known) return {};  // finish() says which type is not known
+  bool large_enough = false;
+  for (size_t i = 0; i < column_.size(); ++i) {
+    const GpuPool& pool = options_.cluster->pools[i];
+    if (row.durations[*column_[i]] == kNever) continue;
+    const bool memory = pool.memory.value == 0 || row.job.memory <= pool.memory;
+    if (memory && pool.gpus >= row.job.gpus) return {};
+    large_enough = large_enough || pool.gpus >= row.job.gpus;
+  }
+  if (large_enough) {
+    return reject(Fault::too_large, line,
+                  fmt::format("job '{}' needs {:.1f} GiB a GPU, more than any of the cluster has", row.id,
+                              gibibytes(row.job.memory)),
+                  kSkip);
+  }
+  return reject(
+      Fault::too_large, line,
+      fmt::format("job '{}' asks for {} GPUs, more than the cluster has of a type it runs on", row.id, row.job.gpus),
+      "give more --gpus, leave such jobs out with --max-gpus, or pass --lenient");
+}
+
+Status JobCollector::check(const JobRow& row, int64_t line) {
+  const Job& job = row.job;
+  if (job.gpus < 1) {
+    return reject(Fault::malformed, line, fmt::format("job '{}' asks for {} GPUs", row.id, job.gpus), kSkip);
+  }
+  if (job.arrival.value < 0 || job.deadline.value < 0) {
+    return reject(Fault::negative_time, line, fmt::format("job '{}' has a negative time", row.id), kSkip);
+  }
+  if (job.arrival > kLatest) {
+    return reject(Fault::malformed, line, fmt::format("job '{}' arrives after the year 2190", row.id), kSkip);
+  }
+  bool runs = false;
+  for (const Time duration : row.durations) {
+    if (duration.value < 0) {
+      return reject(Fault::negative_time, line, fmt::format("job '{}' has a negative duration", row.id), kSkip);
+    }
+    if (duration.value == 0) {
+      return reject(Fault::no_duration, line, fmt::format("job '{}' takes no time", row.id), kSkip);
+    }
+    runs = runs || duration != kNever;
+  }
+  if (!runs) return reject(Fault::no_duration, line, fmt::format("job '{}' has no duration", row.id), kSkip);
+  if (must_be_sorted_ && job.arrival < latest_) {
+    return reject(Fault::out_of_order, line, fmt::format("job '{}' arrives before the one above it", row.id),
+                  "sort the rows by arrival, or pass --lenient to leave such rows out");
+  }
+  if (!duplicates_ && !row.id.empty() && !seen_.insert(row.id).second) {
+    return reject(Fault::duplicate, line, fmt::format("job '{}' stands in the file already", row.id), kSkip);
+  }
+  latest_ = std::max(latest_, job.arrival);
+  return {};
+}
+
+bool JobCollector::wanted(const JobRow& row) const {
+  const Time arrival = row.job.arrival;
+  return (!options_.from || arrival >= *options_.from) && (!options_.to || arrival < *options_.to) &&
+         (!options_.most_gpus || row.job.gpus <= *options_.most_gpus);
+}
+
+int32_t JobCollector::intern(const std::string& name, std::vector<std::string>& names,
+                             std::unordered_map<std::string, int32_t>& index) {
+  if (name.empty()) return -1;
+  const auto [place, is_new] = index.try_emplace(name, static_cast<int32_t>(names.size()));
+  if (is_new) names.push_back(name);
+  return place->second;
+}
+
+Status JobCollector::add(JobRow row, int64_t line) {
+  CHECK(row.durations.size() == loaded_.workload.truth.types(), "a row with other columns than its source");
+  rejected_ = false;
+  if (Status status = check(row, line); !status || rejected_) return status;
+  if (!wanted(row)) {
+    ++loaded_.filtered;
+    return {};
+  }
+  if (Status status = check_size(row, line); !status || rejected_) return status;
+  Workload& workload = loaded_.workload;
+  row.job.user = intern(row.user, workload.users, users_);
+  row.job.virtual_cluster = intern(row.virtual_cluster, workload.virtual_clusters, virtual_clusters_);
+  row.job.kind = intern(row.kind, workload.kinds, kinds_);
+  workload.jobs.push_back(row.job);
+  workload.ids.push_back(std::move(row.id));
+  for (const Time duration : row.durations) workload.truth.add(duration);
+  return {};
+}
+
+Result<LoadedJobs> JobCollector::finish(TieOrder ties) {
+  Workload& workload = loaded_.workload;
+  std::vector<uint32_t> order = order_of(workload.jobs, ties);
+  if (options_.first && order.size() > *options_.first) {
+    loaded_.filtered += static_cast<int64_t>(order.size() - *options_.first);
+    order.resize(*options_.first);
+  }
+  reorder(workload, order);
+  rebase(workload);
+  if (workload.jobs.empty()) {
+    return Error{
+        fmt::format("no job is left of {} that were read", loaded_.filtered + loaded_.left_out() + loaded_.passed_over),
+        file_, "check --from, --to, --max-gpus and --first"};
+  }
+  if (options_.cluster != nullptr) {
+    auto placed = on_cluster(std::move(workload), *options_.cluster);
+    if (!placed) return placed.error();
+    loaded_.workload = *std::move(placed);
+  }
+  return std::move(loaded_);
+}
+
+}  // namespace forerun::cluster

@@ -1,0 +1,150 @@
+// Slurm's accounting, as `sacct -X --parsable2` (or --parsable) prints it, with the columns named in the heading:
+//
+//   JobID|User|Partition|Submit|ElapsedRaw|ReqTRES|State
+//   812|ann|gpu|2024-03-01T10:00:00|3600|billing=8,cpu=8,gres/gpu=2,mem=64G,node=1|COMPLETED
+//
+// Needed: JobID, Submit, ElapsedRaw (or Elapsed, or Start and End), and ReqTRES or AllocTRES (or ReqGRES). Job steps
+// ("812.0", "812.batch") and jobs without GPUs are passed over, as are those that never ran. All columns are real. The
+// time limit is the user's guess and is not taken for a duration.
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "cluster/sources/csv_rows.h"
+#include "cluster/sources/sources.h"
+
+namespace forerun::cluster {
+namespace {
+
+constexpr const char* kSacctRemedy = "correct the row, or pass --lenient to leave such rows out";
+
+struct SacctColumns {
+  std::optional<size_t> id, user, account, partition, submit, start, end, raw, elapsed, requested, allocated, gres,
+      name;
+};
+
+SacctColumns find_columns(const CsvRows& rows) {
+  return {rows.column("JobID"),   rows.column("User"),    rows.column("Account"),   rows.column("Partition"),
+          rows.column("Submit"),  rows.column("Start"),   rows.column("End"),       rows.column("ElapsedRaw"),
+          rows.column("Elapsed"), rows.column("ReqTRES"), rows.column("AllocTRES"), rows.column("ReqGRES"),
+          rows.column("JobName")};
+}
+
+// "[days-]hours:minutes:seconds".
+std::optional<Time> parse_elapsed(std::string_view text) {
+  int64_t days = 0;
+  if (const size_t dash = text.find('-'); dash != std::string_view::npos) {
+    const auto given = parse_integer(text.substr(0, dash));
+    if (!given || *given < 0 || *given > 100'000) return std::nullopt;
+    days = *given;
+    text.remove_prefix(dash + 1);
+  }
+  int64_t total = 0;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t colon = std::min(text.find(':', begin), text.size());
+    const auto part = parse_integer(text.substr(begin, colon - begin));
+    if (!part || *part < 0 || *part > 1'000'000) return std::nullopt;
+    total = total * 60 + *part;
+    begin = colon + 1;
+  }
+  return Time((days * 86400 + total) * kSecond.value);
+}
+
+struct Gpus {
+  int64_t count = 0;
+  std::string type;  // empty: any
+};
+
+// The GPUs in "cpu=8,gres/gpu:a100=2,gres/gpu=2" or "gpu:a100:2"; nothing where a number is broken.
+std::optional<Gpus> parse_gpus(std::string_view text) {
+  Gpus found;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t comma = std::min(text.find(',', begin), text.size());
+    std::string_view part = text.substr(begin, comma - begin);
+    begin = comma + 1;
+    if (part.starts_with("gres/")) part.remove_prefix(5);
+    if (!part.starts_with("gpu")) continue;
+    part.remove_prefix(3);
+    const size_t last = part.find_last_of("=:");
+    if (last == std::string_view::npos) {
+      found.count = std::max<int64_t>(found.count, 1);
+      continue;
+    }
+    const auto count = parse_integer(part.substr(last + 1));
+    if (!count || *count < 0 || *count > 1'000'000) return std::nullopt;
+    found.count = std::max(found.count, *count);
+    if (last > 1 && part.front() == ':') found.type = part.substr(1, last - 1);
+  }
+  return found;
+}
+
+std::optional<Time> duration_of(const CsvRows& rows, const SacctColumns& columns) {
+  if (columns.raw) return parse_seconds(rows.cell(columns.raw));
+  if (columns.elapsed) return parse_elapsed(rows.cell(columns.elapsed));
+  const auto start = parse_date(rows.cell(columns.start));
+  const auto end = parse_date(rows.cell(columns.end));
+  if (!start || !end) return std::nullopt;
+  return *end - *start;
+}
+
+Status add_sacct_row(const CsvRows& rows, const SacctColumns& columns, JobCollector& jobs) {
+  const std::string& id = rows.cell(columns.id);
+  if (id.find('.') != std::string::npos) {
+    jobs.pass_over();
+    return {};
+  }
+  const std::string& requested = rows.cell(columns.requested);
+  const std::string& allocated = rows.cell(columns.allocated);
+  const auto gpus = parse_gpus(!requested.empty()   ? requested
+                               : !allocated.empty() ? allocated
+                                                    : rows.cell(columns.gres));
+  const auto submit = parse_date(rows.cell(columns.submit));
+  const auto duration = duration_of(rows, columns);
+  if (id.empty() || !gpus || !submit || !duration) {
+    return jobs.reject(Fault::malformed, rows.line(), "no job: its id, submission, duration or GPUs cannot be read",
+                       kSacctRemedy);
+  }
+  if (gpus->count == 0 || duration->value == 0) {
+    jobs.pass_over();
+    return {};
+  }
+  const Cluster* cluster = jobs.options().cluster;
+  const bool any = gpus->type.empty() || cluster == nullptr || cluster->pools.front().type == "gpu";
+  if (!any && !cluster->find(gpus->type)) {
+    return jobs.reject(Fault::unknown_gpu_type, rows.line(),
+                       fmt::format("job '{}' asks for GPUs of type {}, which the cluster has not", id, gpus->type),
+                       "add it to --gpus, or pass --lenient to leave such jobs out");
+  }
+  JobRow row;
+  row.id = id;
+  row.job.arrival = *submit;
+  row.job.gpus = static_cast<int32_t>(gpus->count);
+  row.user = columns.user ? rows.cell(columns.user) : rows.cell(columns.account);
+  row.virtual_cluster = rows.cell(columns.partition);
+  row.kind = rows.cell(columns.name);
+  row.durations = {*duration};
+  return jobs.add(std::move(row), rows.line());
+}
+
+}  // namespace
+
+Result<LoadedJobs> load_sacct(LineReader reader, const LoadOptions& options) {
+  CsvRows rows(std::move(reader), '|');
+  if (Status status = rows.begin(); !status) return status.error();
+  const SacctColumns columns = find_columns(rows);
+  if (!columns.id || !columns.submit) return rows.need(columns.id ? "Submit" : "JobID").error();
+  if (!columns.raw && !columns.elapsed && !(columns.start && columns.end)) return rows.need("ElapsedRaw").error();
+  if (!columns.requested && !columns.allocated && !columns.gres) return rows.need("ReqTRES").error();
+  JobCollector jobs(rows.name(), options, {});
+  while (true) {
+    const auto more = rows.next();
+    if (!more) return more.error();
+    if (!*more) break;
+    if (Status status = add_sacct_row(rows, columns, jobs); !status) return status.error();
+  }
+  auto loaded = jobs.finish(TieOrder::source);
+  if (loaded) loaded->real = {"submission", "duration", "GPUs", "user", "partition"};
+  return loaded;
+}
+
+}  // namespace forerun::cluster

@@ -1,0 +1,35 @@
+#include "cluster/sources/sources.h"
+
+#include <fmt/format.h>
+
+#include "base/nearest.h"
+
+namespace forerun::cluster {
+
+const std::vector<SourceEntry>& sources() {
+  static const std::vector<SourceEntry> list = {
+      {"csv", "plain table of jobs, described in docs/jobs.md", load_csv},
+      {"philly", "Microsoft Philly trace: timestamp, duration, num_gpus, cluster", load_philly},
+      {"hydra", "Hydra's cases: seconds on each GPU type, deadlines", load_hydra},
+      {"gavel", "Gavel's traces: training steps, with throughputs by GPU type", load_gavel},
+      {"pollux", "Pollux' workloads: applications with step times by placement; elastic", load_pollux},
+      {"alibaba", "Alibaba's pods (openb): creation, scheduling and deletion", load_alibaba},
+      {"sacct", "Slurm's accounting, from `sacct -X --parsable2`", load_sacct},
+  };
+  return list;
+}
+
+Result<LoadedJobs> load_jobs(const std::string& path, const std::string& format, const LoadOptions& options) {
+  std::vector<std::string> names;
+  for (const SourceEntry& entry : sources()) {
+    if (format == entry.name) {
+      auto reader = LineReader::open(path);
+      return reader ? entry.load(*std::move(reader), options) : Result<LoadedJobs>(reader.error());
+    }
+    names.emplace_back(entry.name);
+  }
+  return Error{fmt::format("no format of jobs is called '{}'", format), "--format",
+               did_you_mean(format, names) + " docs/jobs.md describes them"};
+}
+
+}  // namespace forerun::cluster

@@ -1,0 +1,227 @@
+// Job sources: what they read, and what they say of rows at fault.
+#include "cluster/sources/sources.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <random>
+
+#include "cluster/sources/csv_rows.h"
+#include "cluster/sources/introsort_order.h"
+
+namespace forerun::cluster {
+namespace {
+
+using Load = Result<LoadedJobs> (*)(LineReader, const LoadOptions&);
+
+Result<LoadedJobs> read(Load load, const std::string& text, const std::string& gpus = "", bool lenient = false) {
+  static Cluster cluster;
+  LoadOptions options;
+  options.lenient = lenient;
+  if (!gpus.empty()) {
+    cluster = *parse_cluster(gpus);
+    options.cluster = &cluster;
+  }
+  return load(LineReader::from_text(text, "jobs.csv"), options);
+}
+
+std::string message(Load load, const std::string& text, const std::string& gpus = "") {
+  const auto loaded = read(load, text, gpus);
+  return loaded.ok() ? "loaded" : loaded.error().message();
+}
+
+int64_t left_out(const LoadedJobs& loaded, Fault fault) { return loaded.faults[static_cast<size_t>(fault)]; }
+
+const std::string kPlain =
+    "id,submit,gpus,duration,deadline,user,priority\n"
+    "a,0,4,3600,7200,ann,\n"
+    "b,10.5,1,0.25,,bob,3\n";
+
+TEST(CsvSource, ReadsEveryColumn) {
+  const auto loaded = read(load_csv, kPlain, "8");
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+  const Workload& jobs = loaded->workload;
+  ASSERT_EQ(jobs.jobs.size(), 2U);
+  EXPECT_EQ(jobs.jobs[0].gpus, 4);
+  EXPECT_EQ(jobs.jobs[0].deadline, Time(7200 * kSecond.value));
+  EXPECT_EQ(jobs.jobs[1].deadline, kNever);
+  EXPECT_EQ(jobs.jobs[1].arrival, Time(10'500'000'000));
+  EXPECT_EQ(jobs.jobs[1].priority, 3);
+  EXPECT_EQ(jobs.truth.of(1, 0), Time(250'000'000));
+  EXPECT_EQ(jobs.users, (std::vector<std::string>{"ann", "bob"}));
+  EXPECT_EQ(jobs.name_of(1), "b");
+}
+
+TEST(CsvSource, TakesDurationsByTypeAndStepTimes) {
+  const auto typed = read(load_csv, "duration_A100,duration_v100\n10,20\n30,\n", "v100=2,a100=1");
+  ASSERT_TRUE(typed.ok()) << typed.error().message();
+  EXPECT_EQ(typed->workload.truth.of(0, 0), Time(20 * kSecond.value));  // in the order of --gpus
+  EXPECT_EQ(typed->workload.truth.of(0, 1), Time(10 * kSecond.value));
+  EXPECT_EQ(typed->workload.truth.of(1, 0), kNever);
+  const auto steps = read(load_csv, "iterations,step_ms\n1000,250\n", "1");
+  ASSERT_TRUE(steps.ok()) << steps.error().message();
+  EXPECT_EQ(steps->workload.truth.of(0, 0), Time(250 * kSecond.value));
+}
+
+TEST(CsvSource, NamesFileAndLineOfEveryFault) {
+  EXPECT_EQ(message(load_csv, kPlain + "c,20,9,5,,,\n", "8").find("jobs.csv:4: job 'c' asks for 9 GPUs"), 0U);
+  EXPECT_EQ(message(load_csv, kPlain + "c,20,1,-5,,,\n").find("jobs.csv:4: job 'c' has a negative duration"), 0U);
+  EXPECT_EQ(message(load_csv, kPlain + "a,20,1,5,,,\n").find("jobs.csv:4: job 'a' stands in the file already"), 0U);
+  EXPECT_EQ(message(load_csv, kPlain + "c,3,1,5,,,\n").find("jobs.csv:4: job 'c' arrives before"), 0U);
+  EXPECT_EQ(message(load_csv, kPlain + "c,20,1,x,,,\n").find("jobs.csv:4: 'x' in column duration is no number"), 0U);
+  EXPECT_EQ(message(load_csv, kPlain + "c,20\n").find("jobs.csv:4: 2 cells"), 0U);
+  EXPECT_NE(message(load_csv, "id,submit\na,1\n").find("jobs.csv:1"), std::string::npos);
+  EXPECT_NE(message(load_csv, "duration_a100\n3\n", "h100=4").find("they have them for a100"), std::string::npos);
+  EXPECT_NE(message(load_csv, "").find("empty"), std::string::npos);
+}
+
+TEST(CsvSource, LenientCountsAndLeavesOut) {
+  const auto loaded =
+      read(load_csv, kPlain + "c,20,9,5,,,\nd,20,1,-5,,,\na,20,1,5,,,\ne,3,1,5,,,\nf\ng,30,1,1,,,\n", "8", true);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+  EXPECT_EQ(loaded->workload.jobs.size(), 3U);
+  for (const Fault fault :
+       {Fault::too_large, Fault::negative_time, Fault::duplicate, Fault::out_of_order, Fault::malformed}) {
+    EXPECT_EQ(left_out(*loaded, fault), 1) << name_of(fault);
+  }
+}
+
+TEST(PhillySource, SortsAndRebases) {
+  const auto loaded = read(load_philly,
+                           "timestamp,duration,num_gpus,gpu_time,cluster\n"
+                           "2017-10-09 07:01:55,66.0,1,66.0,b\n"
+                           "2017-10-09 07:00:00,10.0,2,20.0,a\n"
+                           "2017-10-09 07:00:00,10.0,2,20.0,a\n");
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+  EXPECT_EQ(loaded->workload.jobs.size(), 3U);  // rows that are alike are different jobs
+  EXPECT_EQ(loaded->workload.jobs[0].gpus, 2);
+  EXPECT_EQ(loaded->workload.jobs[2].arrival, Time(115 * kSecond.value));
+  EXPECT_EQ(loaded->workload.origin, 1507532400);
+  EXPECT_EQ(message(load_philly, "timestamp,duration,num_gpus\nyesterday,1,1\n").find("jobs.csv:2: no job"), 0U);
+  EXPECT_NE(message(load_philly, "a,b\n1,2\n").find("no column 'timestamp'"), std::string::npos);
+}
+
+TEST(HydraSource, ReadsTypesAndDeadlines) {
+  const std::string text =
+      ",job_name,norm_job_submit_time,ddl,A100,V100,GTX2080Ti\n"
+      "0,x,0,7767.0,2141.0,3621.0,5452.0\n1,y,0,inf,434.0,706.0,1078.0\n";
+  const auto loaded = read(load_hydra, text, "2080ti=1,a100=2");
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+  EXPECT_EQ(loaded->workload.truth.of(0, 0), Time(5452 * kSecond.value));
+  EXPECT_EQ(loaded->workload.truth.of(0, 1), Time(2141 * kSecond.value));
+  EXPECT_EQ(loaded->workload.jobs[0].deadline, Time(7767 * kSecond.value));
+  EXPECT_EQ(loaded->workload.jobs[1].deadline, kNever);
+  EXPECT_NE(message(load_hydra, text, "t4=3").find("no durations for GPU type 't4'"), std::string::npos);
+}
+
+TEST(GavelSource, TurnsStepsIntoTime) {
+  const std::string rates =
+      R"json({"v100": {"('LM', 1)": {"null": 4.0, "('LM', 1)": [2.0, 2.0]}, "('LM', 2)": {"null": 6.0}},
+                                    "k80": {"('LM', 1)": {"null": 0.0}}, "v100_unconsolidated": {}})json";
+  const std::string trace = "LM\tpython\t-n\t1\t120\t5.0\t2\nLM\tpython\tlm\t-n\t1\t80\t1\t1\t2.0\t7\n";
+  const auto loaded = load_gavel_with(LineReader::from_text(trace, "a.trace"), rates, "rates.json", {});
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+  const Workload& jobs = loaded->workload;
+  ASSERT_EQ(jobs.gpu_types, (std::vector<std::string>{"k80", "v100"}));
+  EXPECT_EQ(jobs.truth.of(0, 1), Time(20 * kSecond.value));
+  EXPECT_EQ(jobs.truth.of(1, 0), kNever);
+  EXPECT_EQ(jobs.jobs[1].deadline, Time((2 + 40) * kSecond.value));  // twice its own 20 s after arriving at 7 - 5
+  const auto unknown = load_gavel_with(LineReader::from_text("A\t\t\t\t1\t0\t1\n", "a.trace"), rates, "rates.json", {});
+  EXPECT_EQ(unknown.error().message().find("a.trace:1: no throughput was measured for 'A'"), 0U);
+}
+
+TEST(AlibabaSource, PassesOverPodsWithoutGpus) {
+  const std::string text =
+      "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"
+      "p0,1,1,1,460,,LS,Running,100,250,150\n"
+      "p1,1,1,0,0,,BE,Running,100,250,150\n"
+      "p2,1,1,1,1000,V100M16|T4,BE,Running,120,250,150\n";
+  const auto loaded = read(load_alibaba, text, "t4=1");
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+  EXPECT_EQ(loaded->workload.jobs.size(), 2U);
+  EXPECT_EQ(loaded->passed_over, 1);
+  EXPECT_EQ(loaded->workload.truth.of(0, 0), Time(100 * kSecond.value));
+  EXPECT_EQ(message(load_alibaba, text, "a100=1").find("jobs.csv:4: pod 'p2' needs a GPU of type V100M16|T4"), 0U);
+}
+
+TEST(SacctSource, ReadsAccounting) {
+  const std::string text =
+      "JobID|User|Partition|Submit|Elapsed|ReqTRES|State\n"
+      "812|ann|gpu|2024-03-01T10:00:00|1-01:00:10|billing=8,cpu=8,gres/gpu:a100=2,gres/gpu=2|COMPLETED\n"
+      "812.batch|||2024-03-01T10:00:00|01:00:10|cpu=8|COMPLETED\n"
+      "813|bob|cpu|2024-03-01T10:00:01|00:00:05|cpu=8|COMPLETED\n";
+  const auto loaded = read(load_sacct, text, "4");
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+  ASSERT_EQ(loaded->workload.jobs.size(), 1U);
+  EXPECT_EQ(loaded->workload.jobs[0].gpus, 2);
+  EXPECT_EQ(loaded->workload.truth.of(0, 0), Time(90010 * kSecond.value));
+  EXPECT_EQ(loaded->passed_over, 2);
+  EXPECT_EQ(message(load_sacct, text, "h100=4").find("jobs.csv:2: job '812' asks for GPUs of type a100"), 0U);
+}
+
+TEST(Sources, FiltersByTimeAndSize) {
+  LoadOptions options;
+  options.from = parse_date("2017-10-09 07:00:30");
+  options.most_gpus = 2;
+  const std::string text =
+      "timestamp,duration,num_gpus\n2017-10-09 07:00:00,1,1\n2017-10-09 07:00:30,1,4\n2017-10-09 07:00:31,1,2\n"
+      "2017-10-09 07:00:40,1,2\n";
+  auto loaded = load_philly(LineReader::from_text(text, "t"), options);
+  ASSERT_TRUE(loaded.ok());
+  EXPECT_EQ(loaded->workload.jobs.size(), 2U);
+  EXPECT_EQ(loaded->filtered, 2);
+  options.first = 1;
+  loaded = load_philly(LineReader::from_text(text, "t"), options);
+  EXPECT_EQ(loaded->workload.jobs.size(), 1U);
+  options.to = options.from;
+  EXPECT_FALSE(load_philly(LineReader::from_text(text, "t"), options).ok());
+}
+
+TEST(Sources, UnknownFormatIsAnswered) {
+  EXPECT_NE(load_jobs("x", "phily", {}).error().message().find("philly"), std::string::npos);
+}
+
+TEST(Sources, ReadsTheSharedTraces) {
+  const std::string folder = FORERUN_SHARED_DATA_DIR "/cluster/";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is not there";
+  const auto count = [&](const std::string& file, const std::string& format) -> size_t {
+    const auto loaded = load_jobs(folder + file, format, {});
+    EXPECT_TRUE(loaded.ok()) << file << ": " << (loaded.ok() ? "" : loaded.error().message());
+    return loaded.ok() ? loaded->workload.jobs.size() : 0;
+  };
+  EXPECT_EQ(count("philly/philly.csv.gz", "philly"), 82247U);
+  EXPECT_EQ(count("hydra/heavy_30_ddl.csv", "hydra"), 5000U);
+  EXPECT_EQ(count("hydra/light_20_ddl.csv", "hydra"), 5000U);
+  EXPECT_EQ(count("gavel/physical_cluster/small_test.trace", "gavel"), 20U);
+  EXPECT_GT(count("gavel/msr_seed0/ee9e8c.trace.gz", "gavel"), 1000U);
+  EXPECT_GT(count("alibaba/openb_pod_list_default.csv", "alibaba"), 6000U);
+}
+
+TEST(IntrosortOrder, SortsAnySize) {
+  std::mt19937_64 random(5);
+  for (const size_t size : {0, 1, 2, 15, 16, 17, 18, 100, 1000, 5000}) {
+    for (const uint64_t values : {1, 3, 50, 1000000}) {
+      std::vector<int64_t> keys(size);
+      for (int64_t& key : keys) key = static_cast<int64_t>(random() % values);
+      const std::vector<uint32_t> order = introsort_order(keys);
+      std::vector<bool> seen(size, false);
+      for (size_t i = 0; i < size; ++i) {
+        EXPECT_FALSE(seen[order[i]]);
+        seen[order[i]] = true;
+        EXPECT_TRUE(i == 0 || keys[order[i - 1]] <= keys[order[i]]);
+      }
+    }
+  }
+}
+
+TEST(ParseDate, TakesDatesAndClocks) {
+  EXPECT_EQ(parse_date("1970-01-02"), Time(86400 * kSecond.value));
+  EXPECT_EQ(parse_date("2017-10-09T07:01:55"), Time(1507532515 * kSecond.value));
+  EXPECT_EQ(parse_date("2017-10-09 07:01:55.5"), Time(1507532515 * kSecond.value + 500'000'000));
+  for (const char* text : {"", "2017", "2017-13-01", "2017-02-30", "2017-10-09 25:00", "2017-10-09x", "x"}) {
+    EXPECT_FALSE(parse_date(text).has_value()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace forerun::cluster
