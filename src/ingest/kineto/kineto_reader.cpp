@@ -1,0 +1,308 @@
+#include "ingest/kineto/kineto_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "base/byte_source.h"
+#include "ingest/kineto/event_decoder.h"
+#include "ingest/kineto/event_text.h"
+#include "ingest/kineto/file_header.h"
+#include "ingest/kineto/trace_builder.h"
+
+namespace forerun {
+namespace {
+
+constexpr size_t kLongestHeader = size_t{1} << 24;  // of what stands before the events
+constexpr size_t kLongestTail = size_t{1} << 22;    // of what stands behind them
+constexpr size_t kKeptOfSkipped = 256;              // of an event too long to hold: enough to see where the next begins
+
+class TextSource : public ByteSource {
+ public:
+  explicit TextSource(std::string_view text) : text_(text) {}
+  Result<size_t> read(char* into, size_t size) override {
+    const size_t count = std::min(size, text_.size());
+    if (count > 0) std::memcpy(into, text_.data(), count);
+    text_.remove_prefix(count);
+    return count;
+  }
+
+ private:
+  std::string_view text_;
+};
+
+class KinetoReader {
+ public:
+  KinetoReader(std::unique_ptr<ByteSource> source, std::string name, const KinetoOptions& options)
+      : source_(std::move(source)), options_(options) {
+    counts().json_bytes = 0;
+    builder_.trace().file = std::move(name);
+    sink_ = [this](const RawEvent& event) { take(event); };
+  }
+
+  Result<Trace> read();
+
+ private:
+  TraceCounts& counts() { return builder_.trace().counts; }
+  char* text() { return buffer_.data() + EventDecoder::kBefore + begin_; }
+  [[nodiscard]] size_t held() const { return end_ - begin_; }
+  std::string_view view() { return {text(), held()}; }
+  void consume(size_t bytes) {
+    begin_ += bytes;
+    position_ += static_cast<int64_t>(bytes);
+  }
+
+  Status fill(size_t wanted);  // until that many bytes are held or the file ends
+  Result<bool> find_events();  // false: an Error follows from what was held
+  void read_block(size_t size);
+  void take_apart(size_t from, size_t size);
+  size_t take_chunk(size_t from, size_t size);
+  void mend(size_t from, size_t size);
+  bool skip_overlong();
+  void read_tail(size_t from);
+  void take(const RawEvent& event);
+  void problem(std::string_view what);
+
+  std::unique_ptr<ByteSource> source_;
+  const KinetoOptions& options_;
+  TraceBuilder builder_;
+  EventDecoder decoder_;
+  EventDecoder::Sink sink_;
+  std::vector<char> buffer_;  // one byte, what is held from begin_ to end_, padding
+  std::vector<char> mended_;
+  size_t begin_ = 0, end_ = 0;
+  int64_t position_ = 0;  // of begin_ in the file
+  bool drained_ = false;  // the file is read to its end
+  bool ended_ = false;    // the list of events is
+  bool mending_ = false;  // what comes through take() was mended
+  std::string cut_short_;
+  int64_t base_ = 0;
+};
+
+void KinetoReader::problem(std::string_view what) {
+  if (!counts().first_problem.empty()) return;
+  counts().first_problem =
+      fmt::format("event {} (near byte {}): {}", counts().read + counts().skipped, position_, what);
+}
+
+Status KinetoReader::fill(size_t wanted) {
+  if (begin_ > 0) {
+    if (held() > 0) std::memmove(buffer_.data() + EventDecoder::kBefore, text(), held());
+    end_ -= begin_;
+    begin_ = 0;
+  }
+  buffer_.resize(std::max(buffer_.size(), wanted + EventDecoder::kBefore + EventDecoder::kPadding));
+  while (!drained_ && end_ < wanted) {
+    const auto count = source_->read(buffer_.data() + EventDecoder::kBefore + end_, wanted - end_);
+    if (!count) {
+      drained_ = true;
+      if (counts().json_bytes == 0) return count.error();
+      cut_short_ = count.error().what;
+      break;
+    }
+    drained_ = *count == 0;
+    end_ += *count;
+    counts().json_bytes += static_cast<int64_t>(*count);
+  }
+  if (options_.progress) options_.progress(counts().json_bytes);
+  return {};
+}
+
+// Reads until the events begin, and takes in what stands before them.
+Result<bool> KinetoReader::find_events() {
+  for (size_t wanted = options_.block_bytes;; wanted *= 2) {
+    if (Status status = fill(wanted); !status) return status.error();
+    if (const auto begin = events_begin(view())) {
+      base_ = take_header(view().substr(0, *begin), builder_.trace()).value_or(0);
+      consume(*begin);
+      return true;
+    }
+    if (drained_ || wanted >= kLongestHeader) return false;
+  }
+}
+
+void KinetoReader::take(const RawEvent& event) {
+  switch (builder_.add(event)) {
+    case TraceBuilder::Taken::as_it_is: counts().repaired += mending_ ? 1 : 0; break;
+    case TraceBuilder::Taken::repaired:
+      problem(builder_.reason());
+      ++counts().repaired;
+      break;
+    case TraceBuilder::Taken::skipped:
+      problem(builder_.reason());
+      ++counts().skipped;
+      return;
+  }
+  ++counts().read;
+}
+
+// Parses the first `size` bytes held, whole events, and forgets them.
+void KinetoReader::read_block(size_t size) {
+  const auto outcome = decoder_.decode(text(), size, sink_);
+  if (outcome.ended) {
+    read_tail(*outcome.ended);
+    return;
+  }
+  if (outcome.failed) take_apart(*outcome.failed, size);
+  if (!ended_) consume(size);
+}
+
+// The bytes from `from` to `size` event by event, because they do not parse together.
+void KinetoReader::take_apart(size_t from, size_t size) {
+  while (from < size && !ended_) {
+    const size_t next = next_event(view().substr(0, size), from + 1);
+    const size_t until = next == kNowhere ? size : next;
+    const size_t tail = take_chunk(from, until);
+    if (tail != kNowhere) read_tail(tail);
+    from = until;
+  }
+}
+
+// Where the list of events ends within a text whose last event may be broken: behind "} ]" that a key, the end of the
+// object or nothing follows.
+size_t end_of_events(std::string_view text) {
+  const auto skip = [&](size_t at) {
+    while (at < text.size() && static_cast<unsigned char>(text[at]) <= ' ') ++at;
+    return at;
+  };
+  if (const size_t first = skip(0); first < text.size() && text[first] == ']') return first + 1;
+  for (size_t brace = text.find('}'); brace != kNowhere; brace = text.find('}', brace + 1)) {
+    const size_t close = skip(brace + 1);
+    if (close >= text.size() || text[close] != ']') continue;
+    const size_t behind = skip(close + 1);
+    if (behind >= text.size() || text[behind] == '}') return close + 1;
+    if (text[behind] != ',') continue;
+    const size_t key = skip(behind + 1);
+    if (key < text.size() && text[key] == '"') return close + 1;
+  }
+  return kNowhere;
+}
+
+// One event; returns where the file's tail begins, where this was the last one.
+size_t KinetoReader::take_chunk(size_t from, size_t until) {
+  const std::string_view all = view();
+  size_t end = until;
+  size_t tail = kNowhere;
+  const auto blank_or_comma = [&](size_t at) { return static_cast<unsigned char>(all[at]) <= ' ' || all[at] == ','; };
+  if (until == held() && drained_) {
+    const size_t close = end_of_events(all.substr(from, until - from));
+    if (close != kNowhere) {
+      tail = from + close;
+      end = tail - 1;
+    }
+  }
+  while (end > from && blank_or_comma(end - 1)) --end;
+  while (from < end && blank_or_comma(from)) ++from;
+  if (from == end) return tail;
+  const auto outcome = decoder_.decode(text() + from, end - from, sink_);
+  if (outcome.ended) return from + *outcome.ended;
+  if (outcome.failed) {
+    problem(outcome.complaint);
+    mend(from + *outcome.failed, end);
+  }
+  return tail;
+}
+
+void KinetoReader::mend(size_t from, size_t until) {
+  for (const bool trust_escapes : {true, false}) {
+    const std::string text = mended(view().substr(from, until - from), trust_escapes);
+    mended_.assign(text.size() + EventDecoder::kBefore + EventDecoder::kPadding, ' ');
+    std::memcpy(mended_.data() + EventDecoder::kBefore, text.data(), text.size());
+    // An event must be whole before any part of it counts.
+    int64_t events = 0;
+    char* const begin = mended_.data() + EventDecoder::kBefore;
+    const auto trial = decoder_.decode(begin, text.size(), [&](const RawEvent&) { ++events; });
+    if (trial.failed || trial.ended || events == 0) continue;
+    mending_ = true;
+    (void)decoder_.decode(begin, text.size(), sink_);
+    mending_ = false;
+    return;
+  }
+  ++counts().skipped;
+}
+
+// Drops an event that is longer than can be held. False: the file ended within it.
+bool KinetoReader::skip_overlong() {
+  ++counts().skipped;
+  problem("it is longer than can be held");
+  while (true) {
+    const size_t next = next_event(view(), 0);
+    if (next != kNowhere) {
+      consume(next);
+      return true;
+    }
+    if (drained_) return false;
+    if (held() > kKeptOfSkipped) consume(held() - kKeptOfSkipped);
+    if (!fill(held() + options_.block_bytes).ok()) return false;
+  }
+}
+
+void KinetoReader::read_tail(size_t from) {
+  ended_ = true;
+  consume(from);
+  for (size_t wanted = options_.block_bytes; wanted <= kLongestTail && !drained_; wanted *= 2) {
+    if (!fill(wanted).ok()) break;
+  }
+  base_ = take_header(view(), builder_.trace()).value_or(base_);
+}
+
+Result<Trace> KinetoReader::read() {
+  const auto found = find_events();
+  if (!found) return found.error();
+  if (!*found) {
+    return Error{"has no \"traceEvents\"", "", "give a PyTorch profiler trace (prof.export_chrome_trace)"};
+  }
+  size_t wanted = options_.block_bytes;
+  while (!ended_) {
+    if (Status status = fill(wanted); !status) return status.error();
+    if (drained_) {
+      read_block(held());
+      break;
+    }
+    const size_t cut = last_event(view());
+    if (cut != kNowhere) {
+      size_t comma = cut;
+      while (text()[comma] != ',') --comma;
+      read_block(comma);
+      if (!ended_) consume(cut - comma);
+      wanted = options_.block_bytes;
+    } else if (wanted < options_.largest_event) {
+      wanted *= 2;
+    } else {
+      if (!skip_overlong()) break;
+      wanted = options_.block_bytes;
+    }
+  }
+  if (!ended_) {
+    counts().truncated = true;
+    problem(cut_short_.empty() ? "the file ends within its events" : cut_short_);
+  }
+  if (counts().read == 0 && counts().skipped > 0) {
+    return Error{"holds no event that can be read: " + counts().first_problem, "",
+                 "give a PyTorch profiler trace (prof.export_chrome_trace)"};
+  }
+  Trace trace = builder_.finish(base_);
+  if (trace.rank < 0) trace.rank = rank_of_name(trace.file);
+  return trace;
+}
+
+}  // namespace
+
+Result<Trace> read_kineto(const std::string& path, const KinetoOptions& options) {
+  auto source = ByteSource::open(path);
+  if (!source) return source.error();
+  auto trace = KinetoReader(std::move(*source), path, options).read();
+  if (!trace) return trace.error().within(path);
+  return trace;
+}
+
+Result<Trace> read_kineto_text(std::string_view text, const std::string& name, const KinetoOptions& options) {
+  auto trace = KinetoReader(std::make_unique<TextSource>(text), name, options).read();
+  if (!trace) return trace.error().within(name);
+  return trace;
+}
+
+}  // namespace forerun

@@ -1,0 +1,33 @@
+// Reads PyTorch profiler traces (Kineto's Chrome trace JSON; plain, gzip or Zstandard) into a Trace.
+//
+// The file is read in blocks cut between events; each block is parsed by simdjson and forgotten, so memory is that of the
+// compact trace. A block that does not parse is taken apart event by event: a broken one (unescaped quotes, backslashes,
+// control characters, bad UTF-8) is mended or skipped, and counted. A file cut short gives what came before the cut.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "ingest/trace/trace.h"
+
+namespace forerun {
+
+struct KinetoOptions {
+  size_t block_bytes = size_t{1} << 18;    // of JSON parsed at a time
+  size_t largest_event = size_t{1} << 26;  // an event of more bytes is skipped
+  std::function<void(int64_t)> progress;   // called now and then with the bytes of JSON read so far
+};
+
+// An Error where the file cannot be opened or is no trace at all (no traceEvents, or none that can be read).
+Result<Trace> read_kineto(const std::string& path, const KinetoOptions& options);
+inline Result<Trace> read_kineto(const std::string& path) { return read_kineto(path, KinetoOptions()); }
+
+// The same of text in memory; `name` stands for the file.
+Result<Trace> read_kineto_text(std::string_view text, const std::string& name, const KinetoOptions& options);
+inline Result<Trace> read_kineto_text(std::string_view text, const std::string& name) {
+  return read_kineto_text(text, name, KinetoOptions());
+}
+
+}  // namespace forerun

@@ -1,0 +1,58 @@
+// TraceBuilder: events one by one -> a Trace. Knows what the categories of every era mean.
+//
+// 2021: "Operator", "Runtime", "Kernel", "Memcpy", "Memset"; since 2022: "cpu_op", "cuda_runtime", "cuda_driver",
+// "kernel", "gpu_memcpy", "gpu_memset", "user_annotation", "cuda_sync", ...; AMD and Intel have names of their own.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+
+#include "base/result.h"
+#include "ingest/kineto/raw_event.h"
+#include "ingest/trace/trace.h"
+
+namespace forerun {
+
+class TraceBuilder {
+ public:
+  enum class Taken { as_it_is, repaired, skipped };
+
+  // `reason()` says why an event was repaired or skipped.
+  Taken add(const RawEvent& event);
+  [[nodiscard]] std::string_view reason() const { return reason_; }
+
+  [[nodiscard]] Trace& trace() { return trace_; }
+
+  // Adds `base` to all times, names the lanes, sorts the rows. Nothing may be added afterwards.
+  Trace finish(int64_t base);
+
+ private:
+  struct HashLane {
+    size_t operator()(const std::tuple<TraceLane::Kind, int64_t, int64_t>& key) const;
+  };
+
+  NameId intern(std::string_view raw);
+  NameId intern_or_none(std::string_view raw) { return raw.empty() ? NameId() : intern(raw); }
+  int64_t number(const RawId& id);
+  EventKind kind_of(const RawEvent& event);
+  LaneIndex lane_of(EventKind kind, const RawEvent& event);
+  uint32_t detail_of(EventKind kind, const RawEvent& event);
+  uint32_t op_detail(EventKind kind, const RawEvent& event);
+  uint32_t collective_of(const RawEvent& event);
+  void take_metadata(const RawEvent& event);
+  void push(EventKind kind, const RawEvent& event);
+
+  Trace trace_;
+  std::string_view reason_;
+  bool repaired_ = false;
+  std::unordered_map<std::tuple<TraceLane::Kind, int64_t, int64_t>, LaneIndex, HashLane> lanes_;
+  std::tuple<TraceLane::Kind, int64_t, int64_t> last_key_;
+  LaneIndex last_lane_ = kNoIndex;
+  std::unordered_map<uint64_t, uint32_t> ops_, kernels_;  // by hash of the value: the entry of the side table
+  std::map<std::pair<int64_t, int64_t>, NameId> thread_names_;
+};
+
+}  // namespace forerun

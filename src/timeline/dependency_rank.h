@@ -1,0 +1,137 @@
+// RankDependencies: the part of dependency_graph() that works on one rank. Used by dependency_*.cpp only.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "timeline/dependency_graph.h"
+#include "timeline/layers.h"
+
+namespace forerun {
+
+constexpr int64_t kDeviceClockSlack = 5'000;  // nanoseconds by which clocks of host and device may differ
+
+// What the ranks build together.
+struct GraphAssembly {
+  TaskGraphBuilder builder;
+  std::shared_ptr<StringTable> names;
+  std::vector<int64_t> start, end;  // measured, by task, from the origin
+  std::vector<TaskId> next;         // on the same host thread
+  TaskId beginning;                 // a mark at zero that the first tasks hang on
+
+  TaskId add(const Task& task, int64_t from, int64_t to);
+};
+
+class RankDependencies {
+ public:
+  // Times count from `origin`. `rendezvous`: collectives get a task of their arrival, so that ranks can meet.
+  RankDependencies(const Trace& trace, int32_t rank, int64_t origin, bool rendezvous, const DependencyOptions& options,
+                   GraphAssembly& assembly);
+
+  void build();
+
+  [[nodiscard]] const DependencyCounts& counts() const { return counts_; }
+  [[nodiscard]] const RankSteps& steps() const { return steps_; }
+  [[nodiscard]] const std::vector<EventIndex>& communications() const { return communications_; }
+  [[nodiscard]] TaskId arrival(EventIndex communication) const { return entry_[communication]; }
+  [[nodiscard]] TaskId task(EventIndex event) const { return task_[event]; }
+  [[nodiscard]] int64_t start(EventIndex i) const {
+    return trace_.events.start[i] - origin_ + (is_device_work(trace_.events.kind[i]) ? device_shift_ : 0);
+  }
+  [[nodiscard]] int64_t end(EventIndex i) const { return start(i) + trace_.events.duration[i]; }
+  [[nodiscard]] int64_t stream_number(EventIndex i) const { return trace_.lane_of(i).thread; }
+
+ private:
+  // What a CUDA or HIP call may wait for, by its name.
+  enum class CallKind : uint8_t { other, device_sync, stream_sync, event_sync, wait_event, record, copy, memory };
+  struct Stream {
+    LaneIndex lane = kNoIndex;
+    std::vector<EventIndex> work;   // in order of start
+    std::vector<int64_t> launched;  // when each was launched; ascending
+    std::vector<int64_t> waited;    // by stream: the end of what this stream is known to have waited for
+  };
+  struct CrossWait {
+    EventIndex after, before;  // device work of two streams
+    auto operator<=>(const CrossWait&) const = default;
+  };
+
+  // dependency_host.cpp: tasks of all events; waits of the host; threads.
+  void name_calls();
+  void shift_device_clock();
+  void add_lanes();
+  void add_tasks();
+  Task task_of(EventIndex i, TaskKind kind);
+  NameId name(NameId of_trace);
+  void add_host(LaneIndex lane, const Task& task, int64_t from, int64_t to);
+  void add_device(EventIndex i);
+  void add_mark(int64_t at, const char* text);
+  void close_lanes();
+  void hold_host(EventIndex call, const std::vector<EventIndex>& work, int64_t usual);
+  void hand_over(LaneIndex main, LaneIndex other);
+  void hand_over_all();
+
+  // dependency_device.cpp: streams.
+  void collect_streams();
+  void measure_usual();
+  void link_device();
+  void place(EventIndex work, EventIndex before, EventIndex latest, std::vector<EventIndex>& others);
+  [[nodiscard]] EventIndex coincident(EventIndex work) const;
+  void queue_waits();
+
+  // dependency_sync.cpp: which work a sync waits for.
+  void find_stream_waits();
+  void told_stream_wait(EventIndex row);
+  void infer_stream_wait(EventIndex call, EventIndex launch);
+  void host_syncs();
+  [[nodiscard]] std::vector<EventIndex> told_work(EventIndex row, EventIndex call) const;
+  [[nodiscard]] std::vector<EventIndex> all_streams_before(int64_t at) const;
+  [[nodiscard]] EventIndex ended_during(EventIndex call) const;
+  [[nodiscard]] EventIndex last_launched(const Stream& stream, int64_t at) const;
+  [[nodiscard]] size_t stream_of(EventIndex work) const { return stream_of_lane_[trace_.events.lane[work]]; }
+  [[nodiscard]] const Stream* stream_numbered(int64_t device, int64_t number) const;
+
+  [[nodiscard]] int64_t launch_time(EventIndex work) const {
+    return links_.launch[work] == kNoIndex ? start(work) : start(links_.launch[work]);
+  }
+  void depend(TaskId after, TaskId before, Anchor anchor, int64_t lag) {
+    out_.builder.depend(after, {before, anchor, Nanoseconds(lag)});
+  }
+
+  const Trace& trace_;
+  const int32_t rank_;
+  const int64_t origin_;
+  const bool rendezvous_;
+  const DependencyOptions options_;
+  GraphAssembly& out_;
+
+  TraceLinks links_;
+  Iterations iterations_;
+  EventLayers layers_;
+  std::vector<bool> running_;
+  std::vector<NameId> name_map_;     // of the trace -> of the graph
+  std::vector<CallKind> call_kind_;  // by name of the trace
+  std::vector<bool> communicates_;   // by name of the trace
+  int64_t device_shift_ = 0;         // added to device times, so that nothing begins before its launch
+
+  struct OpenTask {
+    TaskId task;
+    int64_t start = 0, end = 0;
+  };
+  std::vector<LaneId> lane_;                  // by lane of the trace
+  std::vector<OpenTask> open_;                // by lane of the trace: the last task of a host thread
+  std::vector<std::vector<TaskId>> threads_;  // by lane of the trace: tasks of host threads
+  std::vector<TaskId> task_, entry_;          // by event; entry: where device work is held back
+  std::vector<EventIndex> communications_;
+  std::vector<Stream> streams_;
+  std::vector<size_t> stream_of_lane_;
+  std::unordered_map<int64_t, EventIndex> records_;  // by correlation: calls that record an event
+  std::vector<CrossWait> cross_;
+  int64_t usual_lag_ = 5000, usual_gap_ = 1000, usual_call_ = 5000;
+
+  DependencyCounts counts_;
+  RankSteps steps_;
+};
+
+}  // namespace forerun

@@ -1,0 +1,10 @@
+// simulate() the slow and obvious way, to check it against: each step looks at every task anew.
+#pragma once
+
+#include "timeline/simulator.h"
+
+namespace forerun {
+
+Simulation simulate_plainly(const TaskGraph& graph, const Schedule& schedule = earliest_start);
+
+}  // namespace forerun

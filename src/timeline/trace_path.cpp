@@ -1,0 +1,77 @@
+#include "timeline/trace_path.h"
+
+#include <algorithm>
+#include <map>
+
+namespace forerun {
+namespace {
+
+using Key = std::pair<TaskKind, std::string>;
+
+// The same graph with the durations of some tasks halved.
+Result<TaskGraph> with_halved(const TaskGraph& graph, const std::vector<bool>& halved) {
+  TaskGraphBuilder builder(graph.names());
+  builder.reserve(graph.size(), graph.dependency_count());
+  for (const Lane& lane : graph.lanes()) builder.add_lane(lane);
+  for (size_t i = 0; i < graph.size(); ++i) {
+    Task task = graph[TaskId(i)];
+    if (halved[i]) task.duration = Nanoseconds(task.duration.value / 2);
+    builder.add(task);
+    for (const Dependency& dependency : graph.dependencies(TaskId(i))) builder.depend(TaskId(i), dependency);
+  }
+  return std::move(builder).build();
+}
+
+void add_levers(const TaskGraph& graph, const std::vector<PathShare>& names, size_t most, Nanoseconds before,
+                std::vector<Lever>& levers) {
+  for (const PathShare& share : names) {
+    if (levers.size() == most) break;
+    std::vector<bool> halved(graph.size(), false);
+    for (size_t i = 0; i < graph.size(); ++i) {
+      const TaskId task(i);
+      halved[i] = graph.kind(task) == share.kind && graph.text(graph.name(task)) == share.name;
+    }
+    const auto changed = with_halved(graph, halved);
+    if (!changed) continue;
+    levers.push_back({share.name, share.kind, share.time, before - simulate(*changed).end});
+  }
+  std::stable_sort(levers.begin(), levers.end(), [](const Lever& a, const Lever& b) { return a.saved > b.saved; });
+}
+
+}  // namespace
+
+Result<TracePath> path_of(std::span<const Trace> ranks, const PathOptions& options) {
+  const auto graph = dependency_graph(ranks);
+  if (!graph) return graph.error();
+  const TaskGraph& tasks = graph->tasks;
+  const Simulation simulation = simulate(tasks);
+  TracePath path;
+  path.counts = graph->counts;
+  path.simulated = simulation.end;
+  for (const RankSteps& rank : graph->ranks) path.measured = std::max(path.measured, rank.measured_end);
+  path.events.resize(ranks.size());
+  std::map<Key, PathShare> shares;
+  for (const CriticalTask& step : critical_path(tasks, simulation)) {
+    const TaskKind kind = tasks.kind(step.task);
+    const Nanoseconds duration = tasks.duration(step.task);
+    ++path.tasks;
+    path.waits += step.wait;
+    (kind == TaskKind::communication ? path.communication : on_gpu(kind) ? path.gpu : path.host) += duration;
+    const std::string& name = tasks.text(tasks.name(step.task));
+    PathShare& share = shares[{kind, name}];
+    share.name = name;
+    share.kind = kind;
+    ++share.tasks;
+    share.time += duration;
+    const auto rank = static_cast<size_t>(tasks.lane_of(step.task).rank);
+    const uint32_t event = tasks.event(step.task);
+    if (event != kNoLink && rank < path.events.size()) path.events[rank].push_back(event);
+  }
+  for (auto& [key, share] : shares) path.names.push_back(std::move(share));
+  std::stable_sort(path.names.begin(), path.names.end(),
+                   [](const PathShare& a, const PathShare& b) { return a.time > b.time; });
+  add_levers(tasks, path.names, options.levers, simulation.end, path.levers);
+  return path;
+}
+
+}  // namespace forerun

@@ -1,0 +1,42 @@
+// OpTimer: how much longer or shorter the kernels of a traced op take in another precision or layout.
+//
+// Products, convolutions, norms and attention: the ratio of what the project's cost model (cost/hybrid, grown on measured
+// ops of all three precisions) says for this very shape in both variants. Everything else moves memory: what lasts beyond
+// the floor of a kernel shrinks with the bytes. The measured duration is scaled by the ratio, never replaced.
+#pragma once
+
+#include <map>
+#include <tuple>
+
+#include "cost/analytic/constants.h"
+#include "cost/hybrid/hybrid.h"
+#include "device/device.h"
+#include "whatif/traced_op.h"
+
+namespace forerun::whatif {
+
+class OpTimer {
+ public:
+  // `other`: where the device is not the one that the corrector was measured on.
+  OpTimer(Device device, AnalyticConstants constants, const hybrid::Corrector* corrector,
+          std::optional<hybrid::OtherGpu> other = std::nullopt)
+      : device_(std::move(device)), constants_(std::move(constants)), corrector_(corrector), other_(std::move(other)) {}
+
+  // Time in `to` over time in `from`; nothing where the cost model cannot be asked about the op.
+  [[nodiscard]] std::optional<double> ratio(const TracedOp& op, const Variant& from, const Variant& to) const;
+
+  [[nodiscard]] const Device& device() const { return device_; }
+  [[nodiscard]] Nanoseconds kernel_floor() const { return constants_.kernel_floor; }
+  // Moving so many bytes in one pass of large kernels.
+  [[nodiscard]] Nanoseconds memory_time(double bytes) const;
+
+ private:
+  [[nodiscard]] std::optional<double> seconds(const TracedOp& op, const Variant& variant) const;
+
+  Device device_;
+  AnalyticConstants constants_;
+  const hybrid::Corrector* corrector_;  // null: the analytic model alone
+  std::optional<hybrid::OtherGpu> other_;
+};
+
+}  // namespace forerun::whatif

@@ -1,0 +1,61 @@
+// The optimizations that a what-if can apply, by name.
+//
+// Each is a function that changes a Scene through the primitives of graph_edit.h and says what it assumed, in a short file
+// of its own; the list in optimizations.cpp is where one is added.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "whatif/scene.h"
+
+namespace forerun::whatif {
+
+// "factor" -> "2", as given behind the name: batch:factor=2.
+class Parameters {
+ public:
+  Parameters() = default;
+  explicit Parameters(std::map<std::string, std::string> values) : values_(std::move(values)) {}
+
+  [[nodiscard]] bool has(const std::string& key) const { return values_.contains(key); }
+  [[nodiscard]] std::string text(const std::string& key, const std::string& otherwise = "") const;
+  // A number above zero.
+  [[nodiscard]] Result<double> positive(const std::string& key, double otherwise) const;
+  [[nodiscard]] const std::map<std::string, std::string>& values() const { return values_; }
+
+ private:
+  std::map<std::string, std::string> values_;
+};
+
+struct Optimization {
+  std::string_view name;
+  std::string_view summary;                  // one line
+  std::vector<std::string_view> parameters;  // keys it takes
+  Status (*apply)(Scene&, const Parameters&);
+  bool ranked = true;  // makes sense without parameters, for the same work
+};
+
+std::span<const Optimization> optimizations();
+
+struct Application {
+  const Optimization* optimization = nullptr;
+  Parameters parameters;
+};
+
+// "amp", "faster_kernel:match=gemm,factor=2". An Error names what there is.
+Result<Application> parse_application(const std::string& text);
+
+// One file each.
+Status apply_amp(Scene& scene, const Parameters& parameters);
+Status apply_tf32(Scene& scene, const Parameters& parameters);
+Status apply_channels_last(Scene& scene, const Parameters& parameters);
+Status apply_fused_adam(Scene& scene, const Parameters& parameters);
+Status apply_foreach_adam(Scene& scene, const Parameters& parameters);
+Status apply_batch(Scene& scene, const Parameters& parameters);
+Status apply_faster_kernel(Scene& scene, const Parameters& parameters);
+
+}  // namespace forerun::whatif

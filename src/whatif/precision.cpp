@@ -1,0 +1,192 @@
+// Automatic mixed precision and TF32.
+//
+// Source: PyTorch's autocast rules; kernel-time ratios from the project's cost model for each op's shape (op_timer.h).
+// Daydream's rule, on request: compute-bound kernels (matrix products, convolutions) take a third, others half.
+// Assumed: products and convolutions run in bfloat16, layer norms, softmax and losses stay in float32, everything else
+// between them moves half the bytes; each weight is cast once in the forward pass and its gradient once in the backward
+// pass; the update stays as it is.
+#include <algorithm>
+#include <unordered_map>
+
+#include "derive/op_class.h"
+#include "whatif/optimizations.h"
+
+namespace forerun::whatif {
+namespace {
+
+// "aten::addmm" -> its class.
+OpClass class_of(const TracedOp& op) {
+  const std::string base = op.name.rfind("aten::", 0) == 0 ? op.name.substr(6) : op.name;
+  if (base.find("efficient_attention") != std::string::npos || base.find("flash_attention") != std::string::npos) {
+    return OpClass::attention;
+  }
+  if (base.find("conv_depthwise") != std::string::npos) return OpClass::convolution;
+  return op_class("aten." + base + ".default");
+}
+
+bool is_product(OpClass cls) {
+  return cls == OpClass::gemm || cls == OpClass::convolution || cls == OpClass::attention || cls == OpClass::rnn;
+}
+
+// Under autocast these run in float32 whatever they are given; pooling with indices takes as long in both types.
+bool stays_float32(const TracedOp& op, OpClass cls) {
+  return cls == OpClass::softmax || cls == OpClass::pooling || cls == OpClass::embedding || cls == OpClass::optimizer ||
+         op.name.find("layer_norm") != std::string::npos || op.name.find("nll_loss") != std::string::npos ||
+         op.name.find("cross_entropy") != std::string::npos;
+}
+
+Nanoseconds shrunk(Nanoseconds duration, Nanoseconds floor, double factor) {
+  if (duration <= floor) return duration;
+  const auto beyond = static_cast<double>((duration - floor).value);
+  return floor + Nanoseconds(static_cast<int64_t>(beyond * factor));
+}
+
+// The duration of one kernel in `to`.
+class Rescaler {
+ public:
+  Rescaler(const Scene& scene, Variant to) : scene_(scene), to_(to) {}
+
+  Nanoseconds operator()(TaskId task) {
+    const Nanoseconds duration = scene_.graph().duration(task);
+    const uint64_t key = scene_.op_key(task);
+    auto known = rules_.find(key);
+    if (key == UINT64_MAX || known == rules_.end()) known = rules_.insert_or_assign(key, rule(task)).first;
+    if (known->second.product)
+      return Nanoseconds(static_cast<int64_t>(static_cast<double>(duration.value) * known->second.factor));
+    return shrunk(duration, scene_.timer()->kernel_floor(), known->second.factor);
+  }
+
+ private:
+  struct Rule {
+    bool product = false;
+    double factor = 1;
+  };
+
+  Rule rule(TaskId task) const {
+    const std::optional<TracedOp> op = scene_.op_of(task);
+    if (!op || scene_.graph().phase(task) == StepPhase::update) return {};
+    const OpClass cls = class_of(*op);
+    const std::optional<double> ratio = scene_.timer()->ratio(*op, scene_.variant, to_);
+    if (ratio) return {true, *ratio};
+    const bool half = to_.precision == Precision::amp_bf16 && scene_.variant.precision != Precision::amp_bf16;
+    if (!half || stays_float32(*op, cls)) return {};
+    if (cls == OpClass::rnn) return {true, 1.0 / 3};  // cuDNN: as a matrix product without a shape
+    return {false, 0.5};
+  }
+
+  const Scene& scene_;
+  const Variant to_;
+  std::unordered_map<uint64_t, Rule> rules_;
+};
+
+Status no_cost_model() { return Error{"the cost model is not there", "data folder", "train it: forerun train hybrid"}; }
+
+Status change_variant(Scene& scene, const Variant& to) {
+  if (scene.timer() == nullptr) return no_cost_model();
+  GraphEdit edit(scene.graph());
+  Rescaler rescaled(scene, to);
+  for (const TaskId task : select(scene.graph(), is_on_gpu())) {
+    if (scene.graph().kind(task) != TaskKind::communication) edit.set_duration(task, rescaled(task));
+  }
+  const Status status = scene.commit(edit);
+  if (status.ok()) scene.variant = to;
+  return status;
+}
+
+// What an op of one small kernel costs the host: the middle one of those in the trace.
+Nanoseconds usual_host_op(const TaskGraph& graph) {
+  std::unordered_map<uint32_t, std::pair<Nanoseconds, int>> calls;  // by call of an outermost op: host time, launches
+  for (uint32_t i = 0; i < graph.size(); ++i) {
+    const TaskId task(i);
+    const uint32_t call = graph.op_instance(task);
+    if (call == kNoLink || graph.lane_of(task).kind != LaneKind::host_thread) continue;
+    calls[call].first += graph.duration(task) + graph.gap(task);
+    calls[call].second += graph.kind(task) == TaskKind::launch ? 1 : 0;
+  }
+  std::vector<int64_t> times;
+  for (const auto& [call, cost] : calls) {
+    if (cost.second == 1) times.push_back(cost.first.value);
+  }
+  if (times.empty()) return Nanoseconds(15'000);
+  std::nth_element(times.begin(), times.begin() + static_cast<ptrdiff_t>(times.size() / 2), times.end());
+  return Nanoseconds(times[times.size() / 2]);
+}
+
+// The casts of weights before products, and of their gradients behind them.
+Status insert_casts(Scene& scene) {
+  const TaskGraph& graph = scene.graph();
+  GraphEdit edit(graph);
+  const Nanoseconds host = usual_host_op(graph);
+  const NameId name = edit.name("cast to bfloat16");
+  std::unordered_map<uint32_t, bool> seen;  // outermost calls that have their cast
+  for (const TaskId kernel : select(graph, is_kind(TaskKind::kernel))) {
+    const uint32_t call = graph.op_instance(kernel);
+    if (call == kNoLink || seen.contains(call) || graph.phase(kernel) == StepPhase::update) continue;
+    const std::optional<TracedOp> op = scene.op_of(kernel);
+    if (!op) continue;
+    const OpClass cls = class_of(*op);
+    if (cls != OpClass::gemm && cls != OpClass::convolution) continue;
+    seen[call] = true;
+    TaskId launch;
+    for (const Dependency& on : graph.dependencies(kernel)) {
+      if (graph.kind(on.before) == TaskKind::launch) launch = on.before;
+    }
+    if (!launch.valid()) continue;
+    int64_t weight = INT64_MAX;  // the smaller operand
+    for (size_t i = 0; i < op->inputs.size(); ++i) {
+      if (op->inputs[i].shape.size() >= 2) weight = std::min(weight, op->elements(i));
+    }
+    Task call_task = graph[launch];
+    call_task.duration = host;
+    call_task.gap = Nanoseconds(0);
+    call_task.name = name;
+    Task cast = graph[kernel];
+    cast.name = name;
+    cast.gap = Nanoseconds(1000);
+    cast.duration = weight == INT64_MAX ? scene.timer()->kernel_floor()
+                                        : scene.timer()->memory_time(6.0 * static_cast<double>(weight));
+    const TaskId launched = edit.insert_before(launch, call_task);
+    edit.depend(edit.insert_before(kernel, cast), {launched, Anchor::end, Nanoseconds(0)});
+  }
+  return scene.commit(edit);
+}
+
+Status daydream_amp(Scene& scene) {
+  GraphEdit edit(scene.graph());
+  for (const TaskId task : select(scene.graph(), is_kind(TaskKind::kernel))) {
+    const std::optional<TracedOp> op = scene.op_of(task);
+    const bool product = op && is_product(class_of(*op));
+    edit.scale(std::vector<TaskId>{task}, product ? 1.0 / 3 : 1.0 / 2);
+  }
+  scene.assume("Daydream's rule: kernels of matrix products and convolutions take a third, all others half the time");
+  return scene.commit(edit);
+}
+
+}  // namespace
+
+Status apply_amp(Scene& scene, const Parameters& parameters) {
+  if (parameters.has("rule")) {
+    if (parameters.text("rule") == "daydream") return daydream_amp(scene);
+    return Error{"there is no rule '" + parameters.text("rule") + "'", "amp", "there is rule=daydream, or none"};
+  }
+  if (scene.timer() == nullptr) return no_cost_model();
+  const Status casts = insert_casts(scene);
+  if (!casts.ok()) return casts;
+  scene.assume("ops of autocast's list run in bfloat16; their time by the cost model's ratio for each shape");
+  scene.assume("ops between them move half the bytes; layer norms, softmax, losses and the update stay in float32");
+  scene.assume("one cast of each weight a pass, as dear for the host as a usual op of this trace");
+  return change_variant(scene, {Precision::amp_bf16, scene.variant.channels_last});
+}
+
+Status apply_tf32(Scene& scene, const Parameters&) {
+  scene.assume("float32 matrix products run on TF32 tensor cores; convolutions do so already (PyTorch's default)");
+  return change_variant(scene, {Precision::tf32, scene.variant.channels_last});
+}
+
+Status apply_channels_last(Scene& scene, const Parameters&) {
+  scene.assume(
+      "4-dimensional tensors in channels-last layout throughout; times by the cost model's ratio for each shape");
+  return change_variant(scene, {scene.variant.precision, true});
+}
+
+}  // namespace forerun::whatif
