@@ -106,7 +106,9 @@ Device read_device(JsonObject& file) {
   device.name = file.text("name");
   device.aliases = file.texts("aliases");
   device.vendor = file.text("vendor");
+  if (file.has("architecture")) device.architecture = file.text("architecture");
   SourcedNumbers numbers(file, file);
+  device.power_w = numbers.number_or_zero("power_w");
   device.sm_count = static_cast<int64_t>(numbers.number("sm_count"));
   device.clock_mhz = numbers.number("clock_mhz");
   device.memory = Bytes(static_cast<int64_t>(numbers.number("memory_mib") * kMebi));

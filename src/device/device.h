@@ -37,8 +37,10 @@ struct Device {
   std::string name;  // as CUDA or ROCm reports it: "NVIDIA H200"
   std::vector<std::string> aliases;
   std::string vendor;
-  int64_t sm_count = 0;  // streaming multiprocessors; compute units on AMD
-  double clock_mhz = 0;  // boost
+  std::string architecture;  // "hopper"; may be empty
+  double power_w = 0;        // that the board may draw; 0: not known
+  int64_t sm_count = 0;      // streaming multiprocessors; compute units on AMD
+  double clock_mhz = 0;      // boost
   Bytes memory;
   double memory_bandwidth = 0;  // bytes per second
   Bytes l2;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/json_file.h"
+#include "base/line_writer.h"
 #include "derive/work.h"
 
 namespace forerun {
@@ -23,19 +24,34 @@ bool is_on_host(const Graph& graph, const Op& op) {
   return !results.empty() && !graph.storage(graph.tensor(results[0]).storage).on_gpu;
 }
 
-Nanoseconds op_cost(const Graph& graph, const Op& op, int kernels, const HostConstants& constants) {
+// Adds what one op asks of the host.
+void count_op(const Graph& graph, const Op& op, int64_t kernels, HostCounts& counts) {
   const std::string& name = graph.name(op);
-  if (name.starts_with("profiler.")) return constants.mark;
+  if (name.starts_with("profiler.")) {
+    ++counts.marks;
+    return;
+  }
   const OpClass cls = op_class(name);
-  const int64_t further = std::max(0, kernels - 1);
   if (cls == OpClass::optimizer) {
     const int64_t inputs = static_cast<int64_t>(op.input_count);
     const int64_t lists = foreach_lists(name, inputs, graph.attributes(op).get_bool("amsgrad", false));
-    const int64_t tensors = inputs / std::max<int64_t>(1, lists);
-    return constants.of(op.phase, cls) + constants.foreach_tensor * tensors + constants.further_kernel * further;
+    counts.foreach_tensors += inputs / std::max<int64_t>(1, lists);
+  } else if (is_on_host(graph, op)) {
+    ++counts.host_ops;
+    return;
   }
-  if (is_on_host(graph, op)) return constants.host_op;
-  return constants.of(op.phase, cls) + constants.further_kernel * further;
+  ++counts.op[static_cast<size_t>(op.phase)][static_cast<size_t>(cls)];
+  counts.further_kernels += std::max<int64_t>(0, kernels - 1);
+}
+
+Nanoseconds op_cost(const Graph& graph, const Op& op, int kernels, const HostConstants& constants) {
+  HostCounts counts;
+  count_op(graph, op, kernels, counts);
+  Nanoseconds cost = constants.mark * counts.marks + constants.host_op * counts.host_ops +
+                     constants.further_kernel * counts.further_kernels +
+                     constants.foreach_tensor * counts.foreach_tensors;
+  if (counts.marks + counts.host_ops == 0) cost += constants.of(op.phase, op_class(graph.name(op)));
+  return cost;
 }
 
 Nanoseconds scaled(Nanoseconds cost, double speed) {
@@ -66,7 +82,8 @@ Result<HostConstants> load_host_constants(const std::filesystem::path& path) {
   constants.parameter = us(*file, "parameter_us");
   constants.iteration = us(*file, "iteration_us");
   JsonObject scale = file->object("calibration");
-  constants.scale.kinds = scale.texts("kinds");
+  constants.scale.forward_kinds = scale.texts("forward_kinds");
+  constants.scale.backward_kinds = scale.texts("backward_kinds");
   constants.scale.reference_us = scale.number("reference_us");
   constants.scale.at_reference = scale.number("at_reference");
   constants.scale.slope = scale.number("slope", Sign::not_negative);
@@ -74,18 +91,74 @@ Result<HostConstants> load_host_constants(const std::filesystem::path& path) {
   return constants;
 }
 
-double host_speed(const HostConstants& constants, const HostCalibration& calibration) {
-  const HostScale& scale = constants.scale;
+Status save_host_constants(const HostConstants& constants, const std::filesystem::path& path) {
+  using Json = nlohmann::ordered_json;
+  const auto us = [](Nanoseconds cost) { return std::round(microseconds(cost) * 1000) / 1000; };
+  Json file = {{"format", "host/1"}};
+  for (const Phase phase : {Phase::forward, Phase::backward, Phase::update}) {
+    Json& classes = file[std::string(name_of(phase)) + "_op_us"];
+    for (size_t i = 0; i < kOpClassCount; ++i) {
+      const auto cls = static_cast<OpClass>(i);
+      classes[std::string(name_of(cls))] = us(constants.of(phase, cls));
+    }
+  }
+  file["host_op_us"] = us(constants.host_op);
+  file["mark_us"] = us(constants.mark);
+  file["further_kernel_us"] = us(constants.further_kernel);
+  file["foreach_tensor_us"] = us(constants.foreach_tensor);
+  file["parameter_us"] = us(constants.parameter);
+  file["iteration_us"] = us(constants.iteration);
+  file["calibration"] = {{"forward_kinds", constants.scale.forward_kinds},
+                         {"backward_kinds", constants.scale.backward_kinds},
+                         {"reference_us", constants.scale.reference_us},
+                         {"at_reference", constants.scale.at_reference},
+                         {"slope", constants.scale.slope}};
+  Result<LineWriter> writer = LineWriter::create(path.string(), {.overwrite = true});
+  if (!writer) return writer.error();
+  if (Status written = writer->write(file.dump(2)); !written.ok()) return written;
+  return writer->finish();
+}
+
+std::optional<double> host_reading(const HostScale& scale, const HostCalibration& calibration) {
   double sum = 0;
   size_t found = 0;
-  for (const auto& [kind, us] : calibration.forward) {
-    if (us <= 0 || std::find(scale.kinds.begin(), scale.kinds.end(), kind) == scale.kinds.end()) continue;
-    sum += std::log(us);
-    ++found;
+  const auto add = [&](const auto& readings, const std::vector<std::string>& kinds) {
+    for (const auto& [kind, us] : readings) {
+      if (us <= 0 || std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) continue;
+      sum += std::log(us);
+      ++found;
+    }
+  };
+  add(calibration.forward, scale.forward_kinds);
+  add(calibration.backward, scale.backward_kinds);
+  if (found == 0 || found != scale.forward_kinds.size() + scale.backward_kinds.size()) return std::nullopt;
+  return std::exp(sum / static_cast<double>(found));
+}
+
+double host_speed(const HostConstants& constants, const HostCalibration& calibration) {
+  const HostScale& scale = constants.scale;
+  const std::optional<double> reading = host_reading(scale, calibration);
+  if (!reading) return 1;
+  return 1 / (scale.at_reference * std::pow(*reading / scale.reference_us, scale.slope));
+}
+
+HostCounts host_counts(const Graph& graph, std::span<const uint32_t> kernels) {
+  CHECK(kernels.size() == graph.op_count(), "a number of kernels per op is needed");
+  HostCounts counts;
+  for (size_t i = 0; i < graph.op_count(); ++i) count_op(graph, graph.ops()[i], kernels[i], counts);
+  counts.parameters = parameter_tensors(graph);
+  return counts;
+}
+
+Nanoseconds host_cost(const HostCounts& counts, const HostConstants& constants) {
+  Nanoseconds sum = constants.iteration + constants.parameter * counts.parameters +
+                    constants.host_op * counts.host_ops + constants.mark * counts.marks +
+                    constants.further_kernel * counts.further_kernels +
+                    constants.foreach_tensor * counts.foreach_tensors;
+  for (size_t phase = 0; phase < counts.op.size(); ++phase) {
+    for (size_t cls = 0; cls < kOpClassCount; ++cls) sum += constants.op[phase][cls] * counts.op[phase][cls];
   }
-  if (found == 0 || found != scale.kinds.size()) return 1;
-  const double reading = std::exp(sum / static_cast<double>(found));
-  return 1 / (scale.at_reference * std::pow(reading / scale.reference_us, scale.slope));
+  return sum;
 }
 
 Nanoseconds HostCosts::total() const {

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,7 +26,8 @@ namespace forerun {
 //   at_reference x (geometric mean of the readings / reference) ^ slope
 // of the constants. The slope is below one since a reading tells the speed of its moment, which drifts.
 struct HostScale {
-  std::vector<std::string> kinds;  // of forward readings
+  std::vector<std::string> forward_kinds;  // of readings
+  std::vector<std::string> backward_kinds;
   double reference_us = 1;
   double at_reference = 1;
   double slope = 0;
@@ -50,6 +52,10 @@ struct HostConstants {
 };
 
 Result<HostConstants> load_host_constants(const std::filesystem::path& file);
+Status save_host_constants(const HostConstants& constants, const std::filesystem::path& file);
+
+// The geometric mean of the readings that a scale asks for; nothing where one of them is missing.
+std::optional<double> host_reading(const HostScale& scale, const HostCalibration& calibration);
 
 // How fast a host is, in parts of the speed of the machine that the constants are for; 1 without a whole calibration.
 double host_speed(const HostConstants& constants, const HostCalibration& calibration);
@@ -59,6 +65,20 @@ struct HostCosts {
   Nanoseconds per_iteration;     // besides the ops
   [[nodiscard]] Nanoseconds total() const;
 };
+
+// What the host has to do in an iteration, by the constant that it costs.
+struct HostCounts {
+  std::array<std::array<int64_t, kOpClassCount>, 3> op = {};  // by phase and class
+  int64_t host_ops = 0;
+  int64_t marks = 0;
+  int64_t further_kernels = 0;
+  int64_t foreach_tensors = 0;
+  int64_t parameters = 0;
+};
+// `kernels` by op.
+HostCounts host_counts(const Graph& graph, std::span<const uint32_t> kernels);
+// What it takes together: the same as the total of host_costs at speed 1.
+Nanoseconds host_cost(const HostCounts& counts, const HostConstants& constants);
 
 // `costs` gives the number of kernels of each op. Parameter tensors are counted by the accumulations of their gradients.
 HostCosts host_costs(const Graph& graph, std::span<const OpCost> costs, const HostConstants& constants,

@@ -40,11 +40,13 @@ Graph sample() {
 
 TEST(HostTest, ACalibrationScalesAllCosts) {
   HostConstants constants = round_constants();
-  constants.scale = {.kinds = {"add", "view"}, .reference_us = 4, .at_reference = 2, .slope = 0.5};
+  constants.scale = {
+      .forward_kinds = {"add"}, .backward_kinds = {"view"}, .reference_us = 4, .at_reference = 2, .slope = 0.5};
   EXPECT_DOUBLE_EQ(host_speed(constants, {}), 1);
-  EXPECT_DOUBLE_EQ(host_speed(constants, {.forward = {{"add", 8.0}}}), 1);  // half a calibration says nothing
-  EXPECT_DOUBLE_EQ(host_speed(constants, {.forward = {{"add", 8.0}, {"view", 2.0}}}), 0.5);
-  EXPECT_DOUBLE_EQ(host_speed(constants, {.forward = {{"add", 32.0}, {"view", 8.0}, {"norm", 1.0}}}), 0.25);
+  EXPECT_DOUBLE_EQ(host_speed(constants, {.forward = {{"add", 8.0}}, .backward = {}}), 1);  // half of it says nothing
+  EXPECT_DOUBLE_EQ(host_speed(constants, {.forward = {{"add", 8.0}}, .backward = {{"view", 2.0}}}), 0.5);
+  EXPECT_DOUBLE_EQ(host_speed(constants, {.forward = {{"add", 32.0}, {"view", 1.0}}, .backward = {{"view", 8.0}}}),
+                   0.25);
 }
 
 TEST(HostTest, CostsByClassKernelsAndTensors) {
@@ -58,6 +60,30 @@ TEST(HostTest, CostsByClassKernelsAndTensors) {
   EXPECT_EQ(host.ops[4], Nanoseconds(1));
   EXPECT_EQ(host.per_iteration, Nanoseconds(5000 + 3));
   EXPECT_EQ(host.total(), Nanoseconds(100 + 1020 + 50 + 1014 + 1 + 5003));
+}
+
+TEST(HostTest, CountsTimesConstantsAreTheTotal) {
+  std::vector<OpCost> costs(5);
+  std::vector<uint32_t> kernels(5, 0);
+  costs[1].kernels = kernels[1] = 3;
+  costs[3].kernels = kernels[3] = 2;
+  const HostCounts counts = host_counts(sample(), kernels);
+  EXPECT_EQ(counts.further_kernels, 3);
+  EXPECT_EQ(counts.foreach_tensors, 2);
+  EXPECT_EQ(host_cost(counts, round_constants()), host_costs(sample(), costs, round_constants()).total());
+}
+
+TEST(HostTest, SavedConstantsLoadAgain) {
+  HostConstants constants = round_constants();
+  constants.scale = {.forward_kinds = {"add"}, .backward_kinds = {"norm"}, .reference_us = 4, .at_reference = 2};
+  const std::string file = testing::TempDir() + "/host_test.json";
+  ASSERT_TRUE(save_host_constants(constants, file).ok());
+  const auto read = load_host_constants(file);
+  ASSERT_TRUE(read.ok()) << read.error().message();
+  EXPECT_EQ(read->op, constants.op);
+  EXPECT_EQ(read->parameter, constants.parameter);
+  EXPECT_EQ(read->scale.backward_kinds, constants.scale.backward_kinds);
+  EXPECT_DOUBLE_EQ(read->scale.at_reference, 2);
 }
 
 TEST(HostTest, SpeedScalesEverything) {

@@ -96,6 +96,36 @@ Bound bound_of(const std::vector<Piece>& pieces, double us) {
   return compute > memory ? Bound::compute : Bound::memory;
 }
 
+// The cost of a piece on another GPU, from that on the measured one.
+PieceCost carried(const PieceCost& cost, const Piece& measured, const Piece& piece, Unit unit, const OtherGpu& other,
+                  const Device& there) {
+  const auto kind = carried_as(piece.model, unit, other.measured, there);
+  PieceCost result = cost;
+  result.us = carried_us(piece.analytic_us, cost.us / measured.analytic_us, kind, other.scale);
+  result.overlapped_us = cost.us > 0 ? cost.overlapped_us * result.us / cost.us : 0;
+  return result;
+}
+
+OpCost sum_of(const std::vector<Piece>& pieces, const std::vector<PieceCost>& parts) {
+  OpCost total;
+  if (pieces.empty()) return total;
+  double us = 0;
+  double overlapped = 0;
+  double kernels = 0;
+  total.measured = true;
+  for (const PieceCost& cost : parts) {
+    us += cost.us;
+    overlapped += cost.overlapped_us;
+    kernels += cost.kernels;
+    total.measured = total.measured && cost.familiar;
+  }
+  total.gpu = Nanoseconds(static_cast<int64_t>(std::llround(std::min(us, kLongestUs) * 1e3)));
+  total.overlapped = std::min(total.gpu, Nanoseconds(static_cast<int64_t>(overlapped * 1e3)));
+  total.kernels = static_cast<int>(std::clamp(std::round(kernels), 1.0, 1e9));
+  total.bound = bound_of(pieces, us);
+  return total;
+}
+
 }  // namespace
 
 int Knowledge::number_of(std::string_view op) const {
@@ -118,31 +148,28 @@ PieceCost Corrector::cost(Piece piece) const {
 }
 
 std::vector<OpCost> hybrid_costs(const Graph& graph, const Device& device, const TrainingSetup& setup,
-                                 const AnalyticConstants& constants, const Corrector& corrector) {
+                                 const AnalyticConstants& constants, const Corrector& corrector,
+                                 const std::optional<OtherGpu>& other) {
   std::vector<OpCost> costs;
   costs.reserve(graph.op_count());
   LayoutTracker layouts(graph, setup.channels_last);
   KnownPieces known(corrector);
+  const Device there = other ? other->scale.sustaining(device) : device;
   for (const Op& op : graph.ops()) {
-    const std::vector<Piece> pieces = pieces_of(graph, op, work_of(graph, op), layouts, device, setup, constants);
-    layouts.pass(op);
-    OpCost& total = costs.emplace_back();
-    if (pieces.empty()) continue;
-    double us = 0;
-    double overlapped = 0;
-    double kernels = 0;
-    total.measured = true;
-    for (const Piece& piece : pieces) {
-      const PieceCost& cost = known.cost(piece);
-      us += cost.us;
-      overlapped += cost.overlapped_us;
-      kernels += cost.kernels;
-      total.measured = total.measured && cost.familiar;
+    const OpWork work = work_of(graph, op);
+    const std::vector<Piece> pieces = pieces_of(graph, op, work, layouts, there, setup, constants);
+    std::vector<PieceCost> parts;
+    if (other) {
+      const Unit unit = product_unit(work, setup.precision);
+      const auto measured = pieces_of(graph, op, work, layouts, other->measured, setup, constants);
+      for (size_t i = 0; i < pieces.size(); ++i) {
+        parts.push_back(carried(known.cost(measured[i]), measured[i], pieces[i], unit, *other, there));
+      }
+    } else {
+      for (const Piece& piece : pieces) parts.push_back(known.cost(piece));
     }
-    total.gpu = Nanoseconds(static_cast<int64_t>(std::llround(std::min(us, kLongestUs) * 1e3)));
-    total.overlapped = std::min(total.gpu, Nanoseconds(static_cast<int64_t>(overlapped * 1e3)));
-    total.kernels = static_cast<int>(std::clamp(std::round(kernels), 1.0, 1e9));
-    total.bound = bound_of(pieces, us);
+    layouts.pass(op);
+    costs.push_back(sum_of(pieces, parts));
   }
   return costs;
 }

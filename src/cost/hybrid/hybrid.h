@@ -4,8 +4,9 @@
 //   kernels = 2 ^ forest(columns), rounded
 //   span    = time x exp(forest(columns)), at most the time: what remains where kernels of one op run side by side
 // The trees see how an op differs from the formula on the GPU they were measured on (data/cost/hybrid.bin, its card
-// beside it). On another GPU the same correction is applied to that GPU's analytic time. An op that no tree has seen
-// keeps its analytic time; one outside the range of what was seen is marked as not measured.
+// beside it). On another GPU as much of the correction is applied to that GPU's analytic time as carries over
+// (device_scale.h). An op that no tree has seen keeps its analytic time; one outside the range of what was seen is marked
+// as not measured.
 #pragma once
 
 #include <array>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cost/hybrid/device_scale.h"
 #include "cost/hybrid/op_features.h"
 #include "cost/op_cost.h"
 #include "cost/trees/forest.h"
@@ -53,9 +55,16 @@ class Corrector {
   [[nodiscard]] PieceCost cost(Piece piece) const;
 };
 
-// One cost per op, in the graph's order.
+// What it takes to cost ops on a GPU other than the measured one.
+struct OtherGpu {
+  Device measured;
+  DeviceScale scale;
+};
+
+// One cost per op, in the graph's order. `other` where the device is not the one that was measured.
 std::vector<OpCost> hybrid_costs(const Graph& graph, const Device& device, const TrainingSetup& setup,
-                                 const AnalyticConstants& constants, const Corrector& corrector);
+                                 const AnalyticConstants& constants, const Corrector& corrector,
+                                 const std::optional<OtherGpu>& other = std::nullopt);
 
 Result<Corrector> load_corrector(const std::filesystem::path& file);
 Status save_corrector(const Corrector& corrector, const std::filesystem::path& file);

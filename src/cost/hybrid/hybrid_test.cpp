@@ -100,6 +100,27 @@ TEST(Hybrid, CorrectsTheAnalyticTime) {
   EXPECT_EQ(costs[0].kernels, 4);
 }
 
+TEST(Hybrid, OnAnotherGpuAsMuchOfTheCorrectionCountsAsCarriesOver) {
+  const Graph graph = product(2048, 2048, 2048);
+  Device narrow = device();  // a tenth of the rate, on multiprocessors with fewer lanes
+  narrow.name = "narrow";
+  narrow.peak.fp32 = 1e12;
+  narrow.clock_mhz = 1000;
+  Device wide = device();
+  wide.clock_mhz = 1000;
+  const Op& op = graph.ops()[0];
+  const auto there =
+      pieces_of(graph, op, work_of(graph, op), LayoutTracker(graph, false), narrow, {}, constants())[0].analytic_us;
+  std::optional<OtherGpu> other = OtherGpu{wide, {}};
+  const auto whole = hybrid_costs(graph, narrow, {}, constants(), doubled(), other);
+  EXPECT_NEAR(static_cast<double>(whole[0].gpu.value), 2e3 * there, 2);
+  EXPECT_NEAR(static_cast<double>(whole[0].overlapped.value), 1e3 * there, 2);
+  other->scale.carry[static_cast<size_t>(Carried::product)] = {0, 0.5};
+  const auto half = hybrid_costs(graph, narrow, {}, constants(), doubled(), other);
+  EXPECT_NEAR(static_cast<double>(half[0].gpu.value), std::sqrt(2.0) * 1e3 * there, 2);
+  EXPECT_EQ(half[0].kernels, 4);
+}
+
 TEST(Hybrid, AnOpThatWasNeverSeenKeepsItsAnalyticTime) {
   Corrector corrector = doubled();
   corrector.models[static_cast<size_t>(Model::gemm)]->ops = {"bmm"};

@@ -1,34 +1,64 @@
 #include "cost/hybrid/spread.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/json_file.h"
+#include "base/line_writer.h"
 
 namespace forerun {
+namespace {
+
+constexpr double kOutside = 0.1;  // share of the measured times on either side of the range
+
+}  // namespace
 
 Result<Spread> load_spread(const std::filesystem::path& path) {
   Result<JsonObject> file = JsonObject::read(path);
   if (!file.ok()) return file.error();
   const std::string format = file->text("format");
   if (format != "spread/1") file->fail("format", "unknown format \"" + format + "\"", "known is spread/1");
-  Spread spread;
   const auto range = [&](const std::string& field) {
     JsonObject object = file->object(field);
     const SpreadRange read{object.number("low"), object.number("high")};
     if (file->status().ok() && (read.low > 1 || read.high < 1)) object.fail("low", "1 must lie between low and high");
     return read;
   };
-  spread.gpu_bound = range("gpu_bound");
-  spread.host_bound = range("host_bound");
-  spread.other_gpu = file->number("other_gpu");
+  const Spread spread{range("gpu_bound"), range("host_bound"), range("other_gpu")};
   if (!file->status().ok()) return file->status().error();
   return spread;
 }
 
+Status save_spread(const Spread& spread, const std::filesystem::path& path) {
+  using Json = nlohmann::ordered_json;
+  const auto json = [](const SpreadRange& range) { return Json{{"low", range.low}, {"high", range.high}}; };
+  const Json file = {{"format", "spread/1"},
+                     {"gpu_bound", json(spread.gpu_bound)},
+                     {"host_bound", json(spread.host_bound)},
+                     {"other_gpu", json(spread.other_gpu)}};
+  Result<LineWriter> writer = LineWriter::create(path.string(), {.overwrite = true});
+  if (!writer) return writer.error();
+  if (Status written = writer->write(file.dump(2)); !written.ok()) return written;
+  return writer->finish();
+}
+
 SpreadRange spread_of(const Spread& spread, bool host_bound, bool measured_gpu) {
   const SpreadRange& range = host_bound ? spread.host_bound : spread.gpu_bound;
-  const double power = measured_gpu ? 1 : spread.other_gpu;
-  return {std::pow(range.low, power), std::pow(range.high, power)};
+  if (measured_gpu) return range;
+  return {std::min(range.low, spread.other_gpu.low), std::max(range.high, spread.other_gpu.high)};
+}
+
+SpreadRange range_of(std::vector<double> ratios) {
+  if (ratios.empty()) return {};
+  std::sort(ratios.begin(), ratios.end());
+  const auto at = [&](double share) {
+    const double place = share * static_cast<double>(ratios.size() - 1);
+    const auto below = static_cast<size_t>(place);
+    const size_t above = std::min(below + 1, ratios.size() - 1);
+    const double value = ratios[below] + (place - static_cast<double>(below)) * (ratios[above] - ratios[below]);
+    return std::round(100 * value) / 100;
+  };
+  return {std::min(1.0, at(kOutside)), std::max(1.0, at(1 - kOutside))};
 }
 
 }  // namespace forerun

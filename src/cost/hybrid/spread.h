@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <vector>
 
 #include "base/result.h"
 
@@ -15,12 +16,16 @@ struct SpreadRange {
 struct Spread {
   SpreadRange gpu_bound;
   SpreadRange host_bound;
-  double other_gpu = 1;  // how many times as wide, in logarithms, on GPUs that nothing was measured on
+  SpreadRange other_gpu;  // on GPUs that nothing was measured on, whatever bounds the run
 };
 
 Result<Spread> load_spread(const std::filesystem::path& file);
+Status save_spread(const Spread& spread, const std::filesystem::path& file);
 
-// The range for a run.
+// The range for a run. On another GPU the host is another one too: the wider of both ends counts.
 SpreadRange spread_of(const Spread& spread, bool host_bound, bool measured_gpu);
+
+// The range that holds eight of ten of these ratios of measured to predicted times, and 1.
+SpreadRange range_of(std::vector<double> ratios);
 
 }  // namespace forerun

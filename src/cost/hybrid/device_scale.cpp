@@ -1,0 +1,116 @@
+#include "cost/hybrid/device_scale.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/json_file.h"
+#include "base/line_writer.h"
+
+namespace forerun::hybrid {
+namespace {
+
+constexpr double kLeastSustained = 0.2;  // of the peak rates: boards are not built to do less
+
+// Lanes of a multiprocessor that compute in fp32, from the peak rate; a lane multiplies and adds in a cycle.
+double lanes(const Device& device) {
+  return device.peak.fp32 / (2e6 * static_cast<double>(std::max<int64_t>(device.sm_count, 1)) * device.clock_mhz);
+}
+
+bool is_fp32(Unit unit) { return unit == Unit::fp32 || unit == Unit::fp32_matrix; }
+
+double watts_per_rate(const Device& device) { return device.power_w / device.peak.fp32; }
+
+}  // namespace
+
+std::string_view name_of(Carried kind) {
+  constexpr std::array<std::string_view, kCarriedCount> kNames = {"product", "convolution", "gradient", "normalization",
+                                                                  "softmax"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+void DeviceScale::set_boards(const DeviceCatalogue& catalogue) {
+  most_watts_per_rate.clear();
+  for (const Device& device : catalogue.devices()) {
+    if (device.architecture.empty() || device.power_w <= 0) continue;
+    double& most = most_watts_per_rate[device.architecture];
+    most = std::max(most, watts_per_rate(device));
+  }
+}
+
+double DeviceScale::sustained(const Device& device) const {
+  const auto most = most_watts_per_rate.find(device.architecture);
+  if (power.enough <= 0 || device.power_w <= 0 || most == most_watts_per_rate.end()) return 1;
+  const double share = watts_per_rate(device) / most->second;
+  return std::clamp((share - power.idle) / (power.enough - power.idle), kLeastSustained, 1.0);
+}
+
+Device DeviceScale::sustaining(Device device) const {
+  const double share = sustained(device);
+  for (double* rate :
+       {&device.peak.fp64, &device.peak.fp32, &device.peak.fp32_matrix, &device.peak.fp16, &device.peak.tf32_tensor,
+        &device.peak.fp16_tensor, &device.peak.bf16_tensor, &device.peak.int8_tensor}) {
+    *rate *= share;
+  }
+  return device;
+}
+
+std::optional<Carried> carried_as(Model model, Unit unit, const Device& measured, const Device& there) {
+  if (!there.architecture.empty() && there.architecture == measured.architecture) return std::nullopt;
+  switch (model) {
+    case Model::gemm:
+      if (is_fp32(there.unit_or_fallback(unit)) && lanes(there) < 0.75 * lanes(measured)) return Carried::product;
+      return std::nullopt;
+    case Model::convolution:
+    case Model::data_gradient:
+    case Model::weight_gradient:
+      if (there.unit_or_fallback(unit) == measured.unit_or_fallback(unit)) return std::nullopt;
+      return model == Model::convolution ? Carried::convolution : Carried::gradient;
+    case Model::normalization: return Carried::normalization;
+    case Model::softmax: return Carried::softmax;
+    default: return std::nullopt;
+  }
+}
+
+double carried_us(double analytic_us, double correction, const std::optional<Carried>& kind, const DeviceScale& scale) {
+  const Carry carry = kind ? scale.carry[static_cast<size_t>(*kind)] : Carry{};
+  return analytic_us * std::exp(carry.offset) * std::pow(correction, carry.weight);
+}
+
+Result<DeviceScale> load_device_scale(const std::filesystem::path& path) {
+  Result<JsonObject> file = JsonObject::read(path);
+  if (!file.ok()) return file.error();
+  const std::string format = file->text("format");
+  if (format != "devices/1") file->fail("format", "unknown format \"" + format + "\"", "known is devices/1");
+  DeviceScale scale;
+  JsonObject power = file->object("power");
+  scale.power = {power.number("enough", Sign::not_negative), power.number("idle", Sign::not_negative)};
+  if (file->status().ok() && scale.power.enough > 0 && scale.power.idle >= scale.power.enough) {
+    power.fail("idle", "must be below enough");
+  }
+  JsonObject carry = file->object("carry");
+  for (size_t i = 0; i < kCarriedCount; ++i) {
+    JsonObject entry = carry.object(std::string(name_of(static_cast<Carried>(i))));
+    scale.carry[i] = {std::log(entry.number("factor")), entry.number("weight", Sign::not_negative)};
+  }
+  if (!file->status().ok()) return file->status().error();
+  return scale;
+}
+
+Status save_device_scale(const DeviceScale& scale, const std::filesystem::path& path) {
+  using Json = nlohmann::ordered_json;
+  const auto rounded = [](double value) { return std::round(1000 * value) / 1000; };
+  Json carry;
+  for (size_t i = 0; i < kCarriedCount; ++i) {
+    carry[std::string(name_of(static_cast<Carried>(i)))] = {{"factor", rounded(std::exp(scale.carry[i].offset))},
+                                                            {"weight", rounded(scale.carry[i].weight)}};
+  }
+  const Json file = {{"format", "devices/1"},
+                     {"power", {{"enough", scale.power.enough}, {"idle", scale.power.idle}}},
+                     {"carry", carry}};
+  Result<LineWriter> writer = LineWriter::create(path.string(), {.overwrite = true});
+  if (!writer) return writer.error();
+  if (Status written = writer->write(file.dump(2)); !written.ok()) return written;
+  return writer->finish();
+}
+
+}  // namespace forerun::hybrid
