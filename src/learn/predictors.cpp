@@ -6,6 +6,7 @@
 #include "base/nearest.h"
 #include "learn/baselines/graph_baselines.h"
 #include "learn/baselines/habitat.h"
+#include "learn/blend/blend_predictor.h"
 #include "learn/dnnperf/dnnperf.h"
 #include "learn/ets/ets_predictor.h"
 #include "learn/torch.h"
@@ -44,6 +45,7 @@ const std::vector<PredictorEntry>& predictors() {
       {"ets", "sliding windows over the trace, bidirectional LSTM: GPU time and gap of each op", make<EtsPredictor>},
       {"trees", "boosted trees for GPU times of ops, two lanes and trees for gaps: Forerun's own on traces",
        make<TreesPredictor>},
+      {"blend", "the mean of trees and ets, op by op", make<BlendPredictor>},
       {"op-mlp", "each op by itself through an MLP: GPU time and gap (baseline of ETS)", make_op_mlp},
       {"grouping-gcn", "the trace in 25 groups, graph convolutions: iteration time (baseline of ETS)",
        make_graph<grouping_gcn_system, Target::iteration_ms>},

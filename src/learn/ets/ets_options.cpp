@@ -1,4 +1,6 @@
 // Settings of ETS as text, for ablations on the command line and for the card.
+#include <fmt/format.h>
+
 #include <charconv>
 
 #include "base/nearest.h"
@@ -18,6 +20,13 @@ std::optional<int64_t> whole(const std::string& text, int64_t least, int64_t mos
   return value;
 }
 
+std::optional<double> decimal(const std::string& text, double most) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !(value >= 0 && value <= most)) return std::nullopt;
+  return value;
+}
+
 bool one_of(const std::string& value, std::initializer_list<std::string_view> names) {
   return std::find(names.begin(), names.end(), value) != names.end();
 }
@@ -30,10 +39,19 @@ Status set(EtsOptions& options, const std::string& key, const std::string& value
     into = *parsed;
     return {};
   };
+  const auto share = [&](double& into, double most) -> Status {
+    const auto parsed = decimal(value, most);
+    if (!parsed) return bad(key, value, fmt::format("a number from 0 to {}", most));
+    into = *parsed;
+    return {};
+  };
   if (key == "layers") return number(options.net.layers, 1, 16);
   if (key == "hidden") return number(options.hidden, 0, 4096);
   if (key == "width") return number(options.net.width, 1, 256);
   if (key == "stride") return number(options.stride, 1, 256);
+  if (key == "nets") return number(options.nets, 1, 16);
+  if (key == "sums") return share(options.sums, 100);
+  if (key == "balance") return share(options.balance, 1);
   if (key == "cell") {
     const auto cell = ets_cell_named(value);
     if (!cell) return bad(key, value, "rnn, gru, lstm, transformer, gcn or mlp");
@@ -65,7 +83,10 @@ Settings EtsOptions::to_settings() const {
           {"width", std::to_string(net.width)},
           {"stride", std::to_string(stride)},
           {"loss", loss},
-          {"target", target}};
+          {"target", target},
+          {"sums", fmt::format("{}", sums)},
+          {"balance", fmt::format("{}", balance)},
+          {"nets", std::to_string(nets)}};
 }
 
 EtsOptions op_mlp_options() {

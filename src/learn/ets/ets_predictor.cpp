@@ -1,5 +1,7 @@
 #include "learn/ets/ets_predictor.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -15,6 +17,7 @@ namespace {
 
 constexpr int64_t kTargets = 2;            // GPU time, gap
 constexpr int64_t kWindowsAtOnce = 16384;  // when predicting
+constexpr double kShortestMs = 1;          // of iterations that are told apart when balanced
 
 // The authors' columns for their traces; for run records what the paper lists. Which it is shows in the data: run records
 // know tensor sizes.
@@ -32,6 +35,12 @@ FeatureChoice choice_for(const DataSet& data) {
 float to_target(float us, bool log) { return log ? std::log1p(us) : us / 1000; }
 float from_target(float value, bool log) {
   return log ? std::expm1(std::clamp(value, 0.0F, 20.0F)) : std::max(value, 0.0F) * 1000;
+}
+
+// The first network's weights are weights.pt, the others' weights.2.pt and so on.
+std::string weights_file(const std::string& folder, size_t net) {
+  const std::string name = net == 0 ? "weights.pt" : fmt::format("weights.{}.pt", net + 1);
+  return (std::filesystem::path(folder) / name).string();
 }
 
 }  // namespace
@@ -85,7 +94,18 @@ EtsPredictor::Windows EtsPredictor::windows_of(const DataSet& data, const Select
   windows.places =
       torch::from_blob(places.data(), {static_cast<int64_t>(spans.size()), width}, torch::kInt64).clone().to(device_);
   if (options_.net.cell == EtsCell::gcn) add_adjacency(data, examples, windows);
+  if (with_targets && options_.balance > 0) add_weights(data, examples, windows);
   return windows;
+}
+
+void EtsPredictor::add_weights(const DataSet& data, const Selection& examples, Windows& windows) const {
+  std::vector<float> weights;
+  for (size_t e = 0; e < examples.size(); ++e) {
+    const double ms = std::max(data.examples()[examples[e]].targets.iteration_ms, kShortestMs);
+    weights.insert(weights.end(), windows.starts[e].size(), static_cast<float>(std::pow(ms, -options_.balance)));
+  }
+  const torch::Tensor all = torch::from_blob(weights.data(), {static_cast<int64_t>(weights.size())}).clone();
+  windows.weights = (all / all.mean()).to(device_);
 }
 
 // Ops of a window are linked where one reads what another wrote; where no edges are known, each to the next.
@@ -121,7 +141,7 @@ void EtsPredictor::add_adjacency(const DataSet& data, const Selection& examples,
   windows.adjacency = adjacency.to(device_);
 }
 
-torch::Tensor EtsPredictor::forward(const Windows& windows, const torch::Tensor& batch) {
+torch::Tensor EtsPredictor::forward(EtsNet& net, const Windows& windows, const torch::Tensor& batch) const {
   const torch::Tensor places = windows.places.index_select(0, batch);
   const int64_t width = options_.net.width;
   const int64_t padding = windows.features.size(0) - 1;
@@ -130,19 +150,34 @@ torch::Tensor EtsPredictor::forward(const Windows& windows, const torch::Tensor&
   const torch::Tensor present = (places != padding).to(torch::kFloat32);
   const torch::Tensor adjacency =
       windows.adjacency.defined() ? windows.adjacency.index_select(0, batch) : torch::Tensor();
-  return net_(input, present, adjacency);
+  return net(input, present, adjacency);
 }
 
-torch::Tensor EtsPredictor::loss_of(const Windows& windows, const torch::Tensor& batch) {
+torch::Tensor EtsPredictor::loss_of(EtsNet& net, const Windows& windows, const torch::Tensor& batch) const {
   const torch::Tensor on_device = batch.to(device_);
-  const torch::Tensor output = forward(windows, on_device);
+  const torch::Tensor output = forward(net, windows, on_device);
   const torch::Tensor places = windows.places.index_select(0, on_device).view(-1);
   const torch::Tensor target = windows.targets.index_select(0, places).view_as(output);
+  const auto distance = [&](const torch::Tensor& a, const torch::Tensor& b) {
+    if (options_.loss == "mse") return torch::mse_loss(a, b, at::Reduction::None);
+    if (options_.loss == "smooth_l1") return torch::smooth_l1_loss(a, b, at::Reduction::None, 0.5);
+    if (options_.loss == "huber") return torch::huber_loss(a, b, at::Reduction::None);
+    return torch::l1_loss(a, b, at::Reduction::None);
+  };
   // Padding counts: its features and its times are 0, and the network learns so.
-  if (options_.loss == "mse") return torch::mse_loss(output, target);
-  if (options_.loss == "smooth_l1") return torch::smooth_l1_loss(output, target, at::Reduction::Mean, 0.5);
-  if (options_.loss == "huber") return torch::huber_loss(output, target);
-  return torch::l1_loss(output, target);
+  torch::Tensor loss = distance(output, target).mean({1, 2});
+  if (options_.sums > 0) {
+    const auto cells = static_cast<double>(options_.net.width * kTargets);
+    loss = loss + options_.sums / cells * distance(output.sum({1, 2}), target.sum({1, 2}));
+  }
+  if (windows.weights.defined()) loss = loss * windows.weights.index_select(0, on_device);
+  return loss.mean();
+}
+
+void EtsPredictor::forget() {
+  options_.net.features = static_cast<int64_t>(encoder_.width());
+  options_.net.hidden = options_.hidden > 0 ? options_.hidden : options_.net.features;
+  nets_.clear();
 }
 
 Result<TrainingLog> EtsPredictor::train(const DataSet& data, const TrainOptions& options) {
@@ -161,47 +196,81 @@ Result<TrainingLog> EtsPredictor::train(const DataSet& data, const TrainOptions&
   std::erase_if(fold.train, untimed);
   encoder_ = FeatureEncoder(choice_for(data), OpVocabulary::of(data, fold.train));
   encoder_.fit_scaler(Scaler::Kind::standard, data, fold.train);
-  options_.net.features = static_cast<int64_t>(encoder_.width());
-  options_.net.hidden = options_.hidden > 0 ? options_.hidden : options_.net.features;
-
-  torch::manual_seed(options.seed);
-  net_ = EtsNet(options_.net);
-  net_->to(device_);
+  forget();
   const Windows windows = windows_of(data, fold.train, true);
   const Windows validation = windows_of(data, fold.validation, false);
 
-  TrainingTask task{.module = net_.get(),
-                    .samples = windows.places.size(0),
-                    .loss = [&](const torch::Tensor& batch) { return loss_of(windows, batch); },
-                    .epochs = 100,
-                    .batch = 128,
-                    .learning_rate = 1e-3,
-                    .clip = 1,
-                    .decay = true};
-  if (!fold.validation.empty()) {
-    task.validation_error = [&] {
-      const auto predictions = predict_windows(data, fold.validation, validation);
-      return evaluate(data, fold.validation, predictions, Target::iteration_ms).all.mre;
-    };
+  TrainingTask task{
+      .samples = windows.places.size(0), .epochs = 100, .batch = 128, .learning_rate = 1e-3, .clip = 1, .decay = true};
+  TrainingLog log;
+  for (int64_t i = 0; i < options_.nets; ++i) {
+    TrainOptions of_net = options;
+    of_net.seed = options.seed + static_cast<uint64_t>(i);
+    of_net.seconds = options.seconds / static_cast<double>(options_.nets);
+    if (i > 0 && !options.checkpoint.empty()) of_net.checkpoint += "/net" + std::to_string(i + 1);
+    torch::manual_seed(of_net.seed);
+    EtsNet net(options_.net);
+    net->to(device_);
+    task.module = net.get();
+    task.loss = [&](const torch::Tensor& batch) { return loss_of(net, windows, batch); };
+    if (!fold.validation.empty()) {
+      task.validation_error = [&] {
+        const auto predictions = predict_windows(net, data, fold.validation, validation);
+        return evaluate(data, fold.validation, predictions, Target::iteration_ms).all.mre;
+      };
+    }
+    auto trained = run_training(task, of_net);
+    if (!trained) return trained.error();
+    nets_.push_back(net);
+    trained->seconds += log.seconds;
+    log = std::move(*trained);
   }
-  return run_training(task, options);
+  if (options_.nets > 1 && !fold.validation.empty()) {
+    const auto predictions = predict_windows(data, fold.validation, validation);
+    log.best_validation_error = evaluate(data, fold.validation, predictions, Target::iteration_ms).all.mre;
+  }
+  return log;
 }
 
 std::vector<Prediction> EtsPredictor::predict(const DataSet& data, const Selection& examples) {
-  CHECK(!net_.is_empty(), "ETS must be trained or loaded before it predicts");
-  torch::NoGradGuard guard;
-  net_->eval();
+  CHECK(!nets_.empty(), "ETS must be trained or loaded before it predicts");
   return predict_windows(data, examples, windows_of(data, examples, false));
 }
 
 std::vector<Prediction> EtsPredictor::predict_windows(const DataSet& data, const Selection& examples,
                                                       const Windows& windows) {
+  torch::NoGradGuard guard;
+  std::vector<Prediction> mean;
+  const auto share = static_cast<float>(1.0 / static_cast<double>(nets_.size()));
+  for (EtsNet& net : nets_) {
+    net->eval();
+    auto predictions = predict_windows(net, data, examples, windows);
+    if (nets_.size() == 1) return predictions;
+    mean.resize(predictions.size());
+    for (size_t e = 0; e < predictions.size(); ++e) {
+      const Prediction& one = predictions[e];
+      Prediction& all = mean[e];
+      all.iteration_ms = all.iteration_ms.value_or(0) + *one.iteration_ms * share;
+      all.gpu_busy_ms = all.gpu_busy_ms.value_or(0) + *one.gpu_busy_ms * share;
+      all.op_us.resize(one.op_us.size());
+      all.gap_us.resize(one.gap_us.size());
+      for (size_t i = 0; i < one.op_us.size(); ++i) {
+        all.op_us[i] += one.op_us[i] * share;
+        all.gap_us[i] += one.gap_us[i] * share;
+      }
+    }
+  }
+  return mean;
+}
+
+std::vector<Prediction> EtsPredictor::predict_windows(EtsNet& net, const DataSet& data, const Selection& examples,
+                                                      const Windows& windows) const {
   const bool log = options_.target == "log";
   std::vector<torch::Tensor> parts;
   const int64_t count = windows.places.size(0);
   for (int64_t first = 0; first < count; first += kWindowsAtOnce) {
     const int64_t last = std::min(first + kWindowsAtOnce, count);
-    parts.push_back(forward(windows, torch::arange(first, last, torch::kInt64).to(device_)).to(torch::kCPU));
+    parts.push_back(forward(net, windows, torch::arange(first, last, torch::kInt64).to(device_)).to(torch::kCPU));
   }
   const torch::Tensor all = parts.empty() ? torch::zeros({0}) : torch::cat(parts).contiguous();
   const float* value = all.data_ptr<float>();
@@ -231,10 +300,13 @@ std::vector<Prediction> EtsPredictor::predict_windows(const DataSet& data, const
 }
 
 Status EtsPredictor::save(const std::string& folder) const {
-  CHECK(!net_.is_empty(), "ETS must be trained before it is saved");
+  CHECK(!nets_.empty(), "ETS must be trained before it is saved");
   const nlohmann::json described = {{"settings", options_.to_settings()}, {"features", encoder_.to_json()}};
   if (Status status = write_json(folder, "predictor.json", described); !status.ok()) return status;
-  return save_module(*net_, (std::filesystem::path(folder) / "weights.pt").string());
+  for (size_t i = 0; i < nets_.size(); ++i) {
+    if (Status status = save_module(*nets_[i], weights_file(folder, i)); !status.ok()) return status;
+  }
+  return {};
 }
 
 Status EtsPredictor::load(const std::string& folder) {
@@ -248,11 +320,15 @@ Status EtsPredictor::load(const std::string& folder) {
   if (!encoder) return encoder.error().within(folder);
   options_ = *options;
   encoder_ = std::move(*encoder);
-  options_.net.features = static_cast<int64_t>(encoder_.width());
-  options_.net.hidden = options_.hidden > 0 ? options_.hidden : options_.net.features;
-  net_ = EtsNet(options_.net);
   device_ = torch::kCPU;
-  return load_module(*net_, (std::filesystem::path(folder) / "weights.pt").string());
+  forget();
+  for (int64_t i = 0; i < options_.nets; ++i) {
+    nets_.emplace_back(options_.net);
+    if (Status status = load_module(*nets_.back(), weights_file(folder, static_cast<size_t>(i))); !status.ok()) {
+      return status;
+    }
+  }
+  return {};
 }
 
 }  // namespace forerun::learn

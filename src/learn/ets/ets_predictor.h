@@ -13,7 +13,10 @@
 // those of the best epoch on its evaluation set; the learning rate falls along half a cosine and gradients are clipped to
 // norm 1; times are in milliseconds; negative predictions count as 0; features far outside of what was seen are clipped.
 // Settings carry the paper's ablations: cell, layers, direction, width, stride, loss, and target (log: ln(1 + us) in place
-// of milliseconds).
+// of milliseconds). Three more are ours, and off unless set. `sums`: so many times the error of a window's sum is added to
+// the loss; an L1 loss op by op asks for medians, and those of skewed times add up to too little. `balance`: a window counts
+// by the time of its iteration to minus this power, so that short iterations are not drowned by long ones. `nets`: so many
+// networks, each from its own seed, whose predictions are averaged.
 #pragma once
 
 #include <string>
@@ -30,6 +33,9 @@ struct EtsOptions {
   int64_t hidden = 0;         // 0: as wide as the features
   std::string loss = "l1";    // l1, smooth_l1, huber, mse
   std::string target = "ms";  // ms; log: ln(1 + us)
+  double sums = 0;
+  double balance = 0;
+  int64_t nets = 1;
 
   [[nodiscard]] Settings to_settings() const;
   // What is not set stays as in `defaults`.
@@ -56,19 +62,25 @@ class EtsPredictor : public Predictor {
     torch::Tensor targets;                     // [ops + 1, 2], where asked for
     torch::Tensor places;                      // int64 [windows, width]
     torch::Tensor adjacency;                   // [windows, width, width], for gcn
+    torch::Tensor weights;                     // [windows], where they are balanced
     std::vector<std::vector<int64_t>> starts;  // by example
     std::vector<std::vector<uint32_t>> ops;    // by example: positions of the ops that have kernels
   };
   [[nodiscard]] Windows windows_of(const DataSet& data, const Selection& examples, bool with_targets) const;
   void add_adjacency(const DataSet& data, const Selection& examples, Windows& windows) const;
-  torch::Tensor loss_of(const Windows& windows, const torch::Tensor& batch);
-  torch::Tensor forward(const Windows& windows, const torch::Tensor& batch);
+  void add_weights(const DataSet& data, const Selection& examples, Windows& windows) const;
+  torch::Tensor loss_of(EtsNet& net, const Windows& windows, const torch::Tensor& batch) const;
+  torch::Tensor forward(EtsNet& net, const Windows& windows, const torch::Tensor& batch) const;
+  // Of one network; of the mean of all.
+  std::vector<Prediction> predict_windows(EtsNet& net, const DataSet& data, const Selection& examples,
+                                          const Windows& windows) const;
   std::vector<Prediction> predict_windows(const DataSet& data, const Selection& examples, const Windows& windows);
+  void forget();  // all networks; the next are as wide as the encoder says
 
   EtsOptions defaults_;
   EtsOptions options_;
   FeatureEncoder encoder_;
-  EtsNet net_ = nullptr;
+  std::vector<EtsNet> nets_;
   torch::Device device_ = torch::kCPU;
 };
 

@@ -83,10 +83,15 @@ TEST(Ets, LearnsWhatHoldsForUnseenFamilies) {
 
 TEST(Ets, EveryCellAndLossTrains) {
   const DataSet data = made_up_data(6, 3);
-  const Settings choices[] = {{{"cell", "rnn"}}, {{"cell", "gru"}, {"direction", "one"}},
-                              {{"cell", "gcn"}}, {{"cell", "transformer"}, {"loss", "huber"}},
-                              {{"cell", "mlp"}}, {{"target", "log"}, {"loss", "smooth_l1"}},
-                              {{"loss", "mse"}}, {{"width", "5"}, {"stride", "5"}, {"layers", "2"}}};
+  const Settings choices[] = {{{"cell", "rnn"}},
+                              {{"cell", "gru"}, {"direction", "one"}},
+                              {{"cell", "gcn"}},
+                              {{"cell", "transformer"}, {"loss", "huber"}},
+                              {{"cell", "mlp"}},
+                              {{"target", "log"}, {"loss", "smooth_l1"}},
+                              {{"loss", "mse"}},
+                              {{"width", "5"}, {"stride", "5"}, {"layers", "2"}},
+                              {{"sums", "3"}, {"balance", "0.5"}}};
   for (const Settings& settings : choices) {
     EtsPredictor ets;
     TrainOptions options = quick(settings);
@@ -95,6 +100,51 @@ TEST(Ets, EveryCellAndLossTrains) {
     ASSERT_TRUE(log.ok()) << log.error().message();
     EXPECT_LT(log->epochs.back().training_loss, log->epochs.front().training_loss) << settings.begin()->second;
     for (const auto& [key, value] : settings) EXPECT_EQ(ets.settings().at(key), value);
+  }
+}
+
+// Times are drawn so that most are short and a few long: medians add up to too little, and the sum's weight mends that.
+TEST(Ets, SumsAreRightWhereTimesAreSkewed) {
+  DataSet data = made_up_data(6, 12);
+  std::mt19937_64 random(5);
+  for (Example& example : data.examples()) {
+    double total = 0;
+    for (size_t i = 0; i < example.ops.size(); ++i) {
+      example.targets.op_us[i] = random() % 4 == 0 ? 4000.0F : 100.0F;
+      example.targets.gap_us[i] = 0;
+      total += example.targets.op_us[i];
+    }
+    example.targets.iteration_ms = total / 1000;
+  }
+  const auto bias = [&](const char* sums) {
+    EtsPredictor ets;
+    EXPECT_TRUE(ets.train(data, quick({{"sums", sums}})).ok());
+    const Selection test = select(data, Split::test);
+    return evaluate(data, test, ets.predict(data, test), Target::iteration_ms).all.bias;
+  };
+  const double plain = bias("0");
+  EXPECT_LT(plain, -0.5);
+  EXPECT_GT(bias("10"), 0.5 * plain);
+}
+
+TEST(Ets, SeveralNetsAreAveraged) {
+  const DataSet data = made_up_data(6, 4);
+  const Selection test = select(data, Split::test);
+  const auto trained = [&](uint64_t seed, const char* nets) {
+    EtsPredictor ets;
+    TrainOptions options = quick({{"nets", nets}});
+    options.epochs = 2;
+    options.seed = seed;
+    options.validation = 0;
+    EXPECT_TRUE(ets.train(data, options).ok());
+    return ets.predict(data, test);
+  };
+  const auto first = trained(1, "1");
+  const auto second = trained(2, "1");
+  const auto both = trained(1, "2");
+  for (size_t e = 0; e < test.size(); ++e) {
+    EXPECT_NEAR(*both[e].iteration_ms, (*first[e].iteration_ms + *second[e].iteration_ms) / 2, 1e-6);
+    EXPECT_NEAR(both[e].op_us[0], (first[e].op_us[0] + second[e].op_us[0]) / 2, 1e-2);
   }
 }
 
@@ -115,8 +165,8 @@ TEST(Ets, ForgivesExamplesWithoutOps) {
 
 TEST(Ets, SettingsThatAreNoneAreRefused) {
   const DataSet data = made_up_data(3, 2);
-  const Settings wrong[] = {
-      {{"cell", "cnn"}}, {{"layer", "2"}}, {{"layers", "two"}}, {{"stride", "13"}}, {{"loss", "l2"}}};
+  const Settings wrong[] = {{{"cell", "cnn"}}, {{"layer", "2"}}, {{"layers", "two"}}, {{"stride", "13"}},
+                            {{"loss", "l2"}},  {{"nets", "0"}},  {{"balance", "2"}},  {{"sums", "-1"}}};
   for (const Settings& settings : wrong) {
     EtsPredictor ets;
     EXPECT_FALSE(ets.train(data, {.settings = settings}).ok()) << settings.begin()->first;
@@ -128,7 +178,7 @@ TEST(Weights, AreReadBackToTheSameBits) {
   fs::remove_all(folder);
   const DataSet data = made_up_data(6, 4);
   EtsPredictor ets;
-  TrainOptions options = quick({{"target", "log"}});
+  TrainOptions options = quick({{"target", "log"}, {"nets", "2"}});
   options.epochs = 2;
   const auto log = ets.train(data, options);
   ASSERT_TRUE(log.ok());

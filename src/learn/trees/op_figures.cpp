@@ -14,7 +14,8 @@ constexpr double kFloat16 = 30e6;
 constexpr double kFloat64 = 0.25e6;
 constexpr double kBandwidth = 0.25e6;
 constexpr double kShortest = 2;
-constexpr size_t kParameters = 17;  // of a convolution, the op with most
+constexpr double kLinearOverhead = 10;  // us that a linear layer takes however small it is
+constexpr size_t kParameters = 17;      // of a convolution, the op with most
 
 double ln(double x) { return std::log(std::max(x, 1.0)); }
 
@@ -39,6 +40,27 @@ void set_convolution(const OpRow& row, double element, OpFigures& out) {
   out.output_places = double{p[5]} * p[6];
 }
 
+// A convolution as three products in tiles. The gradient of the weight is cut along its long side too, so that its tiles
+// fill the GPU.
+void set_tiled(const OpRow& row, double peak, double multiprocessors, OpFigures& out) {
+  const double strides = std::max(double{row.hyper[11]}, 1.0) * std::max(double{row.hyper[12]}, 1.0);
+  const double inputs = std::max(out.images * out.input_places, 1.0);
+  const double backward_k = std::max(out.channels_out * std::max(out.kernel, 1.0) / strides, 1.0);
+  for (size_t i = 0; i < kTiles.size(); ++i) {
+    const double tile = kTiles[i];
+    OpFigures::Tiled& tiled = out.tiled[i];
+    const auto tiles = [&](double m, double n) { return std::ceil(m / tile) * std::ceil(n / tile) * out.groups; };
+    const auto rounds = [&](double m, double n) { return std::ceil(tiles(m, n) / multiprocessors); };
+    const double tile_us = 2 * tile * tile / peak;  // by unit of k
+    tiled.forward = rounds(out.m, out.n);
+    tiled.forward_us = tiled.forward * multiprocessors * tile_us * out.k;
+    tiled.input = rounds(inputs, std::max(out.channels_in, 1.0));
+    tiled.input_us = tiled.input * multiprocessors * tile_us * backward_k;
+    tiled.weight = tiles(out.n, out.k);
+    tiled.weight_us = tiled.weight * tile_us * out.m;
+  }
+}
+
 // Bytes an element, extents of the input (to the tenth place), bytes an element, then units and features of the weight.
 void set_linear(const OpRow& row, double element, OpFigures& out) {
   const auto& p = row.hyper;
@@ -55,7 +77,13 @@ void set_linear(const OpRow& row, double element, OpFigures& out) {
 
 }  // namespace
 
-OpFigures figures_of(const OpRow& row, std::string_view name) {
+double multiprocessors_of(std::string_view device) {
+  constexpr double kT4 = 40;
+  constexpr double k2080Ti = 68;
+  return device.find("2080") == std::string_view::npos ? kT4 : k2080Ti;
+}
+
+OpFigures figures_of(const OpRow& row, std::string_view name, double multiprocessors) {
   OpFigures out;
   const auto element = static_cast<double>(size_of(row.dtype));
   if (name == kConvolution) {
@@ -71,7 +99,18 @@ OpFigures figures_of(const OpRow& row, std::string_view name) {
   if (out.bytes <= 0) out.bytes = 2 * out.elements * element;
   const double passes = row.phase == Phase::backward ? 2 : 1;
   const double peak = row.dtype == DType::float32 ? kFloat32 : size_of(row.dtype) == 2 ? kFloat16 : kFloat64;
-  out.roofline_us = std::max({passes * out.flops / peak, passes * out.bytes / kBandwidth, kShortest});
+  double computing = passes * out.flops / peak;
+  if (out.images > 0) {
+    set_tiled(row, peak, multiprocessors, out);
+    const OpFigures::Tiled& tiled = out.tiled[1];
+    const bool backward = row.phase == Phase::backward;
+    if (out.groups == 1) computing = backward ? tiled.input_us + tiled.weight_us : tiled.forward_us;
+  }
+  const double moving = passes * out.bytes / kBandwidth;
+  // Linear layers are learned from small ones and asked for far larger ones, so what is fixed must stand apart from what
+  // grows, or the ratio of the small ones is carried over.
+  const bool linear = out.images <= 0 && product > 0;
+  out.roofline_us = linear ? computing + moving + kLinearOverhead : std::max({computing, moving, kShortest});
   return out;
 }
 
@@ -115,6 +154,12 @@ void add_figure_columns(const OpRow& row, const OpFigures& f, std::vector<float>
     add(ln(tiles(f.m, 128) * tiles(f.n, 128) * 128 * 128) - ln(f.m) - ln(f.n));
     add(f.stride);
     add(f.groups > 1 && f.channels_in == 1 ? 1 : 0);
+    for (size_t i = 0; i < kTiles.size(); ++i) {
+      const OpFigures::Tiled& tiled = f.tiled[i];
+      for (const double value : {tiled.forward, tiled.input, tiled.weight}) add(std::log(std::max(value, 1.0)));
+      if (i == 0) continue;
+      for (const double us : {tiled.forward_us, tiled.input_us, tiled.weight_us}) add(std::log(std::max(us, 1e-3)));
+    }
   } else {
     out.resize(before + kFigureColumns);
   }

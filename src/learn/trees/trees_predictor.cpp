@@ -4,10 +4,11 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/byte_source.h"
 #include "base/check.h"
+#include "base/line_writer.h"
 #include "base/nearest.h"
 #include "learn/metrics.h"
 #include "learn/trees/tree_columns.h"
@@ -16,7 +17,7 @@
 namespace forerun::learn {
 namespace {
 
-constexpr const char* kForests = "forests.bin";
+constexpr const char* kForests = "forests.bin.zst";
 constexpr double kLeastLearned = 0.02;  // of the power of a ratio
 constexpr double kRate = 0.12;
 constexpr double kOtherRate = 0.15;
@@ -46,6 +47,20 @@ bool timed(const Example& example) {
 Selection timed_ones(const DataSet& data, Selection examples) {
   std::erase_if(examples, [&](uint32_t i) { return !timed(data.examples()[i]); });
   return examples;
+}
+
+// What the file holds, decompressed.
+Result<std::string> bytes_of(const std::string& path) {
+  const auto source = ByteSource::open(path);
+  if (!source) return source.error();
+  std::string bytes;
+  std::string piece(1 << 16, '\0');
+  while (true) {
+    const auto count = (*source)->read(piece.data(), piece.size());
+    if (!count) return count.error().within(path);
+    if (*count == 0) return bytes;
+    bytes.append(piece.data(), *count);
+  }
 }
 
 }  // namespace
@@ -102,7 +117,7 @@ TreesPredictor::Ops TreesPredictor::ops_of(const DataSet& data, const Example& e
       op.gap_us = example.targets.gap_us[i];
     }
     ops.lane.push_back(op);
-    ops.figures.push_back(figures_of(row, name));
+    ops.figures.push_back(figures_of(row, name, multiprocessors_of(example.device)));
     ops.rows.push_back(example.ops[i]);
     names.push_back(name);
     phases.push_back(row.phase);
@@ -267,9 +282,10 @@ Status TreesPredictor::save(const std::string& folder) const {
     forest.write(bytes);
   }
   const std::string path = (std::filesystem::path(folder) / kForests).string();
-  std::ofstream file(path, std::ios::binary);
-  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  if (!file.flush()) return Error{"cannot be written", path, "check the folder"};
+  auto file = LineWriter::create(path, {.overwrite = true});
+  if (!file) return file.error();
+  if (Status status = file->write(bytes); !status.ok()) return status;
+  if (Status status = file->finish(); !status.ok()) return status;
   return write_json(
       folder, "predictor.json",
       {{"settings", settings()}, {"vocabulary", vocabulary_.to_json()}, {"lanes", lanes_.to_json()}, {"parts", parts}});
@@ -289,9 +305,9 @@ Status TreesPredictor::load(const std::string& folder) {
   lanes_ = std::move(*lanes);
 
   const std::string path = (std::filesystem::path(folder) / kForests).string();
-  std::ifstream file(path, std::ios::binary);
-  const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  std::string_view rest = bytes;
+  const auto bytes = bytes_of(path);
+  if (!bytes) return bytes.error();
+  std::string_view rest = *bytes;
   const auto take = [&](Forest& into, size_t columns) -> Status {
     auto forest = Forest::read(rest);
     if (!forest) return forest.error().within(path);

@@ -32,6 +32,43 @@ TEST(OpFigures, AConvolutionIsAProductByGroup) {
   EXPECT_DOUBLE_EQ(figures_of(row, kConvolution).roofline_us, 2 * figures.roofline_us);
 }
 
+// Without groups the time goes in steps: until a round of tiles is full, more images take no longer.
+TEST(OpFigures, AConvolutionIsComputedInRoundsOfTiles) {
+  const auto figures = [](float images, double multiprocessors) {
+    OpRow row;
+    row.dtype = DType::float32;
+    const float parameters[] = {images, 512, 8, 8, 64, 8, 8, 3, 3, 1, 1, 1, 1, 1, 1, 1, 4};
+    std::copy(std::begin(parameters), std::end(parameters), row.hyper.begin());
+    return figures_of(row, kConvolution, multiprocessors);
+  };
+  EXPECT_EQ(figures(40, 40).tiled[1].forward, 1);
+  EXPECT_EQ(figures(41, 40).tiled[1].forward, 2);
+  EXPECT_DOUBLE_EQ(figures(10, 40).roofline_us, figures(40, 40).roofline_us);
+  EXPECT_DOUBLE_EQ(figures(41, 40).roofline_us, 2 * figures(40, 40).roofline_us);
+  EXPECT_EQ(figures(41, 68).tiled[1].forward, 1);
+  EXPECT_EQ(multiprocessors_of("2080Ti"), 68);
+  EXPECT_EQ(multiprocessors_of("T4"), 40);
+}
+
+// What is fixed stands apart: a layer of 100 times the weights takes far less than 100 times as long as a small one.
+TEST(OpFigures, ALinearLayerHasAFixedPart) {
+  OpRow row;
+  row.dtype = DType::float32;
+  const auto roofline = [&](float units, float features) {
+    row.hyper = {};
+    row.hyper[0] = 4;
+    row.hyper[1] = 8;
+    row.hyper[2] = features;
+    row.hyper[11] = units;
+    row.hyper[12] = features;
+    return figures_of(row, kLinear).roofline_us;
+  };
+  const double none = roofline(1, 1);
+  EXPECT_NEAR(none, 10, 0.1);
+  EXPECT_NEAR(roofline(4096, 9216) - none, 100 * (roofline(409.6F, 921.6F) - none), 30);
+  EXPECT_LT(roofline(4096, 9216), 50 * roofline(409.6F, 921.6F));
+}
+
 TEST(OpFigures, OtherOpsGoByBytesOrElements) {
   OpRow row;
   row.dtype = DType::float16;
@@ -167,7 +204,7 @@ TEST_F(Trees, WeightsAreReadBackToTheSameBits) {
   const auto before = trees.predict(data, test);
   const auto after = again.predict(data, test);
   for (size_t i = 0; i < test.size(); ++i) EXPECT_EQ(before[i].iteration_ms, after[i].iteration_ms);
-  fs::resize_file(fs::path(folder) / "forests.bin", 100);
+  fs::resize_file(fs::path(folder) / "forests.bin.zst", 100);
   EXPECT_FALSE(again.load(folder).ok());
   std::ofstream(fs::path(folder) / "predictor.json") << "{}";
   EXPECT_FALSE(again.load(folder).ok());
