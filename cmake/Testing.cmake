@@ -1,7 +1,7 @@
 # Tests: every src/<stage>/*_test.cpp goes into <stage>_test, every tests/*_test.cpp becomes a program, README commands are
-# run by tests/readme_test.py, *_fuzz.cpp replay their corpus (tests/corpus/<name>/), and PythonTests.cmake adds those
-# of python/. A test's label is its stage, as fast-<stage> for what `./run test` repeats under the sanitizers (one label
-# each: gtest_discover_tests loses lists).
+# run by tests/readme_test.py, the Slurm bridge by tests/slurm_test.py, *_fuzz.cpp replay their corpus
+# (tests/corpus/<name>/), and PythonTests.cmake adds those of python/. A test's label is its stage, as fast-<stage> for what
+# `./run test` repeats under the sanitizers (one label each: gtest_discover_tests loses lists).
 
 enable_testing()
 if(FORERUN_TRAIN_ONLY AND EXISTS ${FORERUN_HEADERS}/googletest/CMakeLists.txt)
@@ -88,6 +88,12 @@ if(NOT FORERUN_TRAIN_ONLY)
                                       ${CMAKE_SOURCE_DIR})
     add_test(NAME readme_test.self_check COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/readme_test.py --self-check)
     set_tests_properties(readme_test readme_test.self_check PROPERTIES LABELS tests TIMEOUT 600 SKIP_RETURN_CODE 77)
+  endif()
+
+  if(Python3_FOUND AND TARGET forerun)
+    add_test(NAME slurm_test COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/slurm_test.py $<TARGET_FILE:forerun>
+                                     ${CMAKE_SOURCE_DIR})
+    set_tests_properties(slurm_test PROPERTIES LABELS tests TIMEOUT 300 SKIP_RETURN_CODE 77)
   endif()
 
   include(PythonTests)

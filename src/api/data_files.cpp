@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/json_file.h"
+#include "base/nearest.h"
 
 namespace forerun {
 namespace {
@@ -73,6 +74,23 @@ Result<std::map<std::string, std::string>> family_splits(const std::vector<std::
     if (const Status status = object->status(); !status.ok()) return status.error();
   }
   return splits;
+}
+
+Result<std::set<std::string>> training_families(const std::vector<std::string>& files,
+                                                const std::set<std::string>& without) {
+  const auto splits = family_splits(files);
+  if (!splits) return splits.error();
+  std::set<std::string> families;
+  for (const auto& [family, part] : *splits) {
+    if (part == "train") families.insert(family);
+  }
+  const std::vector<std::string> known(families.begin(), families.end());
+  for (const std::string& family : without) {
+    if (families.erase(family) == 0) {
+      return Error{fmt::format("'{}' is no family of the training split", family), "", did_you_mean(family, known)};
+    }
+  }
+  return families;
 }
 
 }  // namespace forerun

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,5 +18,10 @@ Result<std::vector<std::string>> record_files(const std::vector<std::string>& pa
 //   {"train": ["resnet", "rnn"], "test": ["vgg"], "apart": ["randwire"]}
 // Nothing where there is none.
 Result<std::map<std::string, std::string>> family_splits(const std::vector<std::string>& files);
+
+// The families of the part `train`, but for `without`. A family of `without` that is not among them is an Error, which
+// names the nearest.
+Result<std::set<std::string>> training_families(const std::vector<std::string>& files,
+                                                const std::set<std::string>& without);
 
 }  // namespace forerun

@@ -1,6 +1,9 @@
 #include "api/knowledge.h"
 
+#include "api/train_devices.h"
+#include "api/train_host.h"
 #include "api/train_hybrid.h"
+#include "api/train_spread.h"
 #include "base/data_dir.h"
 
 namespace forerun {
@@ -15,7 +18,7 @@ Result<Knowledge> load_knowledge(const std::vector<std::string>& device_files, T
   }
   Result<AnalyticConstants> analytic = load_analytic_constants(*folder / "cost" / "analytic.json");
   if (!analytic) return analytic.error();
-  const Result<HostConstants> host = load_host_constants(*folder / "host" / "default.json");
+  const Result<HostConstants> host = load_host_constants(*folder / kHostFile);
   if (!host) return host.error();
   Result<WorkspaceTable> workspaces = WorkspaceTable::load(*folder / "memory" / "workspaces.json");
   if (!workspaces) return workspaces.error();
@@ -25,10 +28,20 @@ Result<Knowledge> load_knowledge(const std::vector<std::string>& device_files, T
     if (!loaded) return loaded.error();
     corrector = std::move(*loaded);
   }
-  const Result<Spread> spread = load_spread(*folder / "cost" / "spread.json");
+  Result<hybrid::DeviceScale> scale = hybrid::load_device_scale(*folder / kDeviceScaleFile);
+  if (!scale) return scale.error();
+  scale->set_boards(*devices);
+  const Result<Spread> spread = load_spread(*folder / kSpreadFile);
   if (!spread) return spread.error();
-  return Knowledge{std::move(*devices),   std::move(*analytic), *host, std::move(corrector), *spread,
-                   std::move(*workspaces)};
+  MemorySpread memory_spread;
+  if (const std::filesystem::path file = *folder / kMemorySpreadFile; std::filesystem::exists(file)) {
+    const Result<MemorySpread> loaded = load_memory_spread(file);
+    if (!loaded) return loaded.error();
+    memory_spread = *loaded;
+  }
+  return Knowledge{std::move(*devices),    std::move(*analytic), *host,
+                   std::move(corrector),   std::move(*scale),    *spread,
+                   std::move(*workspaces), memory_spread};
 }
 
 }  // namespace forerun

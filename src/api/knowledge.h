@@ -9,9 +9,11 @@
 #include "base/result.h"
 #include "cost/analytic/constants.h"
 #include "cost/host/host.h"
+#include "cost/hybrid/device_scale.h"
 #include "cost/hybrid/hybrid.h"
 #include "cost/hybrid/spread.h"
 #include "device/catalogue.h"
+#include "memory/memory_spread.h"
 #include "memory/workspace_table.h"
 
 namespace forerun {
@@ -21,9 +23,13 @@ struct Knowledge {
   AnalyticConstants analytic;
   HostConstants host;
   std::optional<hybrid::Corrector> corrector;  // missing: GPU times are those of the analytic model
+  hybrid::DeviceScale scale;                   // how its corrections carry over to other GPUs
   Spread spread;
   WorkspaceTable workspaces;
+  MemorySpread memory_spread;  // ranges of memory; of no width where the file is missing
 };
+
+inline constexpr const char* kMemorySpreadFile = "memory/spread.json";  // in the data folder
 
 enum class Trees : uint8_t { with, without };  // without: there is no corrector, as before the first training
 

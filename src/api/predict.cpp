@@ -120,10 +120,23 @@ std::vector<std::string> assumptions_of(const Prediction& p, const Knowledge& kn
   };
   int64_t unknown = 0;
   for (const auto& [name, count] : p.unknown_ops) unknown += count;
+  if (p.memory_answer.parallel.any()) {
+    list.emplace_back("times are of one GPU alone: communication is not among them, nor are NCCL's own buffers");
+  }
   if (unknown > 0)
     list.push_back(
         fmt::format("{} ops of {} kinds have no rule: costed by their bytes", unknown, p.unknown_ops.size()));
   return list;
+}
+
+std::vector<OpCost> gpu_costs(const TrainingRun& run, const Device& device, const Knowledge& knowledge) {
+  if (!knowledge.corrector) return analytic_costs(run.graph, device, run.setup, knowledge.analytic);
+  std::optional<hybrid::OtherGpu> other;
+  if (const auto measured = knowledge.devices.find(knowledge.corrector->gpu);
+      measured && measured->name != device.name) {
+    other = hybrid::OtherGpu{*measured, knowledge.scale};
+  }
+  return hybrid::hybrid_costs(run.graph, device, run.setup, knowledge.analytic, *knowledge.corrector, other);
 }
 
 void add_range(const Knowledge& knowledge, Prediction& p) {
@@ -213,7 +226,8 @@ Result<TrainingRun> for_device(TrainingRun run, const Device& device) {
   return run;
 }
 
-Prediction predict(const TrainingRun& run, const Device& device, const Knowledge& knowledge) {
+Prediction predict(const TrainingRun& run, const Device& device, const Knowledge& knowledge,
+                   const MemoryQuestion& question) {
   Prediction p;
   p.id = run.id;
   p.model = run.family;
@@ -223,9 +237,7 @@ Prediction predict(const TrainingRun& run, const Device& device, const Knowledge
   p.parameters = run.graph.parameter_count();
   p.ops = static_cast<int64_t>(run.graph.op_count());
 
-  const std::vector<OpCost> costs =
-      knowledge.corrector ? hybrid::hybrid_costs(run.graph, device, run.setup, knowledge.analytic, *knowledge.corrector)
-                          : analytic_costs(run.graph, device, run.setup, knowledge.analytic);
+  const std::vector<OpCost> costs = gpu_costs(run, device, knowledge);
   const double speed = host_speed(knowledge.host, run.environment.calibration);
   const HostCosts host = host_costs(run.graph, costs, knowledge.host, speed);
   p.times = two_lane(lane_ops(run.graph, costs, host), {.gap = device.launch_gap, .per_iteration = host.per_iteration});
@@ -233,11 +245,15 @@ Prediction predict(const TrainingRun& run, const Device& device, const Knowledge
   add_rates(p);
   add_costs(run.graph, costs, p);
 
-  const PredictedMemory memory = predicted_memory(run, device, knowledge.workspaces);
+  MemoryQuestion asked = question;
+  asked.moment = true;
+  asked.spread = &knowledge.memory_spread;
+  PredictedMemory memory = predicted_memory(run, device, knowledge.workspaces, asked);
   p.memory = memory.estimate;
   p.context = memory.context;
   p.device_memory = device.memory;
   p.fits = memory.fits;
+  p.memory_answer = std::move(memory.answer);
   p.assumptions = assumptions_of(p, knowledge);
   return p;
 }
@@ -257,7 +273,8 @@ Result<TrainingRun> from_zoo(TrainingRun run, const Device& device) {
   return run;
 }
 
-Result<Prediction> predict_record(RunRecord read, const std::optional<Device>& gpu, const Knowledge& knowledge) {
+Result<Prediction> predict_record(RunRecord read, const std::optional<Device>& gpu, const Knowledge& knowledge,
+                                  const MemoryQuestion& question) {
   TrainingRun run = std::move(read.run);
   const std::string record = fmt::format("record {}", run.id);
   const std::string recorded = run.environment.gpu.empty() ? std::string(kDefaultGpu) : run.environment.gpu;
@@ -266,13 +283,17 @@ Result<Prediction> predict_record(RunRecord read, const std::optional<Device>& g
   const Result<TrainingRun> mapped =
       read.has_graph ? for_device(std::move(run), *device) : from_zoo(std::move(run), *device);
   if (!mapped) return mapped.error().within(record);
-  return predict(*mapped, *device, knowledge);
+  return predict(*mapped, *device, knowledge, question);
 }
 
 }  // namespace
 
+Result<TrainingRun> recorded_run(const RunRecord& record, const Device& device) {
+  return record.has_graph ? for_device(record.run, device) : from_zoo(record.run, device);
+}
+
 Status predict_records(const std::string& path, const std::optional<Device>& gpu, const Knowledge& knowledge,
-                       const RecordHandlers& handlers) {
+                       const RecordHandlers& handlers, const MemoryQuestion& question) {
   Result<RunRecordReader> reader = RunRecordReader::open(path, Fields::inputs);
   if (!reader) return reader.error();
   while (true) {
@@ -283,7 +304,7 @@ Status predict_records(const std::string& path, const std::optional<Device>& gpu
       continue;
     }
     if (!next->has_value()) return {};
-    const Result<Prediction> prediction = predict_record(std::move(**next), gpu, knowledge);
+    const Result<Prediction> prediction = predict_record(std::move(**next), gpu, knowledge, question);
     if (prediction) {
       handlers.prediction(*prediction);
     } else {

@@ -9,11 +9,14 @@
 #include <vector>
 
 #include "api/knowledge.h"
+#include "api/predicted_memory.h"
 #include "base/result.h"
 #include "graph/training_run.h"
 #include "report/prediction.h"
 
 namespace forerun {
+
+struct RunRecord;
 
 inline constexpr std::string_view kDefaultGpu = "h200";  // where neither the user nor the record names one
 
@@ -33,8 +36,13 @@ Result<TrainingRun> build_run(const ModelRequest& request, const Device& device)
 // captured for a GPU on tensors without data what such tensors do not tell.
 Result<TrainingRun> for_device(TrainingRun run, const Device& device);
 
+// A record's run as the device would run it; one without ops is built from the zoo.
+Result<TrainingRun> recorded_run(const RunRecord& record, const Device& device);
+
 // The prediction of one run on one device. This is the main flow: work, cost, timeline, memory.
-Prediction predict(const TrainingRun& run, const Device& device, const Knowledge& knowledge);
+// `question`: what is asked of its memory beside the run; times are those of one GPU all the same.
+Prediction predict(const TrainingRun& run, const Device& device, const Knowledge& knowledge,
+                   const MemoryQuestion& question = {});
 
 // A file of recorded runs, one prediction each, from the predictor's input fields alone. `gpu` replaces the recorded one
 // if given. A broken record goes to `bad_record` and the rest continues; a broken file is an Error.
@@ -43,7 +51,7 @@ struct RecordHandlers {
   std::function<void(const Error&)> bad_record;
 };
 Status predict_records(const std::string& path, const std::optional<Device>& gpu, const Knowledge& knowledge,
-                       const RecordHandlers& handlers);
+                       const RecordHandlers& handlers, const MemoryQuestion& question = {});
 
 // How far predictions of the same file are from what it says was measured; runs without measurements are passed over.
 // Reads the file again: predictions are made before anything measured is read.

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "api/data_files.h"
+#include "api/kept_results.h"
 #include "api/knowledge.h"
 #include "api/predict.h"
 #include "base/data_dir.h"
@@ -44,13 +45,6 @@ Result<std::string> traces_folder(const SuiteOptions& options) {
                  "name their folder with --traces, or a data set written before with --cache"};
   }
   return folder.string();
-}
-
-Result<std::vector<std::string>> record_paths(const SuiteOptions& options) {
-  if (!options.records.empty()) return options.records;
-  const auto data = data_dir();
-  if (!data) return data.error();
-  return std::vector<std::string>{(*data / "h200").string()};
 }
 
 // Folders with a card, in the order of their names; none where nothing is trained.
@@ -93,7 +87,7 @@ Result<SuiteRow> judge(const std::string& folder, const Examples& examples) {
 
 // `forerun predict` on the same records, from their input fields alone.
 Result<SuiteRow> judge_forerun(const SuiteOptions& options, const Examples& examples) {
-  const auto paths = record_paths(options);
+  const auto paths = suite_records(options);
   if (!paths) return paths.error();
   const auto files = record_files(*paths);
   if (!files) return files.error();
@@ -164,6 +158,22 @@ Result<SuiteResult> evaluate_one(const Suite& suite, const SuiteOptions& options
   return result;
 }
 
+// Ablations whose weights are not kept, by their results.
+void add_kept_results(SuiteResult& result) {
+  const auto data = data_dir();
+  if (!data) return;
+  auto kept = read_kept_results((*data / "weights" / result.suite / "ablations.jsonl").string());
+  if (!kept) {
+    result.problems.push_back(kept.error().message());
+    return;
+  }
+  for (SuiteRow& row : *kept) {
+    const bool judged = std::any_of(result.rows.begin(), result.rows.end(),
+                                    [&](const SuiteRow& other) { return other.label == row.label; });
+    if (!judged) result.rows.push_back(std::move(row));
+  }
+}
+
 // The papers' tables: a part whose data is not here is left out, with the reason.
 Result<std::vector<SuiteResult>> evaluate_seeds(const SuiteOptions& options) {
   if (!options.cache.empty() || !options.weights.empty()) {
@@ -174,6 +184,7 @@ Result<std::vector<SuiteResult>> evaluate_seeds(const SuiteOptions& options) {
     if (!suite.in_seeds) continue;
     auto result = evaluate_one(suite, options);
     if (!result) result = SuiteResult{.suite = suite.name, .data = "none", .problems = {result.error().message()}};
+    add_kept_results(*result);
     result->ablations = true;
     results.push_back(std::move(*result));
   }
@@ -189,6 +200,13 @@ std::vector<std::string> suite_names() {
   return names;
 }
 
+Result<std::vector<std::string>> suite_records(const SuiteOptions& options) {
+  if (!options.records.empty()) return options.records;
+  const auto data = data_dir();
+  if (!data) return data.error();
+  return std::vector<std::string>{(*data / "h200").string()};
+}
+
 Result<learn::DataSet> load_suite(const std::string& name, const SuiteOptions& options) {
   if (!options.cache.empty()) return learn::DataSet::load(options.cache);
   const auto suite = suite_named(name);
@@ -198,7 +216,7 @@ Result<learn::DataSet> load_suite(const std::string& name, const SuiteOptions& o
     if (!folder) return folder.error();
     return load_ets_data(*folder, suite->traces_of, options.most_a_group);
   }
-  const auto records = record_paths(options);
+  const auto records = suite_records(options);
   if (!records) return records.error();
   const auto folder = data_dir();
   if (!folder) return folder.error();

@@ -31,6 +31,9 @@ struct SuiteOptions {
 
 std::vector<std::string> suite_names();
 
+// The records of the suite h200: those of the options, or the data folder's.
+Result<std::vector<std::string>> suite_records(const SuiteOptions& options);
+
 // The data of one suite (not of `seeds`).
 Result<learn::DataSet> load_suite(const std::string& suite, const SuiteOptions& options);
 

@@ -9,22 +9,11 @@
 #include "base/data_dir.h"
 
 namespace forerun {
-namespace {
-
-Result<std::set<std::string>> families_of(const HybridRequest& request) {
-  std::set<std::string> families = request.families;
-  if (families.empty()) {
-    const auto splits = family_splits(request.files);
-    if (!splits) return splits.error();
-    for (const auto& [family, split] : *splits) {
-      if (split == "train") families.insert(family);
-    }
-  }
-  for (const std::string& family : request.without) families.erase(family);
-  return families;
+Result<std::vector<hybrid::MeasuredOp>> hybrid_ops(const HybridRequest& request, const Knowledge& knowledge) {
+  const auto families = training_families(request.files, request.without);
+  if (!families) return families.error();
+  return load_measured_ops(request.files, *families, knowledge, request.problem);
 }
-
-}  // namespace
 
 Result<HybridOutcome> train_hybrid(const HybridRequest& request) {
   const auto begin = std::chrono::steady_clock::now();
@@ -32,9 +21,7 @@ Result<HybridOutcome> train_hybrid(const HybridRequest& request) {
   if (!knowledge) return knowledge.error();
   const Result<std::filesystem::path> folder = data_dir();
   if (!folder) return folder.error();
-  const auto families = families_of(request);
-  if (!families) return families.error();
-  auto ops = load_measured_ops(request.files, *families, *knowledge, request.problem);
+  auto ops = hybrid_ops(request, *knowledge);
   if (!ops) return ops.error();
   HybridOutcome outcome;
   outcome.file = request.out.empty() ? (*folder / kHybridFile).string() : request.out;

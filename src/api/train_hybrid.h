@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "api/data_scan.h"
+#include "api/knowledge.h"
 #include "cost/hybrid/training.h"
 
 namespace forerun {
 
 struct HybridRequest {
   std::vector<std::string> files;  // of run records and op samples
-  std::set<std::string> families;  // of the runs; empty: the training split of split.json beside the files
-  std::set<std::string> without;   // families left out of those, to validate on
+  std::set<std::string> without;   // families of the training split that are left out, to validate on
   std::string out;                 // empty: the data folder's
   hybrid::GrowthOptions growth;
   std::function<void(const DataProblem&)> problem;
@@ -31,6 +31,9 @@ struct HybridOutcome {
 };
 
 Result<HybridOutcome> train_hybrid(const HybridRequest& request);
+
+// What it learns from. `knowledge` is without trees.
+Result<std::vector<hybrid::MeasuredOp>> hybrid_ops(const HybridRequest& request, const Knowledge& knowledge);
 
 // Where `predict` looks for it, below the data folder.
 inline constexpr const char* kHybridFile = "cost/hybrid.bin.zst";

@@ -15,12 +15,19 @@ using Run = std::function<int()>;
 
 // Adds the verb to `app`. When the user gives it, `chosen` is set to what it runs.
 void add_predict(CLI::App& app, Run& chosen);
+void add_fit(CLI::App& app, Run& chosen);
+void add_sweep(CLI::App& app, Run& chosen);
 void add_zoo(CLI::App& app, Run& chosen);
 void add_devices(CLI::App& app, Run& chosen);
 void add_data(CLI::App& app, Run& chosen);
 void add_train(CLI::App& app, Run& chosen);
 void add_eval(CLI::App& app, Run& chosen);
 void add_memory(CLI::App& app, Run& chosen);
+void add_schedule(CLI::App& app, Run& chosen);
+void add_slurm(CLI::App& app, Run& chosen);
+void add_trace(CLI::App& app, Run& chosen);
+void add_replay(CLI::App& app, Run& chosen);
+void add_whatif(CLI::App& app, Run& chosen);
 
 // Prints "forerun: MESSAGE" to standard error and returns kInputAtFault.
 int fail(const Error& error);

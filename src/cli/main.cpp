@@ -43,17 +43,25 @@ int run(int argc, char** argv) {
       "Start with:\n"
       "  forerun predict resnet50                       iteration time and memory on an H200\n"
       "  forerun predict gpt2_small --gpu a100 --precision amp_bf16 --batch 16\n"
+      "  forerun fit gpt2_small --gpu a100              the largest batch that fits\n"
       "  forerun zoo                                    the models it knows\n"
       "  forerun data summary data/h200                 what was measured\n"
       "Exit codes: 0 done, 1 the input is at fault, 2 usage, 3 does not fit in memory.");
   Run chosen;
   add_predict(app, chosen);
+  add_fit(app, chosen);
+  add_sweep(app, chosen);
   add_zoo(app, chosen);
   add_devices(app, chosen);
   add_data(app, chosen);
   add_train(app, chosen);
   add_eval(app, chosen);
   add_memory(app, chosen);
+  add_schedule(app, chosen);
+  add_slurm(app, chosen);
+  add_trace(app, chosen);
+  add_replay(app, chosen);
+  add_whatif(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {

@@ -8,13 +8,13 @@
 namespace forerun::cli {
 namespace {
 
-struct Options {
+struct MemoryReplayOptions {
   std::vector<std::string> paths;
   std::string settings;
   bool json = false;
 };
 
-int replay(const Options& options) {
+int replay(const MemoryReplayOptions& options) {
   const auto settings = parse_allocator_settings(options.settings);
   if (!settings) return fail(settings.error());
   const auto files = record_files(options.paths);
@@ -41,7 +41,7 @@ int replay(const Options& options) {
 }  // namespace
 
 void add_memory(CLI::App& app, Run& chosen) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<MemoryReplayOptions>();
   CLI::App* memory = app.add_subcommand("memory", "The simulated allocator: replay of recorded runs");
   memory->require_subcommand(1);
   CLI::App* verb = memory->add_subcommand("replay", "Replay recorded allocator traces; how exact are the peaks?");

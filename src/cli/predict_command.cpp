@@ -7,18 +7,21 @@
 #include "api/predict.h"
 #include "base/nearest.h"
 #include "cli/command.h"
+#include "cli/memory_options.h"
 #include "cli/setup_options.h"
 
 namespace forerun::cli {
 namespace {
 
-struct Options {
+struct PredictOptions {
   std::string model;
   std::string gpu;
   std::vector<std::string> device_files;
   int64_t batch = 0;
   std::vector<std::string> settings;
   SetupOptions setup;
+  MemoryOptions memory;
+  MemoryFiles memory_files;
   bool json = false;
   bool csv = false;
 };
@@ -33,7 +36,7 @@ bool looks_like_path(const std::string& model) {
   return model.find('/') != std::string::npos || std::filesystem::exists(model);
 }
 
-void print(const Options& options, const Prediction& p) {
+void print(const PredictOptions& options, const Prediction& p) {
   if (options.json) {
     fmt::print("{}\n", to_json(p));
   } else if (options.csv) {
@@ -43,7 +46,7 @@ void print(const Options& options, const Prediction& p) {
   }
 }
 
-int predict_model(const Options& options, const Knowledge& knowledge) {
+int predict_model(const PredictOptions& options, const Knowledge& knowledge) {
   const Result<Device> device = knowledge.devices.find(options.gpu.empty() ? kDefaultGpu : options.gpu);
   if (!device) return fail(device.error());
   ModelRequest request;
@@ -63,19 +66,31 @@ int predict_model(const Options& options, const Knowledge& knowledge) {
   request.default_optimizer = options.setup.optimizer.empty();
   const Result<TrainingRun> run = build_run(request, *device);
   if (!run) return fail(run.error());
-  const Prediction p = predict(*run, *device, knowledge);
+  const Result<MemoryQuestion> memory = parse_memory(options.memory);
+  if (!memory) return fail(memory.error());
+  const Prediction p = predict(*run, *device, knowledge, *memory);
+  if (options.memory_files.any()) {
+    const Status status = write_memory_files(options.memory_files, *run, *device, knowledge.workspaces, *memory);
+    if (!status.ok()) return fail(status.error());
+  }
   if (options.csv) fmt::print("{}", csv_header());
   print(options, p);
   return p.fits ? kDone : kDoesNotFit;
 }
 
-int predict_file(const Options& options, const Knowledge& knowledge) {
+int predict_file(const PredictOptions& options, const Knowledge& knowledge) {
   if (options.batch > 0 || !options.settings.empty() || options.setup.any()) {
     fmt::print(stderr,
                "forerun: a recorded run is predicted as it was recorded: --batch, --set, --precision, --optimizer and "
                "--channels-last go with zoo names and ONNX files\n");
     return kUsage;
   }
+  if (options.memory_files.any()) {
+    fmt::print(stderr, "forerun: --memory-svg, --memory-chrome and --memory-snapshot show one run: give a model\n");
+    return kUsage;
+  }
+  const Result<MemoryQuestion> memory = parse_memory(options.memory);
+  if (!memory) return fail(memory.error());
   std::optional<Device> gpu;
   if (!options.gpu.empty()) {
     Result<Device> found = knowledge.devices.find(options.gpu);
@@ -103,7 +118,8 @@ int predict_file(const Options& options, const Knowledge& knowledge) {
                                              [&](const Error& error) {
                                                ++bad;
                                                fmt::print(stderr, "forerun: {}\n", error.message());
-                                             }});
+                                             }},
+                                        *memory);
   if (progress) fmt::print(stderr, "\r");
   if (!status.ok()) return fail(status.error());
   if (predictions.empty() && bad == 0) {
@@ -123,7 +139,7 @@ int predict_file(const Options& options, const Knowledge& knowledge) {
   return predictions.size() == 1 && !predictions.front().fits ? kDoesNotFit : kDone;
 }
 
-int run(const Options& options) {
+int run(const PredictOptions& options) {
   const Result<Knowledge> knowledge = load_knowledge(options.device_files);
   if (!knowledge) return fail(knowledge.error());
   if (is_record_file(options.model)) return predict_file(options, *knowledge);
@@ -137,7 +153,7 @@ int run(const Options& options) {
 }  // namespace
 
 void add_predict(CLI::App& app, Run& chosen) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PredictOptions>();
   CLI::App* verb = app.add_subcommand("predict", "Iteration time and memory of a model or of recorded runs");
   verb->add_option("MODEL", options->model,
                    "A name from `forerun zoo`, an ONNX file, or a file of run records (.jsonl, .gz, .zst)")
@@ -149,6 +165,8 @@ void add_predict(CLI::App& app, Run& chosen) {
                    "KEY=VALUE of the model's family, or of a dynamic ONNX dimension; repeatable")
       ->allow_extra_args(false);
   add_setup_options(*verb, options->setup);
+  add_memory_options(*verb, options->memory);
+  add_memory_files(*verb, options->memory_files);
   verb->add_option("--device-file", options->device_files, "JSON file with a further GPU; repeatable")
       ->allow_extra_args(false);
   auto* json = verb->add_flag("--json", options->json, "One JSON object a run on standard output");
@@ -158,6 +176,7 @@ void add_predict(CLI::App& app, Run& chosen) {
       "  forerun predict resnet50 --batch 256 --precision amp_bf16 --channels-last\n"
       "  forerun predict vit_b_16 --gpu a100_80gb --set image=384 --optimizer adamw:impl=fused\n"
       "  forerun predict model.onnx --batch 32 --json\n"
+      "  forerun predict gpt2_small --zero 3 --gpus 8 --memory-svg memory.svg\n"
       "  forerun predict runs.jsonl.gz --csv > predictions.csv\n"
       "Exit code 3: the run does not fit in the GPU's memory.");
   verb->callback([options, &chosen] { chosen = [options] { return run(*options); }; });

@@ -1,20 +1,18 @@
 // forerun train: trains a learned predictor on a suite's training split and keeps its weights.
 #include <fmt/format.h>
 
-#include "api/data_files.h"
+#include <algorithm>
+
 #include "api/suites.h"
-#include "api/train_hybrid.h"
-#include "base/data_dir.h"
 #include "base/nearest.h"
 #include "cli/command.h"
+#include "cli/train_parts.h"
 #include "learn/training_session.h"
 
 namespace forerun::cli {
 namespace {
 
-constexpr const char* kHybrid = "hybrid";
-
-struct Options {
+struct TrainOptions {
   learn::TrainingRequest request;
   std::string suite = "h200";
   SuiteOptions data;
@@ -25,11 +23,12 @@ struct Options {
   double rate = 0;
   double minutes = 0;
   std::vector<std::string> without;
+  int folds = 0;
   bool json = false;
 };
 
 int list() {
-  fmt::print("{:<14} {}\n", kHybrid, "trees over measured ops, which `forerun predict` asks; needs XGBoost");
+  for (const PartEntry& part : trained_parts()) fmt::print("{:<14} {}\n", part.name, part.summary);
   if (learn::predictors().empty()) {
     fmt::print(stderr, "forerun: {}\n", learn::make_predictor("").error().message());
     return kDone;
@@ -38,40 +37,23 @@ int list() {
   return kDone;
 }
 
-// Trees over measured ops, where the other predictors are networks over iterations.
-int train_trees(const Options& options) {
-  std::vector<std::string> paths = options.data.records;
-  if (paths.empty()) {
-    const auto folder = data_dir();
-    if (!folder) return fail(folder.error());
-    paths.push_back((*folder / "h200").string());
-  }
-  const auto files = record_files(paths);
-  if (!files) return fail(files.error());
-  HybridRequest request;
-  request.files = *files;
-  request.without = {options.without.begin(), options.without.end()};
-  request.out = options.request.out;
-  request.growth.seed = static_cast<int>(options.request.options.seed);
-  request.problem = [](const DataProblem& problem) { fmt::print(stderr, "forerun: {}\n", problem.error().message()); };
-  request.progress = [](std::string_view what, size_t done, size_t of) {
-    fmt::print(stderr, "{:2} of {} forests: {}\n", done, of, what);
-  };
-  const auto outcome = train_hybrid(request);
-  if (!outcome) return fail(outcome.error());
-  if (options.json) {
-    fmt::print("{{\"file\":\"{}\",\"ops\":{},\"samples\":{},\"trees\":{},\"bytes\":{},\"seconds\":{:.1f}}}\n",
-               outcome->file, outcome->ops, outcome->samples, outcome->trees, outcome->bytes, outcome->seconds);
-  } else {
-    fmt::print("{}: {} trees, {:.1f} MB, from {} ops of iterations and {} op samples in {:.0f} s\n", outcome->file,
-               outcome->trees, static_cast<double>(outcome->bytes) / 1e6, outcome->ops, outcome->samples,
-               outcome->seconds);
-  }
-  return kDone;
+std::vector<std::string> part_names() {
+  std::vector<std::string> names;
+  for (const PartEntry& part : trained_parts()) names.emplace_back(part.name);
+  return names;
 }
 
-int train(Options options) {
-  if (options.request.predictor == kHybrid) return train_trees(options);
+int train(TrainOptions options) {
+  const std::vector<std::string> parts = part_names();
+  if (std::find(parts.begin(), parts.end(), options.request.predictor) != parts.end()) {
+    return train_part({.name = options.request.predictor,
+                       .records = options.data.records,
+                       .without = options.without,
+                       .out = options.request.out,
+                       .folds = options.folds,
+                       .seed = static_cast<int64_t>(options.request.options.seed),
+                       .json = options.json});
+  }
   learn::TrainingRequest& request = options.request;
   if (request.predictor.empty() && options.write_cache.empty()) return list();
   for (const std::string& setting : options.settings) {
@@ -88,7 +70,9 @@ int train(Options options) {
   if (!request.predictor.empty()) {
     if (const auto known = learn::make_predictor(request.predictor); !known) {
       Error error = known.error();
-      if (edit_distance(request.predictor, kHybrid) <= 2) error.remedy = did_you_mean(request.predictor, {kHybrid});
+      for (const std::string& part : parts) {
+        if (edit_distance(request.predictor, part) <= 2) error.remedy = did_you_mean(request.predictor, {part});
+      }
       return fail(error);
     }
   }
@@ -116,16 +100,20 @@ int train(Options options) {
 }  // namespace
 
 void add_train(CLI::App& app, Run& chosen) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TrainOptions>();
   CLI::App* verb = app.add_subcommand("train", "Train a learned predictor; without a name: which there are");
-  verb->add_option("NAME", options->request.predictor, "The predictor: hybrid, ets, dnnperf-time, ...");
+  verb->add_option(
+      "NAME", options->request.predictor,
+      "The predictor: ets, dnnperf-time, ..., or a part of `forerun predict`: hybrid, host, spread, devices");
   verb->add_option("--suite", options->suite, "What to train on: ets-t4, ets-2080ti or h200 (default)");
   verb->add_option("--traces", options->data.traces, "Folder of the ETS authors' traces");
   verb->add_option("--data", options->data.records, "Record files or folders, in place of the data folder's");
   verb->add_option("--cache", options->data.cache, "A data set that --write-cache wrote, in place of all those");
   verb->add_option("--write-cache", options->write_cache, "Write the data set as one file; without NAME: only that");
   verb->add_option("--most", options->data.most_a_group, "Of ETS traces, at most so many of a model");
-  verb->add_option("--out", options->request.out, "Folder for the weights; without it they are not kept");
+  verb->add_option(
+      "--out", options->request.out,
+      "Folder for the weights; without it they are not kept. Of a part: its file, in place of the data folder's");
   learn::TrainOptions& training = options->request.options;
   verb->add_option("--epochs", options->epochs, "Epochs, where the predictor's own are not wanted");
   verb->add_option("--batch", options->batch, "Samples a step, where the predictor's own are not wanted");
@@ -140,12 +128,16 @@ void add_train(CLI::App& app, Run& chosen) {
   verb->add_flag("--resume", training.resume, "Go on from the checkpoint, where there is one");
   verb->add_option("--curve", training.curve, "CSV file for the learning curve");
   verb->add_option("--set", options->settings, "A setting of the predictor: cell=gru, layers=2, ...");
-  verb->add_option("--without", options->without, "hybrid: families to leave out, to validate on");
+  verb->add_option("--without", options->without, "hybrid, host: families to leave out, to validate on");
+  verb->add_option("--folds", options->folds, "spread: leave families out in so many groups; default: each on its own");
   verb->add_flag("--json", options->json, "One JSON object on standard output");
   verb->footer(
       "Examples:\n"
       "  forerun train                                        the predictors there are\n"
       "  forerun train hybrid                                 the trees of `forerun predict`, from data/h200\n"
+      "  forerun train host                                   what the CPU needs to issue ops, from the same\n"
+      "  forerun train spread                                 the range beside a prediction; trains 18 times\n"
+      "  forerun train devices --data FOLDER                  other GPUs, from NeuSight's op latencies in FOLDER\n"
       "  forerun train ets --suite ets-t4 --out data/weights/ets-t4/ets\n"
       "  forerun train ets --suite ets-t4 --set cell=gru --epochs 20 --most 4\n"
       "  forerun train --suite ets-t4 --write-cache ets_t4.bin      for forerun-train on a machine with a GPU");

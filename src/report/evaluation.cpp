@@ -17,7 +17,7 @@ namespace {
 using learn::Evaluation;
 using learn::Target;
 
-std::string percent(double share) { return share > 0 ? fmt::format("{:.1f} %", 100 * share) : "-"; }
+std::string percent_or_dash(double share) { return share > 0 ? percent(share) : "-"; }
 std::string signed_percent(double share) { return fmt::format("{:+.1f} %", 100 * share); }
 std::string one_decimal(double value) { return value > 0 ? fmt::format("{:.1f}", value) : "-"; }
 
@@ -62,11 +62,11 @@ bool is_ablation(const SuiteResult& result, const std::string& label) {
   });
 }
 
-double mre_of(const std::vector<learn::ErrorRow>& rows, const std::string& key) {
+learn::ErrorSummary errors_of(const std::vector<learn::ErrorRow>& rows, const std::string& key) {
   for (const learn::ErrorRow& row : rows) {
-    if (row.key == key) return row.errors.mre;
+    if (row.key == key) return row.errors;
   }
-  return 0;
+  return {};
 }
 
 // What the table says of one evaluation; dashes where there is none.
@@ -74,25 +74,27 @@ std::vector<std::string> cells_of(const std::string& label, const Evaluation* ev
                                   const PublishedFigure* figure) {
   std::vector<std::string> cells = {label};
   if (evaluation == nullptr) {
-    cells.resize(8, "-");
+    cells.resize(10, "-");
   } else {
     const learn::ErrorSummary& all = evaluation->all;
-    cells.insert(cells.end(), {percent(all.mre), percent(all.median), percent(all.p90), signed_percent(all.bias),
-                               one_decimal(rmse(*evaluation)), percent(mre_of(evaluation->by_bound, "gpu")),
-                               percent(mre_of(evaluation->by_bound, "host"))});
+    const learn::ErrorSummary gpu = errors_of(evaluation->by_bound, "gpu");
+    const learn::ErrorSummary host = errors_of(evaluation->by_bound, "host");
+    cells.insert(cells.end(), {percent_or_dash(all.mre), percent_or_dash(all.median), percent_or_dash(all.p90),
+                               signed_percent(all.bias), one_decimal(rmse(*evaluation)), percent_or_dash(gpu.mre),
+                               percent_or_dash(gpu.p90), percent_or_dash(host.mre), percent_or_dash(host.p90)});
   }
   cells.push_back(figure == nullptr ? "-" : figure->system);
-  cells.push_back(figure == nullptr ? "-" : percent(figure->mre));
+  cells.push_back(figure == nullptr ? "-" : percent_or_dash(figure->mre));
   cells.push_back(figure == nullptr ? "-" : one_decimal(figure->rmse));
-  cells.push_back(figure == nullptr ? "-" : percent(figure->unseen));
+  cells.push_back(figure == nullptr ? "-" : percent_or_dash(figure->unseen));
   return cells;
 }
 
 // The errors of all predictors for one quantity beside the published ones; those that are not trained last.
 std::string overall(const SuiteResult& result, Target quantity) {
-  Table table({"predictor", "MRE", "median", "p90", "bias", "RMSE", "GPU-bound", "host-bound", "published", "MRE",
-               "RMSE", "unseen"});
-  table.align_left(8);
+  Table table({"predictor", "MRE", "median", "p90", "bias", "RMSE", "GPU-bound", "p90", "host-bound", "p90",
+               "published", "MRE", "RMSE", "unseen"});
+  table.align_left(10);
   bool any = false;
   std::set<std::string> sources;
   std::string missing;
@@ -118,18 +120,27 @@ std::string overall(const SuiteResult& result, Target quantity) {
   return text + "\n";
 }
 
+double validation_error(const SuiteResult& result, const std::string& label) {
+  for (const SuiteRow& row : result.rows) {
+    if (row.label == label) return row.validation_error;
+  }
+  return 0;
+}
+
 std::string ablations(const SuiteResult& result) {
-  Table table({"ablation", "quantity", "MRE", "RMSE", "published", "RMSE"});
+  Table table({"ablation", "quantity", "validation", "MRE", "RMSE", "published", "RMSE"});
   table.align_left(1);
   std::set<std::string> sources;
   std::string missing;
   for (const PublishedFigure& figure : published_ablations()) {
     if (result.suite != figure.suite) continue;
     const Evaluation* evaluation = find(result, figure.label, figure.quantity);
-    table.add(
-        {fmt::format("{} ({})", figure.label, figure.system), figure.quantity == Target::peak_bytes ? "memory" : "time",
-         evaluation == nullptr ? "not trained" : percent(evaluation->all.mre),
-         evaluation == nullptr ? "-" : one_decimal(rmse(*evaluation)), percent(figure.mre), one_decimal(figure.rmse)});
+    table.add({fmt::format("{} ({})", figure.label, figure.system),
+               figure.quantity == Target::peak_bytes ? "memory" : "time",
+               percent_or_dash(validation_error(result, figure.label)),
+               evaluation == nullptr ? "not trained" : percent_or_dash(evaluation->all.mre),
+               evaluation == nullptr ? "-" : one_decimal(rmse(*evaluation)), percent_or_dash(figure.mre),
+               one_decimal(figure.rmse)});
     if (evaluation == nullptr && missing.empty())
       missing = fmt::format("  not trained: {}\n", training_command(figure));
     sources.insert(figure.source);
@@ -159,7 +170,8 @@ std::string broken_down(const SuiteResult& result, Part part, Target quantity, c
   Table table(heading);
   for (const auto& [key, count] : counts) {
     std::vector<std::string> cells = {key, grouped(count)};
-    for (const SuiteRow* row : columns) cells.push_back(percent(mre_of(find(row->*part, quantity)->*rows, key)));
+    for (const SuiteRow* row : columns)
+      cells.push_back(percent_or_dash(errors_of(find(row->*part, quantity)->*rows, key).mre));
     table.add(cells);
   }
   return fmt::format("{}, MRE by {}\n{}\n", title(quantity), what, table.text());
@@ -175,7 +187,11 @@ nlohmann::ordered_json all_json(const std::vector<Evaluation>& evaluations) {
 
 std::string to_text(const SuiteResult& result) {
   std::string text = fmt::format("{}: {} test examples; {}\n", result.suite, grouped(result.examples), result.data);
-  for (const std::string& problem : result.problems) text += fmt::format("  left out: {}\n", problem);
+  std::map<std::string, int> problems;
+  for (const std::string& problem : result.problems) ++problems[problem];
+  for (const auto& [problem, count] : problems) {
+    text += fmt::format("  left out{}: {}\n", count > 1 ? fmt::format(" ({} times)", count) : "", problem);
+  }
   text += "\n";
   for (const Target quantity : {Target::iteration_ms, Target::gpu_busy_ms, Target::peak_bytes}) {
     text += overall(result, quantity);

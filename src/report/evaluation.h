@@ -17,6 +17,7 @@ struct SuiteRow {
   std::vector<learn::Evaluation> evaluations;  // of the test split, by quantity
   std::vector<learn::Evaluation> apart;        // of what is kept apart from both splits
   double seconds = 0;                          // for all predictions
+  double validation_error = 0;                 // MRE on families held out of the training; 0: not known
 };
 
 struct SuiteResult {

@@ -9,6 +9,7 @@
 #include "base/quantity.h"
 #include "graph/training_run.h"
 #include "memory/live_storages.h"
+#include "report/memory_answer.h"
 #include "timeline/two_lane.h"
 
 namespace forerun {
@@ -45,6 +46,7 @@ struct Prediction {
   Bytes context;  // what the CUDA context takes beside the allocator
   Bytes device_memory;
   bool fits = true;  // reserved + context within the device's memory
+  MemoryAnswer memory_answer;
 
   std::vector<CostShare> costliest_ops;        // at most ten
   std::vector<CostShare> costliest_modules;    // at most ten
@@ -53,7 +55,8 @@ struct Prediction {
 };
 
 std::string to_text(const Prediction& prediction);
-std::string to_json(const Prediction& prediction);  // one line
+std::string setup_text(const TrainingSetup& setup);  // "fp32, SGD (foreach) momentum 0.9"
+std::string to_json(const Prediction& prediction);   // one line
 std::string csv_header();
 std::string to_csv(const Prediction& prediction);  // one line
 

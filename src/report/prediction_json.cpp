@@ -26,6 +26,34 @@ Json costs(const std::vector<CostShare>& rows) {
   return list;
 }
 
+Json memory_ranges(const MemoryAnswer& answer) {
+  const auto range = [](const MemoryRange& r) {
+    return Json{{"low", r.low.value}, {"expected", r.expected.value}, {"high", r.high.value}};
+  };
+  return {{"requested", range(answer.requested)},
+          {"allocated", range(answer.allocated)},
+          {"reserved", range(answer.reserved)},
+          {"driver", range(answer.driver)}};
+}
+
+Json memory_peak(const MemoryAnswer& answer) {
+  Json live = Json::array();
+  for (const LiveShare& share : answer.live) {
+    live.push_back({{"module", share.module},
+                    {"kind", name_of(share.use)},
+                    {"blocks", share.count},
+                    {"bytes", share.bytes},
+                    {"largest", share.largest},
+                    {"largest_of", share.what}});
+  }
+  const PeakMoment& peak = answer.peak;
+  return {{"op", peak.op},
+          {"module", peak.module},
+          {"phase", peak.phase},
+          {"iteration", peak.iteration + 1},
+          {"live", live}};
+}
+
 }  // namespace
 
 std::string to_json(const Prediction& p) {
@@ -65,7 +93,14 @@ std::string to_json(const Prediction& p) {
         {"temporaries", m.temporaries.value},
         {"inputs", m.inputs.value},
         {"buffers", m.buffers.value},
-        {"workspaces", m.workspaces.value}}},
+        {"workspaces", m.workspaces.value},
+        {"gathered", p.memory_answer.gathered.value},
+        {"gradient_buckets", p.memory_answer.buckets.value},
+        {"fragmentation", p.memory_answer.fragmentation.value},
+        {"context", p.context.value}}},
+      {"memory_ranges", memory_ranges(p.memory_answer)},
+      {"memory_peak", memory_peak(p.memory_answer)},
+      {"allocator_retries", p.memory_answer.retries},
       {"measured_share", p.measured_share},
       {"unlike_ops", p.unlike},
       {"unknown_ops", p.unknown_ops},
@@ -73,6 +108,10 @@ std::string to_json(const Prediction& p) {
       {"costliest_modules", costs(p.costliest_modules)},
       {"assumptions", p.assumptions},
   };
+  const DataParallel& parallel = p.memory_answer.parallel;
+  if (parallel.any()) {
+    json["data_parallel"] = {{"gpus", parallel.gpus}, {"zero", parallel.zero}, {"bucket_views", parallel.bucket_views}};
+  }
   if (p.tokens_per_second > 0) json["tokens_per_second"] = p.tokens_per_second;
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -19,12 +19,7 @@ std::string ms(Nanoseconds t) {
                         : fmt::format("{:.2f} s", value / 1e3);
 }
 
-std::string bytes(Bytes b) {
-  const double mib = static_cast<double>(b.value) / (1024.0 * 1024.0);
-  return mib < 1024 ? fmt::format("{:.1f} MiB", mib) : fmt::format("{:.2f} GiB", mib / 1024);
-}
-
-std::string percent(double share) { return fmt::format("{:.1f} %", share * 100); }
+std::string bytes(Bytes b) { return size_text(b); }
 
 std::string rate(double per_second) {
   return per_second < 100 ? fmt::format("{:.2f}", per_second) : grouped(std::llround(per_second));
@@ -41,14 +36,6 @@ std::string input_text(const Prediction& p) {
   return "";
 }
 
-std::string setup_text(const TrainingSetup& s) {
-  std::string text =
-      fmt::format("{}, {} ({})", name_of(s.precision), name_of(s.optimizer.kind), name_of(s.optimizer.impl));
-  if (s.optimizer.momentum != 0) text += fmt::format(" momentum {}", s.optimizer.momentum);
-  if (s.channels_last) text += ", channels last";
-  return text;
-}
-
 std::string bound_text(const LaneTimes& t) {
   const double share =
       t.iteration.value == 0 ? 0 : static_cast<double>(t.gpu_busy.value) / static_cast<double>(t.iteration.value);
@@ -58,19 +45,6 @@ std::string bound_text(const LaneTimes& t) {
     case Verdict::compute: return fmt::format("compute-bound on the GPU, busy {} of the time", percent(share));
   }
   return "";
-}
-
-std::string memory_text(const Prediction& p) {
-  const MemoryEstimate& m = p.memory;
-  Table table({"", "at the peak"});
-  const std::pair<const char*, Bytes> parts[] = {
-      {"parameters", m.parameters},   {"gradients", m.gradients},     {"optimizer state", m.optimizer_state},
-      {"activations", m.activations}, {"temporaries", m.temporaries}, {"inputs", m.inputs},
-      {"buffers", m.buffers},         {"workspaces", m.workspaces}};
-  for (const auto& [name, size] : parts) {
-    if (size.value > 0) table.add({name, bytes(size)});
-  }
-  return table.text("    ");
 }
 
 std::string costs_text(const std::vector<CostShare>& rows, bool modules) {
@@ -88,6 +62,14 @@ std::string costs_text(const std::vector<CostShare>& rows, bool modules) {
 
 }  // namespace
 
+std::string setup_text(const TrainingSetup& s) {
+  std::string text =
+      fmt::format("{}, {} ({})", name_of(s.precision), name_of(s.optimizer.kind), name_of(s.optimizer.impl));
+  if (s.optimizer.momentum != 0) text += fmt::format(" momentum {}", s.optimizer.momentum);
+  if (s.channels_last) text += ", channels last";
+  return text;
+}
+
 std::string to_text(const Prediction& p) {
   const LaneTimes& t = p.times;
   std::string out = fmt::format("{} on {}: {}, {}\n", p.id, p.gpu, input_text(p), setup_text(p.setup));
@@ -102,7 +84,7 @@ std::string to_text(const Prediction& p) {
   out += fmt::format("Memory      {} allocated, {} reserved, {} with the CUDA context: {} {}\n",
                      bytes(p.memory.peak_allocated), bytes(p.memory.peak_reserved), bytes(needed),
                      p.fits ? "fits in" : "DOES NOT FIT in", bytes(p.device_memory));
-  out += memory_text(p);
+  out += memory_text(p.memory, p.memory_answer, p.context);
   out += "\nCostliest ops\n" + costs_text(p.costliest_ops, false);
   out += "\nCostliest modules (forward and backward)\n" + costs_text(p.costliest_modules, true);
   if (!p.unknown_ops.empty()) {

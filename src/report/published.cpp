@@ -42,6 +42,7 @@ const std::vector<PublishedFigure>& published_figures() {
 
 const std::vector<PublishedFigure>& published_ablations() {
   static const std::vector<PublishedFigure> figures = {
+      {"ets-t4", "ets-paper", "ets", "", "4 layers, window 12, stride 3, L1", kTime, 0.035, 0, 0, kEtsAblation},
       {"ets-t4", "ets-gru", "ets", "cell=gru", "GRU", kTime, 0.046, 0, 0, kEtsAblation},
       {"ets-t4", "ets-rnn", "ets", "cell=rnn", "RNN", kTime, 0.079, 0, 0, kEtsAblation},
       {"ets-t4", "ets-transformer", "ets", "cell=transformer", "Transformer", kTime, 0.073, 0, 0, kEtsAblation},
@@ -60,6 +61,7 @@ const std::vector<PublishedFigure>& published_ablations() {
       {"ets-t4", "ets-stride-6", "ets", "stride=6", "stride 6", kTime, 0.043, 0, 0, kEtsAblation},
       {"ets-t4", "ets-stride-12", "ets", "stride=12", "stride 12", kTime, 0.049, 0, 0, kEtsAblation},
       {"ets-t4", "ets-mse", "ets", "loss=mse", "squared loss", kTime, 0.071, 0, 0, kEtsAblation},
+      {"h200", "dnnperf-time-paper", "dnnperf-time", "", "DNNPerf", kTime, 0.074, 58.5, 0, kDnnPerfAblation},
       {"h200", "dnnperf-time-gat", "dnnperf-time", "encoder=gat", "GAT", kTime, 0.117, 101.3, 0, kDnnPerfAblation},
       {"h200", "dnnperf-time-standard", "dnnperf-time", "scaler=standard", "StandardScaler", kTime, 0.118, 56.0, 0,
        kDnnPerfAblation},
@@ -69,6 +71,7 @@ const std::vector<PublishedFigure>& published_ablations() {
        kDnnPerfAblation},
       {"h200", "dnnperf-time-mean", "dnnperf-time", "readout=mean", "AvgReadout", kTime, 0.209, 100.9, 0,
        kDnnPerfAblation},
+      {"h200", "dnnperf-memory-paper", "dnnperf-memory", "", "DNNPerf", kMemory, 0.137, 1.8, 0, kDnnPerfAblation},
       {"h200", "dnnperf-memory-gat", "dnnperf-memory", "encoder=gat", "GAT", kMemory, 0.171, 2.0, 0, kDnnPerfAblation},
       {"h200", "dnnperf-memory-standard", "dnnperf-memory", "scaler=standard", "StandardScaler", kMemory, 0.150, 2.0, 0,
        kDnnPerfAblation},

@@ -1,0 +1,240 @@
+#include "api/fit.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "api/fit_search.h"
+#include "memory/checkpointing.h"
+
+namespace forerun {
+namespace {
+
+// Values that models with a stride, a patch or a window take, tried in turn.
+constexpr int64_t kFirstValues[] = {1, 2, 4, 7, 8, 14, 16, 28, 32, 56, 64, 112, 128, 224, 256, 448, 512};
+constexpr int64_t kAxisSteps[] = {1, 2, 4, 7, 8, 14, 16, 28, 32, 56, 64, 112, 128, 224};
+
+ModelRequest with_value(const ModelRequest& model, const std::string& axis, int64_t value) {
+  ModelRequest request = model;
+  if (axis == "batch") {
+    request.batch = value;
+    return request;
+  }
+  std::erase_if(request.settings, [&](const auto& setting) { return setting.first == axis; });
+  request.settings.emplace_back(axis, fmt::format("{}", value));
+  return request;
+}
+
+// A way to train the model, and how much of it fits.
+class Variant {
+ public:
+  Variant(const FitRequest& request, const Device& device, const Knowledge& knowledge)
+      : request_(request), device_(device), knowledge_(knowledge) {
+    request_.memory.reserve =
+        Bytes(std::llround(static_cast<double>(device.memory.value) * request.reserve_share)) + request.reserve;
+  }
+
+  [[nodiscard]] Result<TrainingRun> build(int64_t value) const {
+    return build_run(with_value(request_.model, request_.axis, value), device_);
+  }
+  [[nodiscard]] FitPoint judge(const TrainingRun& run) const {
+    const PredictedMemory memory = predicted_memory(run, device_, knowledge_.workspaces, request_.memory);
+    return {.fits = memory.fits,
+            .allocated = memory.estimate.peak_allocated,
+            .reserved = memory.estimate.peak_reserved,
+            .driver = memory.estimate.peak_reserved + memory.context,
+            .retries = memory.answer.retries};
+  }
+  [[nodiscard]] FitSearch search(int64_t smallest, int64_t step) const {
+    return {[this](int64_t value) { return build(value); }, [this](const TrainingRun& run) { return judge(run); },
+            smallest, step, device_.memory - context_of(device_) - request_.memory.reserve};
+  }
+  [[nodiscard]] Result<Prediction> predicted(int64_t value) const {
+    const Result<TrainingRun> run = build(value);
+    if (!run) return run.error();
+    return predict(*run, device_, knowledge_, request_.memory);
+  }
+
+  FitRequest& request() { return request_; }
+  [[nodiscard]] const FitRequest& request() const { return request_; }
+
+ private:
+  FitRequest request_;
+  const Device& device_;
+  const Knowledge& knowledge_;
+};
+
+// The values that the model takes; an Error where it takes none of those tried.
+struct AxisGrid {
+  int64_t smallest = 1;
+  int64_t step = 1;
+};
+Result<AxisGrid> grid_of(const Variant& variant) {
+  if (variant.request().axis == "batch") return AxisGrid{};
+  Error first;
+  for (const int64_t smallest : kFirstValues) {
+    const Result<TrainingRun> run = variant.build(smallest);
+    if (!run) {
+      if (first.what.empty()) first = run.error();
+      continue;
+    }
+    for (const int64_t step : kAxisSteps) {
+      if (variant.build(smallest + step)) return AxisGrid{smallest, step};
+    }
+    return AxisGrid{smallest, smallest};
+  }
+  return first;
+}
+
+class Changes {
+ public:
+  Changes(const Variant& base, FitAnswer& answer, FitSearch& search, const AxisGrid& grid)
+      : base_(base), answer_(answer), search_(search), grid_(grid), value_(answer.largest.value_or(answer.smallest)) {}
+
+  void run() {
+    const TrainingSetup& setup = answer_.at.setup;
+    if (setup.precision != Precision::amp_bf16) add_mixed_precision();
+    add_checkpointing();
+    const bool has_fused = setup.optimizer.kind != OptimizerKind::rmsprop;
+    if (setup.optimizer.impl != OptimizerImpl::fused && has_fused) add_fused();
+    if (base_.request().axis == "batch") add_accumulation();
+    if (!base_.request().memory.allocator.expandable_segments) add_expandable();
+  }
+
+ private:
+  // Saving at the answer's value, and the largest value with the change.
+  void finish(const Variant& changed, FitChange change) {
+    FitSearch search = changed.search(grid_.smallest, grid_.step);
+    const FitPoint& there = search.at(value_);
+    change.saving = search_.at(value_).allocated - there.allocated;
+    change.largest = search.largest_near(guess_from(there), value_);
+    change.reaches_limit = change.largest && !search.refusal(*change.largest + grid_.step).empty();
+    answer_.graphs += search.graphs();
+    answer_.changes.push_back(std::move(change));
+  }
+
+  // In proportion to what the change leaves of the memory that grows with the value.
+  [[nodiscard]] int64_t guess_from(const FitPoint& there) {
+    const auto fixed = static_cast<double>(search_.at(grid_.smallest).allocated.value);
+    const double before = static_cast<double>(search_.at(value_).allocated.value) - fixed;
+    const double after = static_cast<double>(there.allocated.value) - fixed;
+    if (before <= 0 || after <= before / 20) return value_;
+    return static_cast<int64_t>(static_cast<double>(value_) * std::max(1.0, before / after));
+  }
+
+  [[nodiscard]] double against_now(const Result<Prediction>& changed) const {
+    if (!changed || answer_.at.times.iteration.value == 0) return 1;
+    return static_cast<double>(changed->times.iteration.value) / static_cast<double>(answer_.at.times.iteration.value);
+  }
+
+  // The optimizer that the request leaves to the kind of input stays the same.
+  [[nodiscard]] Variant changed() const {
+    Variant variant = base_;
+    variant.request().model.setup = answer_.at.setup;
+    variant.request().model.default_optimizer = false;
+    return variant;
+  }
+
+  void add_mixed_precision() {
+    Variant variant = changed();
+    variant.request().model.setup.precision = Precision::amp_bf16;
+    finish(variant, {.name = "bf16 mixed precision",
+                     .how = "--precision amp_bf16 (torch.autocast)",
+                     .time = against_now(variant.predicted(value_))});
+  }
+
+  void add_fused() {
+    Variant variant = changed();
+    variant.request().model.setup.optimizer.impl = OptimizerImpl::fused;
+    finish(variant, {.name = "fused optimizer",
+                     .how = "--optimizer NAME:impl=fused (fused=True)",
+                     .time = against_now(variant.predicted(value_))});
+  }
+
+  // Each block's forward pass once more.
+  void add_checkpointing() {
+    Variant variant = changed();
+    const Result<TrainingRun> run = variant.build(value_);
+    if (!run) return;
+    const Checkpointed again = checkpointed(run->graph);
+    if (again.blocks == 0) return;
+    variant.request().memory.checkpointing = true;
+    const auto forward = static_cast<double>(answer_.at.times.phases[0].value);
+    const auto whole = static_cast<double>(std::max<int64_t>(1, answer_.at.times.iteration.value));
+    finish(variant, {.name = "activation checkpointing",
+                     .how = "torch.utils.checkpoint around each block",
+                     .time = 1 + forward * again.forward_ops / whole,
+                     .time_modelled = true,
+                     .note = fmt::format("{} blocks run their forward pass twice", again.blocks)});
+  }
+
+  // Half the batch twice; gradients are there from the first half.
+  void add_accumulation() {
+    if (value_ < 2) return;
+    Variant variant = changed();
+    variant.request().memory.accumulating = true;
+    FitSearch search = variant.search(grid_.smallest, grid_.step);
+    const Result<Prediction> half = variant.predicted((value_ + 1) / 2);
+    if (!half) return;
+    const double passes = static_cast<double>((half->times.phases[0] + half->times.phases[1]).value);
+    const double once = static_cast<double>(half->times.phases[2].value);
+    const auto whole = static_cast<double>(std::max<int64_t>(1, answer_.at.times.iteration.value));
+    FitChange change{.name = "gradient accumulation",
+                     .how = "two micro-batches of half the batch",
+                     .saving = search_.at(value_).allocated - half->memory.peak_allocated,
+                     .time = (2 * passes + once) / whole,
+                     .time_modelled = true};
+    const auto micro = search.largest_near(value_);
+    answer_.graphs += search.graphs() + 1;
+    if (!micro) return;
+    change.largest = *micro * 2;
+    change.note = fmt::format("micro-batches of up to {}; more of them for a larger batch", *micro);
+    answer_.changes.push_back(std::move(change));
+  }
+
+  void add_expandable() {
+    Variant variant = changed();
+    variant.request().memory.allocator.expandable_segments = true;
+    finish(variant, {.name = "expandable segments",
+                     .how = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+                     .time = 1,
+                     .time_modelled = true,
+                     .note = "less is lost between blocks; mapping costs time in the first iterations only"});
+  }
+
+  const Variant& base_;
+  FitAnswer& answer_;
+  FitSearch& search_;
+  AxisGrid grid_;
+  int64_t value_;
+};
+
+}  // namespace
+
+Result<FitAnswer> fit(const FitRequest& given, const Device& device, const Knowledge& knowledge) {
+  FitRequest request = given;
+  if (request.axis == "seq") request.axis = "length";
+  const Variant base(request, device, knowledge);
+  const Result<AxisGrid> grid = grid_of(base);
+  if (!grid) return grid.error();
+  FitSearch search = base.search(grid->smallest, grid->step);
+  FitAnswer answer{.axis = given.axis, .step = grid->step, .smallest = grid->smallest};
+  answer.reserve = base.request().memory.reserve;
+  answer.largest = search.largest();
+  if (const std::string refused = search.refusal(grid->smallest); !refused.empty()) {
+    return base.build(grid->smallest).error();
+  }
+  Result<Prediction> at = base.predicted(answer.largest.value_or(answer.smallest));
+  if (!at) return at.error();
+  answer.at = std::move(*at);
+  if (answer.largest) {
+    answer.next = search.at(*answer.largest + grid->step);
+    answer.limit = search.refusal(answer.next->value);
+    answer.monotone = search.monotone();
+  }
+  if (request.changes) Changes(base, answer, search, *grid).run();
+  answer.graphs += search.graphs() + 1;
+  return answer;
+}
+
+}  // namespace forerun

@@ -1,0 +1,28 @@
+// "How large a batch fits?": the largest value of one number of a model's configuration that a GPU has memory for.
+//
+// Every value that is tried is a training iteration of its own, derived and replayed through the simulated allocator. The
+// first guess comes from a straight line through two small values; from there on by secants, in doubling steps, and by
+// halves. What cuDNN takes jumps with shapes, so the answer is the value that fits while the next does not, and the ones
+// around it are tried too.
+#pragma once
+
+#include <string>
+
+#include "api/predict.h"
+#include "base/result.h"
+#include "report/fit.h"
+
+namespace forerun {
+
+struct FitRequest {
+  ModelRequest model;          // its batch is not looked at where that is the axis
+  std::string axis = "batch";  // or a whole-number setting of the model: image, length (also "seq")
+  MemoryQuestion memory;
+  double reserve_share = 0.02;  // of the device's memory, kept free ...
+  Bytes reserve;                // ... and so much more
+  bool changes = true;          // also what would let a larger one in
+};
+
+Result<FitAnswer> fit(const FitRequest& request, const Device& device, const Knowledge& knowledge);
+
+}  // namespace forerun

@@ -1,0 +1,61 @@
+// FitSearch: looks for the largest value of a model's setting that fits, deriving as few iterations as it can.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+
+#include "base/result.h"
+#include "graph/training_run.h"
+#include "report/fit.h"
+
+namespace forerun {
+
+class FitSearch {
+ public:
+  // The iteration with a value, and its memory. An Error of `build` means that the model does not take the value.
+  using Build = std::function<Result<TrainingRun>(int64_t value)>;
+  using Judge = std::function<FitPoint(const TrainingRun& run)>;
+
+  // Values are smallest, smallest + step, ...; `room` is what may be allocated, for guesses.
+  FitSearch(Build build, Judge judge, int64_t smallest, int64_t step, Bytes room)
+      : build_(std::move(build)), judge_(std::move(judge)), smallest_(smallest), step_(step), room_(room) {}
+
+  // Nothing where the smallest does not fit. The value fits, the next does not, and those around them are tried too.
+  std::optional<int64_t> largest();
+  // The same from a guess, without looking around. `other`: a value that is known already, for a line through both; 0:
+  // none.
+  std::optional<int64_t> largest_near(int64_t guess, int64_t other = 0);
+
+  // What is known of a value; derives it where it is new.
+  const FitPoint& at(int64_t value);
+  // Why the model does not take the value; empty where it does.
+  [[nodiscard]] std::string refusal(int64_t value) const;
+
+  [[nodiscard]] bool monotone() const { return monotone_; }
+  [[nodiscard]] int64_t graphs() const { return graphs_; }
+
+ private:
+  static constexpr int64_t kMost = int64_t{1} << 30;
+
+  [[nodiscard]] int64_t on_grid(double value) const;
+  [[nodiscard]] int64_t by_line(int64_t a, int64_t b);
+  int64_t guess();
+  void bracket(int64_t from);
+  void halve();
+  void look_around();
+
+  Build build_;
+  Judge judge_;
+  int64_t smallest_;
+  int64_t step_;
+  Bytes room_;
+  std::map<int64_t, FitPoint> known_;
+  std::map<int64_t, std::string> refused_;
+  int64_t fits_ = 0;     // the largest known to fit
+  int64_t too_big_ = 0;  // the smallest above it known not to
+  bool monotone_ = true;
+  int64_t graphs_ = 0;
+};
+
+}  // namespace forerun

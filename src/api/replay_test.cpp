@@ -1,0 +1,79 @@
+// Replay of the real traces in the shared data: how near the simulated iteration comes to the measured one.
+#include "api/replay.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#ifndef FORERUN_SHARED_DATA_DIR
+#define FORERUN_SHARED_DATA_DIR ""
+#endif
+
+namespace forerun {
+namespace {
+
+const std::string kShared = FORERUN_SHARED_DATA_DIR;
+
+std::vector<ReplayRow> replayed(const std::vector<std::string>& paths, bool separately, bool usual = false) {
+  const auto files = trace_files(paths);
+  EXPECT_TRUE(files.ok());
+  std::vector<ReplayRow> rows;
+  ReplayHandlers handlers;
+  handlers.row = [&](const ReplayRow& row) {
+    std::printf("%s\n", to_text(row).c_str());
+    rows.push_back(row);
+  };
+  EXPECT_TRUE(replay_traces(*files, {separately, usual}, handlers).ok());
+  return rows;
+}
+
+TEST(ReplayTest, RealTracesTakeAsLongAsTheyDid) {
+  const std::vector<std::string> folders = {kShared + "/traces/hta", kShared + "/traces/kineto",
+                                            kShared + "/traces/param", kShared + "/h200/whatif_traces"};
+  if (!std::filesystem::exists(folders.front())) GTEST_SKIP() << "no traces at " << folders.front();
+  double sum = 0;
+  int count = 0;
+  for (const ReplayRow& row : replayed(folders, true)) {
+    if (row.source != IterationSource::profiler_steps && row.source != IterationSource::optimizer_steps) continue;
+    EXPECT_LE(row.error(), 0.06) << row.file;
+    sum += row.error();
+    ++count;
+  }
+  ASSERT_GE(count, 20);
+  EXPECT_LE(sum / count, 0.02);
+}
+
+// With the trace's usual lags in place of each event's own: what is left to go wrong is how much waits for what.
+TEST(ReplayTest, RealTracesAreUnderstoodWithoutTheirOwnLags) {
+  const std::vector<std::string> folders = {kShared + "/traces/hta", kShared + "/traces/kineto",
+                                            kShared + "/h200/whatif_traces"};
+  if (!std::filesystem::exists(folders.front())) GTEST_SKIP() << "no traces at " << folders.front();
+  double sum = 0;
+  const std::vector<ReplayRow> rows = replayed(folders, true, true);
+  for (const ReplayRow& row : rows) sum += row.error();
+  EXPECT_LE(sum / static_cast<double>(rows.size()), 0.03);
+}
+
+TEST(ReplayTest, EightRanksMeetInTheirCollectives) {
+  const std::string folder = kShared + "/traces/param/dlrm_8ranks";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no traces at " << folder;
+  const std::vector<ReplayRow> rows = replayed({folder}, false);
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].files.size(), 8u);
+  EXPECT_EQ(rows[0].counts.rendezvous, 8);
+  EXPECT_LE(rows[0].worst_collective_us, 50);
+  EXPECT_LE(rows[0].error(), 0.03);
+  for (size_t r = 0; r < rows[0].iterations; ++r) {
+    EXPECT_NEAR(rows[0].simulated_steps_ms[r], rows[0].measured_steps_ms[r], 0.03 * rows[0].measured_steps_ms[r]);
+  }
+}
+
+TEST(ReplayTest, MissingFilesAreNamed) {
+  const auto files = trace_files({"/nowhere/trace.json"});
+  ASSERT_FALSE(files.ok());
+  EXPECT_NE(files.error().message().find("/nowhere/trace.json"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace forerun

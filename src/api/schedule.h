@@ -1,0 +1,38 @@
+// Plays a workload on a cluster under one or several policies: `forerun schedule`.
+#pragma once
+
+#include <functional>
+
+#include "cluster/predictions.h"
+#include "cluster/simulator.h"
+#include "cluster/synthetic.h"
+#include "report/schedule.h"
+
+namespace forerun {
+
+struct ScheduleRequest {
+  std::string file;  // empty: synthetic
+  std::string format = "csv";
+  std::optional<cluster::SyntheticOptions> synthetic;
+  std::string gpus;            // as parse_cluster takes them
+  int32_t gpus_per_node = 0;   // 0: counted without topology
+  int32_t nodes_per_rack = 0;  // 0: one rack
+  std::vector<std::string> policies;
+  std::string predictor = "perfect";
+  int64_t repeat = 1;  // seeds: seed, seed + 1 and so on
+  uint64_t seed = 1;
+  size_t threads = 1;  // simulations at once
+  bool keep_schedules = false;
+  cluster::LoadOptions load;  // its cluster is filled in here
+  cluster::SimulationOptions simulation;
+};
+
+struct ScheduleAnswer {
+  ScheduleReport report;
+  cluster::Workload workload;
+  cluster::Cluster cluster;
+};
+
+Result<ScheduleAnswer> schedule(const ScheduleRequest& request);
+
+}  // namespace forerun

@@ -1,0 +1,135 @@
+#include "api/sweep.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <charconv>
+#include <map>
+#include <mutex>
+#include <thread>
+
+namespace forerun {
+namespace {
+
+constexpr size_t kMostValues = 1'000'000;
+constexpr size_t kMostCases = 10'000'000;
+
+Error bad_axis(const std::string& text, const std::string& what) {
+  return {fmt::format("{} in '{}'", what, text), "--over",
+          "write NAME=VALUE,VALUE,... or NAME=FIRST..LAST, FIRST..LAST+STEP, FIRST..LAST*FACTOR"};
+}
+
+// Eats a whole number from the front of `text`.
+std::optional<int64_t> take_number(std::string_view& text) {
+  int64_t number = 0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (fault != std::errc()) return std::nullopt;
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  return number;
+}
+
+// FIRST..LAST, FIRST..LAST+STEP or FIRST..LAST*FACTOR; nothing where the text is no such range.
+struct Range {
+  int64_t first = 0, last = 0, step = 1;
+  bool multiplies = false;
+};
+std::optional<Range> range_in(std::string_view text) {
+  Range range;
+  const auto first = take_number(text);
+  if (!first || !text.starts_with("..")) return std::nullopt;
+  text.remove_prefix(2);
+  const auto last = take_number(text);
+  if (!last) return std::nullopt;
+  range.first = *first;
+  range.last = *last;
+  if (text.empty()) return range;
+  range.multiplies = text.front() == '*';
+  if (!range.multiplies && text.front() != '+') return std::nullopt;
+  text.remove_prefix(1);
+  const auto step = take_number(text);
+  if (!step || !text.empty()) return std::nullopt;
+  range.step = *step;
+  return range;
+}
+
+Status append(const std::string& text, const Range& range, std::vector<std::string>& values) {
+  if (range.last < range.first) return bad_axis(text, fmt::format("{} is below {}", range.last, range.first));
+  if (range.multiplies ? range.step < 2 || range.first < 1 : range.step < 1) {
+    return bad_axis(text, "the range does not get to its end");
+  }
+  for (int64_t value = range.first;;) {
+    if (values.size() >= kMostValues) return bad_axis(text, fmt::format("more than {} values", kMostValues));
+    values.push_back(fmt::format("{}", value));
+    const bool at_end = range.multiplies ? value > range.last / range.step : range.step > range.last - value;
+    if (at_end) return {};
+    value = range.multiplies ? value * range.step : value + range.step;
+  }
+}
+
+}  // namespace
+
+Result<SweepAxis> parse_axis(const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) return bad_axis(text, "no NAME=VALUES");
+  SweepAxis axis{text.substr(0, equals), {}};
+  for (size_t begin = equals + 1; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const std::string value = text.substr(begin, end - begin);
+    if (value.empty()) return bad_axis(text, "an empty value");
+    if (const auto range = range_in(value)) {
+      if (const Status status = append(text, *range, axis.values); !status.ok()) return status.error();
+    } else {
+      axis.values.push_back(value);
+    }
+    begin = end + 1;
+  }
+  return axis;
+}
+
+Result<std::vector<std::vector<std::string>>> product_of(const std::vector<SweepAxis>& axes) {
+  std::vector<std::vector<std::string>> product = {{}};
+  for (const SweepAxis& axis : axes) {
+    if (axis.values.size() > kMostCases / product.size()) {
+      return Error{fmt::format("more than {} configurations", kMostCases), "--over", "sweep over fewer values"};
+    }
+    std::vector<std::vector<std::string>> longer;
+    longer.reserve(product.size() * axis.values.size());
+    for (const auto& values : product) {
+      for (const std::string& value : axis.values) {
+        longer.push_back(values);
+        longer.back().push_back(value);
+      }
+    }
+    product = std::move(longer);
+  }
+  return product;
+}
+
+void sweep(const std::vector<SweepCase>& cases, const Knowledge& knowledge, unsigned threads,
+           const SweepHandler& each) {
+  std::atomic<size_t> next = 0;
+  std::mutex order;
+  std::map<size_t, Result<Prediction>> done;  // ahead of their turn
+  size_t turn = 0;
+  const auto work = [&] {
+    for (size_t i = next++; i < cases.size(); i = next++) {
+      const Result<TrainingRun> run = build_run(cases[i].request, cases[i].device);
+      Result<Prediction> prediction =
+          run ? Result<Prediction>(predict(*run, cases[i].device, knowledge)) : Result<Prediction>(run.error());
+      const std::lock_guard lock(order);
+      done.emplace(i, std::move(prediction));
+      for (auto first = done.begin(); first != done.end() && first->first == turn; first = done.begin(), ++turn) {
+        each(cases[turn], first->second);
+        done.erase(first);
+      }
+    }
+  };
+  if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
+  threads = static_cast<unsigned>(std::min<size_t>(threads, std::max<size_t>(cases.size(), 1)));
+  std::vector<std::thread> helpers;
+  for (unsigned i = 1; i < threads; ++i) helpers.emplace_back(work);
+  work();
+  for (std::thread& helper : helpers) helper.join();
+}
+
+}  // namespace forerun

@@ -1,0 +1,39 @@
+// "Which of these settings is best?": many configurations predicted at once, on all cores.
+//
+// An axis is a name and its values: "batch=8..256*2" has 8, 16, ... 256, "batch=1..4" has 1, 2, 3, 4, "image=224,384"
+// what it says. A sweep goes over the product of its axes, the last one changing fastest. Results are given in that
+// order, whatever core they come from, so the same sweep prints the same bytes.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "api/predict.h"
+
+namespace forerun {
+
+struct SweepAxis {
+  std::string name;
+  std::vector<std::string> values;
+};
+
+// NAME=VALUES; at most a million values.
+Result<SweepAxis> parse_axis(const std::string& text);
+
+// One configuration of a sweep; `values` are those of the axes, in their order.
+struct SweepCase {
+  std::vector<std::string> values;
+  ModelRequest request;
+  Device device;
+};
+
+// Every choice of one value from each axis, at most ten million.
+Result<std::vector<std::vector<std::string>>> product_of(const std::vector<SweepAxis>& axes);
+
+// Predicts every case and hands it to `each`, in order and from one thread at a time. A model that cannot be built with
+// some values is that case's Error; the others go on. `threads` 0: as many as the machine has.
+using SweepHandler = std::function<void(const SweepCase&, const Result<Prediction>&)>;
+void sweep(const std::vector<SweepCase>& cases, const Knowledge& knowledge, unsigned threads, const SweepHandler& each);
+
+}  // namespace forerun

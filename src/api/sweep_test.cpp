@@ -1,0 +1,78 @@
+#include "api/sweep.h"
+
+#include <gtest/gtest.h>
+
+namespace forerun {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+TEST(SweepAxisText, ListsAndRanges) {
+  EXPECT_EQ(parse_axis("image=224,384")->values, (Texts{"224", "384"}));
+  EXPECT_EQ(parse_axis("batch=8..64*2")->values, (Texts{"8", "16", "32", "64"}));
+  EXPECT_EQ(parse_axis("batch=1..4")->values, (Texts{"1", "2", "3", "4"}));
+  EXPECT_EQ(parse_axis("batch=1..8+3,100")->values, (Texts{"1", "4", "7", "100"}));
+  EXPECT_EQ(parse_axis("optimizer=sgd:impl=fused,adamw")->name, "optimizer");
+  EXPECT_EQ(parse_axis("optimizer=sgd:impl=fused,adamw")->values, (Texts{"sgd:impl=fused", "adamw"}));
+}
+
+TEST(SweepAxisText, FaultsAreNamed) {
+  for (const char* text : {"", "batch", "=1", "batch=", "batch=1,,2", "batch=8..4", "batch=0..9*2", "batch=1..9*1",
+                           "batch=1..9+0", "batch=1..9999999999"}) {
+    const auto axis = parse_axis(text);
+    ASSERT_FALSE(axis) << text;
+    EXPECT_EQ(axis.error().where, "--over") << text;
+  }
+}
+
+TEST(SweepAxisText, RangesAtTheEndOfNumbers) {
+  EXPECT_EQ(parse_axis("x=9223372036854775806..9223372036854775807")->values.size(), 2U);
+  EXPECT_EQ(parse_axis("x=1..9223372036854775807*2")->values.size(), 63U);
+}
+
+TEST(SweepProduct, LastAxisChangesFastest) {
+  const auto product = product_of({{"a", {"1", "2"}}, {"b", {"x", "y"}}});
+  ASSERT_TRUE(product);
+  EXPECT_EQ(*product, (std::vector<Texts>{{"1", "x"}, {"1", "y"}, {"2", "x"}, {"2", "y"}}));
+  const SweepAxis thousand = *parse_axis("n=1..1000");
+  EXPECT_FALSE(product_of({thousand, thousand, thousand}));
+}
+
+std::vector<SweepCase> batches(const Knowledge& knowledge, const Texts& values) {
+  std::vector<SweepCase> cases;
+  for (const std::string& value : values) {
+    SweepCase one{{value}, {.model = "alexnet"}, *knowledge.devices.find("h200")};
+    one.request.settings = {{"image", value}};
+    one.request.batch = 4;
+    cases.push_back(one);
+  }
+  return cases;
+}
+
+TEST(Sweep, ThreadsGiveTheSameInTheSameOrder) {
+  const auto knowledge = load_knowledge();
+  ASSERT_TRUE(knowledge);
+  const auto cases = batches(*knowledge, {"224", "1", "96", "128", "64", "160", "192", "256"});  // 1: too small
+  const auto answers = [&](unsigned threads) {
+    std::vector<std::pair<std::string, int64_t>> found;
+    sweep(cases, *knowledge, threads, [&](const SweepCase& c, const Result<Prediction>& p) {
+      found.emplace_back(c.values.front(), p ? p->times.iteration.value : -1);
+    });
+    return found;
+  };
+  const auto alone = answers(1);
+  ASSERT_EQ(alone.size(), cases.size());
+  EXPECT_EQ(alone[1].second, -1);
+  EXPECT_GT(alone[2].second, 0);
+  EXPECT_LT(alone[2].second, alone[7].second);
+  EXPECT_EQ(answers(4), alone);
+}
+
+TEST(Sweep, NothingToDo) {
+  const auto knowledge = load_knowledge();
+  ASSERT_TRUE(knowledge);
+  sweep({}, *knowledge, 0, [](const SweepCase&, const Result<Prediction>&) { FAIL(); });
+}
+
+}  // namespace
+}  // namespace forerun

@@ -1,0 +1,116 @@
+// forerun fit MODEL: the largest batch, image or sequence that a GPU has memory for.
+#include <fmt/core.h>
+
+#include <cmath>
+
+#include "api/fit.h"
+#include "cli/command.h"
+#include "cli/memory_options.h"
+#include "cli/setup_options.h"
+
+namespace forerun::cli {
+namespace {
+
+struct FitOptions {
+  std::string model;
+  std::string gpu;
+  std::vector<std::string> device_files;
+  std::string axis = "batch";
+  std::string reserve = "2%";
+  int64_t batch = 0;
+  std::vector<std::string> settings;
+  SetupOptions setup;
+  MemoryOptions memory;
+  bool brief = false;
+  bool json = false;
+};
+
+// "5%", "2GiB", "512MiB".
+Status parse_reserve(const std::string& text, FitRequest& request) {
+  const Error fault{fmt::format("the reserve cannot be '{}'", text), "--reserve",
+                    "give a share or a size: 5%, 2GiB, 512MiB"};
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  const std::string unit = end;
+  if (end == text.c_str() || !std::isfinite(number) || number < 0 || number > 1e9) return fault;
+  request.reserve_share = 0;
+  if (unit == "%" && number < 100) {
+    request.reserve_share = number / 100;
+  } else if (unit == "GiB" || unit == "MiB") {
+    request.reserve = Bytes(std::llround(number * (unit == "GiB" ? 1024.0 : 1.0) * 1024 * 1024));
+  } else {
+    return fault;
+  }
+  return {};
+}
+
+Result<FitRequest> request_of(const FitOptions& options) {
+  FitRequest request;
+  request.model.model = options.model;
+  request.axis = options.axis;
+  request.changes = !options.brief;
+  if (const Status status = parse_reserve(options.reserve, request); !status.ok()) return status.error();
+  if (options.batch > 0 && options.axis == "batch") {
+    return Error{"the batch is what is looked for", "--batch", "leave it out, or look along another --axis"};
+  }
+  if (options.batch > 0) request.model.batch = options.batch;
+  for (const std::string& setting : options.settings) {
+    const size_t equals = setting.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return Error{fmt::format("'{}' is not KEY=VALUE", setting), "--set", "write for instance image=384"};
+    }
+    request.model.settings.emplace_back(setting.substr(0, equals), setting.substr(equals + 1));
+  }
+  const Result<TrainingSetup> setup = parse_setup(options.setup);
+  if (!setup) return setup.error();
+  request.model.setup = *setup;
+  request.model.default_optimizer = options.setup.optimizer.empty();
+  Result<MemoryQuestion> memory = parse_memory(options.memory);
+  if (!memory) return memory.error();
+  request.memory = std::move(*memory);
+  return request;
+}
+
+int run(const FitOptions& options) {
+  const Result<FitRequest> request = request_of(options);
+  if (!request) return fail(request.error());
+  const Result<Knowledge> knowledge = load_knowledge(options.device_files);
+  if (!knowledge) return fail(knowledge.error());
+  const Result<Device> device = knowledge->devices.find(options.gpu.empty() ? kDefaultGpu : options.gpu);
+  if (!device) return fail(device.error());
+  const Result<FitAnswer> answer = fit(*request, *device, *knowledge);
+  if (!answer) return fail(answer.error());
+  fmt::print("{}{}", options.json ? to_json(*answer) : to_text(*answer), options.json ? "\n" : "");
+  return answer->largest ? kDone : kDoesNotFit;
+}
+
+}  // namespace
+
+void add_fit(CLI::App& app, Run& chosen) {
+  auto options = std::make_shared<FitOptions>();
+  CLI::App* verb = app.add_subcommand("fit", "The largest batch, image or sequence that a GPU has memory for");
+  verb->add_option("MODEL", options->model, "A name from `forerun zoo` or an ONNX file")->required();
+  verb->add_option("--gpu,--device", options->gpu, "GPU by name (`forerun devices` lists them); default h200");
+  verb->add_option("--axis", options->axis,
+                   "What to enlarge: batch (default), seq, image, or any whole-number setting of the model");
+  verb->add_option("--reserve", options->reserve,
+                   "Memory to keep free, as a share or a size (5%, 2GiB); default 2%: what predictions may be off");
+  verb->add_option("--batch", options->batch, "Samples an iteration, where another axis is looked along")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+  verb->add_option("--set", options->settings, "KEY=VALUE of the model's family; repeatable")->allow_extra_args(false);
+  add_setup_options(*verb, options->setup);
+  add_memory_options(*verb, options->memory);
+  verb->add_flag("--brief", options->brief, "Without what would let a larger one in");
+  verb->add_option("--device-file", options->device_files, "JSON file with a further GPU; repeatable")
+      ->allow_extra_args(false);
+  verb->add_flag("--json", options->json, "One JSON object on standard output");
+  verb->footer(
+      "Examples:\n"
+      "  forerun fit resnet50                               largest batch on an H200\n"
+      "  forerun fit gpt2_small --gpu a100_80gb --axis seq --batch 4 --precision amp_bf16\n"
+      "  forerun fit llama2_7b --zero 3 --gpus 8 --precision amp_bf16\n"
+      "Exit code 3: not even the smallest fits.");
+  verb->callback([options, &chosen] { chosen = [options] { return run(*options); }; });
+}
+
+}  // namespace forerun::cli

@@ -1,0 +1,124 @@
+// `forerun fit` and the files of `forerun predict --memory-...` as a user meets them.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace {
+
+struct Ran {
+  int code = -1;
+  std::string out;  // standard error too
+};
+
+Ran ran(const std::string& command) {
+  Ran outcome;
+  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) return outcome;
+  std::array<char, 4096> buffer{};
+  while (const size_t count = fread(buffer.data(), 1, buffer.size(), pipe)) outcome.out.append(buffer.data(), count);
+  outcome.code = WEXITSTATUS(pclose(pipe));
+  return outcome;
+}
+
+Ran forerun(const std::string& arguments) { return ran(std::string(FORERUN_PROGRAM) + " " + arguments); }
+
+TEST(FitCommand, AnswersInTextAndJson) {
+  const Ran text = forerun("fit resnet18 --gpu t4");
+  EXPECT_EQ(text.code, 0) << text.out;
+  EXPECT_NE(text.out.find("the largest batch that fits is"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("What would let a larger one in"), std::string::npos);
+  const Ran json = forerun("fit resnet18 --gpu t4 --json --brief");
+  ASSERT_EQ(json.code, 0) << json.out;
+  const auto answer = nlohmann::json::parse(json.out);
+  EXPECT_GT(answer["largest"], 16);
+  EXPECT_EQ(answer["axis"], "batch");
+  EXPECT_EQ(answer["changes"].size(), 0U);
+  const Ran tight = forerun("fit resnet18 --gpu t4 --json --brief --reserve 50%");
+  EXPECT_LT(nlohmann::json::parse(tight.out)["largest"], answer["largest"]);
+}
+
+TEST(FitCommand, ExitsWithThreeWhereNothingFits) {
+  const Ran none = forerun("fit llama2_7b --gpu t4 --brief");
+  EXPECT_EQ(none.code, 3) << none.out;
+}
+
+TEST(FitCommand, NamesWhatIsWrong) {
+  EXPECT_EQ(forerun("fit resnet18 --reserve much").code, 1);
+  EXPECT_EQ(forerun("fit resnet18 --batch 4").code, 1);
+  EXPECT_EQ(forerun("fit resnet18 --gpus 4").code, 1);
+  EXPECT_EQ(forerun("fit resnet18 --allocator fast:True").code, 1);
+  EXPECT_EQ(forerun("fit resnet18 --zero 4").code, 2);
+  const Ran misspelt = forerun("fit resnet19");
+  EXPECT_EQ(misspelt.code, 1);
+  EXPECT_NE(misspelt.out.find("resnet18"), std::string::npos) << misspelt.out;
+}
+
+TEST(PredictCommand, SaysHowMemoryIsMade) {
+  const Ran json = forerun("predict gpt2_small --json --allocator expandable_segments:True --zero 3 --gpus 4");
+  ASSERT_EQ(json.code, 0) << json.out;
+  const auto answer = nlohmann::json::parse(json.out);
+  EXPECT_FALSE(answer["memory_peak"]["op"].get<std::string>().empty());
+  EXPECT_FALSE(answer["memory_peak"]["live"].empty());
+  EXPECT_EQ(answer["data_parallel"]["zero"], 3);
+  int64_t sum = 0;
+  for (const auto& [part, bytes] : answer["memory"].items()) sum += bytes.get<int64_t>();
+  EXPECT_EQ(sum, answer["peak_reserved"].get<int64_t>() + answer["context"].get<int64_t>());
+  const auto& range = answer["memory_ranges"]["reserved"];
+  EXPECT_LE(range["low"], range["expected"]);
+  EXPECT_LE(range["expected"], range["high"]);
+}
+
+// Python reads the snapshot, and segments hold their blocks without a gap.
+constexpr const char* kCheckSnapshot = R"(
+import pickle, sys
+data = pickle.load(open(sys.argv[1], "rb"))
+live = {}
+highest = now = 0
+for event in data["device_traces"][0]:
+    if event["action"] == "alloc":
+        assert event["addr"] not in live
+        live[event["addr"]] = event["size"]
+        now += event["size"]
+        highest = max(highest, now)
+    elif event["action"] == "free_completed":
+        now -= live.pop(event["addr"])
+held = 0
+for segment in data["segments"]:
+    assert sum(block["size"] for block in segment["blocks"]) == segment["total_size"]
+    held += sum(block["requested_size"] for block in segment["blocks"] if block["state"] == "active_allocated")
+assert held == now, (held, now)
+names = {frame["name"] for event in data["device_traces"][0] for frame in event["frames"]}
+assert "aten.convolution.default" in names and "backward" in names, names
+print(highest, sum(segment["total_size"] for segment in data["segments"]))
+)";
+
+TEST(PredictCommand, WritesPictureCountersAndSnapshot) {
+  const auto folder = std::filesystem::temp_directory_path() / (std::to_string(getpid()) + "_memory_files");
+  std::filesystem::create_directories(folder);
+  const auto path = [&](const char* name) { return (folder / name).string(); };
+  const Ran done = forerun("predict resnet18 --json --memory-svg " + path("m.svg") + " --memory-chrome " +
+                           path("m.json") + " --memory-snapshot " + path("m.pickle"));
+  ASSERT_EQ(done.code, 0) << done.out;
+  const auto answer = nlohmann::json::parse(done.out);
+  std::ifstream svg(path("m.svg"));
+  std::string first;
+  std::getline(svg, first);
+  EXPECT_TRUE(first.starts_with("<svg"));
+  std::ifstream chrome(path("m.json"));
+  EXPECT_GT(nlohmann::json::parse(chrome)["traceEvents"].size(), 100U);
+  std::ofstream(path("check.py")) << kCheckSnapshot;
+  const Ran checked = ran("python3 " + path("check.py") + " " + path("m.pickle"));
+  EXPECT_EQ(checked.code, 0) << checked.out;
+  EXPECT_EQ(checked.out,
+            answer["memory_ranges"]["requested"]["expected"].dump() + " " + answer["peak_reserved"].dump() + "\n");
+  EXPECT_EQ(forerun("predict resnet18 --memory-svg " + path("no/where.svg")).code, 1);
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace

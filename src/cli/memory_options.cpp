@@ -1,0 +1,83 @@
+#include "cli/memory_options.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "report/memory_timeline.h"
+
+namespace forerun::cli {
+namespace {
+
+Status write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (file.fail()) return Error{"cannot be written", path, "name a file in a folder that is there"};
+  return {};
+}
+
+}  // namespace
+
+void add_memory_options(CLI::App& verb, MemoryOptions& options) {
+  verb.add_option("--allocator", options.allocator,
+                  "PYTORCH_CUDA_ALLOC_CONF, for instance expandable_segments:True,max_split_size_mb:128");
+  verb.add_flag("--ddp", options.ddp, "Memory of one of --gpus replicas (DistributedDataParallel)");
+  verb.add_flag("--bucket-view", options.bucket_views, "With --ddp: gradient_as_bucket_view=True");
+  verb.add_option("--zero", options.zero,
+                  "Memory of one of --gpus: 1 shards optimizer state, 2 gradients too, 3 parameters too (FSDP)")
+      ->check(CLI::Range(1, 3));
+  verb.add_option("--gpus", options.gpus, "GPUs of --ddp and --zero; default 8")
+      ->check(CLI::Range(int64_t{2}, int64_t{1} << 20));
+}
+
+void add_memory_files(CLI::App& verb, MemoryFiles& files) {
+  verb.add_option("--memory-svg", files.svg, "Write a picture of the iteration's memory, op by op");
+  verb.add_option("--memory-chrome", files.chrome,
+                  "Write counters for chrome://tracing or Perfetto; an op is 1 us long");
+  verb.add_option("--memory-snapshot", files.snapshot,
+                  "Write a snapshot (pickle) that pytorch.org/memory_viz opens, with op and module of every block");
+}
+
+Status write_memory_files(const MemoryFiles& files, const TrainingRun& run, const Device& device,
+                          const WorkspaceTable& workspaces, const MemoryQuestion& question) {
+  const PredictedLog predicted = predicted_log(run, device, workspaces, question);
+  MemoryTimeline timeline = memory_timeline(predicted.graph, predicted.log,
+                                            fmt::format("{}, batch {}, on {}", run.id, run.input.batch, device.name));
+  timeline.device_memory = device.memory - context_of(device);
+  if (!files.svg.empty()) {
+    if (Status status = write_file(files.svg, to_svg(timeline)); !status.ok()) return status;
+  }
+  if (!files.chrome.empty()) {
+    if (Status status = write_file(files.chrome, to_chrome_counters(timeline)); !status.ok()) return status;
+  }
+  if (files.snapshot.empty()) return {};
+  return write_file(files.snapshot, to_snapshot(predicted.graph, predicted.log));
+}
+
+Result<MemoryQuestion> parse_memory(const MemoryOptions& options) {
+  MemoryQuestion question;
+  const Result<AllocatorSettings> settings = parse_allocator_settings(options.allocator);
+  if (!settings) return settings.error();
+  question.allocator = *settings;
+  question.allocator_text = options.allocator;
+  const bool parallel = options.ddp || options.zero > 0;
+  if (options.gpus > 0 && !parallel) {
+    return Error{"several GPUs take a way to share the work", "--gpus", "add --ddp, or --zero 1, 2 or 3"};
+  }
+  if (options.bucket_views && (!parallel || options.zero > 1)) {
+    return Error{"only DDP has gradient buckets", "--bucket-view", "add --ddp or --zero 1"};
+  }
+  if (options.ddp && options.zero > 1) {
+    return Error{"FSDP takes the place of DDP", "--ddp, --zero", "give one of them"};
+  }
+  if (parallel) {
+    question.parallel = {.gpus = options.gpus > 0 ? options.gpus : 8,
+                         .replicas = options.ddp || options.zero == 1,
+                         .bucket_views = options.bucket_views,
+                         .zero = options.zero};
+  }
+  return question;
+}
+
+}  // namespace forerun::cli

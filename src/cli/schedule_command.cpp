@@ -1,0 +1,170 @@
+// forerun schedule: a workload on a cluster under scheduling policies, and what predictions are worth to them.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <functional>
+
+#include "api/schedule.h"
+#include "cli/command.h"
+#include "cluster/policies.h"
+#include "cluster/sources/csv_rows.h"
+#include "cluster/sources/sources.h"
+
+namespace forerun::cli {
+namespace {
+
+struct ScheduleOptions {
+  ScheduleRequest request;
+  std::string synthetic, from, to, svg;
+  int64_t first = 0;
+  int32_t most_gpus = 0;
+  double restart_cost = 0, failure_hours = 0, repair_hours = 1, checkpoint = 0;
+  std::vector<std::string> compare;
+  bool json = false, list = false;
+};
+
+int list_names() {
+  fmt::print("policies\n");
+  for (const auto& entry : cluster::policies()) fmt::print("  {:<14}{}\n", entry.name, entry.description);
+  fmt::print("\nformats of jobs\n");
+  for (const auto& entry : cluster::sources()) fmt::print("  {:<14}{}\n", entry.name, entry.description);
+  fmt::print("\npredictors\n");
+  for (const auto& entry : cluster::predictors()) fmt::print("  {:<14}{}\n", entry.name, entry.description);
+  return kDone;
+}
+
+Result<std::optional<cluster::Time>> parse_when(const std::string& text, const char* option) {
+  if (text.empty()) return std::optional<cluster::Time>();
+  auto time = cluster::parse_date(text);
+  if (!time) time = cluster::parse_seconds(text);
+  if (!time) {
+    return Error{fmt::format("'{}' is no date", text), option, "write 2017-10-09, 2017-10-09T12:00:00, or seconds"};
+  }
+  return time;
+}
+
+Status fill(ScheduleOptions& options) {
+  ScheduleRequest& request = options.request;
+  if (!options.synthetic.empty()) {
+    const auto synthetic = cluster::parse_synthetic(options.synthetic);
+    if (!synthetic) return synthetic.error();
+    request.synthetic = *synthetic;
+  }
+  const auto from = parse_when(options.from, "--from");
+  if (!from) return from.error();
+  const auto to = parse_when(options.to, "--to");
+  if (!to) return to.error();
+  request.load.from = *from;
+  request.load.to = *to;
+  if (options.first > 0) request.load.first = static_cast<size_t>(options.first);
+  if (options.most_gpus > 0) request.load.most_gpus = options.most_gpus;
+  request.policies.insert(request.policies.end(), options.compare.begin(), options.compare.end());
+  request.keep_schedules = !options.svg.empty();
+  request.simulation.restart_cost = cluster::time_from_seconds(options.restart_cost);
+  request.simulation.failures.mean_hours_between = options.failure_hours;
+  request.simulation.failures.repair = cluster::time_from_seconds(options.repair_hours * 3600);
+  request.simulation.failures.checkpoint_every = cluster::time_from_seconds(options.checkpoint);
+  return {};
+}
+
+// Shows on a terminal how far a simulation is, once it takes longer than a second.
+class Progress {
+ public:
+  void operator()(size_t ended, size_t jobs) {
+    const auto now = Clock::now();
+    if (now - last_ < std::chrono::seconds(1)) return;
+    last_ = now;
+    shown_ = true;
+    fmt::print(stderr, "\r{} of {} jobs have ended", ended, jobs);
+  }
+  void clear() const {
+    if (shown_) fmt::print(stderr, "\r{:60}\r", "");
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point last_ = Clock::now();
+  bool shown_ = false;
+};
+
+int run(ScheduleOptions& options) {
+  if (options.list) return list_names();
+  if (Status status = fill(options); !status) return fail(status.error());
+  Progress progress;
+  const bool watched = isatty(STDERR_FILENO) != 0 && options.request.threads == 1;
+  if (watched) options.request.simulation.progress = std::ref(progress);
+  const auto answer = schedule(options.request);
+  progress.clear();
+  if (!answer) return fail(answer.error());
+  if (!options.svg.empty()) {
+    std::ofstream file(options.svg, std::ios::binary);
+    file << to_svg(answer->report, answer->workload, answer->cluster);
+    file.close();
+    if (!file) return fail({"the picture could not be written", options.svg, "name a file in a folder that is there"});
+  }
+  fmt::print("{}{}", options.json ? to_json(answer->report) : to_text(answer->report), options.json ? "\n" : "");
+  return kDone;
+}
+
+void add_options(CLI::App& verb, ScheduleOptions& options) {
+  ScheduleRequest& request = options.request;
+  verb.add_option("FILE", request.file, "The jobs: a table or trace, plain, .gz or .zst");
+  verb.add_option("--format", request.format, "What the file is: csv (default), philly, hydra, ...; --list names all");
+  verb.add_option("--synthetic", options.synthetic, "Made-up jobs instead of a file: jobs=1000000,gpus=10000,seed=1");
+  verb.add_option("--gpus", request.gpus, "The cluster: 480, or a100=10,v100=20");
+  verb.add_option("--gpus-per-node", request.gpus_per_node, "Lays the GPUs out on nodes; without it they are counted")
+      ->check(CLI::Range(1, 1024));
+  verb.add_option("--nodes-per-rack", request.nodes_per_rack, "Puts the nodes in racks")->check(CLI::Range(1, 100000));
+  verb.add_option("--node-loss", request.simulation.node_loss,
+                  "Share of its speed a gang loses by every doubling of its nodes beyond the fewest")
+      ->check(CLI::Range(0.0, 0.99));
+  verb.add_option("--rack-loss", request.simulation.rack_loss, "Share of its speed a gang loses across racks")
+      ->check(CLI::Range(0.0, 0.99));
+  verb.add_option("--policy", request.policies, "Who goes first: fifo, sjf, easy, ...; --list names all")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  verb.add_option("--compare", options.compare, "Several policies, one row each");
+  verb.add_option("--predictor", request.predictor, "What the policy knows of durations: perfect (default), none, ...");
+  verb.add_option("--first", options.first, "Only the first N jobs, in order of submission")
+      ->check(CLI::PositiveNumber);
+  verb.add_option("--from", options.from, "Only jobs submitted then or later: 2017-10-09");
+  verb.add_option("--to", options.to, "Only jobs submitted before then");
+  verb.add_option("--max-gpus", options.most_gpus, "Only jobs with at most so many GPUs")->check(CLI::PositiveNumber);
+  verb.add_option("--member", request.load.member, "Which file of an archive");
+  verb.add_option("--throughputs", request.load.companion, "gavel: the table of measured throughputs");
+  verb.add_flag("--lenient", request.load.lenient, "Count rows at fault and leave them out");
+  verb.add_option("--restart-cost", options.restart_cost, "Seconds a stopped job loses when it next starts")
+      ->check(CLI::NonNegativeNumber);
+  verb.add_option("--failure-hours", options.failure_hours,
+                  "Mean hours until a node (without nodes: a GPU) fails; 0: none does")
+      ->check(CLI::NonNegativeNumber);
+  verb.add_option("--repair-hours", options.repair_hours, "Hours until it is back")->check(CLI::NonNegativeNumber);
+  verb.add_option("--checkpoint", options.checkpoint, "Seconds between checkpoints: work since is lost on a failure")
+      ->check(CLI::NonNegativeNumber);
+  verb.add_option("--repeat", request.repeat, "Seeds, for confidence intervals")->check(CLI::Range(1, 100000));
+  verb.add_option("--seed", request.seed, "The first seed");
+  verb.add_option("--threads", request.threads, "Simulations at once (default 1)")->check(CLI::Range(1, 256));
+  verb.add_option("--svg", options.svg, "Draws completion times, use of GPUs and a Gantt chart into this file");
+  verb.add_flag("--json", options.json, "JSON: an object, or a list of them for several policies");
+  verb.add_flag("--list,--policies", options.list, "Policies, formats and predictors there are");
+}
+
+}  // namespace
+
+void add_schedule(CLI::App& app, Run& chosen) {
+  auto options = std::make_shared<ScheduleOptions>();
+  CLI::App* verb = app.add_subcommand("schedule", "Play jobs on a cluster under scheduling policies");
+  add_options(*verb, *options);
+  verb->footer(
+      "Examples:\n"
+      "  forerun schedule examples/jobs.csv --gpus 8 --compare fifo sjf easy srtf\n"
+      "  forerun schedule philly.csv.gz --format philly --max-gpus 64 --gpus 480 --policy sjf --json\n"
+      "  forerun schedule jobs.csv --gpus a100=4,v100=8 --policy allox --predictor error:8 --repeat 10\n"
+      "  forerun schedule --synthetic jobs=1000000,gpus=10000 --policy srtf\n"
+      "Seconds are simulated ones. docs/jobs.md describes the formats and which of their columns are real.");
+  verb->callback([options, &chosen] { chosen = [options] { return run(*options); }; });
+}
+
+}  // namespace forerun::cli

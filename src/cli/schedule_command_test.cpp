@@ -1,0 +1,109 @@
+// `forerun schedule` as a user meets it: what it prints and what it exits with.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace {
+
+using nlohmann::json;
+
+struct Outcome {
+  int code = -1;
+  std::string out;  // standard error too
+};
+
+Outcome schedule(const std::string& arguments) {
+  Outcome outcome;
+  FILE* pipe = popen((std::string(FORERUN_PROGRAM) + " schedule " + arguments + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) return outcome;
+  std::array<char, 4096> buffer{};
+  while (const size_t count = fread(buffer.data(), 1, buffer.size(), pipe)) outcome.out.append(buffer.data(), count);
+  outcome.code = WEXITSTATUS(pclose(pipe));
+  return outcome;
+}
+
+class ScheduleCommand : public testing::Test {
+ protected:
+  ScheduleCommand() : path_(std::filesystem::temp_directory_path() / (std::to_string(getpid()) + "_jobs.csv")) {
+    std::ofstream(path_) << "id,submit,gpus,duration,deadline\n"
+                            "long,0,1,100,\n"
+                            "wide,1,2,10,50\n"
+                            "short,2,1,5,\n";
+  }
+  ~ScheduleCommand() override { std::filesystem::remove(path_); }
+  std::filesystem::path path_;
+};
+
+TEST_F(ScheduleCommand, GivesTheFiguresOutsideChecksUse) {
+  const Outcome outcome = schedule(path_.string() + " --gpus 2 --policy fifo --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.out;
+  const json answer = json::parse(outcome.out);
+  EXPECT_EQ(answer["jobs"], 3);
+  EXPECT_DOUBLE_EQ(answer["mean_jct"].get<double>(), (100.0 + 109 + 113) / 3);
+  EXPECT_DOUBLE_EQ(answer["median_jct"].get<double>(), 109);
+  EXPECT_DOUBLE_EQ(answer["mean_wait"].get<double>(), (0.0 + 99 + 108) / 3);
+  EXPECT_DOUBLE_EQ(answer["makespan"].get<double>(), 115);
+  EXPECT_EQ(answer["late"], 1);
+  EXPECT_DOUBLE_EQ(answer["total_tardiness"].get<double>(), 60);
+  EXPECT_DOUBLE_EQ(answer["utilisation"].get<double>(), (100.0 + 20 + 5) / 230);
+}
+
+TEST_F(ScheduleCommand, ComparesPoliciesInATable) {
+  const Outcome text = schedule(path_.string() + " --gpus 2 --compare fifo fifo-skip easy");
+  EXPECT_EQ(text.code, 0) << text.out;
+  EXPECT_NE(text.out.find("fifo-skip"), std::string::npos);
+  const json list = json::parse(schedule(path_.string() + " --gpus 2 --compare fifo easy --json").out);
+  ASSERT_EQ(list.size(), 2U);
+  EXPECT_LT(list[1]["mean_jct"], list[0]["mean_jct"]);  // the short job fills the gap
+}
+
+TEST_F(ScheduleCommand, RepeatsOverSeedsAgainstPerfectKnowledge) {
+  const Outcome outcome = schedule(
+      path_.string() + " --gpus 1 --max-gpus 1 --policy sjf --predictor error:500 --repeat 20 --threads 2 --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.out;
+  const json answer = json::parse(outcome.out);
+  EXPECT_EQ(answer["runs"], 20);
+  EXPECT_TRUE(answer.contains("loss_against_perfect"));
+}
+
+TEST_F(ScheduleCommand, DrawsAPicture) {
+  const auto picture = std::filesystem::temp_directory_path() / (std::to_string(getpid()) + "_schedule.svg");
+  const Outcome outcome = schedule(path_.string() + " --gpus 2 --compare fifo srtf --svg " + picture.string());
+  EXPECT_EQ(outcome.code, 0) << outcome.out;
+  std::stringstream text;
+  text << std::ifstream(picture).rdbuf();
+  std::filesystem::remove(picture);
+  EXPECT_EQ(text.str().find("<svg"), 0U);
+  EXPECT_NE(text.str().find("</svg>"), std::string::npos);
+}
+
+TEST_F(ScheduleCommand, AnswersFaultsWithFileLineAndRemedy) {
+  const Outcome large = schedule(path_.string() + " --gpus 1 --policy fifo");
+  EXPECT_EQ(large.code, 1);
+  EXPECT_NE(large.out.find("_jobs.csv:3: job 'wide' asks for 2 GPUs"), std::string::npos) << large.out;
+  const Outcome lenient = schedule(path_.string() + " --gpus 1 --policy fifo --lenient --json");
+  EXPECT_EQ(lenient.code, 0) << lenient.out;
+  EXPECT_EQ(json::parse(lenient.out)["rows_left_out"]["larger than the cluster"], 1);
+  EXPECT_NE(schedule(path_.string() + " --gpus 2 --policy fiffo").out.find("did you mean fifo"), std::string::npos);
+  EXPECT_NE(schedule(path_.string() + " --gpus x --policy fifo").out.find("no number of GPUs"), std::string::npos);
+  EXPECT_NE(schedule(path_.string() + " --policy fifo").out.find("--gpus"), std::string::npos);
+  EXPECT_EQ(schedule("/nowhere.csv --gpus 2 --policy fifo").code, 1);
+}
+
+TEST(ScheduleCommandWithoutFile, MakesJobsUp) {
+  const std::string arguments = "--synthetic jobs=2000,gpus=64,seed=3 --policy srtf --json";
+  const Outcome once = schedule(arguments);
+  ASSERT_EQ(once.code, 0) << once.out;
+  EXPECT_EQ(json::parse(once.out)["jobs"], 2000);
+  EXPECT_EQ(once.out, schedule(arguments).out);
+  EXPECT_NE(schedule("--list").out.find("srsf-skip"), std::string::npos);
+}
+
+}  // namespace

@@ -1,0 +1,157 @@
+// forerun sweep MODEL --over NAME=VALUES: many configurations at once, and the best of them.
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include "api/sweep.h"
+#include "cli/command.h"
+#include "cli/setup_options.h"
+#include "report/sweep.h"
+
+namespace forerun::cli {
+namespace {
+
+struct SweepOptions {
+  std::string model;
+  std::string gpu;
+  std::vector<std::string> over;
+  std::vector<std::string> settings;
+  SetupOptions setup;
+  unsigned threads = 0;
+  bool json = false;
+  bool csv = false;
+};
+
+// Where an axis goes: into what is asked for, beside the parameters of the model's family.
+struct Question {
+  std::string model;
+  std::string gpu;
+  std::string batch;
+  SetupOptions setup;
+  std::vector<std::pair<std::string, std::string>> settings;
+
+  void set(const std::string& name, const std::string& value) {
+    if (name == "model") {
+      model = value;
+    } else if (name == "gpu") {
+      gpu = value;
+    } else if (name == "batch") {
+      batch = value;
+    } else if (name == "precision") {
+      setup.precision = value;
+    } else if (name == "optimizer") {
+      setup.optimizer = value;
+    } else if (name == "channels_last") {
+      setup.channels_last = value == "true";
+    } else {
+      settings.emplace_back(name, value);
+    }
+  }
+};
+
+Result<SweepCase> case_of(const Question& question, std::vector<std::string> values, const Knowledge& knowledge) {
+  const Result<Device> device = knowledge.devices.find(question.gpu.empty() ? kDefaultGpu : question.gpu);
+  if (!device) return device.error();
+  const Result<TrainingSetup> setup = parse_setup(question.setup);
+  if (!setup) return setup.error();
+  SweepCase found{std::move(values), {}, *device};
+  found.request.model = question.model;
+  found.request.settings = question.settings;
+  found.request.setup = *setup;
+  found.request.default_optimizer = question.setup.optimizer.empty();
+  if (!question.batch.empty()) {
+    char* end = nullptr;
+    const int64_t batch = std::strtoll(question.batch.c_str(), &end, 10);
+    if (*end != '\0' || batch < 1) {
+      return Error{fmt::format("batch cannot be '{}'", question.batch), "--over", "give whole numbers from 1"};
+    }
+    found.request.batch = batch;
+  }
+  return found;
+}
+
+Result<std::vector<SweepCase>> cases_of(const SweepOptions& options, const std::vector<SweepAxis>& axes,
+                                        const Knowledge& knowledge) {
+  Question fixed{options.model, options.gpu, "", options.setup, {}};
+  for (const std::string& setting : options.settings) {
+    const size_t equals = setting.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return Error{fmt::format("'{}' is not KEY=VALUE", setting), "--set", "write for instance --set image=224"};
+    }
+    fixed.set(setting.substr(0, equals), setting.substr(equals + 1));
+  }
+  const auto product = product_of(axes);
+  if (!product) return product.error();
+  std::vector<SweepCase> cases;
+  for (const std::vector<std::string>& values : *product) {
+    Question question = fixed;
+    for (size_t i = 0; i < axes.size(); ++i) question.set(axes[i].name, values[i]);
+    Result<SweepCase> one = case_of(question, values, knowledge);
+    if (!one) return one.error();
+    cases.push_back(std::move(*one));
+  }
+  return cases;
+}
+
+int run(const SweepOptions& options) {
+  const Result<Knowledge> knowledge = load_knowledge();
+  if (!knowledge) return fail(knowledge.error());
+  std::vector<SweepAxis> axes;
+  std::vector<std::string> names;
+  for (const std::string& text : options.over) {
+    Result<SweepAxis> axis = parse_axis(text);
+    if (!axis) return fail(axis.error());
+    names.push_back(axis->name);
+    axes.push_back(std::move(*axis));
+  }
+  const Result<std::vector<SweepCase>> cases = cases_of(options, axes, *knowledge);
+  if (!cases) return fail(cases.error());
+  const bool progress = isatty(fileno(stderr)) != 0 && cases->size() > 100;
+  std::vector<SweepRow> rows;
+  size_t done = 0, bad = 0;
+  if (options.csv) fmt::print("{}", sweep_csv_header(names));
+  sweep(*cases, *knowledge, options.threads, [&](const SweepCase& one, const Result<Prediction>& prediction) {
+    ++done;
+    if (!prediction) ++bad;
+    if (options.json) {
+      fmt::print("{}\n", sweep_json(names, one.values, prediction));
+    } else if (options.csv && prediction) {
+      fmt::print("{}", sweep_csv(one.values, *prediction));
+    } else if (options.csv) {
+      fmt::print(stderr, "forerun: {}\n", prediction.error().message());
+    } else {
+      rows.push_back({one.values, prediction});
+    }
+    if (progress && done % 50 == 0) fmt::print(stderr, "\r{} of {}", done, cases->size());
+  });
+  if (progress) fmt::print(stderr, "\r");
+  if (!options.json && !options.csv) fmt::print("{}", sweep_text(names, rows));
+  return bad == cases->size() ? kInputAtFault : kDone;
+}
+
+}  // namespace
+
+void add_sweep(CLI::App& app, Run& chosen) {
+  auto options = std::make_shared<SweepOptions>();
+  CLI::App* verb = app.add_subcommand("sweep", "Many configurations of a model at once, and the fastest that fits");
+  verb->add_option("MODEL", options->model, "A name from `forerun zoo`, or an ONNX file")->required();
+  verb->add_option("--over", options->over,
+                   "NAME=VALUES to go through; repeatable (all combinations). NAME: model, gpu, batch, precision, "
+                   "optimizer, channels_last, or a parameter of the model. VALUES: a,b,c or 8..256*2 or 1..9+2")
+      ->required()
+      ->allow_extra_args(false);
+  verb->add_option("--gpu", options->gpu, "GPU by name (`forerun devices` lists them); default h200");
+  verb->add_option("--set", options->settings, "KEY=VALUE that stays the same; repeatable")->allow_extra_args(false);
+  add_setup_options(*verb, options->setup);
+  verb->add_option("--threads", options->threads, "How many at a time; default: as many as there are cores");
+  auto* json = verb->add_flag("--json", options->json, "One JSON object a configuration on standard output");
+  verb->add_flag("--csv", options->csv, "One CSV row a configuration on standard output")->excludes(json);
+  verb->footer(
+      "Examples:\n"
+      "  forerun sweep resnet50 --over batch=8..512*2 --over precision=fp32,amp_bf16\n"
+      "  forerun sweep vit_b_16 --over gpu=a100_80gb,h100_sxm,h200 --over image=224,384 --set batch=64\n"
+      "  forerun sweep gpt2_small --over seq=256..1024*2 --over optimizer=adamw,adamw:impl=fused --csv > sweep.csv\n"
+      "Exit code 1: none of the configurations could be built.");
+  verb->callback([options, &chosen] { chosen = [options] { return run(*options); }; });
+}
+
+}  // namespace forerun::cli

@@ -1,0 +1,137 @@
+// forerun trace: where the time of profiler traces went.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+
+#include "api/trace.h"
+#include "cli/command.h"
+#include "report/trace_chrome.h"
+#include "report/trace_report.h"
+
+namespace forerun::cli {
+namespace {
+
+struct TraceOptions {
+  std::vector<std::string> paths, compare;
+  std::string chrome;
+  TraceReportOptions report;
+  AnalysisOptions analysis;
+  double kernel_gap_us = 5.0;
+  bool hta = false, no_path = false;
+  bool json = false, csv = false;
+};
+
+// Tells how far reading is, on standard error, once it takes longer than a second.
+class ReadingProgress {
+ public:
+  void operator()(const std::string& file, int64_t bytes) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - told_ < std::chrono::seconds(1)) return;
+    told_ = now;
+    fmt::print(stderr, "forerun: reading {}: {} MB of JSON\n", file, bytes / 1'000'000);
+  }
+
+ private:
+  std::chrono::steady_clock::time_point told_ = std::chrono::steady_clock::now();
+};
+
+Result<std::vector<Trace>> read(const std::vector<std::string>& paths) {
+  auto progress = std::make_shared<ReadingProgress>();
+  return read_traces(paths, [progress](const std::string& file, int64_t bytes) { (*progress)(file, bytes); });
+}
+
+void warn(const TraceAnalysis& analysis) {
+  for (const std::string& warning : warnings_of(analysis)) fmt::print(stderr, "forerun: {}\n", warning);
+}
+
+int write_chrome(const std::vector<Trace>& traces, const TraceAnalysis& analysis, const TraceOptions& options) {
+  const auto written = write_chrome_trace(traces, analysis, options.analysis.breakdown, options.chrome);
+  if (!written) return fail(written.error());
+  fmt::print(stderr, "forerun: wrote {}: {} slices on {} tracks, {} arrows{}; open it in ui.perfetto.dev\n",
+             options.chrome, written->slices, written->tracks, written->arrows,
+             written->left_out == 0
+                 ? ""
+                 : fmt::format(" ({} slices overlap too many others and are left out)", written->left_out));
+  return kDone;
+}
+
+int compare(const TraceAnalysis& analysis, const TraceOptions& options) {
+  auto others = read(options.compare);
+  if (!others) return fail(others.error());
+  AnalysisOptions plain = options.analysis;
+  plain.critical_path = false;
+  const TraceAnalysis other = analyze(*others, plain);
+  warn(other);
+  if (analysis.ranks.empty() || other.ranks.empty()) return kDone;
+  const TraceChanges changes = changes_between(analysis.ranks.front(), other.ranks.front());
+  if (options.json) {
+    fmt::print("{{\"before\":{},\"after\":{},\"changes\":{}}}\n", to_json(analysis, options.report),
+               to_json(other, options.report), to_json(changes, options.report));
+  } else if (options.csv) {
+    fmt::print("{}", to_csv(changes));
+  } else {
+    TraceReportOptions few = options.report;
+    few.top = 0;
+    fmt::print("before: {}\nafter: {}{}", to_text(analysis, few), to_text(other, few),
+               to_text(changes, options.report));
+  }
+  return kDone;
+}
+
+int run(TraceOptions options) {
+  options.analysis.breakdown.kernel_gap = nanoseconds_from_us(options.kernel_gap_us);
+  options.analysis.critical_path = !options.no_path;
+  if (options.hta) options.analysis.breakdown.drop_last_step = options.analysis.breakdown.whole_microseconds = true;
+  const bool comparing = !options.compare.empty();
+  if (comparing && options.chrome.empty()) options.analysis.critical_path = false;
+  const auto traces = read(options.paths);
+  if (!traces) return fail(traces.error());
+  const TraceAnalysis analysis = analyze(*traces, options.analysis);
+  warn(analysis);
+  if (!options.chrome.empty()) {
+    if (const int code = write_chrome(*traces, analysis, options); code != kDone) return code;
+  }
+  if (comparing) return compare(analysis, options);
+  if (options.json) {
+    fmt::print("{}\n", to_json(analysis, options.report));
+  } else {
+    fmt::print("{}", options.csv ? to_csv(analysis) : to_text(analysis, options.report));
+  }
+  return kDone;
+}
+
+}  // namespace
+
+void add_trace(CLI::App& app, Run& chosen) {
+  auto options = std::make_shared<TraceOptions>();
+  CLI::App* verb = app.add_subcommand("trace", "Where the time of a profiler trace went, and what would bring it back");
+  verb->add_option("FILE", options->paths,
+                   "PyTorch profiler traces (.json, .gz, .zst), one per rank, or folders of them")
+      ->required();
+  verb->add_option("--compare", options->compare, "Another trace (or its ranks): what changed from FILE to it");
+  verb->add_option("--top", options->report.top, "Rows of each list")->default_val(10);
+  CLI::Option* json = verb->add_flag("--json", options->json, "One JSON object");
+  verb->add_flag("--csv", options->csv, "Comma-separated: every kernel, op, module and phase")->excludes(json);
+  verb->add_option("--chrome", options->chrome,
+                   "Write an annotated trace for Perfetto: critical path, idle time and its causes, queues");
+  verb->add_option("--kernel-gap-us", options->kernel_gap_us,
+                   "A pause up to this between work launched in time counts as kernel wait")
+      ->default_val(5.0)
+      ->check(CLI::Range(0.0, 1e9));
+  verb->add_flag("--drop-last-step", options->analysis.breakdown.drop_last_step,
+                 "Leave out GPU work launched in the last iteration");
+  verb->add_flag("--like-hta", options->hta,
+                 "Count as Holistic Trace Analysis does: without the last iteration, in whole microseconds");
+  verb->add_flag("--no-path", options->no_path, "Skip the critical path");
+  verb->footer(
+      "Examples:\n"
+      "  forerun trace run.pt.trace.json.gz                  time, idle causes, kernels, critical path\n"
+      "  forerun trace rank*.json.gz                         several ranks: clock offsets and stragglers\n"
+      "  forerun trace before.json --compare after.json      what changed\n"
+      "  forerun trace run.json --chrome annotated.json.gz   then open it in ui.perfetto.dev\n"
+      "What the figures mean: docs/traces.md.");
+  verb->callback([options, &chosen] { chosen = [options] { return run(*options); }; });
+}
+
+}  // namespace forerun::cli

@@ -1,0 +1,115 @@
+#include "report/fit.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "report/table.h"
+
+namespace forerun {
+namespace {
+
+std::string headline(const FitAnswer& answer) {
+  const Prediction& p = answer.at;
+  if (!answer.largest) {
+    return fmt::format("{} on {}: not even {} {} fits ({})\n", p.id, p.gpu, answer.axis, grouped(answer.smallest),
+                       setup_text(p.setup));
+  }
+  return fmt::format("{} on {}: the largest {} that fits is {} ({})\n", p.id, p.gpu, answer.axis,
+                     grouped(*answer.largest), setup_text(p.setup));
+}
+
+std::string limit_text(const FitAnswer& answer) {
+  const Prediction& p = answer.at;
+  std::string text =
+      fmt::format("  {} of {}, of which {} are kept free; ", size_text(p.memory.peak_reserved + p.context),
+                  size_text(p.device_memory), size_text(answer.reserve));
+  if (!answer.largest) return text + "it does not fit\n";
+  if (!answer.limit.empty()) return text + fmt::format("memory is not the limit: {}\n", answer.limit);
+  if (!answer.next) return text + "nothing larger was tried\n";
+  text += fmt::format("{} {} does not fit ({} allocated, {} reserved)\n", answer.axis, grouped(answer.next->value),
+                      size_text(answer.next->allocated), size_text(answer.next->reserved));
+  if (!answer.monotone) {
+    text +=
+        fmt::format("  some smaller ones do not fit: what cuDNN and the allocator take jumps from one {} to the next\n",
+                    answer.axis);
+  }
+  return text;
+}
+
+std::string time_text(const FitChange& change) {
+  return fmt::format("{}x {:.2f}", change.time_modelled ? "~ " : "", change.time);
+}
+
+std::string saving_text(Bytes saving) {
+  return saving.value >= 0 ? size_text(saving) : "-" + size_text(Bytes(-saving.value));
+}
+
+std::string changes_text(const FitAnswer& answer) {
+  if (answer.changes.empty()) return "";
+  Table table({"change", "saves", "iteration", "largest", "how"});
+  table.align_left(4);
+  std::string notes;
+  for (const FitChange& change : answer.changes) {
+    const std::string largest =
+        !change.largest ? "none" : grouped(*change.largest) + (change.reaches_limit ? " (model's limit)" : "");
+    table.add({change.name, saving_text(change.saving), time_text(change), largest, change.how});
+    if (!change.note.empty()) notes += fmt::format("  - {}: {}\n", change.name, change.note);
+  }
+  return fmt::format("\nWhat would let a larger one in (saves, iteration: at {} {})\n", answer.axis,
+                     grouped(answer.largest.value_or(answer.smallest))) +
+         table.text() + notes;
+}
+
+nlohmann::ordered_json change_json(const FitChange& change) {
+  nlohmann::ordered_json json = {{"name", change.name},
+                                 {"how", change.how},
+                                 {"saved_bytes", change.saving.value},
+                                 {"time_factor", change.time},
+                                 {"time_modelled", change.time_modelled},
+                                 {"largest", nullptr},
+                                 {"note", change.note}};
+  if (change.largest) json["largest"] = *change.largest;
+  return json;
+}
+
+}  // namespace
+
+std::string to_text(const FitAnswer& answer) {
+  const Prediction& p = answer.at;
+  std::string out = headline(answer) + limit_text(answer);
+  const std::string rate = p.samples_per_second < 100 ? fmt::format("{:.2f}", p.samples_per_second)
+                                                      : grouped(std::llround(p.samples_per_second));
+  out += fmt::format("  iteration {:.1f} ms, {} samples/s\n\n", milliseconds(p.times.iteration), rate);
+  out += fmt::format("Memory      {} allocated, {} reserved, {} with the CUDA context\n",
+                     size_text(p.memory.peak_allocated), size_text(p.memory.peak_reserved),
+                     size_text(p.memory.peak_reserved + p.context));
+  out += memory_text(p.memory, p.memory_answer, p.context);
+  return out + changes_text(answer);
+}
+
+std::string to_json(const FitAnswer& answer) {
+  using Json = nlohmann::ordered_json;
+  Json json = {{"axis", answer.axis},
+               {"largest", nullptr},
+               {"fits", answer.largest.has_value()},
+               {"step", answer.step},
+               {"monotone", answer.monotone},
+               {"limit", answer.limit},
+               {"reserve", answer.reserve.value},
+               {"graphs", answer.graphs}};
+  if (answer.largest) json["largest"] = *answer.largest;
+  if (answer.next) {
+    json["next"] = {{"value", answer.next->value},
+                    {"fits", answer.next->fits},
+                    {"peak_allocated", answer.next->allocated.value},
+                    {"peak_reserved", answer.next->reserved.value}};
+  }
+  json["changes"] = Json::array();
+  for (const FitChange& change : answer.changes) json["changes"].push_back(change_json(change));
+  json["prediction"] = Json::parse(to_json(answer.at));
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace forerun

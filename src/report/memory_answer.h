@@ -1,0 +1,56 @@
+// MemoryAnswer: what is said of a run's memory beside the peaks: ranges, the moment of the peak and what lives then.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "memory/data_parallel.h"
+#include "memory/memory_estimate.h"
+#include "memory/memory_log.h"
+
+namespace forerun {
+
+// Eight of ten measured runs lie between low and high.
+struct MemoryRange {
+  Bytes low, expected, high;
+};
+
+struct PeakMoment {
+  std::string op;      // "aten.addmm.default"; empty: outside the ops
+  std::string module;  // of its forward op; empty: outside any
+  std::string phase;
+  int iteration = 0;  // the first is 0
+};
+
+struct MemoryAnswer {
+  MemoryRange requested, allocated, reserved;
+  MemoryRange driver;   // reserved and the CUDA context
+  Bytes fragmentation;  // peak reserved less peak allocated
+  Bytes buckets;        // of the peak's buffers: DDP's gradient buckets
+  Bytes gathered;       // of its activations, temporaries and gradients: what FSDP gathers and reduces
+  int64_t retries = 0;  // how often the allocator gave unused segments back to go on
+  PeakMoment peak;
+  std::vector<LiveShare> live;  // at the peak, the largest first; at most ten
+  std::string allocator;        // PYTORCH_CUDA_ALLOC_CONF, as given
+  DataParallel parallel;
+};
+
+// "0.2 MiB", "139.80 GiB".
+std::string size_text(Bytes bytes);
+
+// The parts of the peak that are not nothing: name and bytes. They add up to what the driver shows.
+std::vector<std::pair<std::string, Bytes>> parts_of(const MemoryEstimate& estimate, const MemoryAnswer& answer,
+                                                    Bytes context);
+
+// "iteration 2, backward: aten.mm.default in lm_head".
+std::string moment_text(const PeakMoment& peak);
+
+// What `predict` and `fit` print of the answer, below its headline.
+std::string memory_text(const MemoryEstimate& estimate, const MemoryAnswer& answer, Bytes context);
+
+// "DDP on 8 GPUs", "ZeRO 3 (FSDP) on 8 GPUs"; empty on one.
+std::string parallel_text(const DataParallel& plan);
+
+}  // namespace forerun

@@ -1,0 +1,81 @@
+#include "report/replay.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "report/table.h"
+
+namespace forerun {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The end of a path that fits: "…/hta/resnet50.json.gz".
+std::string shortened(const std::string& path, size_t width) {
+  return path.size() <= width ? path : "..." + path.substr(path.size() - width + 3);
+}
+
+}  // namespace
+
+double ReplayRow::error() const { return measured_ms > 0 ? std::abs(simulated_ms - measured_ms) / measured_ms : 0; }
+
+double ReplayRow::linked() const {
+  return counts.device_work == 0 ? 1 : static_cast<double>(counts.linked) / static_cast<double>(counts.device_work);
+}
+
+std::string replay_header() {
+  return fmt::format("{:<48} {:>5} {:>12} {:>12} {:>8} {:>9} {:>7} {:>9}", "trace", "steps", "measured ms",
+                     "simulated ms", "error", "tasks", "linked", "inferred");
+}
+
+std::string to_text(const ReplayRow& row) {
+  std::string line =
+      fmt::format("{:<48} {:>5} {:>12.3f} {:>12.3f} {:>6.2f} % {:>9} {:>5.1f} % {:>9}", shortened(row.file, 48),
+                  row.iterations, row.measured_ms, row.simulated_ms, 100 * row.error(),
+                  grouped(static_cast<int64_t>(row.tasks)), 100 * row.linked(), grouped(row.counts.syncs_inferred));
+  if (row.files.size() > 1) {
+    line += fmt::format("\n  {} ranks, {} collectives met by all, the worst ends {:.1f} us off", row.files.size(),
+                        row.counts.rendezvous, row.worst_collective_us);
+  }
+  return line;
+}
+
+std::string to_json(const ReplayRow& row) {
+  Json json = {{"file", row.file},
+               {"measured_ms", row.measured_ms},
+               {"simulated_ms", row.simulated_ms},
+               {"error", row.error()},
+               {"tasks", row.tasks},
+               {"dependencies", row.dependencies},
+               {"linked", row.linked()},
+               {"inferred_syncs", row.counts.syncs_inferred},
+               {"found_syncs", row.counts.syncs_found},
+               {"queue_waits", row.counts.queue_waits},
+               {"hand_overs", row.counts.hand_overs},
+               {"communications", row.counts.communications},
+               {"iterations_by", name_of(row.source)},
+               {"measured_steps_ms", row.measured_steps_ms},
+               {"simulated_steps_ms", row.simulated_steps_ms},
+               {"ranks", row.files.size()}};
+  if (row.files.size() > 1) {
+    json["files"] = row.files;
+    json["collectives"] = row.counts.rendezvous;
+    json["worst_collective_us"] = row.worst_collective_us;
+  }
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string to_text(const std::vector<ReplayRow>& rows) {
+  double mean = 0, worst = 0;
+  for (const ReplayRow& row : rows) {
+    mean += row.error() / static_cast<double>(rows.size());
+    worst = std::max(worst, row.error());
+  }
+  return fmt::format("{} traces: mean error {:.2f} %, largest {:.2f} %\n", rows.size(), 100 * mean, 100 * worst);
+}
+
+}  // namespace forerun

@@ -1,0 +1,211 @@
+#include "report/schedule.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "report/table.h"
+
+namespace forerun {
+namespace {
+
+using cluster::Metrics;
+using Json = nlohmann::ordered_json;
+
+// The figures of Metrics in the order they are reported; counts are numbers too.
+struct Figure {
+  const char* name;
+  double (*of)(const Metrics&);
+  bool count;
+};
+
+#define FORERUN_FIGURE(field, count)                                             \
+  Figure {                                                                       \
+#field, [](const Metrics& m) { return static_cast<double>(m.field); }, count \
+  }
+constexpr Figure kFigures[] = {
+    FORERUN_FIGURE(jobs, true),
+    FORERUN_FIGURE(mean_jct, false),
+    FORERUN_FIGURE(median_jct, false),
+    FORERUN_FIGURE(p95_jct, false),
+    FORERUN_FIGURE(p99_jct, false),
+    FORERUN_FIGURE(mean_wait, false),
+    FORERUN_FIGURE(median_wait, false),
+    FORERUN_FIGURE(p95_wait, false),
+    FORERUN_FIGURE(p99_wait, false),
+    FORERUN_FIGURE(makespan, false),
+    FORERUN_FIGURE(with_deadline, true),
+    FORERUN_FIGURE(late, true),
+    FORERUN_FIGURE(total_tardiness, false),
+    FORERUN_FIGURE(mean_tardiness, false),
+    FORERUN_FIGURE(mean_slowdown, false),
+    FORERUN_FIGURE(p99_slowdown, false),
+    FORERUN_FIGURE(mean_fairness, false),
+    FORERUN_FIGURE(worst_fairness, false),
+    FORERUN_FIGURE(utilisation, false),
+    FORERUN_FIGURE(fragmentation, false),
+    FORERUN_FIGURE(preemptions, true),
+    FORERUN_FIGURE(failures, true),
+    FORERUN_FIGURE(unfinished, true),
+};
+#undef FORERUN_FIGURE
+
+// Student's t for a two-sided 95 % interval, by degrees of freedom from 1.
+double student_t(size_t freedom) {
+  constexpr double kTable[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+                               2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086};
+  return freedom <= std::size(kTable) ? kTable[freedom - 1] : 1.96 + 2.4 / static_cast<double>(freedom);
+}
+
+double mean_of(const PolicyOutcome& outcome, double (*figure)(const Metrics&)) {
+  double sum = 0;
+  for (const Metrics& run : outcome.runs) sum += figure(run);
+  return outcome.runs.empty() ? 0 : sum / static_cast<double>(outcome.runs.size());
+}
+
+std::string seconds_text(double value) {
+  if (value < 1e4) return fmt::format("{:.1f} s", value);
+  if (value < 2e5) return fmt::format("{:.2f} h", value / 3600);
+  return fmt::format("{:.2f} d", value / 86400);
+}
+
+std::string jct_text(const PolicyOutcome& outcome) {
+  std::string text = fmt::format("{:.1f} s", mean_of(outcome, kFigures[1].of));
+  if (outcome.runs.size() > 1) text += fmt::format(" +- {:.1f}", outcome.jct_half_width());
+  return text;
+}
+
+std::string single_text(const PolicyOutcome& outcome) {
+  const Metrics m = outcome.mean();
+  std::string text;
+  const auto line = [&](const char* name, const std::string& value) {
+    text += fmt::format("  {:<22}{}\n", name, value);
+  };
+  line("completion time", fmt::format("mean {}, median {}, p95 {}, p99 {}", jct_text(outcome),
+                                      seconds_text(m.median_jct), seconds_text(m.p95_jct), seconds_text(m.p99_jct)));
+  line("waiting", fmt::format("mean {:.1f} s, median {}, p95 {}, p99 {}", m.mean_wait, seconds_text(m.median_wait),
+                              seconds_text(m.p95_wait), seconds_text(m.p99_wait)));
+  line("makespan", fmt::format("{:.0f} s ({})", m.makespan, seconds_text(m.makespan)));
+  if (m.with_deadline > 0) {
+    line("deadlines",
+         fmt::format("{} of {} jobs late, tardiness {} in all, {} on average", grouped(m.late),
+                     grouped(m.with_deadline), seconds_text(m.total_tardiness), seconds_text(m.mean_tardiness)));
+  }
+  line("slowdown", fmt::format("mean {:.2f}, p99 {:.1f}", m.mean_slowdown, m.p99_slowdown));
+  line("finish-time fairness",
+       fmt::format("mean {:.2f}, worst {:.1f} (1: as fast as an equal share)", m.mean_fairness, m.worst_fairness));
+  line("GPUs", fmt::format("{} used, {} free while jobs waited", percent(m.utilisation), percent(m.fragmentation)));
+  if (m.preemptions > 0) line("preemptions", grouped(m.preemptions));
+  if (m.failures > 0) line("failures", grouped(m.failures));
+  if (m.unfinished > 0) line("never finished", grouped(m.unfinished) + " jobs");
+  if (const auto loss = outcome.loss()) line("lost by prediction", percent(*loss) + " of the mean completion time");
+  return text;
+}
+
+std::string compared_text(const ScheduleReport& report) {
+  Table table({"policy", "mean JCT", "median", "p99", "mean wait", "makespan", "late", "tardiness", "used", "lost"});
+  for (const PolicyOutcome& outcome : report.outcomes) {
+    const Metrics m = outcome.mean();
+    const auto loss = outcome.loss();
+    table.add({outcome.policy, jct_text(outcome), seconds_text(m.median_jct), seconds_text(m.p99_jct),
+               fmt::format("{:.1f} s", m.mean_wait), fmt::format("{:.0f} s", m.makespan), grouped(m.late),
+               seconds_text(m.total_tardiness), percent(m.utilisation), loss ? percent(*loss) : "-"});
+  }
+  return table.text();
+}
+
+std::string counts_text(const ScheduleReport& report) {
+  std::string text;
+  for (size_t i = 0; i < report.faults.size(); ++i) {
+    if (report.faults[i] == 0) continue;
+    text +=
+        fmt::format("  left out: {} rows ({})\n", grouped(report.faults[i]), name_of(static_cast<cluster::Fault>(i)));
+  }
+  if (report.passed_over > 0)
+    text += fmt::format("  passed over: {} rows that are no GPU jobs\n", grouped(report.passed_over));
+  if (report.filtered > 0) text += fmt::format("  not asked for: {} jobs\n", grouped(report.filtered));
+  if (!report.made.empty()) text += fmt::format("  not measured: {}\n", fmt::join(report.made, "; "));
+  return text;
+}
+
+Json outcome_json(const ScheduleReport& report, const PolicyOutcome& outcome) {
+  Json json = {{"policy", outcome.policy}, {"predictor", report.predictor}, {"gpus", report.gpus}};
+  for (const Figure& figure : kFigures) {
+    const double value = mean_of(outcome, figure.of);
+    if (figure.count && value == std::floor(value)) {
+      json[figure.name] = static_cast<int64_t>(value);
+    } else {
+      json[figure.name] = value;
+    }
+  }
+  json["runs"] = outcome.runs.size();
+  json["mean_jct_half_width"] = outcome.jct_half_width();
+  if (const auto loss = outcome.loss()) json["loss_against_perfect"] = *loss;
+  json["rows_left_out"] = Json::object();
+  for (size_t i = 0; i < report.faults.size(); ++i) {
+    if (report.faults[i] > 0) json["rows_left_out"][name_of(static_cast<cluster::Fault>(i))] = report.faults[i];
+  }
+  return json;
+}
+
+}  // namespace
+
+Metrics PolicyOutcome::mean() const {
+  Metrics mean;
+  const auto fill = [&](auto Metrics::*field) {
+    double sum = 0;
+    for (const Metrics& run : runs) sum += static_cast<double>(run.*field);
+    using Value = std::remove_reference_t<decltype(mean.*field)>;
+    mean.*field = static_cast<Value>(sum / static_cast<double>(std::max<size_t>(runs.size(), 1)));
+  };
+  for (auto field :
+       {&Metrics::mean_jct, &Metrics::median_jct, &Metrics::p95_jct, &Metrics::p99_jct, &Metrics::mean_wait,
+        &Metrics::median_wait, &Metrics::p95_wait, &Metrics::p99_wait, &Metrics::makespan, &Metrics::total_tardiness,
+        &Metrics::mean_tardiness, &Metrics::mean_slowdown, &Metrics::p99_slowdown, &Metrics::mean_fairness,
+        &Metrics::worst_fairness, &Metrics::utilisation, &Metrics::fragmentation}) {
+    fill(field);
+  }
+  for (auto field : {&Metrics::jobs, &Metrics::unfinished, &Metrics::with_deadline, &Metrics::late,
+                     &Metrics::preemptions, &Metrics::failures}) {
+    fill(field);
+  }
+  return mean;
+}
+
+double PolicyOutcome::jct_half_width() const {
+  if (runs.size() < 2) return 0;
+  const auto count = static_cast<double>(runs.size());
+  const double middle = mean_of(*this, kFigures[1].of);
+  double squares = 0;
+  for (const Metrics& run : runs) squares += (run.mean_jct - middle) * (run.mean_jct - middle);
+  return student_t(runs.size() - 1) * std::sqrt(squares / (count - 1) / count);
+}
+
+std::optional<double> PolicyOutcome::loss() const {
+  if (!perfect || perfect->mean_jct <= 0) return std::nullopt;
+  return mean().mean_jct / perfect->mean_jct - 1;
+}
+
+std::string to_text(const ScheduleReport& report) {
+  const size_t runs = report.outcomes.empty() ? 0 : report.outcomes.front().runs.size();
+  std::string text = fmt::format("{} jobs of {} on {} GPUs, durations: {}{}\n", grouped(report.jobs), report.source,
+                                 report.gpus, report.predictor, runs > 1 ? fmt::format(", {} seeds", runs) : "");
+  text += counts_text(report);
+  if (report.outcomes.size() == 1) {
+    text += fmt::format("\n{}\n{}", report.outcomes.front().policy, single_text(report.outcomes.front()));
+  } else {
+    text += "\n" + compared_text(report);
+  }
+  return text;
+}
+
+std::string to_json(const ScheduleReport& report) {
+  if (report.outcomes.size() == 1) return outcome_json(report, report.outcomes.front()).dump(2);
+  Json list = Json::array();
+  for (const PolicyOutcome& outcome : report.outcomes) list.push_back(outcome_json(report, outcome));
+  return list.dump(2);
+}
+
+}  // namespace forerun

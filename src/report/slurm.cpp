@@ -1,0 +1,110 @@
+#include "report/slurm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace forerun {
+namespace {
+
+constexpr int64_t kMebi = 1024 * 1024;
+
+int64_t whole_mebibytes(Bytes bytes) { return (bytes.value + kMebi - 1) / kMebi; }
+
+}  // namespace
+
+std::string limits_csv(const std::vector<JobLimit>& limits) {
+  std::string text = "job,seconds,time_limit_min,memory_mib,priority,fits\n";
+  for (const JobLimit& limit : limits) {
+    text += fmt::format("{},{:.1f},{},{},{},{}\n", limit.job, limit.seconds, limit.limit_minutes,
+                        whole_mebibytes(limit.memory), limit.priority, limit.fits ? "yes" : "no");
+  }
+  return text;
+}
+
+std::string limits_json(const std::vector<JobLimit>& limits) {
+  std::string text;
+  for (const JobLimit& limit : limits) {
+    nlohmann::ordered_json row = {{"job", limit.job},
+                                  {"seconds", limit.seconds},
+                                  {"time_limit_min", limit.limit_minutes},
+                                  {"memory_mib", whole_mebibytes(limit.memory)},
+                                  {"priority", limit.priority},
+                                  {"fits", limit.fits}};
+    if (limit.step.value > 0) {
+      row["gpu"] = limit.gpu;
+      row["step_ms"] = milliseconds(limit.step);
+    }
+    text += row.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  }
+  return text;
+}
+
+void compare_starts(Replay& replay) {
+  replay.pairs = replay.pairs_alike = 0;
+  for (size_t i = 0; i < replay.jobs.size(); ++i) {
+    for (size_t k = i + 1; k < replay.jobs.size(); ++k) {
+      const ReplayedJob& a = replay.jobs[i];
+      const ReplayedJob& b = replay.jobs[k];
+      if (!a.simulated_start || !b.simulated_start) continue;
+      const double real = a.start - b.start;
+      const double simulated = *a.simulated_start - *b.simulated_start;
+      if (real == 0 || simulated == 0) continue;
+      ++replay.pairs;
+      if ((real < 0) == (simulated < 0)) ++replay.pairs_alike;
+    }
+  }
+}
+
+std::string replay_csv(const Replay& replay) {
+  std::string text = "job,slurm_id,state,gpus,submit,start,end,wait,simulated_start\n";
+  for (const ReplayedJob& job : replay.jobs) {
+    text += fmt::format("{},{},{},{},{:.3f},{:.3f},{:.3f},{:.3f},{}\n", job.job, job.slurm_id, job.state, job.gpus,
+                        job.submit, job.start, job.end, job.start - job.submit,
+                        job.simulated_start ? fmt::format("{:.3f}", *job.simulated_start) : "");
+  }
+  return text;
+}
+
+std::string replay_json(const Replay& replay) {
+  nlohmann::ordered_json jobs = nlohmann::ordered_json::array();
+  for (const ReplayedJob& job : replay.jobs) {
+    nlohmann::ordered_json row = {{"job", job.job},   {"slurm_id", job.slurm_id}, {"state", job.state},
+                                  {"gpus", job.gpus}, {"submit", job.submit},     {"start", job.start},
+                                  {"end", job.end}};
+    if (job.simulated_start) row["simulated_start"] = *job.simulated_start;
+    jobs.push_back(std::move(row));
+  }
+  nlohmann::ordered_json whole = {{"speed", replay.speed}, {"jobs", std::move(jobs)}};
+  if (!replay.policy.empty()) {
+    whole["policy"] = replay.policy;
+    whole["pairs"] = replay.pairs;
+    whole["pairs_alike"] = replay.pairs_alike;
+  }
+  return whole.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+std::string replay_text(const Replay& replay) {
+  double jct = 0;
+  double wait = 0;
+  std::string text = fmt::format("{:<20} {:>9} {:<10} {:>5} {:>11} {:>11} {:>11} {:>11}\n", "job", "slurm id", "state",
+                                 "GPUs", "submit s", "start s", "end s", "simulated s");
+  for (const ReplayedJob& job : replay.jobs) {
+    text += fmt::format("{:<20} {:>9} {:<10} {:>5} {:>11.1f} {:>11.1f} {:>11.1f} {:>11}\n", job.job, job.slurm_id,
+                        job.state, job.gpus, job.submit, job.start, job.end,
+                        job.simulated_start ? fmt::format("{:.1f}", *job.simulated_start) : "");
+    jct += job.end - job.submit;
+    wait += job.start - job.submit;
+  }
+  const double count = std::max<double>(static_cast<double>(replay.jobs.size()), 1);
+  text += fmt::format("{} jobs, mean completion {:.1f} s, mean wait {:.1f} s\n", replay.jobs.size(), jct / count,
+                      wait / count);
+  if (!replay.policy.empty()) {
+    text += fmt::format("starts in the same order as simulated under {}: {} of {} pairs\n", replay.policy,
+                        replay.pairs_alike, replay.pairs);
+  }
+  return text;
+}
+
+}  // namespace forerun

@@ -1,0 +1,28 @@
+// What a sweep found, as a table with the best configuration named.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "report/prediction.h"
+
+namespace forerun {
+
+// One configuration: the values of the sweep's axes, and what was predicted or why nothing could be.
+struct SweepRow {
+  std::vector<std::string> values;
+  Result<Prediction> prediction;
+};
+
+std::string sweep_text(const std::vector<std::string>& axes, const std::vector<SweepRow>& rows);
+
+// One line: the axes under "sweep", then what `predict --json` gives, or "error".
+std::string sweep_json(const std::vector<std::string>& axes, const std::vector<std::string>& values,
+                       const Result<Prediction>& prediction);
+
+// The columns of `predict --csv` behind those of the axes; a configuration that could not be built has no row.
+std::string sweep_csv_header(const std::vector<std::string>& axes);
+std::string sweep_csv(const std::vector<std::string>& values, const Prediction& prediction);
+
+}  // namespace forerun

@@ -1,0 +1,57 @@
+#include "report/whatif.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "report/table.h"
+
+namespace forerun {
+namespace {
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : " + ") + name;
+  return text.empty() ? "nothing" : text;
+}
+
+}  // namespace
+
+std::string to_text(const WhatIfAnswer& answer) {
+  std::string text = fmt::format("{}\n", answer.file);
+  text += fmt::format("  iteration as traced{:<14} {:>10.3f} ms   (kernels {:.3f} ms)\n",
+                      answer.unprofiled ? ", unprofiled" : "", answer.baseline_ms, answer.baseline_gpu_ms);
+  text += fmt::format("  with {:<28} {:>10.3f} ms   (kernels {:.3f} ms), {:.3f} to {:.3f} ms\n", joined(answer.applied),
+                      answer.predicted_ms, answer.predicted_gpu_ms, answer.low_ms, answer.high_ms);
+  text += fmt::format("  {:.1f} % {}\n", 100 * std::abs(answer.gain()), answer.gain() >= 0 ? "less" : "more");
+  for (const std::string& assumption : answer.assumptions) text += fmt::format("  assumed: {}\n", assumption);
+  return text;
+}
+
+std::string to_json(const WhatIfAnswer& answer) {
+  using Json = nlohmann::ordered_json;
+  const Json json = {{"file", answer.file},
+                     {"applied", answer.applied},
+                     {"baseline_ms", answer.baseline_ms},
+                     {"predicted_ms", answer.predicted_ms},
+                     {"low_ms", answer.low_ms},
+                     {"high_ms", answer.high_ms},
+                     {"baseline_gpu_ms", answer.baseline_gpu_ms},
+                     {"predicted_gpu_ms", answer.predicted_gpu_ms},
+                     {"unprofiled", answer.unprofiled},
+                     {"assumptions", answer.assumptions}};
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string to_text(const std::vector<WhatIfAnswer>& ranking) {
+  Table table({"optimization", "before ms", "after ms", "gain"});
+  for (const WhatIfAnswer& answer : ranking) {
+    table.add({joined(answer.applied), fmt::format("{:.3f}", answer.baseline_ms),
+               fmt::format("{:.3f}", answer.predicted_ms), fmt::format("{:+.1f} %", 100 * answer.gain())});
+  }
+  return table.text();
+}
+
+}  // namespace forerun
