@@ -8,6 +8,7 @@
 #include "api/memory_suite.h"
 #include "api/suites.h"
 #include "api/train_devices.h"
+#include "base/nearest.h"
 #include "cli/command.h"
 
 namespace forerun::cli {
@@ -84,6 +85,11 @@ int evaluate(const EvalOptions& given) {
   if (options.leave_out) return leave_out(options);
   if (options.suite == "devices") return judge_devices(options);
   if (options.suite == "memory") return judge_memory(options);
+  std::vector<std::string> names = suite_names();
+  names.insert(names.end(), {"devices", "memory"});
+  if (std::find(names.begin(), names.end(), options.suite) == names.end()) {
+    return fail({"there is no suite '" + options.suite + "'", "--suite", did_you_mean(options.suite, names)});
+  }
   const auto results = evaluate_suite(options.suite, options.data);
   if (!results) return fail(results.error());
   for (const SuiteResult& result : *results) print(result, options.json);

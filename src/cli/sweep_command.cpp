@@ -26,6 +26,7 @@ struct Question {
   std::string model;
   std::string gpu;
   std::string batch;
+  std::string channels_last;
   SetupOptions setup;
   std::vector<std::pair<std::string, std::string>> settings;
 
@@ -41,7 +42,7 @@ struct Question {
     } else if (name == "optimizer") {
       setup.optimizer = value;
     } else if (name == "channels_last") {
-      setup.channels_last = value == "true";
+      channels_last = value;
     } else {
       settings.emplace_back(name, value);
     }
@@ -51,7 +52,14 @@ struct Question {
 Result<SweepCase> case_of(const Question& question, std::vector<std::string> values, const Knowledge& knowledge) {
   const Result<Device> device = knowledge.devices.find(question.gpu.empty() ? kDefaultGpu : question.gpu);
   if (!device) return device.error();
-  const Result<TrainingSetup> setup = parse_setup(question.setup);
+  SetupOptions options = question.setup;
+  if (!question.channels_last.empty()) {
+    options.channels_last = question.channels_last == "true";
+    if (!options.channels_last && question.channels_last != "false") {
+      return Error{fmt::format("channels_last cannot be '{}'", question.channels_last), "--over", "give true or false"};
+    }
+  }
+  const Result<TrainingSetup> setup = parse_setup(options);
   if (!setup) return setup.error();
   SweepCase found{std::move(values), {}, *device};
   found.request.model = question.model;
@@ -71,7 +79,7 @@ Result<SweepCase> case_of(const Question& question, std::vector<std::string> val
 
 Result<std::vector<SweepCase>> cases_of(const SweepOptions& options, const std::vector<SweepAxis>& axes,
                                         const Knowledge& knowledge) {
-  Question fixed{options.model, options.gpu, "", options.setup, {}};
+  Question fixed{options.model, options.gpu, "", "", options.setup, {}};
   for (const std::string& setting : options.settings) {
     const size_t equals = setting.find('=');
     if (equals == std::string::npos || equals == 0) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "report/table.h"
@@ -62,10 +63,14 @@ std::string sweep_text(const std::vector<std::string>& axes, const std::vector<S
     }
     table.add(cells);
   }
-  const std::string last = best == nullptr
-                               ? "None of them fits.\n"
-                               : fmt::format("Fastest that fits: {}, {} samples/s\n", setting_text(axes, best->values),
-                                             grouped(static_cast<int64_t>(best->prediction->samples_per_second)));
+  const bool built = std::any_of(rows.begin(), rows.end(), [](const SweepRow& row) { return row.prediction.ok(); });
+  std::string last = "None of them fits.\n";
+  if (!built && !rows.empty()) {
+    last = fmt::format("None of them could be built: {}\n", rows.front().prediction.error().message());
+  } else if (best != nullptr) {
+    last = fmt::format("Fastest that fits: {}, {} samples/s\n", setting_text(axes, best->values),
+                       grouped(static_cast<int64_t>(best->prediction->samples_per_second)));
+  }
   return table.text() + "\n" + last;
 }
 
