@@ -1,66 +1,50 @@
 // `forerun fit` and the files of `forerun predict --memory-...` as a user meets them.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "cli/program_outcome.h"
+
+namespace forerun::cli {
 namespace {
 
-struct Ran {
-  int code = -1;
-  std::string out;  // standard error too
-};
-
-Ran ran(const std::string& command) {
-  Ran outcome;
-  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return outcome;
-  std::array<char, 4096> buffer{};
-  while (const size_t count = fread(buffer.data(), 1, buffer.size(), pipe)) outcome.out.append(buffer.data(), count);
-  outcome.code = WEXITSTATUS(pclose(pipe));
-  return outcome;
-}
-
-Ran forerun(const std::string& arguments) { return ran(std::string(FORERUN_PROGRAM) + " " + arguments); }
-
 TEST(FitCommand, AnswersInTextAndJson) {
-  const Ran text = forerun("fit resnet18 --gpu t4");
+  const Outcome text = forerun_outcome("fit resnet18 --gpu t4");
   EXPECT_EQ(text.code, 0) << text.out;
   EXPECT_NE(text.out.find("the largest batch that fits is"), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("What would let a larger one in"), std::string::npos);
-  const Ran json = forerun("fit resnet18 --gpu t4 --json --brief");
+  const Outcome json = forerun_outcome("fit resnet18 --gpu t4 --json --brief");
   ASSERT_EQ(json.code, 0) << json.out;
   const auto answer = nlohmann::json::parse(json.out);
   EXPECT_GT(answer["largest"], 16);
   EXPECT_EQ(answer["axis"], "batch");
   EXPECT_EQ(answer["changes"].size(), 0U);
-  const Ran tight = forerun("fit resnet18 --gpu t4 --json --brief --reserve 50%");
+  const Outcome tight = forerun_outcome("fit resnet18 --gpu t4 --json --brief --reserve 50%");
   EXPECT_LT(nlohmann::json::parse(tight.out)["largest"], answer["largest"]);
 }
 
 TEST(FitCommand, ExitsWithThreeWhereNothingFits) {
-  const Ran none = forerun("fit llama2_7b --gpu t4 --brief");
+  const Outcome none = forerun_outcome("fit llama2_7b --gpu t4 --brief");
   EXPECT_EQ(none.code, 3) << none.out;
 }
 
 TEST(FitCommand, NamesWhatIsWrong) {
-  EXPECT_EQ(forerun("fit resnet18 --reserve much").code, 1);
-  EXPECT_EQ(forerun("fit resnet18 --batch 4").code, 1);
-  EXPECT_EQ(forerun("fit resnet18 --gpus 4").code, 1);
-  EXPECT_EQ(forerun("fit resnet18 --allocator fast:True").code, 1);
-  EXPECT_EQ(forerun("fit resnet18 --zero 4").code, 2);
-  const Ran misspelt = forerun("fit resnet19");
+  EXPECT_EQ(forerun_outcome("fit resnet18 --reserve much").code, 1);
+  EXPECT_EQ(forerun_outcome("fit resnet18 --batch 4").code, 1);
+  EXPECT_EQ(forerun_outcome("fit resnet18 --gpus 4").code, 1);
+  EXPECT_EQ(forerun_outcome("fit resnet18 --allocator fast:True").code, 1);
+  EXPECT_EQ(forerun_outcome("fit resnet18 --zero 4").code, 2);
+  const Outcome misspelt = forerun_outcome("fit resnet19");
   EXPECT_EQ(misspelt.code, 1);
   EXPECT_NE(misspelt.out.find("resnet18"), std::string::npos) << misspelt.out;
 }
 
 TEST(PredictCommand, SaysHowMemoryIsMade) {
-  const Ran json = forerun("predict gpt2_small --json --allocator expandable_segments:True --zero 3 --gpus 4");
+  const Outcome json =
+      forerun_outcome("predict gpt2_small --json --allocator expandable_segments:True --zero 3 --gpus 4");
   ASSERT_EQ(json.code, 0) << json.out;
   const auto answer = nlohmann::json::parse(json.out);
   EXPECT_FALSE(answer["memory_peak"]["op"].get<std::string>().empty());
@@ -102,8 +86,8 @@ TEST(PredictCommand, WritesPictureCountersAndSnapshot) {
   const auto folder = std::filesystem::temp_directory_path() / (std::to_string(getpid()) + "_memory_files");
   std::filesystem::create_directories(folder);
   const auto path = [&](const char* name) { return (folder / name).string(); };
-  const Ran done = forerun("predict resnet18 --json --memory-svg " + path("m.svg") + " --memory-chrome " +
-                           path("m.json") + " --memory-snapshot " + path("m.pickle"));
+  const Outcome done = forerun_outcome("predict resnet18 --json --memory-svg " + path("m.svg") + " --memory-chrome " +
+                                       path("m.json") + " --memory-snapshot " + path("m.pickle"));
   ASSERT_EQ(done.code, 0) << done.out;
   const auto answer = nlohmann::json::parse(done.out);
   std::ifstream svg(path("m.svg"));
@@ -113,12 +97,13 @@ TEST(PredictCommand, WritesPictureCountersAndSnapshot) {
   std::ifstream chrome(path("m.json"));
   EXPECT_GT(nlohmann::json::parse(chrome)["traceEvents"].size(), 100U);
   std::ofstream(path("check.py")) << kCheckSnapshot;
-  const Ran checked = ran("python3 " + path("check.py") + " " + path("m.pickle"));
+  const Outcome checked = outcome_of("python3 " + path("check.py") + " " + path("m.pickle") + " 2>&1");
   EXPECT_EQ(checked.code, 0) << checked.out;
   EXPECT_EQ(checked.out,
             answer["memory_ranges"]["requested"]["expected"].dump() + " " + answer["peak_reserved"].dump() + "\n");
-  EXPECT_EQ(forerun("predict resnet18 --memory-svg " + path("no/where.svg")).code, 1);
+  EXPECT_EQ(forerun_outcome("predict resnet18 --memory-svg " + path("no/where.svg")).code, 1);
   std::filesystem::remove_all(folder);
 }
 
 }  // namespace
+}  // namespace forerun::cli

@@ -1,32 +1,19 @@
 // `forerun memory` as a user meets it: what it prints and what it exits with.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "cli/program_outcome.h"
+
+namespace forerun::cli {
 namespace {
 
 using nlohmann::json;
 
-struct Outcome {
-  int code = -1;
-  std::string out;  // standard error too
-};
-
-Outcome memory(const std::string& arguments) {
-  Outcome outcome;
-  FILE* pipe = popen((std::string(FORERUN_PROGRAM) + " memory " + arguments + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return outcome;
-  std::array<char, 4096> buffer{};
-  while (const size_t count = fread(buffer.data(), 1, buffer.size(), pipe)) outcome.out.append(buffer.data(), count);
-  outcome.code = WEXITSTATUS(pclose(pipe));
-  return outcome;
-}
+Outcome memory(const std::string& arguments) { return forerun_outcome("memory " + arguments); }
 
 // A run that takes two blocks of one segment and gives one back.
 std::string record_with_trace() {
@@ -81,3 +68,4 @@ TEST(MemoryCommand, SaysWhatIsWrong) {
 }
 
 }  // namespace
+}  // namespace forerun::cli

@@ -1,32 +1,17 @@
 // `forerun replay` and `forerun whatif` as a user meets them: what they print and what they exit with.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "cli/program_outcome.h"
+
+namespace forerun::cli {
 namespace {
 
 using nlohmann::json;
-
-struct Outcome {
-  int code = -1;
-  std::string out;  // standard error too
-};
-
-Outcome forerun(const std::string& arguments) {
-  Outcome outcome;
-  FILE* pipe = popen((std::string(FORERUN_PROGRAM) + " " + arguments + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return outcome;
-  std::array<char, 4096> buffer{};
-  while (const size_t count = fread(buffer.data(), 1, buffer.size(), pipe)) outcome.out.append(buffer.data(), count);
-  outcome.code = WEXITSTATUS(pclose(pipe));
-  return outcome;
-}
 
 // Three steps of four launches each, every 50 us, with kernels of 100 us: the GPU decides.
 std::filesystem::path write_trace() {
@@ -64,9 +49,9 @@ std::filesystem::path write_trace() {
 
 TEST(ReplayCommand, ReportsMeasuredAndSimulatedTime) {
   const auto path = write_trace();
-  const Outcome text = forerun("replay " + path.string());
+  const Outcome text = forerun_outcome("replay " + path.string());
   EXPECT_EQ(text.code, 0) << text.out;
-  const Outcome line = forerun("replay --json " + path.string());
+  const Outcome line = forerun_outcome("replay --json " + path.string());
   ASSERT_EQ(line.code, 0) << line.out;
   const json row = json::parse(line.out);
   EXPECT_EQ(row["file"], path.string());
@@ -79,15 +64,15 @@ TEST(ReplayCommand, ReportsMeasuredAndSimulatedTime) {
 }
 
 TEST(ReplayCommand, SaysWhatIsWrong) {
-  EXPECT_EQ(forerun("replay").code, 2);
-  const Outcome missing = forerun("replay /nowhere/trace.json");
+  EXPECT_EQ(forerun_outcome("replay").code, 2);
+  const Outcome missing = forerun_outcome("replay /nowhere/trace.json");
   EXPECT_EQ(missing.code, 1);
   EXPECT_NE(missing.out.find("/nowhere/trace.json"), std::string::npos) << missing.out;
 }
 
 TEST(WhatIfCommand, AnswersWithARangeAndItsAssumptions) {
   const auto path = write_trace();
-  const Outcome line = forerun("whatif --json " + path.string() + " --apply faster_kernel:match=gemm,factor=2");
+  const Outcome line = forerun_outcome("whatif --json " + path.string() + " --apply faster_kernel:match=gemm,factor=2");
   ASSERT_EQ(line.code, 0) << line.out;
   const json answer = json::parse(line.out);
   EXPECT_NEAR(answer["baseline_ms"].get<double>(), 0.404, 0.002);
@@ -99,12 +84,13 @@ TEST(WhatIfCommand, AnswersWithARangeAndItsAssumptions) {
 }
 
 TEST(WhatIfCommand, SaysWhatIsWrong) {
-  EXPECT_EQ(forerun("whatif").code, 2);
-  EXPECT_EQ(forerun("whatif /nowhere/trace.json").code, 2);
-  const Outcome unknown = forerun("whatif /nowhere/trace.json --apply fused_adm");
+  EXPECT_EQ(forerun_outcome("whatif").code, 2);
+  EXPECT_EQ(forerun_outcome("whatif /nowhere/trace.json").code, 2);
+  const Outcome unknown = forerun_outcome("whatif /nowhere/trace.json --apply fused_adm");
   EXPECT_EQ(unknown.code, 1);
   EXPECT_NE(unknown.out.find("fused_adam"), std::string::npos) << unknown.out;
-  EXPECT_EQ(forerun("whatif /nowhere/trace.json --apply amp").code, 1);
+  EXPECT_EQ(forerun_outcome("whatif /nowhere/trace.json --apply amp").code, 1);
 }
 
 }  // namespace
+}  // namespace forerun::cli

@@ -1,33 +1,21 @@
 // `forerun trace` as a user meets it: what it prints and what it exits with.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "cli/program_outcome.h"
+
+namespace forerun::cli {
 namespace {
 
 using nlohmann::json;
 
-struct Outcome {
-  int code = -1;
-  std::string out;
-};
-
 Outcome trace(const std::string& arguments, bool errors = false) {
-  Outcome outcome;
-  const std::string command =
-      std::string(FORERUN_PROGRAM) + " trace " + arguments + (errors ? " 2>&1" : " 2>/dev/null");
-  FILE* pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) return outcome;
-  std::array<char, 4096> buffer{};
-  while (const size_t count = fread(buffer.data(), 1, buffer.size(), pipe)) outcome.out.append(buffer.data(), count);
-  outcome.code = WEXITSTATUS(pclose(pipe));
-  return outcome;
+  if (errors) return forerun_outcome("trace " + arguments);
+  return outcome_of(std::string(FORERUN_PROGRAM) + " trace " + arguments + " 2>/dev/null");
 }
 
 class TraceCommand : public testing::Test {
@@ -116,3 +104,4 @@ TEST_F(TraceCommand, SaysWhatIsWrong) {
 }
 
 }  // namespace
+}  // namespace forerun::cli
