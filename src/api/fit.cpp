@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <future>
 
 #include "api/fit_search.h"
 #include "memory/checkpointing.h"
@@ -86,37 +87,55 @@ Result<AxisGrid> grid_of(const Variant& variant) {
   return first;
 }
 
+// What a change to the training would let in, and the iterations derived to find out; no change where it does not apply.
+struct TriedChange {
+  std::optional<FitChange> change;
+  int64_t graphs = 0;
+};
+
 class Changes {
  public:
-  Changes(const Variant& base, FitAnswer& answer, FitSearch& search, const AxisGrid& grid)
-      : base_(base), answer_(answer), search_(search), grid_(grid), value_(answer.largest.value_or(answer.smallest)) {}
+  Changes(const Variant& base, const FitAnswer& answer, FitSearch& search, const AxisGrid& grid)
+      : base_(base),
+        answer_(answer),
+        grid_(grid),
+        value_(answer.largest.value_or(answer.smallest)),
+        at_smallest_(search.at(grid.smallest)),
+        at_value_(search.at(value_)) {}
 
-  void run() {
+  // Each is independent of the others, so they are tried at once; the order of the answers is that of this list.
+  [[nodiscard]] std::vector<TriedChange> run() const {
     const TrainingSetup& setup = answer_.at.setup;
-    if (setup.precision != Precision::amp_bf16) add_mixed_precision();
-    add_checkpointing();
+    std::vector<std::future<TriedChange>> tried;
+    const auto start = [&](TriedChange (Changes::*change)() const) {
+      tried.push_back(std::async(std::launch::async, change, this));
+    };
+    if (setup.precision != Precision::amp_bf16) start(&Changes::mixed_precision);
+    start(&Changes::checkpointing);
     const bool has_fused = setup.optimizer.kind != OptimizerKind::rmsprop;
-    if (setup.optimizer.impl != OptimizerImpl::fused && has_fused) add_fused();
-    if (base_.request().axis == "batch") add_accumulation();
-    if (!base_.request().memory.allocator.expandable_segments) add_expandable();
+    if (setup.optimizer.impl != OptimizerImpl::fused && has_fused) start(&Changes::fused);
+    if (base_.request().axis == "batch") start(&Changes::accumulation);
+    if (!base_.request().memory.allocator.expandable_segments) start(&Changes::expandable);
+    std::vector<TriedChange> done;
+    for (std::future<TriedChange>& one : tried) done.push_back(one.get());
+    return done;
   }
 
  private:
   // Saving at the answer's value, and the largest value with the change.
-  void finish(const Variant& changed, FitChange change) {
+  [[nodiscard]] TriedChange finish(const Variant& changed, FitChange change) const {
     FitSearch search = changed.search(grid_.smallest, grid_.step);
     const FitPoint& there = search.at(value_);
-    change.saving = search_.at(value_).allocated - there.allocated;
+    change.saving = at_value_.allocated - there.allocated;
     change.largest = search.largest_near(guess_from(there), value_);
     change.reaches_limit = change.largest && !search.refusal(*change.largest + grid_.step).empty();
-    answer_.graphs += search.graphs();
-    answer_.changes.push_back(std::move(change));
+    return {std::move(change), search.graphs()};
   }
 
   // In proportion to what the change leaves of the memory that grows with the value.
-  [[nodiscard]] int64_t guess_from(const FitPoint& there) {
-    const auto fixed = static_cast<double>(search_.at(grid_.smallest).allocated.value);
-    const double before = static_cast<double>(search_.at(value_).allocated.value) - fixed;
+  [[nodiscard]] int64_t guess_from(const FitPoint& there) const {
+    const auto fixed = static_cast<double>(at_smallest_.allocated.value);
+    const double before = static_cast<double>(at_value_.allocated.value) - fixed;
     const double after = static_cast<double>(there.allocated.value) - fixed;
     if (before <= 0 || after <= before / 20) return value_;
     return static_cast<int64_t>(static_cast<double>(value_) * std::max(1.0, before / after));
@@ -135,78 +154,78 @@ class Changes {
     return variant;
   }
 
-  void add_mixed_precision() {
+  [[nodiscard]] TriedChange mixed_precision() const {
     Variant variant = changed();
     variant.request().model.setup.precision = Precision::amp_bf16;
-    finish(variant, {.name = "bf16 mixed precision",
-                     .how = "--precision amp_bf16 (torch.autocast)",
-                     .time = against_now(variant.predicted(value_))});
+    return finish(variant, {.name = "bf16 mixed precision",
+                            .how = "--precision amp_bf16 (torch.autocast)",
+                            .time = against_now(variant.predicted(value_))});
   }
 
-  void add_fused() {
+  [[nodiscard]] TriedChange fused() const {
     Variant variant = changed();
     variant.request().model.setup.optimizer.impl = OptimizerImpl::fused;
-    finish(variant, {.name = "fused optimizer",
-                     .how = "--optimizer NAME:impl=fused (fused=True)",
-                     .time = against_now(variant.predicted(value_))});
+    return finish(variant, {.name = "fused optimizer",
+                            .how = "--optimizer NAME:impl=fused (fused=True)",
+                            .time = against_now(variant.predicted(value_))});
   }
 
   // Each block's forward pass once more.
-  void add_checkpointing() {
+  [[nodiscard]] TriedChange checkpointing() const {
     Variant variant = changed();
     const Result<TrainingRun> run = variant.build(value_);
-    if (!run) return;
+    if (!run) return {};
     const Checkpointed again = checkpointed(run->graph);
-    if (again.blocks == 0) return;
+    if (again.blocks == 0) return {};
     variant.request().memory.checkpointing = true;
     const auto forward = static_cast<double>(answer_.at.times.phases[0].value);
     const auto whole = static_cast<double>(std::max<int64_t>(1, answer_.at.times.iteration.value));
-    finish(variant, {.name = "activation checkpointing",
-                     .how = "torch.utils.checkpoint around each block",
-                     .time = 1 + forward * again.forward_ops / whole,
-                     .time_modelled = true,
-                     .note = fmt::format("{} blocks run their forward pass twice", again.blocks)});
+    return finish(variant, {.name = "activation checkpointing",
+                            .how = "torch.utils.checkpoint around each block",
+                            .time = 1 + forward * again.forward_ops / whole,
+                            .time_modelled = true,
+                            .note = fmt::format("{} blocks run their forward pass twice", again.blocks)});
   }
 
   // Half the batch twice; gradients are there from the first half.
-  void add_accumulation() {
-    if (value_ < 2) return;
+  [[nodiscard]] TriedChange accumulation() const {
+    if (value_ < 2) return {};
     Variant variant = changed();
     variant.request().memory.accumulating = true;
     FitSearch search = variant.search(grid_.smallest, grid_.step);
     const Result<Prediction> half = variant.predicted((value_ + 1) / 2);
-    if (!half) return;
+    if (!half) return {};
     const double passes = static_cast<double>((half->times.phases[0] + half->times.phases[1]).value);
     const double once = static_cast<double>(half->times.phases[2].value);
     const auto whole = static_cast<double>(std::max<int64_t>(1, answer_.at.times.iteration.value));
     FitChange change{.name = "gradient accumulation",
                      .how = "two micro-batches of half the batch",
-                     .saving = search_.at(value_).allocated - half->memory.peak_allocated,
+                     .saving = at_value_.allocated - half->memory.peak_allocated,
                      .time = (2 * passes + once) / whole,
                      .time_modelled = true};
     const auto micro = search.largest_near(value_);
-    answer_.graphs += search.graphs() + 1;
-    if (!micro) return;
+    if (!micro) return {{}, search.graphs() + 1};
     change.largest = *micro * 2;
     change.note = fmt::format("micro-batches of up to {}; more of them for a larger batch", *micro);
-    answer_.changes.push_back(std::move(change));
+    return {std::move(change), search.graphs() + 1};
   }
 
-  void add_expandable() {
+  [[nodiscard]] TriedChange expandable() const {
     Variant variant = changed();
     variant.request().memory.allocator.expandable_segments = true;
-    finish(variant, {.name = "expandable segments",
-                     .how = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
-                     .time = 1,
-                     .time_modelled = true,
-                     .note = "less is lost between blocks; mapping costs time in the first iterations only"});
+    return finish(variant, {.name = "expandable segments",
+                            .how = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+                            .time = 1,
+                            .time_modelled = true,
+                            .note = "less is lost between blocks; mapping costs time in the first iterations only"});
   }
 
   const Variant& base_;
-  FitAnswer& answer_;
-  FitSearch& search_;
+  const FitAnswer& answer_;
   AxisGrid grid_;
   int64_t value_;
+  FitPoint at_smallest_;
+  FitPoint at_value_;
 };
 
 }  // namespace
@@ -232,7 +251,12 @@ Result<FitAnswer> fit(const FitRequest& given, const Device& device, const Knowl
     answer.limit = search.refusal(answer.next->value);
     answer.monotone = search.monotone();
   }
-  if (request.changes) Changes(base, answer, search, *grid).run();
+  if (request.changes) {
+    for (TriedChange& tried : Changes(base, answer, search, *grid).run()) {
+      answer.graphs += tried.graphs;
+      if (tried.change) answer.changes.push_back(std::move(*tried.change));
+    }
+  }
   answer.graphs += search.graphs() + 1;
   return answer;
 }

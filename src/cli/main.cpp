@@ -1,8 +1,11 @@
 // The forerun program: parses the verb and its options, prints what the library answers.
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <exception>
+#include <filesystem>
+#include <string_view>
 
 #include "base/nearest.h"
 #include "cli/command.h"
@@ -35,6 +38,17 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, cha
   return kUsage;
 }
 
+// Verbs that ask learned predictors go to the program that has them, where it was built: loading LibTorch takes longer
+// than the answers of all the others.
+void hand_over(int argc, char** argv) {
+  if (argc < 2 || (std::string_view(argv[1]) != "train" && std::string_view(argv[1]) != "eval")) return;
+  std::error_code none;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", none);
+  const std::filesystem::path other = self.parent_path() / "forerun-torch";
+  if (none || self == other || !std::filesystem::exists(other, none)) return;
+  execv(other.c_str(), argv);  // returns only where it cannot be run: this program then says what it lacks
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Tells how a deep-learning training run will go before it is run.", "forerun"};
   app.require_subcommand(1);
@@ -47,6 +61,7 @@ int run(int argc, char** argv) {
       "  forerun zoo                                    the models it knows\n"
       "  forerun data summary data/h200                 what was measured\n"
       "Exit codes: 0 done, 1 the input is at fault, 2 usage, 3 does not fit in memory.");
+  hand_over(argc, argv);
   Run chosen;
   add_predict(app, chosen);
   add_fit(app, chosen);
