@@ -1,5 +1,5 @@
-// How fast Forerun itself is: a model from its name to its answer, a profiler trace from disk to columns, and a file of
-// recorded runs from disk to predictions.
+// How fast Forerun itself is: a model from its name to its answer, a profiler trace from disk to columns, a file of
+// recorded runs from disk to predictions, the replay of allocators, traces and clusters.
 //
 // Measured in this process after start-up (the data folder is read), wall-clock, the median of several repetitions for a
 // model and one pass for the file. An answer is looked at before its time counts. Left out: start-up, and writing reports
@@ -20,6 +20,7 @@
 #include "api/predict.h"
 #include "base/check.h"
 #include "cluster_bench.h"
+#include "memory_bench.h"
 #include "report/prediction.h"
 #include "timeline_bench.h"
 #include "trace_bench.h"
@@ -140,6 +141,8 @@ int main(int argc, char** argv) {
   fmt::print("{:<34}{:>10.1f} MiB\n", "peak memory so far", peak_mebibytes());
   good = bench::time_trace(FORERUN_SHARED_DATA_DIR "/traces/hta/transformer_v100_404_allreduce.json.gz") && good;
   good = time_records(records, *knowledge) && good;
+  good = bench::time_memory(records, *device, *knowledge) && good;
+  for (const char* model : {"resnet50", "gpt2"}) good = bench::time_fit(model, *device, *knowledge) && good;
   good = bench::time_philly(FORERUN_SHARED_DATA_DIR "/cluster/philly/philly.csv.gz") && good;
   good = bench::time_growth(10'000'000) && good;
   good = bench::time_replay(3'333'333) && good;

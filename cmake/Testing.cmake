@@ -33,6 +33,7 @@ add_custom_target(fast_tests)
 # forerun_add_test(NAME LABEL LIBRARIES SOURCE...): a GoogleTest program whose cases ctest knows one by one.
 function(forerun_add_test name label libraries)
   add_executable(${name} ${ARGN})
+  forerun_unity(${name})
   target_link_libraries(${name} PRIVATE ${libraries} forerun_test_settings)
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS ${label} TIMEOUT 600)
   if(label MATCHES "^fast-")

@@ -5,7 +5,7 @@
 namespace forerun::derive {
 namespace {
 
-TensorState tensor(Shape sizes, Shape strides) {
+TensorState viewed(Shape sizes, Shape strides) {
   TensorState v;
   v.sizes = std::move(sizes);
   v.strides = std::move(strides);
@@ -13,7 +13,7 @@ TensorState tensor(Shape sizes, Shape strides) {
 }
 
 Shape strides_of(std::string_view name, const Attributes& attributes, const Shape& result) {
-  const ViewResult view = view_of(name, attributes, tensor({2, 3, 4}, {1, 8, 2}), result);
+  const ViewResult view = view_of(name, attributes, viewed({2, 3, 4}, {1, 8, 2}), result);
   return view.kind == ViewResult::strided ? view.strides : Shape{-1};
 }
 
@@ -25,13 +25,13 @@ TEST(ViewOp, KnowsTheStridesOfViews) {
   EXPECT_EQ(strides_of("aten.select.int", {{"dim", int64_t{1}}, {"index", int64_t{2}}}, {2, 4}), (Shape{1, 2}));
   EXPECT_EQ(strides_of("aten.unsqueeze.default", {{"dim", int64_t{1}}}, {2, 1, 3, 4}), (Shape{1, 24, 8, 2}));
   EXPECT_EQ(strides_of("aten.view.default", {}, {2, 12}), (Shape{1, 2}));
-  EXPECT_EQ(view_of("aten.t.default", {}, tensor({2, 3}, {3, 1}), {3, 2}).strides, (Shape{1, 3}));
-  EXPECT_EQ(view_of("aten.squeeze.dim", {{"dim", int64_t{0}}}, tensor({1, 3}, {3, 1}), {3}).strides, (Shape{1}));
+  EXPECT_EQ(view_of("aten.t.default", {}, viewed({2, 3}, {3, 1}), {3, 2}).strides, (Shape{1, 3}));
+  EXPECT_EQ(view_of("aten.squeeze.dim", {{"dim", int64_t{0}}}, viewed({1, 3}, {3, 1}), {3}).strides, (Shape{1}));
 }
 
 TEST(ViewOp, TellsWhereAReshapeCopies) {
-  EXPECT_EQ(view_of("aten.view.default", {}, tensor({2, 3, 4}, {1, 8, 2}), {24}).kind, ViewResult::copied);
-  EXPECT_EQ(view_of("aten._unsafe_view.default", {}, tensor({2, 3}, {1, 2}), {6}).kind, ViewResult::copied);
+  EXPECT_EQ(view_of("aten.view.default", {}, viewed({2, 3, 4}, {1, 8, 2}), {24}).kind, ViewResult::copied);
+  EXPECT_EQ(view_of("aten._unsafe_view.default", {}, viewed({2, 3}, {1, 2}), {6}).kind, ViewResult::copied);
 }
 
 TEST(ViewOp, PassesOverWhatItDoesNotKnow) {

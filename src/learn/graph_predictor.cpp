@@ -15,7 +15,7 @@ namespace forerun::learn {
 namespace {
 
 constexpr int64_t kNodesAtOnce = 60000;  // when predicting
-constexpr double kFarthest = 12;         // from the mean logarithm that an answer may lie
+constexpr double kFarthestAnswer = 12;   // from the mean logarithm that an answer may lie
 
 torch::Tensor tensor_of(const std::vector<int64_t>& values, torch::Device device) {
   return torch::tensor(values, torch::kInt64).to(device);
@@ -218,7 +218,7 @@ std::vector<double> GraphPredictor::logarithms(const GraphTensors& graphs) {
     const torch::Tensor output = net_->forward(graphs.batch(batch)).to(torch::kCPU).contiguous();
     for (int64_t i = 0; i < output.numel(); ++i) {
       const double off = output.data_ptr<float>()[i];
-      values.push_back(center_ + std::clamp(off, -kFarthest, kFarthest));
+      values.push_back(center_ + std::clamp(off, -kFarthestAnswer, kFarthestAnswer));
     }
     batch.clear();
     nodes = 0;

@@ -28,6 +28,17 @@ std::vector<ErrorRow> summarize_each(const std::map<std::string, std::vector<Pre
   return rows;
 }
 
+// At 0, 5, ... 100 %.
+std::vector<double> ratio_quantiles(std::span<const PredictedPair> pairs) {
+  constexpr int kSteps = 20;
+  std::vector<double> ratios;
+  for (const PredictedPair& pair : pairs) ratios.push_back(pair.predicted / pair.measured);
+  std::sort(ratios.begin(), ratios.end());
+  std::vector<double> quantiles;
+  for (int i = 0; i <= kSteps && !ratios.empty(); ++i) quantiles.push_back(quantile(ratios, double{1} * i / kSteps));
+  return quantiles;
+}
+
 }  // namespace
 
 ErrorSummary summarize(std::span<const PredictedPair> pairs) {
@@ -97,7 +108,12 @@ Evaluation evaluate(const DataSet& data, const Selection& examples, std::span<co
     by_group[example.group].push_back(pair);
     by_length[length_key(example.ops.size())].push_back(pair);
   }
-  return {quantity, summarize(all), summarize_each(by_bound), summarize_each(by_group), summarize_each(by_length)};
+  return {quantity,
+          summarize(all),
+          summarize_each(by_bound),
+          summarize_each(by_group),
+          summarize_each(by_length),
+          ratio_quantiles(all)};
 }
 
 }  // namespace forerun::learn

@@ -48,6 +48,7 @@ struct Evaluation {
   std::vector<ErrorRow> by_bound;   // gpu, host
   std::vector<ErrorRow> by_group;   // families in alphabetical order
   std::vector<ErrorRow> by_length;  // number of ops: 0-299, 300-599, 600-899, 900 and more
+  std::vector<double> ratios;       // predicted / measured at 0, 5, ... 100 % of the examples: how errors are spread
 };
 
 // `predictions` stand in the order of `examples`. Examples without that measurement, or predictions without that value,

@@ -26,11 +26,9 @@ OrderedJson to_json(const std::vector<ErrorRow>& rows) {
 }  // namespace
 
 OrderedJson to_json(const Evaluation& evaluation) {
-  return {{"quantity", name_of(evaluation.quantity)},
-          {"all", to_json(evaluation.all)},
-          {"by_bound", to_json(evaluation.by_bound)},
-          {"by_group", to_json(evaluation.by_group)},
-          {"by_ops", to_json(evaluation.by_length)}};
+  return {{"quantity", name_of(evaluation.quantity)}, {"all", to_json(evaluation.all)},
+          {"by_bound", to_json(evaluation.by_bound)}, {"by_group", to_json(evaluation.by_group)},
+          {"by_ops", to_json(evaluation.by_length)},  {"ratios", evaluation.ratios}};
 }
 
 std::vector<Evaluation> evaluate_all(const DataSet& data, const Selection& examples,

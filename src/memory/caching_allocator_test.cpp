@@ -5,8 +5,6 @@
 namespace forerun {
 namespace {
 
-constexpr int64_t kMiB = kMebibyte;
-
 struct Bench {
   explicit Bench(const AllocatorSettings& settings = {}, int64_t capacity = DeviceMemory::kPlenty)
       : memory(capacity), allocator(memory, settings) {}
@@ -23,16 +21,16 @@ TEST(CachingAllocator, RoundsToBlocksOf512Bytes) {
   EXPECT_EQ(bench.allocator.size(two), 1024);
   EXPECT_EQ(bench.now().requested.current, 514);
   EXPECT_EQ(bench.now().allocated.current, 1536);
-  EXPECT_EQ(bench.now().reserved.current, 2 * kMiB);
+  EXPECT_EQ(bench.now().reserved.current, 2 * kMebibyte);
 }
 
 TEST(CachingAllocator, TakesSegmentsBySize) {
-  const std::pair<int64_t, int64_t> cases[] = {{1, 2 * kMiB},
-                                               {kMiB, 2 * kMiB},
-                                               {kMiB + 1, 20 * kMiB},
-                                               {10 * kMiB - 512, 20 * kMiB},
-                                               {10 * kMiB, 10 * kMiB},
-                                               {21 * kMiB + 1, 22 * kMiB},
+  const std::pair<int64_t, int64_t> cases[] = {{1, 2 * kMebibyte},
+                                               {kMebibyte, 2 * kMebibyte},
+                                               {kMebibyte + 1, 20 * kMebibyte},
+                                               {10 * kMebibyte - 512, 20 * kMebibyte},
+                                               {10 * kMebibyte, 10 * kMebibyte},
+                                               {21 * kMebibyte + 1, 22 * kMebibyte},
                                                {int64_t{100} << 30, int64_t{100} << 30}};
   for (const auto& [bytes, reserved] : cases) {
     Bench bench;
@@ -44,9 +42,9 @@ TEST(CachingAllocator, TakesSegmentsBySize) {
 // The large pool splits only where more than 1 MiB is left: otherwise the block keeps it, and it counts as allocated.
 TEST(CachingAllocator, KeepsSmallRestsOfLargeBlocks) {
   Bench bench;
-  const BlockId block = bench.allocator.allocate(static_cast<uint64_t>(21 * kMiB));
-  EXPECT_EQ(bench.allocator.size(block), 22 * kMiB);
-  EXPECT_EQ(bench.now().allocated.current, 22 * kMiB);
+  const BlockId block = bench.allocator.allocate(static_cast<uint64_t>(21 * kMebibyte));
+  EXPECT_EQ(bench.allocator.size(block), 22 * kMebibyte);
+  EXPECT_EQ(bench.now().allocated.current, 22 * kMebibyte);
   EXPECT_EQ(bench.now().inactive_split, 0);
 }
 
@@ -69,7 +67,7 @@ TEST(CachingAllocator, MergesNeighboursInAnyOrderOfFrees) {
   for (const auto& order : orders) {
     Bench bench;
     std::array<BlockId, 3> blocks;
-    for (BlockId& block : blocks) block = bench.allocator.allocate(static_cast<uint64_t>(2 * kMiB));
+    for (BlockId& block : blocks) block = bench.allocator.allocate(static_cast<uint64_t>(2 * kMebibyte));
     for (const size_t i : order) bench.allocator.free(blocks[i]);
     EXPECT_EQ(bench.now().inactive_split, 0);
     bench.allocator.empty_cache();
@@ -105,13 +103,13 @@ TEST(CachingAllocator, HoldsAFreedBlockUntilOtherStreamsAreDone) {
 }
 
 TEST(CachingAllocator, GivesUnusedSegmentsBackBeforeItFails) {
-  Bench bench({}, 100 * kMiB);
-  bench.allocator.free(bench.allocator.allocate(static_cast<uint64_t>(60 * kMiB)));
-  EXPECT_TRUE(bench.allocator.allocate(static_cast<uint64_t>(80 * kMiB)).valid());
+  Bench bench({}, 100 * kMebibyte);
+  bench.allocator.free(bench.allocator.allocate(static_cast<uint64_t>(60 * kMebibyte)));
+  EXPECT_TRUE(bench.allocator.allocate(static_cast<uint64_t>(80 * kMebibyte)).valid());
   EXPECT_EQ(bench.now().retries, 1);
-  EXPECT_EQ(bench.now().reserved.current, 80 * kMiB);
-  EXPECT_EQ(bench.now().reserved.peak, 80 * kMiB);
-  EXPECT_FALSE(bench.allocator.allocate(static_cast<uint64_t>(30 * kMiB)).valid());
+  EXPECT_EQ(bench.now().reserved.current, 80 * kMebibyte);
+  EXPECT_EQ(bench.now().reserved.peak, 80 * kMebibyte);
+  EXPECT_FALSE(bench.allocator.allocate(static_cast<uint64_t>(30 * kMebibyte)).valid());
   EXPECT_EQ(bench.now().out_of_memory, 1);
   EXPECT_EQ(bench.now().retries, 2);
 }
@@ -128,44 +126,46 @@ TEST(CachingAllocator, AnswersSenselessSizes) {
 
 TEST(CachingAllocator, NeverSplitsBlocksAboveTheLimit) {
   AllocatorSettings settings;
-  settings.max_split_size = 64 * kMiB;
-  Bench bench(settings, 190 * kMiB);
-  bench.allocator.free(bench.allocator.allocate(static_cast<uint64_t>(100 * kMiB)));
-  const BlockId small = bench.allocator.allocate(static_cast<uint64_t>(30 * kMiB));  // not from the oversize block
-  EXPECT_EQ(bench.now().reserved.current, 130 * kMiB);
-  const BlockId near = bench.allocator.allocate(static_cast<uint64_t>(90 * kMiB));  // within the 20 MiB of tolerance
-  EXPECT_EQ(bench.allocator.size(near), 100 * kMiB);
+  settings.max_split_size = 64 * kMebibyte;
+  Bench bench(settings, 190 * kMebibyte);
+  bench.allocator.free(bench.allocator.allocate(static_cast<uint64_t>(100 * kMebibyte)));
+  const BlockId small = bench.allocator.allocate(static_cast<uint64_t>(30 * kMebibyte));  // not from the oversize block
+  EXPECT_EQ(bench.now().reserved.current, 130 * kMebibyte);
+  const BlockId near =
+      bench.allocator.allocate(static_cast<uint64_t>(90 * kMebibyte));  // within the 20 MiB of tolerance
+  EXPECT_EQ(bench.allocator.size(near), 100 * kMebibyte);
   bench.allocator.free(near);
-  (void)bench.allocator.allocate(static_cast<uint64_t>(76 * kMiB));  // too small for it: the oversize block goes back
+  (void)bench.allocator.allocate(
+      static_cast<uint64_t>(76 * kMebibyte));  // too small for it: the oversize block goes back
   EXPECT_EQ(bench.now().retries, 0);
-  EXPECT_EQ(bench.now().reserved.current, 106 * kMiB);
+  EXPECT_EQ(bench.now().reserved.current, 106 * kMebibyte);
   bench.allocator.free(small);
 }
 
 TEST(CachingAllocator, CollectsGarbageAboveTheThreshold) {
   AllocatorSettings settings;
   settings.garbage_collection_threshold = 0.5;
-  settings.memory_limit = 200 * kMiB;
+  settings.memory_limit = 200 * kMebibyte;
   Bench bench(settings);
-  bench.allocator.free(bench.allocator.allocate(static_cast<uint64_t>(60 * kMiB)));
-  bench.allocator.free(bench.allocator.allocate(static_cast<uint64_t>(80 * kMiB)));
-  (void)bench.allocator.allocate(static_cast<uint64_t>(90 * kMiB));
-  EXPECT_EQ(bench.now().reserved.current, 170 * kMiB);  // the 60 MiB lay unused for longer
+  bench.allocator.free(bench.allocator.allocate(static_cast<uint64_t>(60 * kMebibyte)));
+  bench.allocator.free(bench.allocator.allocate(static_cast<uint64_t>(80 * kMebibyte)));
+  (void)bench.allocator.allocate(static_cast<uint64_t>(90 * kMebibyte));
+  EXPECT_EQ(bench.now().reserved.current, 170 * kMebibyte);  // the 60 MiB lay unused for longer
   EXPECT_EQ(bench.now().retries, 0);
 }
 
 TEST(CachingAllocator, GrowsExpandableSegmentsByPages) {
   AllocatorSettings settings;
   settings.expandable_segments = true;
-  Bench bench(settings, 1000 * kMiB);
-  const BlockId first = bench.allocator.allocate(static_cast<uint64_t>(30 * kMiB));
-  EXPECT_EQ(bench.now().reserved.current, 40 * kMiB);
-  const BlockId second = bench.allocator.allocate(static_cast<uint64_t>(15 * kMiB));  // 10 MiB are there
-  EXPECT_EQ(bench.now().reserved.current, 60 * kMiB);
-  EXPECT_EQ(bench.allocator.address(second) - bench.allocator.address(first), 30 * kMiB);
+  Bench bench(settings, 1000 * kMebibyte);
+  const BlockId first = bench.allocator.allocate(static_cast<uint64_t>(30 * kMebibyte));
+  EXPECT_EQ(bench.now().reserved.current, 40 * kMebibyte);
+  const BlockId second = bench.allocator.allocate(static_cast<uint64_t>(15 * kMebibyte));  // 10 MiB are there
+  EXPECT_EQ(bench.now().reserved.current, 60 * kMebibyte);
+  EXPECT_EQ(bench.allocator.address(second) - bench.allocator.address(first), 30 * kMebibyte);
   bench.allocator.free(first);
-  const BlockId third = bench.allocator.allocate(static_cast<uint64_t>(50 * kMiB));  // grows behind the second
-  EXPECT_EQ(bench.now().reserved.current, 100 * kMiB);
+  const BlockId third = bench.allocator.allocate(static_cast<uint64_t>(50 * kMebibyte));  // grows behind the second
+  EXPECT_EQ(bench.now().reserved.current, 100 * kMebibyte);
   EXPECT_EQ(bench.now().segments.current, 0);
   bench.allocator.free(second);
   bench.allocator.free(third);

@@ -8,15 +8,13 @@
 namespace forerun {
 namespace {
 
-constexpr int64_t kMiB = kMebibyte;
-
 // `blocks` blocks of a list; each makes an inner activation of 40 MiB and hands one of 10 MiB to the next.
 Graph chain(int blocks, const std::string& list) {
   GraphBuilder builder;
   const auto tensor = [&](int64_t mib, Root root = Root::none) {
-    const StorageId id = builder.add_storage(Bytes(mib * kMiB));
+    const StorageId id = builder.add_storage(Bytes(mib * kMebibyte));
     if (root != Root::none) builder.mark_root(id, root, "x");
-    return builder.add_tensor(id, DType::uint8, std::vector<int64_t>{mib * kMiB});
+    return builder.add_tensor(id, DType::uint8, std::vector<int64_t>{mib * kMebibyte});
   };
   const auto free = [&](TensorId id, size_t before) {
     builder.mark_freed(builder.graph().tensor(id).storage, OpId(before));
@@ -48,13 +46,13 @@ Graph chain(int blocks, const std::string& list) {
 
 TEST(Checkpointing, KeepsInputsOfBlocksAndOneBlockAtATime) {
   const Graph graph = chain(4, "h.");
-  EXPECT_EQ(replay_iterations(graph).peak.peak_allocated, Bytes((10 + 4 * 50) * kMiB));
+  EXPECT_EQ(replay_iterations(graph).peak.peak_allocated, Bytes((10 + 4 * 50) * kMebibyte));
   const Checkpointed again = checkpointed(graph);
   ASSERT_TRUE(verify(again.graph).ok()) << verify(again.graph).error().message();
   EXPECT_EQ(again.blocks, 4);
   EXPECT_EQ(again.forward_ops, 1.0);
   // The input, what blocks hand on, and the inside of one block.
-  EXPECT_EQ(replay_iterations(again.graph).peak.peak_allocated, Bytes((10 + 4 * 10 + 40) * kMiB));
+  EXPECT_EQ(replay_iterations(again.graph).peak.peak_allocated, Bytes((10 + 4 * 10 + 40) * kMebibyte));
 }
 
 TEST(Checkpointing, LeavesModelsWithoutBlocksAlone) {

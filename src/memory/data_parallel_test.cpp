@@ -12,8 +12,6 @@
 namespace forerun {
 namespace {
 
-constexpr int64_t kMiB = kMebibyte;
-
 // Two blocks of a list with a weight each, [rows, 1 MiB] bytes, trained by SGD with momentum over lists:
 //   0, 1 forward (activation of 8 MiB each); 2, 3 backward, the last block first; 4, 5 the update.
 struct TwoBlocks {
@@ -21,9 +19,9 @@ struct TwoBlocks {
   TensorId weights[2], states[2], gradients[2];
 
   TensorId tensor(int64_t rows, Root root = Root::none, const std::string& name = "") {
-    const StorageId id = builder.add_storage(Bytes(rows * kMiB));
+    const StorageId id = builder.add_storage(Bytes(rows * kMebibyte));
     if (root != Root::none) builder.mark_root(id, root, name);
-    return builder.add_tensor(id, DType::uint8, std::vector<int64_t>{rows, kMiB});
+    return builder.add_tensor(id, DType::uint8, std::vector<int64_t>{rows, kMebibyte});
   }
   OpId op(std::string_view name, Phase phase, const std::string& module, std::vector<TensorId> inputs,
           std::vector<TensorId> outputs) {
@@ -66,7 +64,7 @@ int64_t at_the_end(const Graph& graph, Use use) {
 }
 
 TEST(Buckets, CloseOnceTheyAreFull) {
-  const auto mib = [](double count) { return Bytes(static_cast<int64_t>(count * kMiB)); };
+  const auto mib = [](double count) { return Bytes(static_cast<int64_t>(count * kMebibyte)); };
   const std::vector<Bytes> sizes = {mib(0.5), mib(0.5), mib(10), mib(10), mib(10), mib(30), mib(1)};
   EXPECT_EQ(bucket_sizes(sizes, mib(1), mib(25)), (std::vector<Bytes>{mib(1), mib(30), mib(30), mib(1)}));
   EXPECT_TRUE(bucket_sizes({}, mib(1), mib(25)).empty());
@@ -90,15 +88,15 @@ TEST(UpdateColumns, TieParameterStateAndGradient) {
 TEST(DataParallel, OneGpuTakesWhatItTakes) {
   const Graph graph = TwoBlocks().finish(16, 32);
   // Weights 48, state 48, input 8, activations 16 and the first gradient 32 at op 2; at op 3 activations 8, gradients 48.
-  EXPECT_EQ(peak_of(graph).peak_allocated, Bytes(160 * kMiB));
+  EXPECT_EQ(peak_of(graph).peak_allocated, Bytes(160 * kMebibyte));
 }
 
 TEST(DataParallel, BucketsHoldTheGradientsOnceMore) {
   const Graph graph = TwoBlocks().finish(16, 32);
   const Graph replica = per_gpu(graph, {.gpus = 4, .replicas = true});
   ASSERT_TRUE(verify(replica).ok()) << verify(replica).error().message();
-  EXPECT_EQ(peak_of(replica).peak_allocated, Bytes((160 + 48) * kMiB));
-  EXPECT_EQ(peak_of(replica).buffers, Bytes(48 * kMiB));
+  EXPECT_EQ(peak_of(replica).peak_allocated, Bytes((160 + 48) * kMebibyte));
+  EXPECT_EQ(peak_of(replica).buffers, Bytes(48 * kMebibyte));
 }
 
 TEST(DataParallel, BucketViewsHoldTheGradientsAlone) {
@@ -106,7 +104,7 @@ TEST(DataParallel, BucketViewsHoldTheGradientsAlone) {
   const Graph replica = per_gpu(graph, {.gpus = 4, .replicas = true, .bucket_views = true});
   ASSERT_TRUE(verify(replica).ok()) << verify(replica).error().message();
   // Weights, state and buckets 144, input 8, activations 16, and the gradient 32 until it is copied.
-  EXPECT_EQ(peak_of(replica).peak_allocated, Bytes(200 * kMiB));
+  EXPECT_EQ(peak_of(replica).peak_allocated, Bytes(200 * kMebibyte));
   EXPECT_EQ(at_the_end(replica, Use::gradient), 0);
 }
 
@@ -114,9 +112,9 @@ TEST(DataParallel, ZeroOneGivesEachParametersStateToOneGpu) {
   const Graph graph = TwoBlocks().finish(16, 32);
   const Graph rank = per_gpu(graph, {.gpus = 2, .replicas = true, .zero = 1});
   ASSERT_TRUE(verify(rank).ok()) << verify(rank).error().message();
-  EXPECT_EQ(at_the_end(rank, Use::state), 32 * kMiB);  // of the larger weight
-  EXPECT_EQ(at_the_end(graph, Use::state), 48 * kMiB);
-  EXPECT_EQ(peak_of(rank).peak_allocated, Bytes((160 + 48 - 16) * kMiB));
+  EXPECT_EQ(at_the_end(rank, Use::state), 32 * kMebibyte);  // of the larger weight
+  EXPECT_EQ(at_the_end(graph, Use::state), 48 * kMebibyte);
+  EXPECT_EQ(peak_of(rank).peak_allocated, Bytes((160 + 48 - 16) * kMebibyte));
 }
 
 TEST(DataParallel, ShardsArePaddedToEqualPieces) {
@@ -129,12 +127,12 @@ TEST(DataParallel, FsdpKeepsPiecesAndGathersBlocks) {
   const Graph graph = TwoBlocks().finish(16, 32);
   const Graph rank = per_gpu(graph, {.gpus = 4, .zero = 3});
   ASSERT_TRUE(verify(rank).ok()) << verify(rank).error().message();
-  EXPECT_EQ(at_the_end(rank, Use::parameter), 12 * kMiB);
-  EXPECT_EQ(at_the_end(rank, Use::state), 12 * kMiB);
-  EXPECT_EQ(at_the_end(rank, Use::gradient), 12 * kMiB);
+  EXPECT_EQ(at_the_end(rank, Use::parameter), 12 * kMebibyte);
+  EXPECT_EQ(at_the_end(rank, Use::state), 12 * kMebibyte);
+  EXPECT_EQ(at_the_end(rank, Use::gradient), 12 * kMebibyte);
   // Pieces 24, input 8. The last block's backward: activations 16, its weight 32, the next block's buffer 16, and its
   // gradient 32; then the buffer to reduce, 32, and the piece of the gradient, 8. Its weight is gone then.
-  EXPECT_EQ(peak_of(rank).peak_allocated, Bytes((24 + 8 + 16 + 32 + 16 + 32) * kMiB));
+  EXPECT_EQ(peak_of(rank).peak_allocated, Bytes((24 + 8 + 16 + 32 + 16 + 32) * kMebibyte));
 }
 
 TEST(DataParallel, ZeroTwoKeepsGatheredParametersForTheBackwardPass) {
@@ -143,7 +141,7 @@ TEST(DataParallel, ZeroTwoKeepsGatheredParametersForTheBackwardPass) {
   ASSERT_TRUE(verify(rank).ok()) << verify(rank).error().message();
   // Pieces 24, input 8, the first activation 8, both weights 48, the second block's buffer 32 and the first one's 16, which
   // goes then. The backward pass takes less: pieces and input 32, weights 48, activations 16, the last gradient 32.
-  EXPECT_EQ(peak_of(rank).peak_allocated, Bytes((24 + 8 + 8 + 48 + 32 + 16) * kMiB));
+  EXPECT_EQ(peak_of(rank).peak_allocated, Bytes((24 + 8 + 8 + 48 + 32 + 16) * kMebibyte));
   EXPECT_EQ(peak_of(rank).peak_op, OpId(4));  // copying out the second block
 }
 
@@ -152,7 +150,7 @@ TEST(DataParallel, MicroBatchesAddToGradientsThatAreThere) {
   const Graph again = accumulating(graph);
   ASSERT_TRUE(verify(again).ok()) << verify(again).error().message();
   // As with bucket views: weights, state and gradients 144, input 8, activations 16, the new gradient 32.
-  EXPECT_EQ(peak_of(again).peak_allocated, Bytes(200 * kMiB));
+  EXPECT_EQ(peak_of(again).peak_allocated, Bytes(200 * kMebibyte));
 }
 
 }  // namespace

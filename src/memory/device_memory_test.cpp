@@ -2,44 +2,44 @@
 
 #include <gtest/gtest.h>
 
+#include "memory/allocator_settings.h"
+
 namespace forerun {
 namespace {
 
-constexpr int64_t kMiB = int64_t{1} << 20;
-
 TEST(DeviceMemory, GoesDownByRangesAndUpWithinThem) {
   DeviceMemory memory;
-  const int64_t first = *memory.allocate(14 * kMiB);
-  EXPECT_EQ(*memory.allocate(14 * kMiB), first + 14 * kMiB);
-  EXPECT_EQ(*memory.allocate(70 * kMiB), first - 96 * kMiB);
-  EXPECT_EQ(*memory.allocate(20 * kMiB), first - 26 * kMiB);  // what the 70 MiB left
-  EXPECT_EQ(*memory.allocate(2 * kMiB), first - 6 * kMiB);
+  const int64_t first = *memory.allocate(14 * kMebibyte);
+  EXPECT_EQ(*memory.allocate(14 * kMebibyte), first + 14 * kMebibyte);
+  EXPECT_EQ(*memory.allocate(70 * kMebibyte), first - 96 * kMebibyte);
+  EXPECT_EQ(*memory.allocate(20 * kMebibyte), first - 26 * kMebibyte);  // what the 70 MiB left
+  EXPECT_EQ(*memory.allocate(2 * kMebibyte), first - 6 * kMebibyte);
 }
 
 TEST(DeviceMemory, GivesOutAgainWhatCameBack) {
   DeviceMemory memory;
-  const int64_t lower = *memory.allocate(16 * kMiB);
-  const int64_t upper = *memory.allocate(16 * kMiB);
-  memory.release(lower, 16 * kMiB);
-  memory.release(upper, 16 * kMiB);
+  const int64_t lower = *memory.allocate(16 * kMebibyte);
+  const int64_t upper = *memory.allocate(16 * kMebibyte);
+  memory.release(lower, 16 * kMebibyte);
+  memory.release(upper, 16 * kMebibyte);
   EXPECT_EQ(memory.used(), 0);
-  EXPECT_EQ(*memory.allocate(32 * kMiB), lower);  // joined
+  EXPECT_EQ(*memory.allocate(32 * kMebibyte), lower);  // joined
 }
 
 TEST(DeviceMemory, RefusesWhatExceedsTheCapacity) {
-  DeviceMemory memory(100 * kMiB);
-  const int64_t address = *memory.allocate(60 * kMiB);
-  EXPECT_FALSE(memory.allocate(41 * kMiB).has_value());
-  EXPECT_FALSE(memory.map(memory.reserve(1000 * kMiB), 41 * kMiB));
-  memory.release(address, 60 * kMiB);
-  EXPECT_TRUE(memory.allocate(100 * kMiB).has_value());
+  DeviceMemory memory(100 * kMebibyte);
+  const int64_t address = *memory.allocate(60 * kMebibyte);
+  EXPECT_FALSE(memory.allocate(41 * kMebibyte).has_value());
+  EXPECT_FALSE(memory.map(memory.reserve(1000 * kMebibyte), 41 * kMebibyte));
+  memory.release(address, 60 * kMebibyte);
+  EXPECT_TRUE(memory.allocate(100 * kMebibyte).has_value());
 }
 
 TEST(DeviceMemory, ReservesAddressesInWholePages) {
   DeviceMemory memory;
-  (void)memory.allocate(2 * kMiB);
-  EXPECT_EQ(memory.reserve(1000 * kMiB) % SegmentSource::kSpaceStep, 0);
-  EXPECT_EQ(memory.used(), 2 * kMiB);
+  (void)memory.allocate(2 * kMebibyte);
+  EXPECT_EQ(memory.reserve(1000 * kMebibyte) % SegmentSource::kSpaceStep, 0);
+  EXPECT_EQ(memory.used(), 2 * kMebibyte);
 }
 
 }  // namespace

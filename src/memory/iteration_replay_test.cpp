@@ -9,8 +9,6 @@
 namespace forerun {
 namespace {
 
-constexpr int64_t kMiB = kMebibyte;
-
 struct Iteration {
   GraphBuilder builder;
 
@@ -35,11 +33,11 @@ Bytes sum_of_parts(const MemoryEstimate& e) {
 // Weight and state of 30 MiB, an activation of 50 MiB, a gradient of 30 MiB.
 Graph small_training() {
   Iteration it;
-  const TensorId weight = it.storage(30 * kMiB, Root::parameter);
-  const TensorId state = it.storage(30 * kMiB, Root::state);
-  const TensorId x = it.storage(10 * kMiB, Root::input);
-  const TensorId activation = it.storage(50 * kMiB);
-  const TensorId gradient = it.storage(30 * kMiB);
+  const TensorId weight = it.storage(30 * kMebibyte, Root::parameter);
+  const TensorId state = it.storage(30 * kMebibyte, Root::state);
+  const TensorId x = it.storage(10 * kMebibyte, Root::input);
+  const TensorId activation = it.storage(50 * kMebibyte);
+  const TensorId gradient = it.storage(30 * kMebibyte);
   it.op("aten.neg.default", Phase::forward, {x, weight}, {activation});
   it.op("aten.neg.default", Phase::backward, {activation}, {gradient});
   it.op("aten._fused_sgd_.default", Phase::update, {weight, state, gradient}, {});
@@ -50,12 +48,12 @@ Graph small_training() {
 TEST(IterationReplay, BringsStateWithTheFirstUpdate) {
   const Graph graph = small_training();
   const IterationReplay once = replay_iterations(graph, {.iterations = 1});
-  EXPECT_EQ(once.peak.peak_allocated, Bytes(120 * kMiB));  // weight, input, activation, gradient
+  EXPECT_EQ(once.peak.peak_allocated, Bytes(120 * kMebibyte));  // weight, input, activation, gradient
   EXPECT_EQ(once.peak.optimizer_state, Bytes(0));
-  EXPECT_EQ(once.figures.allocated.current, 100 * kMiB);
+  EXPECT_EQ(once.figures.allocated.current, 100 * kMebibyte);
   const IterationReplay thrice = replay_iterations(graph);
-  EXPECT_EQ(thrice.peak.peak_allocated, Bytes(150 * kMiB));
-  EXPECT_EQ(thrice.peak.optimizer_state, Bytes(30 * kMiB));
+  EXPECT_EQ(thrice.peak.peak_allocated, Bytes(150 * kMebibyte));
+  EXPECT_EQ(thrice.peak.optimizer_state, Bytes(30 * kMebibyte));
   EXPECT_EQ(thrice.peak_iteration, 1);
   EXPECT_EQ(thrice.peak.peak_op, OpId(1));
   EXPECT_EQ(sum_of_parts(thrice.peak), thrice.peak.peak_allocated);
@@ -65,8 +63,8 @@ TEST(IterationReplay, BringsStateWithTheFirstUpdate) {
 // the order of requests makes it, and not the sum of what is live.
 TEST(IterationReplay, ReservesWhatTheOrderOfRequestsNeeds) {
   const IterationReplay replay = replay_iterations(small_training());
-  EXPECT_EQ(replay.peak.peak_reserved, Bytes(170 * kMiB));
-  EXPECT_EQ(replay.figures.reserved.peak, 170 * kMiB);
+  EXPECT_EQ(replay.peak.peak_reserved, Bytes(170 * kMebibyte));
+  EXPECT_EQ(replay.figures.reserved.peak, 170 * kMebibyte);
 }
 
 TEST(IterationReplay, FreesGradientsWhenTheNextIterationBegins) {
@@ -77,47 +75,48 @@ TEST(IterationReplay, FreesGradientsWhenTheNextIterationBegins) {
   };
   (void)replay_iterations(small_training(), options);
   EXPECT_EQ(balance[0], 0);
-  EXPECT_EQ(balance[1], 30 * kMiB);
-  EXPECT_EQ(balance[2], 30 * kMiB);
+  EXPECT_EQ(balance[1], 30 * kMebibyte);
+  EXPECT_EQ(balance[2], 30 * kMebibyte);
 }
 
 TEST(IterationReplay, TakesCublasWorkspacesOnceAThread) {
   Iteration it;
-  const TensorId weight = it.storage(kMiB, Root::parameter);
-  const TensorId a = it.storage(kMiB);
-  const TensorId b = it.storage(kMiB);
+  const TensorId weight = it.storage(kMebibyte, Root::parameter);
+  const TensorId a = it.storage(kMebibyte);
+  const TensorId b = it.storage(kMebibyte);
   it.op("aten.addmm.default", Phase::forward, {weight}, {a});
   it.op("aten.mm.default", Phase::forward, {weight}, {a});
   it.op("aten.mm.default", Phase::backward, {weight}, {b});
   const Graph graph = it.builder.finish();
-  EXPECT_EQ(replay_iterations(graph).peak.workspaces, Bytes(65 * kMiB));
-  EXPECT_EQ(replay_iterations(graph, {.cublas_workspace = Bytes(8 * kMiB)}).peak.workspaces, Bytes(17 * kMiB));
+  EXPECT_EQ(replay_iterations(graph).peak.workspaces, Bytes(65 * kMebibyte));
+  EXPECT_EQ(replay_iterations(graph, {.cublas_workspace = Bytes(8 * kMebibyte)}).peak.workspaces,
+            Bytes(17 * kMebibyte));
 }
 
 TEST(IterationReplay, AddsGradientsInPlaceWhereTheFirstTermDies) {
   Iteration it;
-  const TensorId weight = it.storage(kMiB, Root::parameter);
-  const TensorId first = it.storage(40 * kMiB);
-  const TensorId second = it.storage(40 * kMiB);
-  const TensorId sum = it.storage(40 * kMiB);
+  const TensorId weight = it.storage(kMebibyte, Root::parameter);
+  const TensorId first = it.storage(40 * kMebibyte);
+  const TensorId second = it.storage(40 * kMebibyte);
+  const TensorId sum = it.storage(40 * kMebibyte);
   it.op("aten.neg.default", Phase::backward, {weight}, {first});
   it.op("aten.neg.default", Phase::backward, {weight}, {second});
   it.op("aten.add.Tensor", Phase::backward, {first, second}, {sum});
   it.op("aten.neg.default", Phase::backward, {sum}, {});
   it.free(first, 3);
   it.free(second, 3);
-  EXPECT_EQ(replay_iterations(it.builder.finish()).peak.peak_allocated, Bytes(81 * kMiB));
+  EXPECT_EQ(replay_iterations(it.builder.finish()).peak.peak_allocated, Bytes(81 * kMebibyte));
 }
 
 // Autograd adds to no view in place: the sum of a tied weight's gradients takes memory of its own.
 TEST(IterationReplay, AddsToNoViewInPlace) {
   Iteration it;
-  const TensorId weight = it.storage(kMiB, Root::parameter);
-  const TensorId first = it.storage(40 * kMiB);
+  const TensorId weight = it.storage(kMebibyte, Root::parameter);
+  const TensorId first = it.storage(40 * kMebibyte);
   const StorageId storage = it.builder.graph().tensor(first).storage;
-  const TensorId view = it.builder.add_tensor(storage, DType::uint8, Shape{2, 20 * kMiB});
-  const TensorId second = it.storage(40 * kMiB);
-  const TensorId sum = it.storage(40 * kMiB);
+  const TensorId view = it.builder.add_tensor(storage, DType::uint8, Shape{2, 20 * kMebibyte});
+  const TensorId second = it.storage(40 * kMebibyte);
+  const TensorId sum = it.storage(40 * kMebibyte);
   it.op("aten.mm.default", Phase::backward, {weight}, {first});
   it.op("aten.t.default", Phase::backward, {first}, {view});
   it.op("aten.neg.default", Phase::backward, {weight}, {second});
@@ -126,58 +125,59 @@ TEST(IterationReplay, AddsToNoViewInPlace) {
   it.free(first, 4);
   it.free(second, 4);
   EXPECT_EQ(replay_iterations(it.builder.finish(), {.cublas_workspace = Bytes(0)}).peak.peak_allocated,
-            Bytes(121 * kMiB));
+            Bytes(121 * kMebibyte));
 }
 
 // PyTorch adds the bias of a linear layer to its product in place; a capture shows a sum.
 TEST(IterationReplay, AddsABiasInPlace) {
   Iteration it;
-  const TensorId bias = it.storage(kMiB, Root::parameter);
-  const StorageId storage = it.builder.add_storage(Bytes(40 * kMiB));
-  const TensorId product = it.builder.add_tensor(storage, DType::uint8, Shape{40, kMiB});
-  const TensorId view = it.builder.add_tensor(storage, DType::uint8, Shape{4, 10, kMiB});
-  const TensorId sum = it.storage(40 * kMiB);
+  const TensorId bias = it.storage(kMebibyte, Root::parameter);
+  const StorageId storage = it.builder.add_storage(Bytes(40 * kMebibyte));
+  const TensorId product = it.builder.add_tensor(storage, DType::uint8, Shape{40, kMebibyte});
+  const TensorId view = it.builder.add_tensor(storage, DType::uint8, Shape{4, 10, kMebibyte});
+  const TensorId sum = it.storage(40 * kMebibyte);
   it.op("aten.mm.default", Phase::forward, {bias}, {product});
   it.op("aten._unsafe_view.default", Phase::forward, {product}, {view});
   it.op("aten.add.Tensor", Phase::forward, {view, bias}, {sum});
   it.op("aten.neg.default", Phase::forward, {sum}, {});
   it.free(product, 3);
   EXPECT_EQ(replay_iterations(it.builder.finish(), {.cublas_workspace = Bytes(0)}).peak.peak_allocated,
-            Bytes(41 * kMiB));
+            Bytes(41 * kMebibyte));
 }
 
 TEST(IterationReplay, CountsTemporaries) {
   Iteration it;
-  const TensorId x = it.storage(16 * kMiB, Root::input);
-  const TensorId out = it.storage(16 * kMiB);
+  const TensorId x = it.storage(16 * kMebibyte, Root::input);
+  const TensorId out = it.storage(16 * kMebibyte);
   it.op("aten._softmax_backward_data.default", Phase::backward, {x, x}, {out});
   it.free(out, 1);
   const IterationReplay replay = replay_iterations(it.builder.finish());
-  EXPECT_EQ(replay.peak.peak_allocated, Bytes(48 * kMiB));
-  EXPECT_EQ(replay.figures.allocated.current, 16 * kMiB);
+  EXPECT_EQ(replay.peak.peak_allocated, Bytes(48 * kMebibyte));
+  EXPECT_EQ(replay.figures.allocated.current, 16 * kMebibyte);
 }
 
 TEST(IterationReplay, SaysWhereMemoryEnds) {
   const Graph graph = small_training();
-  EXPECT_TRUE(replay_iterations(graph, {.capacity = 140 * kMiB}).out_of_memory);
+  EXPECT_TRUE(replay_iterations(graph, {.capacity = 140 * kMebibyte}).out_of_memory);
   Iteration it;
-  const TensorId first = it.storage(60 * kMiB);
-  const TensorId second = it.storage(100 * kMiB);
+  const TensorId first = it.storage(60 * kMebibyte);
+  const TensorId second = it.storage(100 * kMebibyte);
   it.op("aten.neg.default", Phase::forward, {}, {first});
   it.op("aten.neg.default", Phase::forward, {}, {second});
   it.free(first, 1);
   it.free(second, 2);
   const Graph one_by_one = it.builder.finish();
-  EXPECT_EQ(replay_iterations(one_by_one).peak.peak_reserved, Bytes(160 * kMiB));
-  const IterationReplay tight = replay_iterations(one_by_one, {.capacity = 120 * kMiB});  // the first one's goes back
+  EXPECT_EQ(replay_iterations(one_by_one).peak.peak_reserved, Bytes(160 * kMebibyte));
+  const IterationReplay tight =
+      replay_iterations(one_by_one, {.capacity = 120 * kMebibyte});  // the first one's goes back
   EXPECT_FALSE(tight.out_of_memory);
   EXPECT_GT(tight.figures.retries, 0);
-  EXPECT_EQ(tight.peak.peak_reserved, Bytes(100 * kMiB));
+  EXPECT_EQ(tight.peak.peak_reserved, Bytes(100 * kMebibyte));
 }
 
 TEST(IterationReplay, LeavesOutTheHostAndEmptyTensors) {
   Iteration it;
-  const TensorId x = it.storage(16 * kMiB, Root::input, false);
+  const TensorId x = it.storage(16 * kMebibyte, Root::input, false);
   const TensorId nothing = it.storage(0);
   it.op("aten.neg.default", Phase::forward, {x}, {nothing});
   EXPECT_EQ(replay_iterations(it.builder.finish()).figures.reserved.peak, 0);

@@ -9,13 +9,12 @@
 
 #include "graph/graph_builder.h"
 #include "ingest/capture/run_record.h"
+#include "memory/allocator_settings.h"
 
 namespace forerun {
 namespace {
 
-constexpr int64_t kMiB = int64_t{1} << 20;
-
-struct Iteration {
+struct SmallIteration {
   GraphBuilder builder;
 
   TensorId storage(int64_t bytes, Root root = Root::none, bool on_gpu = true) {
@@ -32,19 +31,19 @@ struct Iteration {
   MemoryEstimate estimate() { return live_storages(builder.finish()); }
 };
 
-Bytes sum_of_parts(const MemoryEstimate& e) {
+Bytes sum_of_live_parts(const MemoryEstimate& e) {
   return e.parameters + e.buffers + e.optimizer_state + e.inputs + e.gradients + e.activations + e.temporaries +
          e.workspaces;
 }
 
 TEST(LiveStorages, FollowsBirthsAndDeaths) {
-  Iteration it;
-  const TensorId weight = it.storage(3 * kMiB, Root::parameter);
-  const TensorId state = it.storage(2 * kMiB, Root::state);
-  const TensorId x = it.storage(1 * kMiB, Root::input);
-  const TensorId a = it.storage(10 * kMiB);
-  const TensorId b = it.storage(20 * kMiB);
-  const TensorId gradient = it.storage(3 * kMiB);
+  SmallIteration it;
+  const TensorId weight = it.storage(3 * kMebibyte, Root::parameter);
+  const TensorId state = it.storage(2 * kMebibyte, Root::state);
+  const TensorId x = it.storage(1 * kMebibyte, Root::input);
+  const TensorId a = it.storage(10 * kMebibyte);
+  const TensorId b = it.storage(20 * kMebibyte);
+  const TensorId gradient = it.storage(3 * kMebibyte);
   it.op("aten.relu.default", Phase::forward, {x, weight}, {a});
   it.op("aten.neg.default", Phase::forward, {a}, {b});
   it.op("aten.neg.default", Phase::backward, {b}, {gradient});
@@ -52,54 +51,54 @@ TEST(LiveStorages, FollowsBirthsAndDeaths) {
   it.free(a, 2);
   it.free(b, 3);
   const MemoryEstimate e = it.estimate();
-  EXPECT_EQ(e.peak_allocated, Bytes(36 * kMiB)) << "a and b are live together at op 1";
+  EXPECT_EQ(e.peak_allocated, Bytes(36 * kMebibyte)) << "a and b are live together at op 1";
   EXPECT_EQ(e.peak_op, OpId(1));
-  EXPECT_EQ(e.parameters, Bytes(3 * kMiB));
-  EXPECT_EQ(e.optimizer_state, Bytes(2 * kMiB));
-  EXPECT_EQ(e.inputs, Bytes(1 * kMiB));
-  EXPECT_EQ(e.activations, Bytes(30 * kMiB));
+  EXPECT_EQ(e.parameters, Bytes(3 * kMebibyte));
+  EXPECT_EQ(e.optimizer_state, Bytes(2 * kMebibyte));
+  EXPECT_EQ(e.inputs, Bytes(1 * kMebibyte));
+  EXPECT_EQ(e.activations, Bytes(30 * kMebibyte));
   EXPECT_EQ(e.gradients, Bytes(0));
-  EXPECT_EQ(sum_of_parts(e), e.peak_allocated);
+  EXPECT_EQ(sum_of_live_parts(e), e.peak_allocated);
   EXPECT_GE(e.peak_reserved, e.peak_allocated);
 }
 
 TEST(LiveStorages, CountsGradientsThatStay) {
-  Iteration it;
-  const TensorId weight = it.storage(8 * kMiB, Root::parameter);
-  const TensorId gradient = it.storage(8 * kMiB);
-  const TensorId copy = it.storage(8 * kMiB);
+  SmallIteration it;
+  const TensorId weight = it.storage(8 * kMebibyte, Root::parameter);
+  const TensorId gradient = it.storage(8 * kMebibyte);
+  const TensorId copy = it.storage(8 * kMebibyte);
   it.op("aten.neg.default", Phase::backward, {weight}, {gradient});
   it.op("aten.add.Tensor", Phase::update, {gradient}, {copy});
   it.free(copy, 2);
   const MemoryEstimate e = it.estimate();
-  EXPECT_EQ(e.peak_allocated, Bytes(24 * kMiB));
-  EXPECT_EQ(e.gradients, Bytes(8 * kMiB));
-  EXPECT_EQ(e.temporaries, Bytes(8 * kMiB));
+  EXPECT_EQ(e.peak_allocated, Bytes(24 * kMebibyte));
+  EXPECT_EQ(e.gradients, Bytes(8 * kMebibyte));
+  EXPECT_EQ(e.temporaries, Bytes(8 * kMebibyte));
 }
 
 TEST(LiveStorages, RoundsAndLeavesOutTheHost) {
-  Iteration it;
+  SmallIteration it;
   const TensorId x = it.storage(1, Root::input);
-  const TensorId host = it.storage(100 * kMiB, Root::input, false);
+  const TensorId host = it.storage(100 * kMebibyte, Root::input, false);
   const TensorId empty = it.storage(0);
   const TensorId y = it.storage(513);
   it.op("aten.relu.default", Phase::forward, {x, host}, {y, empty});
   const MemoryEstimate e = it.estimate();
   EXPECT_EQ(e.peak_allocated, Bytes(512 + 1024));
-  EXPECT_EQ(e.peak_reserved, Bytes(2 * kMiB));
+  EXPECT_EQ(e.peak_reserved, Bytes(2 * kMebibyte));
 }
 
 TEST(LiveStorages, ReservesSegmentsByPool) {
-  Iteration it;
-  it.storage(kMiB, Root::buffer);           // small pool: one segment of 2 MiB
-  it.storage(kMiB + 1, Root::buffer);       // shared segment of 20 MiB
-  it.storage(50 * kMiB + 1, Root::buffer);  // its own, in steps of 2 MiB
-  EXPECT_EQ(it.estimate().peak_reserved, Bytes((2 + 20 + 52) * kMiB));
+  SmallIteration it;
+  it.storage(kMebibyte, Root::buffer);           // small pool: one segment of 2 MiB
+  it.storage(kMebibyte + 1, Root::buffer);       // shared segment of 20 MiB
+  it.storage(50 * kMebibyte + 1, Root::buffer);  // its own, in steps of 2 MiB
+  EXPECT_EQ(it.estimate().peak_reserved, Bytes((2 + 20 + 52) * kMebibyte));
 }
 
 TEST(LiveStorages, HoldsCublasWorkspacesThroughout) {
   const auto peak = [](std::string_view forward, std::string_view backward) {
-    Iteration it;
+    SmallIteration it;
     const TensorId x = it.storage(512, Root::input);
     it.op("aten.relu.default", Phase::forward, {x}, {it.storage(1024)});
     it.op(forward, Phase::forward, {x}, {x});
@@ -107,18 +106,18 @@ TEST(LiveStorages, HoldsCublasWorkspacesThroughout) {
     return it.estimate().workspaces;
   };
   EXPECT_EQ(peak("aten.neg.default", "aten.neg.default"), Bytes(0));
-  EXPECT_EQ(peak("aten.mm.default", "aten.neg.default"), Bytes(32 * kMiB));
-  EXPECT_EQ(peak("aten.mm.default", "aten.bmm.default"), Bytes(64 * kMiB));
-  EXPECT_EQ(peak("aten.addmm.default", "aten.mm.default"), Bytes(65 * kMiB));
+  EXPECT_EQ(peak("aten.mm.default", "aten.neg.default"), Bytes(32 * kMebibyte));
+  EXPECT_EQ(peak("aten.mm.default", "aten.bmm.default"), Bytes(64 * kMebibyte));
+  EXPECT_EQ(peak("aten.addmm.default", "aten.mm.default"), Bytes(65 * kMebibyte));
 }
 
 TEST(LiveStorages, AddsGradientsInPlaceWhereTheFirstTermDies) {
   const auto peak = [](size_t freed_before, Phase phase) {
-    Iteration it;
+    SmallIteration it;
     const TensorId x = it.storage(512, Root::input);
-    const TensorId a = it.storage(kMiB);
-    const TensorId b = it.storage(kMiB);
-    const TensorId sum = it.storage(kMiB);
+    const TensorId a = it.storage(kMebibyte);
+    const TensorId b = it.storage(kMebibyte);
+    const TensorId sum = it.storage(kMebibyte);
     it.op("aten.neg.default", phase, {x}, {a});
     it.op("aten.neg.default", phase, {x}, {b});
     it.op("aten.add.Tensor", phase, {a, b}, {sum});
@@ -127,19 +126,19 @@ TEST(LiveStorages, AddsGradientsInPlaceWhereTheFirstTermDies) {
     it.free(b, 4);
     return it.estimate().peak_allocated.value - 512;
   };
-  EXPECT_EQ(peak(3, Phase::backward), 2 * kMiB);
-  EXPECT_EQ(peak(4, Phase::backward), 3 * kMiB);
-  EXPECT_EQ(peak(3, Phase::forward), 3 * kMiB);
+  EXPECT_EQ(peak(3, Phase::backward), 2 * kMebibyte);
+  EXPECT_EQ(peak(4, Phase::backward), 3 * kMebibyte);
+  EXPECT_EQ(peak(3, Phase::forward), 3 * kMebibyte);
 }
 
 TEST(LiveStorages, CountsUnnamedConstantsFromTheStart) {
-  Iteration it;
-  const TensorId mask = it.storage(4 * kMiB);
+  SmallIteration it;
+  const TensorId mask = it.storage(4 * kMebibyte);
   const TensorId y = it.storage(512);
   it.op("aten.neg.default", Phase::forward, {}, {y});
   it.op("aten.add.Tensor", Phase::forward, {y, mask}, {y});
   it.free(mask, 2);
-  EXPECT_EQ(it.estimate().peak_allocated, Bytes(4 * kMiB + 512));
+  EXPECT_EQ(it.estimate().peak_allocated, Bytes(4 * kMebibyte + 512));
   EXPECT_EQ(live_storages(GraphBuilder().finish()).peak_allocated, Bytes(0));
 }
 
@@ -172,7 +171,7 @@ TEST(LiveStorages, ComesNearTheMeasuredPeaks) {
     ASSERT_TRUE(record.ok()) << record.error().message();
     if (!record->has_value()) break;
     const MemoryEstimate e = live_storages((*record)->run.graph);
-    EXPECT_EQ(sum_of_parts(e), e.peak_allocated) << (*record)->run.id;
+    EXPECT_EQ(sum_of_live_parts(e), e.peak_allocated) << (*record)->run.id;
     allocated.add(e.peak_allocated, (*record)->measured->peak_allocated);
     reserved.add(e.peak_reserved, (*record)->measured->peak_reserved);
     EXPECT_LT(allocated.errors.back(), 0.01)

@@ -7,15 +7,13 @@
 namespace forerun {
 namespace {
 
-constexpr int64_t kMiB = kMebibyte;
-
 // A weight of 20 MiB; forward makes 30 MiB in "block.act", backward a gradient of 20 MiB, the update nothing.
 Graph one_layer() {
   GraphBuilder builder;
   const auto tensor = [&](int64_t mib, Root root = Root::none, const char* name = "") {
-    const StorageId id = builder.add_storage(Bytes(mib * kMiB));
+    const StorageId id = builder.add_storage(Bytes(mib * kMebibyte));
     if (root != Root::none) builder.mark_root(id, root, name);
-    return builder.add_tensor(id, DType::uint8, std::vector<int64_t>{mib * kMiB});
+    return builder.add_tensor(id, DType::uint8, std::vector<int64_t>{mib * kMebibyte});
   };
   const std::vector<TensorId> weight = {tensor(20, Root::parameter, "block.fc.weight")};
   const std::vector<TensorId> made = {tensor(30)};
@@ -40,7 +38,7 @@ TEST(MemoryLog, FindsThePeakAndWhatLivesThen) {
   EXPECT_EQ(log.replay.peak.peak_op, OpId(1));
   const std::vector<LiveBlock> live = live_after(log, log.peak);
   ASSERT_EQ(live.size(), 3U);
-  EXPECT_EQ(live[0].bytes, 30 * kMiB);
+  EXPECT_EQ(live[0].bytes, 30 * kMebibyte);
   EXPECT_EQ(live[0].use, Use::activation);
   EXPECT_EQ(live[1].use, Use::parameter);  // of equals the one made earlier
   EXPECT_EQ(live[2].use, Use::gradient);

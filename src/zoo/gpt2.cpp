@@ -168,8 +168,12 @@ Family gpt2_family() {
 }
 
 std::vector<NamedModel> gpt2_models() {
-  return {model("gpt2_small", 768, 12, 12), model("gpt2_medium", 1024, 24, 16), model("gpt2_large", 1280, 36, 20),
-          model("gpt2_xl", 1600, 48, 25)};
+  return {
+      model("gpt2_small", 768, 12, 12),
+      model("gpt2_medium", 1024, 24, 16),
+      model("gpt2_large", 1280, 36, 20),
+      model("gpt2_xl", 1600, 48, 25),
+      {"gpt3_175b", "gpt2", {{"width", 12288}, {"layers", 96}, {"heads", 96}, {"positions", 2048}, {"length", 2048}}}};
 }
 
 }  // namespace forerun::zoo

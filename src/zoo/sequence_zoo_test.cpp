@@ -28,15 +28,15 @@ std::map<std::string, int> op_counts(const Graph& graph) {
   return counts;
 }
 
-struct Published {
+struct PublishedCount {
   const char* name;
   Settings settings;
   int64_t parameters;
 };
 
 // transformers' and torchvision's documentation and checkpoints.
-const std::vector<Published>& published() {
-  static const std::vector<Published> list = {
+const std::vector<PublishedCount>& published() {
+  static const std::vector<PublishedCount> list = {
       {"bert_base", {{"head", "none"}}, 109482240},
       {"bert_large", {{"head", "none"}}, 335141888},
       {"bert_base", {}, 109514298},
@@ -45,6 +45,7 @@ const std::vector<Published>& published() {
       {"gpt2_medium", {}, 354823168},
       {"gpt2_large", {}, 774030080},
       {"gpt2_xl", {}, 1557611200},
+      {"gpt3_175b", {}, 174604259328},
       {"llama2_7b", {}, 6738415616},
       {"llama2_13b", {}, 13015864320},
       {"llama3_8b", {}, 8030261248},
@@ -65,7 +66,7 @@ const std::vector<Published>& published() {
 }
 
 TEST(SequenceZoo, ParameterCountsAreThePublishedOnes) {
-  for (const Published& entry : published()) {
+  for (const PublishedCount& entry : published()) {
     EXPECT_EQ(built(entry.name, entry.settings).forward.parameter_count(), entry.parameters) << entry.name;
   }
 }
@@ -275,7 +276,7 @@ std::vector<std::string> calls_of(const Graph& graph) {
 }
 
 // The same from a capture: without the loss, layout ops, and the bias added after a product of a non-contiguous input.
-std::vector<std::string> captured_calls(const nlohmann::json& record) {
+std::vector<std::string> call_names(const nlohmann::json& record) {
   static const std::set<std::string> kLayout = {"aten.t.default",
                                                 "aten.detach.default",
                                                 "aten.clone.default",
@@ -322,7 +323,7 @@ TEST(SequenceZoo, RecordsHaveTheSameParametersAndCalls) {
       EXPECT_EQ(model->forward.parameter_count(), record["params"].get<int64_t>()) << record["id"];
       EXPECT_EQ(model->forward.parameter_tensors(), record["param_tensors"].get<int64_t>()) << record["id"];
       if (record["run"]["precision"] != "amp_bf16") {
-        EXPECT_EQ(calls_of(model->forward), captured_calls(record)) << record["id"];
+        EXPECT_EQ(calls_of(model->forward), call_names(record)) << record["id"];
       }
       ++seen[family];
     }

@@ -8,7 +8,7 @@
 namespace forerun {
 namespace {
 
-HostConstants round_constants() {
+HostConstants round_host_constants() {
   HostConstants constants;
   for (auto& phase : constants.op) phase.fill(Nanoseconds(1000));
   constants.of(Phase::backward, OpClass::view) = Nanoseconds(100);
@@ -39,7 +39,7 @@ Graph sample() {
 }
 
 TEST(HostTest, ACalibrationScalesAllCosts) {
-  HostConstants constants = round_constants();
+  HostConstants constants = round_host_constants();
   constants.scale = {
       .forward_kinds = {"add"}, .backward_kinds = {"view"}, .reference_us = 4, .at_reference = 2, .slope = 0.5};
   EXPECT_DOUBLE_EQ(host_speed(constants, {}), 1);
@@ -52,7 +52,7 @@ TEST(HostTest, ACalibrationScalesAllCosts) {
 TEST(HostTest, CostsByClassKernelsAndTensors) {
   std::vector<OpCost> costs(5);
   costs[1].kernels = 3;
-  const HostCosts host = host_costs(sample(), costs, round_constants());
+  const HostCosts host = host_costs(sample(), costs, round_host_constants());
   EXPECT_EQ(host.ops[0], Nanoseconds(100));
   EXPECT_EQ(host.ops[1], Nanoseconds(1000 + 2 * 10));
   EXPECT_EQ(host.ops[2], Nanoseconds(50));
@@ -70,11 +70,11 @@ TEST(HostTest, CountsTimesConstantsAreTheTotal) {
   const HostCounts counts = host_counts(sample(), kernels);
   EXPECT_EQ(counts.further_kernels, 3);
   EXPECT_EQ(counts.foreach_tensors, 2);
-  EXPECT_EQ(host_cost(counts, round_constants()), host_costs(sample(), costs, round_constants()).total());
+  EXPECT_EQ(host_cost(counts, round_host_constants()), host_costs(sample(), costs, round_host_constants()).total());
 }
 
 TEST(HostTest, SavedConstantsLoadAgain) {
-  HostConstants constants = round_constants();
+  HostConstants constants = round_host_constants();
   constants.scale = {.forward_kinds = {"add"}, .backward_kinds = {"norm"}, .reference_us = 4, .at_reference = 2};
   const std::string file = testing::TempDir() + "/host_test.json";
   ASSERT_TRUE(save_host_constants(constants, file).ok());
@@ -88,7 +88,7 @@ TEST(HostTest, SavedConstantsLoadAgain) {
 
 TEST(HostTest, SpeedScalesEverything) {
   const std::vector<OpCost> costs(5);
-  const HostCosts host = host_costs(sample(), costs, round_constants(), 2.0);
+  const HostCosts host = host_costs(sample(), costs, round_host_constants(), 2.0);
   EXPECT_EQ(host.ops[1], Nanoseconds(500));
   EXPECT_EQ(host.per_iteration, Nanoseconds(2502));
 }

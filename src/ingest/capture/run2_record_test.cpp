@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-Result<std::optional<RunRecord>> read_one(const std::string& line, Fields fields = Fields::everything) {
+Result<std::optional<RunRecord>> read_one_run2(const std::string& line, Fields fields = Fields::everything) {
   return RunRecordReader::from_text(line, "runs.jsonl", fields).next();
 }
 
@@ -31,7 +31,7 @@ Result<std::string> compacted(const std::string& line) {
 }
 
 TEST(Run2Record, ReadsWhatTheRunIs) {
-  const auto record = read_one(small_record_2().dump());
+  const auto record = read_one_run2(small_record_2().dump());
   ASSERT_TRUE(record.ok()) << record.error().message();
   const TrainingRun& run = (*record)->run;
   EXPECT_EQ(run.id, "hand/00002");
@@ -44,7 +44,7 @@ TEST(Run2Record, ReadsWhatTheRunIs) {
 }
 
 TEST(Run2Record, BuildsTheGraphWithStrides) {
-  const auto record = read_one(small_record_2().dump());
+  const auto record = read_one_run2(small_record_2().dump());
   ASSERT_TRUE(record.ok()) << record.error().message();
   const Graph& graph = (*record)->run.graph;
   ASSERT_EQ(graph.op_count(), 3U);
@@ -66,7 +66,7 @@ TEST(Run2Record, BuildsTheGraphWithStrides) {
 }
 
 TEST(Run2Record, ReadsWhatWasMeasured) {
-  const auto record = read_one(small_record_2().dump());
+  const auto record = read_one_run2(small_record_2().dump());
   ASSERT_TRUE(record.ok()) << record.error().message();
   const Measurement& m = *(*record)->measured;
   EXPECT_EQ(m.op_gpu_us, (std::vector<double>{10.5, 5, 0}));
@@ -97,10 +97,10 @@ TEST(Run2Record, ReadsWhatWasMeasured) {
 TEST(Run2Record, ReadsNoMoreThanIsAskedFor) {
   json nonsense = small_record_2();
   nonsense["alloc_trace"] = "nonsense";
-  EXPECT_FALSE(read_one(nonsense.dump(), Fields::everything).ok());
-  EXPECT_TRUE(read_one(nonsense.dump(), Fields::inputs_and_measurements).ok());
+  EXPECT_FALSE(read_one_run2(nonsense.dump(), Fields::everything).ok());
+  EXPECT_TRUE(read_one_run2(nonsense.dump(), Fields::inputs_and_measurements).ok());
   nonsense["ops"] = "nonsense";
-  const auto described = read_one(nonsense.dump(), Fields::description);
+  const auto described = read_one_run2(nonsense.dump(), Fields::description);
   ASSERT_TRUE(described.ok()) << described.error().message();
   EXPECT_FALSE((*described)->has_graph);
   EXPECT_EQ((*described)->measured->gpu_busy_us, 16.5);
@@ -108,7 +108,7 @@ TEST(Run2Record, ReadsNoMoreThanIsAskedFor) {
   for (const char* field : {"status", "mem", "mem_init", "time_ms", "kernels", "profile", "alloc_trace"}) {
     nonsense[field] = json::array({"nonsense"});
   }
-  const auto inputs = read_one(nonsense.dump(), Fields::inputs);
+  const auto inputs = read_one_run2(nonsense.dump(), Fields::inputs);
   ASSERT_TRUE(inputs.ok()) << inputs.error().message();
   EXPECT_FALSE((*inputs)->measured);
 }
@@ -117,13 +117,13 @@ TEST(Run2Record, TakesTensorsWithoutStrides) {
   json record = small_record_2();
   record["tensors"].erase("strides");
   record["tensors"].erase("offset");
-  const auto read = read_one(record.dump());
+  const auto read = read_one_run2(record.dump());
   ASSERT_TRUE(read.ok()) << read.error().message();
   EXPECT_FALSE((*read)->run.graph.tensors()[0].strides.valid());
 
   json resized = small_record_2();
   resized["storages"]["bytes"][2] = 0;
-  const auto unknown = read_one(resized.dump());
+  const auto unknown = read_one_run2(resized.dump());
   ASSERT_TRUE(unknown.ok()) << "a storage that is recorded before it is resized: " << unknown.error().message();
 }
 
@@ -132,7 +132,7 @@ TEST(Run2Record, TakesRunsThatDidNotFinish) {
   for (const char* field : {"ops", "tensors", "kernels", "mem", "time_ms", "params", "alloc_trace"}) oom.erase(field);
   oom["status"] = "oom";
   oom["tried"] = {{"phase", "backward"}, {"requested", 5}, {"reserved", 7}, {"allocated", nullptr}};
-  const auto read = read_one(oom.dump());
+  const auto read = read_one_run2(oom.dump());
   ASSERT_TRUE(read.ok()) << read.error().message();
   EXPECT_FALSE((*read)->has_graph);
   EXPECT_TRUE((*read)->measured->out_of_memory);
@@ -142,12 +142,12 @@ TEST(Run2Record, TakesRunsThatDidNotFinish) {
   json failed = oom;
   failed["status"] = "failed";
   failed["error"] = "RuntimeError: no";
-  const auto broken = read_one(failed.dump());
+  const auto broken = read_one_run2(failed.dump());
   ASSERT_TRUE(broken.ok()) << broken.error().message();
   EXPECT_EQ((*broken)->measured->status, RunStatus::failed);
   EXPECT_EQ((*broken)->measured->error, "RuntimeError: no");
   failed["status"] = "ok";
-  EXPECT_FALSE(read_one(failed.dump()).ok());
+  EXPECT_FALSE(read_one_run2(failed.dump()).ok());
 }
 
 TEST(Run2Record, PassesOverOtherSchemas) {
@@ -164,13 +164,13 @@ TEST(Run2Record, PassesOverOtherSchemas) {
   EXPECT_FALSE(end->has_value());
 }
 
-struct Fault {
+struct Run2Fault {
   std::string what;
   std::function<void(json&)> make;
 };
 
-const std::vector<Fault>& faults() {
-  static const std::vector<Fault> list = {
+const std::vector<Run2Fault>& run2_faults() {
+  static const std::vector<Run2Fault> list = {
       {"ops: column phase has 2 entries, but attributes has 3", [](json& r) { r["ops"]["phase"] = "fb"; }},
       {"ops: column outputs has 2 entries, but", [](json& r) { r["ops"]["outputs"].erase(0); }},
       {"ops lacks the column sequence", [](json& r) { r["ops"].erase("sequence"); }},
@@ -230,10 +230,10 @@ const std::vector<Fault>& faults() {
 }
 
 TEST(Run2Record, SaysWhatIsWrongAndWhere) {
-  for (const Fault& fault : faults()) {
+  for (const Run2Fault& fault : run2_faults()) {
     json record = small_record_2();
     fault.make(record);
-    const auto read = read_one(record.dump());
+    const auto read = read_one_run2(record.dump());
     ASSERT_FALSE(read.ok()) << fault.what;
     EXPECT_TRUE(read.error().what.starts_with(fault.what)) << read.error().what << "\n  instead of: " << fault.what;
     EXPECT_TRUE(read.error().where.starts_with("runs.jsonl, record 1")) << read.error().where;
@@ -253,7 +253,7 @@ TEST(Run2Record, SurvivesHostileMixtures) {
         with(record, R"("roots":{"storage":[0],"kind":"i","name":["x"],"5":["param","w"]})"),
         with(record, R"("roots":{})"), with(old, R"("kernels":{"ns":[],"op":[]})")}) {
     for (const Fields fields : {Fields::inputs, Fields::inputs_and_measurements, Fields::everything}) {
-      const auto read = read_one(text, fields);
+      const auto read = read_one_run2(text, fields);
       if (read.ok()) {
         EXPECT_TRUE(verify((*read)->run.graph).ok());
       } else {
@@ -277,7 +277,7 @@ TEST(Run2Record, SurvivesRandomDamage) {
         default: text.insert(at, text.substr(random() % text.size(), random() % 12)); break;
       }
     }
-    const auto read = read_one(text);
+    const auto read = read_one_run2(text);
     if (!read.ok()) ++refused;
     if (read.ok() && read->has_value()) {
       EXPECT_TRUE(verify((*read)->run.graph).ok());
@@ -339,8 +339,8 @@ TEST(RunCompactor, GivesTheSameRecordInColumns) {
   EXPECT_EQ(columns["alloc_trace"]["action"], "Sarf");
   EXPECT_FALSE(columns["alloc_trace"].contains("address_base"));
   for (const Fields fields : {Fields::inputs, Fields::inputs_and_measurements, Fields::everything}) {
-    const auto before = read_one(record.dump(), fields);
-    const auto after = read_one(*line, fields);
+    const auto before = read_one_run2(record.dump(), fields);
+    const auto after = read_one_run2(*line, fields);
     ASSERT_TRUE(before.ok()) << before.error().message();
     ASSERT_TRUE(after.ok()) << after.error().message();
     expect_same(**before, **after);
@@ -359,10 +359,10 @@ TEST(RunCompactor, KeepsRunsWithoutOpsAndRefusesBrokenOnes) {
   EXPECT_FALSE(compacted(small_record_2().dump()).ok()) << "it has strides, which would be lost";
 }
 
-std::string shared_file(const char* name) { return std::string(FORERUN_SHARED_DATA_DIR) + "/h200/" + name; }
+std::string shared_record_file(const char* name) { return std::string(FORERUN_SHARED_DATA_DIR) + "/h200/" + name; }
 
 TEST(RunCompactor, KeepsGraphAndMeasurementOfAllSharedRecords) {
-  const std::string path = shared_file("starter.jsonl.gz");
+  const std::string path = shared_record_file("starter.jsonl.gz");
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path;
   auto lines = LineReader::open(path);
   ASSERT_TRUE(lines.ok());

@@ -24,14 +24,14 @@ std::string op(const std::string& name, const std::string& start, const std::str
       start, duration);
 }
 
-Trace read(const std::string& text, const KinetoOptions& options = {}) {
+Trace read_text(const std::string& text, const KinetoOptions& options = {}) {
   auto trace = read_kineto_text(text, "test.json", options);
   EXPECT_TRUE(trace.ok()) << (trace.ok() ? "" : trace.error().message());
   return trace.ok() ? std::move(*trace) : Trace();
 }
 
 TEST(KinetoReader, TakesAnEventAndItsArguments) {
-  const Trace trace = read(file_of(
+  const Trace trace = read_text(file_of(
       R"({"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":100.5,"dur":2.25,"args":{"External id":12,)"
       R"("device":0,"stream":7,"correlation":91,"registers per thread":40,"shared memory":400,"grid":[4,5,6],"block":[128,1,1]}},)"
       R"({"ph":"X","cat":"cpu_op","name":"aten::mm","pid":9,"tid":"9","ts":90,"dur":5,"args":{"External id":12,)"
@@ -54,8 +54,8 @@ TEST(KinetoReader, TakesAnEventAndItsArguments) {
 }
 
 TEST(KinetoReader, TimesAreExact) {
-  const Trace trace = read(file_of(op("a", "1712195495519689.253", "0.001") + "," +
-                                   op("b", "3846115180460.5095", "1e3") + "," + op("c", "\"12\"", "7")));
+  const Trace trace = read_text(file_of(op("a", "1712195495519689.253", "0.001") + "," +
+                                        op("b", "3846115180460.5095", "1e3") + "," + op("c", "\"12\"", "7")));
   ASSERT_EQ(trace.size(), 3U);
   EXPECT_EQ(trace.events.start[0], 12000);
   EXPECT_EQ(trace.events.start[1], 3846115180460510);  // half a nanosecond is rounded up
@@ -66,18 +66,20 @@ TEST(KinetoReader, TimesAreExact) {
 
 TEST(KinetoReader, AddsTheBaseTimeWhereverItStands) {
   const std::string events = op("a", "1.5", "1");
-  EXPECT_EQ(read(file_of(events, R"(,"baseTimeNanoseconds":1735632360000000000})")).events.start[0],
+  EXPECT_EQ(read_text(file_of(events, R"(,"baseTimeNanoseconds":1735632360000000000})")).events.start[0],
             1735632360000001500);
-  EXPECT_EQ(read(R"({"baseTimeNanoseconds": 1735632360000000000, "traceEvents": [)" + events + "]}").events.start[0],
-            1735632360000001500);
-  EXPECT_EQ(read("[" + events + "]").events.start[0], 1500);  // a list without anything around it
+  EXPECT_EQ(
+      read_text(R"({"baseTimeNanoseconds": 1735632360000000000, "traceEvents": [)" + events + "]}").events.start[0],
+      1735632360000001500);
+  EXPECT_EQ(read_text("[" + events + "]").events.start[0], 1500);  // a list without anything around it
 }
 
 TEST(KinetoReader, KnowsTheCategoriesOfEveryEra) {
   const auto kind = [](const std::string& category, const std::string& name) {
-    return read("[" +
-                fmt::format(R"({{"ph":"X","cat":"{}","name":"{}","pid":1,"tid":1,"ts":1,"dur":1}})", category, name) +
-                "]")
+    return read_text(
+               "[" +
+               fmt::format(R"({{"ph":"X","cat":"{}","name":"{}","pid":1,"tid":1,"ts":1,"dur":1}})", category, name) +
+               "]")
         .events.kind.at(0);
   };
   EXPECT_EQ(kind("Operator", "aten::add"), EventKind::op);
@@ -94,7 +96,7 @@ TEST(KinetoReader, KnowsTheCategoriesOfEveryEra) {
 }
 
 TEST(KinetoReader, KeepsCollectivesAndWaits) {
-  const Trace trace = read(file_of(
+  const Trace trace = read_text(file_of(
       R"({"ph":"X","cat":"kernel","name":"ncclDevKernel_Generic","pid":0,"tid":20,"ts":1,"dur":2,"args":{"device":0,"stream":20,)"
       R"("correlation":4,"Collective name":"allreduce","In msg nelems":1000,"Out msg nelems":1000,"Group size":2,"dtype":"Float",)"
       R"("In split size":[],"Process Group Name":"0","Process Group Ranks":[0, 1]}},)"
@@ -111,7 +113,7 @@ TEST(KinetoReader, KeepsCollectivesAndWaits) {
 }
 
 TEST(KinetoReader, StreamsOfOldAndAmdFiles) {
-  const Trace trace = read(file_of(
+  const Trace trace = read_text(file_of(
       R"({"ph":"X","cat":"Kernel","name":"k","pid":0,"tid":"stream 7","ts":1,"dur":1,"args":{"correlation":4}},)"
       R"({"ph":"X","cat":"kernel","name":"k","pid":2,"tid":0,"ts":5,"dur":1,"args":{"device":2,"stream":0,"correlation":5}},)"
       R"({"ph":"X","cat":"Trace","name":"t","pid":"Spans","tid":"PyTorch Profiler","ts":1,"dur":9})"));
@@ -135,7 +137,7 @@ TEST(KinetoReader, MendsBrokenStrings) {
         Broken{"tab\tand\nline", "tab\tand\nline"}, Broken{"bad \xff\xfe utf8", "bad \xEF\xBF\xBD\xEF\xBF\xBD utf8"},
         Broken{std::string("nul\x01 here"), "nul\x01 here"}, Broken{R"(a", b)", R"(a", b)"}}) {
     const Trace trace =
-        read(file_of(op("before", "1", "1") + ",\n" + op(broken.name, "2", "1") + ",\n" + op("after", "3", "1")));
+        read_text(file_of(op("before", "1", "1") + ",\n" + op(broken.name, "2", "1") + ",\n" + op("after", "3", "1")));
     ASSERT_EQ(trace.size(), 3U) << broken.name << ": " << trace.counts.first_problem;
     EXPECT_EQ(trace.name(0), "before");
     EXPECT_EQ(trace.name(1), broken.read);
@@ -148,15 +150,15 @@ TEST(KinetoReader, MendsBrokenStrings) {
 }
 
 TEST(KinetoReader, EscapesAreNoRepairs) {
-  const Trace trace = read(file_of(op(R"(a\"b\\c\u00e9\n)", "1", "1")));
+  const Trace trace = read_text(file_of(op(R"(a\"b\\c\u00e9\n)", "1", "1")));
   EXPECT_EQ(trace.name(0), "a\"b\\c\u00e9\n");
   EXPECT_EQ(trace.counts.repaired, 0);
 }
 
 TEST(KinetoReader, SkipsWhatCannotBeMended) {
   const Trace trace =
-      read(file_of(op("before", "1", "1") + R"(, {"ph":"X","cat":"cpu_op","name":)" + "," +
-                   op("late", "\"noon\"", "1") + "," + op("negative", "5", "-3") + "," + op("after", "9", "1")));
+      read_text(file_of(op("before", "1", "1") + R"(, {"ph":"X","cat":"cpu_op","name":)" + "," +
+                        op("late", "\"noon\"", "1") + "," + op("negative", "5", "-3") + "," + op("after", "9", "1")));
   EXPECT_EQ(trace.name(0), "before");
   EXPECT_EQ(trace.name(static_cast<EventIndex>(trace.size() - 1)), "after");
   EXPECT_GE(trace.counts.skipped, 1);
@@ -186,13 +188,13 @@ TEST(KinetoReader, BlocksOfAnySizeGiveTheSame) {
         (i == 0 ? "\n" : ",\n  ") + op(i % 50 == 7 ? "say \"hi\"" : "op " + std::to_string(i), std::to_string(i), "1");
   }
   const std::string text = file_of(events, R"(, "baseTimeNanoseconds": 1000000000000})");
-  const Trace whole = read(text);
+  const Trace whole = read_text(text);
   ASSERT_EQ(whole.size(), 300U);
   EXPECT_EQ(whole.counts.repaired, 6);
   for (const size_t block : {64U, 200U, 1000U, 4096U}) {
     KinetoOptions options;
     options.block_bytes = block;
-    const Trace trace = read(text, options);
+    const Trace trace = read_text(text, options);
     EXPECT_EQ(trace.events.start, whole.events.start) << block;
     EXPECT_EQ(trace.counts.repaired, 6);
     EXPECT_EQ(trace.counts.skipped, 0);
@@ -204,9 +206,9 @@ TEST(KinetoReader, AnEventTooLongToHoldIsSkipped) {
   KinetoOptions options;
   options.block_bytes = 256;
   options.largest_event = 1024;
-  const Trace trace =
-      read(file_of(op("before", "1", "1") + "," + op(std::string(5000, 'x'), "2", "1") + "," + op("after", "3", "1")),
-           options);
+  const Trace trace = read_text(
+      file_of(op("before", "1", "1") + "," + op(std::string(5000, 'x'), "2", "1") + "," + op("after", "3", "1")),
+      options);
   ASSERT_EQ(trace.size(), 2U);
   EXPECT_EQ(trace.name(1), "after");
   EXPECT_EQ(trace.counts.skipped, 1);
@@ -220,7 +222,7 @@ TEST(KinetoReader, SaysWhatIsNoTrace) {
     EXPECT_EQ(trace.error().where, "none.json");
     EXPECT_FALSE(trace.error().remedy.empty());
   }
-  EXPECT_EQ(read(R"({"traceEvents":[]})").size(), 0U);
+  EXPECT_EQ(read_text(R"({"traceEvents":[]})").size(), 0U);
   EXPECT_FALSE(read_kineto("/nowhere/trace.json").ok());
 }
 
@@ -246,9 +248,9 @@ TEST(KinetoReader, LinksLaunchesOpsAndGraphs) {
     return fmt::format(R"({{"ph":"X","cat":"cpu_op","name":"{}","pid":1,"tid":1,"ts":{},"dur":{},"args":{{}}}})", name,
                        at, duration);
   };
-  const Trace trace =
-      read(file_of(host_op("outer", 0, 20) + "," + host_op("inner", 1, 5) + "," + call(2, 100) + "," + call(12, 101) +
-                   "," + kernel(30, 100) + "," + kernel(40, 101) + "," + kernel(50, 101) + "," + kernel(60, 999)));
+  const Trace trace = read_text(file_of(host_op("outer", 0, 20) + "," + host_op("inner", 1, 5) + "," + call(2, 100) +
+                                        "," + call(12, 101) + "," + kernel(30, 100) + "," + kernel(40, 101) + "," +
+                                        kernel(50, 101) + "," + kernel(60, 999)));
   const TraceLinks links = link_events(trace);
   EXPECT_EQ(links.device_work, 4);
   EXPECT_EQ(links.linked, 3);

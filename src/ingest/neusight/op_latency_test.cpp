@@ -5,11 +5,12 @@
 namespace forerun {
 namespace {
 
-constexpr const char* kHeading = "OPName,Latency,Device,Kernel Name,B,M,N,K\n";
+constexpr const char* kLatencyHeading = "OPName,Latency,Device,Kernel Name,B,M,N,K\n";
 
 TEST(OpLatency, ReadsQuotedNamesAndBuildsTheOp) {
   const auto list = op_latencies_from_text(
-      std::string(kHeading) + "linear,0.25,Tesla T4,\"void f<float, 4>(int, float)\",2,8,16,32\r\n\n", "made up");
+      std::string(kLatencyHeading) + "linear,0.25,Tesla T4,\"void f<float, 4>(int, float)\",2,8,16,32\r\n\n",
+      "made up");
   ASSERT_TRUE(list.ok()) << list.error().message();
   ASSERT_EQ(list->size(), 1U);
   const OpLatency& op = list->front();
@@ -34,7 +35,7 @@ TEST(OpLatency, ComputesTheExtentOfAConvolution) {
 TEST(OpLatency, NamesTheLineOfABrokenRow) {
   for (const char* row : {"bmm,0.1,Tesla T4,k,1,2,3,x\n", "bmm,0.1,Tesla T4,k,1,2,3\n", "bmm,-1,Tesla T4,k,1,2,3,4\n",
                           "bmm,nan,Tesla T4,k,1,2,3,4\n", "cat,0.1,Tesla T4,k,1,2,3,4\n", "bmm\n"}) {
-    const auto list = op_latencies_from_text(std::string(kHeading) + row, "made up");
+    const auto list = op_latencies_from_text(std::string(kLatencyHeading) + row, "made up");
     ASSERT_FALSE(list.ok()) << row;
     EXPECT_NE(list.error().message().find("line 2"), std::string::npos) << list.error().message();
   }

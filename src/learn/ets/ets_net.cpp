@@ -5,7 +5,7 @@
 namespace forerun::learn {
 namespace {
 
-constexpr int64_t kHeads = 6;
+constexpr int64_t kTransformerHeads = 6;
 constexpr int64_t kOutputs = 2;
 
 template <class Options>
@@ -47,10 +47,11 @@ EtsNetImpl::EtsNetImpl(EtsNetOptions options) : options_(options) {
       lstm_ = register_module("lstm", torch::nn::LSTM(recurrent<torch::nn::LSTMOptions>(options_)));
       break;
     case EtsCell::transformer: {
-      width = (options_.hidden + kHeads - 1) / kHeads * kHeads;
+      width = (options_.hidden + kTransformerHeads - 1) / kTransformerHeads * kTransformerHeads;
       embedding_ = register_module("embedding", torch::nn::Linear(options_.features, width));
       positions_ = register_parameter("positions", 0.02 * torch::randn({options_.width, width}));
-      const auto layer = torch::nn::TransformerEncoderLayerOptions(width, kHeads).dim_feedforward(4 * width).dropout(0);
+      const auto layer =
+          torch::nn::TransformerEncoderLayerOptions(width, kTransformerHeads).dim_feedforward(4 * width).dropout(0);
       transformer_ = register_module(
           "transformer", torch::nn::TransformerEncoder(torch::nn::TransformerEncoderOptions(layer, options_.layers)));
       break;

@@ -13,7 +13,7 @@ constexpr int64_t kTimesAround[] = {-4, -3, -2, -1, 0, 1, 2};
 constexpr size_t kBehind = 16;
 constexpr size_t kAhead = 8;
 
-double ln(double x) { return std::log(std::max(x, 0.1)); }
+double ln_above_a_tenth(double x) { return std::log(std::max(x, 0.1)); }
 double signed_ln(double x) { return x < 0 ? -std::log1p(-x) : std::log1p(x); }
 
 }  // namespace
@@ -73,7 +73,8 @@ void Context::add_columns(size_t at, std::vector<float>& out) const {
     return place >= 0 && place < count;
   };
   for (const int64_t step : kKindsAround) add(inside(step) ? ops_[at + static_cast<size_t>(step)].kind() : -1.0);
-  for (const int64_t step : kTimesAround) add(inside(step) ? ln(ops_[at + static_cast<size_t>(step)].gpu_us) : 0.0);
+  for (const int64_t step : kTimesAround)
+    add(inside(step) ? ln_above_a_tenth(ops_[at + static_cast<size_t>(step)].gpu_us) : 0.0);
   const LaneGuess& guess = guesses_[at];
   add(std::log1p(guess.gap_us));
   add(signed_ln(guess.lead_us));
@@ -88,7 +89,7 @@ void Context::add_columns(size_t at, std::vector<float>& out) const {
   const bool any = guess.longest >= 0;
   const OpFigures longest = any ? figures_[static_cast<size_t>(guess.longest)] : OpFigures();
   add(any ? ops_[static_cast<size_t>(guess.longest)].kind() : -1.0);
-  for (const double extent : {longest.m, longest.n, longest.k}) add(ln(extent));
+  for (const double extent : {longest.m, longest.n, longest.k}) add(ln_above_a_tenth(extent));
   add(static_cast<double>(at) / static_cast<double>(count));
   CHECK(out.size() - before == kContextColumns, "every column of an op's context");
 }

@@ -17,7 +17,7 @@
 namespace forerun::learn {
 namespace {
 
-constexpr const char* kForests = "forests.bin.zst";
+constexpr const char* kTreeForests = "forests.bin.zst";
 constexpr double kLeastLearned = 0.02;  // of the power of a ratio
 constexpr double kRate = 0.12;
 constexpr double kOtherRate = 0.15;
@@ -281,7 +281,7 @@ Status TreesPredictor::save(const std::string& folder) const {
     parts.push_back(part);
     forest.write(bytes);
   }
-  const std::string path = (std::filesystem::path(folder) / kForests).string();
+  const std::string path = (std::filesystem::path(folder) / kTreeForests).string();
   auto file = LineWriter::create(path, {.overwrite = true});
   if (!file) return file.error();
   if (Status status = file->write(bytes); !status.ok()) return status;
@@ -304,7 +304,7 @@ Status TreesPredictor::load(const std::string& folder) {
   vocabulary_ = std::move(*vocabulary);
   lanes_ = std::move(*lanes);
 
-  const std::string path = (std::filesystem::path(folder) / kForests).string();
+  const std::string path = (std::filesystem::path(folder) / kTreeForests).string();
   const auto bytes = bytes_of(path);
   if (!bytes) return bytes.error();
   std::string_view rest = *bytes;
