@@ -6,6 +6,7 @@ TOOLS = """\
 python -m forerun.capture     record a training iteration of your model, without a GPU, for `forerun predict`
 python -m forerun.collect     measure training configurations on this machine's GPU
 python -m forerun.microbench  time single ops on this machine's GPU
+python -m forerun.testbed     run and measure distributed training in network namespaces on this machine
 python -m forerun.families    print sampled configurations, a plan for forerun.collect
 python -m forerun.workspace_fit  fit the table of cuDNN workspaces to what forerun.microbench measured
 Each takes --help."""
