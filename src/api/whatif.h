@@ -1,26 +1,43 @@
-// What would an optimization bring to a traced iteration?
+// What would an optimization bring to an iteration, traced or predicted?
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "api/knowledge.h"
+#include "api/predict.h"
 #include "ingest/trace/trace.h"
 #include "report/whatif.h"
+#include "whatif/scene.h"
 
 namespace forerun {
 
 struct WhatIfQuestion {
   std::vector<std::string> applications;  // "amp", "batch:factor=2": applied in this order
-  std::string gpu;                        // in the catalogue; empty: the one that the trace names
-  bool unprofiled = false;                // take out what the profiler cost the host
+  std::string gpu;                        // in the catalogue; empty: the one that the trace names, or the default
+  bool unprofiled = true;                 // take out what the profiler cost the host: times as a user measures them
 };
 
 Result<WhatIfAnswer> what_if(const Trace& trace, const WhatIfQuestion& question, const Knowledge& knowledge);
+// Of a model that was not traced: the predicted iteration.
+Result<WhatIfAnswer> what_if(const ModelRequest& model, const WhatIfQuestion& question, const Knowledge& knowledge);
 
-// Every optimization that makes sense without parameters, alone; the largest gain first. Those that do not apply to the
-// trace are left out.
+// The iteration before anything is applied, for callers that edit it themselves (whatif/graph_edit.h). The trace, where
+// there is one, and the knowledge must outlive it.
+struct BaseIteration {
+  std::unique_ptr<const whatif::OpTimer> timer;  // null where the trace's GPU is not known
+  whatif::Scene scene;
+};
+Result<BaseIteration> base_iteration(const Trace& trace, const WhatIfQuestion& question, const Knowledge& knowledge);
+Result<BaseIteration> base_iteration(const ModelRequest& model, const WhatIfQuestion& question,
+                                     const Knowledge& knowledge);
+
+// Every optimization that makes sense without parameters, behind those of the question; the largest gain first. Those that
+// do not apply are left out.
 Result<std::vector<WhatIfAnswer>> rank_what_ifs(const Trace& trace, const WhatIfQuestion& question,
+                                                const Knowledge& knowledge);
+Result<std::vector<WhatIfAnswer>> rank_what_ifs(const ModelRequest& model, const WhatIfQuestion& question,
                                                 const Knowledge& knowledge);
 
 }  // namespace forerun

@@ -6,11 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
-#include <map>
 
-#include "ingest/capture/run_record.h"
+#include "api/whatif_suite.h"
 #include "ingest/kineto/kineto_reader.h"
 
 #ifndef FORERUN_SHARED_DATA_DIR
@@ -20,76 +18,139 @@
 namespace forerun {
 namespace {
 
-struct Variant {
-  std::string family;
-  std::vector<std::string> applications;
-  double measured_ms = 0, measured_gpu_ms = 0;
-};
-
-// What has to be applied to the base (float32, for-loop Adam, its batch) to get the run.
-std::vector<std::string> applications(const TrainingRun& run, int64_t base_batch) {
-  std::vector<std::string> names;
-  if (run.setup.precision == Precision::amp_bf16) names.emplace_back("amp");
-  if (run.setup.precision == Precision::tf32) names.emplace_back("tf32");
-  if (run.setup.channels_last) names.emplace_back("channels_last");
-  if (run.setup.optimizer.impl == OptimizerImpl::fused) names.emplace_back("fused_adam");
-  if (run.setup.optimizer.impl == OptimizerImpl::foreach) names.emplace_back("foreach_adam");
-  if (run.input.batch == 2 * base_batch) names.emplace_back("batch:factor=2");
-  if (2 * run.input.batch == base_batch) names.emplace_back("batch:factor=0.5");
-  return names;
-}
-
-std::vector<Variant> measured_variants(const std::string& file) {
-  std::vector<Variant> variants;
-  std::map<std::string, int64_t> batches;  // of the base, which comes first
-  auto reader = RunRecordReader::open(file, Fields::inputs_and_measurements);
-  EXPECT_TRUE(reader.ok());
-  while (reader.ok()) {
-    auto record = reader->next();
-    EXPECT_TRUE(record.ok());
-    if (!record.ok() || !record->has_value()) break;
-    const RunRecord& r = **record;
-    if (!r.measured || r.measured->out_of_memory) continue;
-    const int64_t base = batches.emplace(r.run.family, r.run.input.batch).first->second;
-    variants.push_back(
-        {r.run.family, applications(r.run, base), r.measured->pipelined_median_ms, r.measured->gpu_busy_us * 1e-3});
-  }
-  return variants;
-}
-
 TEST(WhatIfTest, MeasuredVariantsStayWithinTheirBand) {
   const std::string folder = std::string(FORERUN_SHARED_DATA_DIR) + "/h200";
   if (!std::filesystem::exists(folder + "/whatif.jsonl.gz")) GTEST_SKIP() << "no measured variants in " << folder;
-  const auto knowledge = load_knowledge();
-  ASSERT_TRUE(knowledge.ok()) << knowledge.error().message();
-  double sum = 0, gpu_sum = 0;
-  int count = 0;
-  for (const Variant& variant : measured_variants(folder + "/whatif.jsonl.gz")) {
-    if (variant.applications.empty()) continue;
-    const auto trace = read_kineto(folder + "/whatif_traces/" + variant.family + ".base.trace.json.gz");
+  const auto accuracy = evaluate_whatif({.folder = folder, .progress = {}});
+  ASSERT_TRUE(accuracy.ok()) << accuracy.error().message();
+  EXPECT_TRUE(accuracy->problems.empty());
+  ASSERT_GE(accuracy->cases.size(), 40U);
+  for (const WhatIfCase& c : accuracy->cases) {
+    EXPECT_LE(c.low_ms, c.predicted_ms);
+    EXPECT_GE(c.high_ms, c.predicted_ms);
+  }
+  const WhatIfSummary sum = summary_of(*accuracy);
+  EXPECT_LE(sum.mean_error, 0.08);
+  EXPECT_LE(sum.mean_gpu_error, 0.05);
+  EXPECT_EQ(sum.signs_right, sum.signs);
+  EXPECT_GE(sum.covered * 10, static_cast<int64_t>(accuracy->cases.size()) * 7);
+}
+
+const Knowledge& whatif_knowledge() {
+  static const Knowledge knowledge = [] {
+    auto loaded = load_knowledge();
+    EXPECT_TRUE(loaded.ok()) << loaded.error().message();
+    return loaded.ok() ? std::move(*loaded) : Knowledge{};
+  }();
+  return knowledge;
+}
+
+ModelRequest request_of(const std::string& model, int64_t batch) {
+  ModelRequest request;
+  request.model = model;
+  request.batch = batch;
+  request.default_optimizer = false;
+  request.setup.optimizer.kind = OptimizerKind::adam;
+  request.setup.optimizer.impl = OptimizerImpl::forloop;
+  return request;
+}
+
+// A what-if on a model changes a predicted iteration; the changed setup predicted directly is the same iteration.
+TEST(WhatIfTest, ModelAgreesWithPredictingTheChangedSetup) {
+  const auto device = whatif_knowledge().devices.find("h200");
+  ASSERT_TRUE(device.ok());
+  const auto predicted = [&](const ModelRequest& request) {
+    const auto run = build_run(request, *device);
+    EXPECT_TRUE(run.ok());
+    return milliseconds(predict(*run, *device, whatif_knowledge()).times.iteration);
+  };
+  const auto asked = [&](const ModelRequest& request, std::vector<std::string> applications) {
+    WhatIfQuestion question;
+    question.applications = std::move(applications);
+    const auto answer = what_if(request, question, whatif_knowledge());
+    EXPECT_TRUE(answer.ok()) << (answer.ok() ? "" : answer.error().message());
+    return answer.ok() ? *answer : WhatIfAnswer{};
+  };
+  const ModelRequest base = request_of("resnet50", 64);
+  ModelRequest amp = base, fused = base;
+  amp.setup.precision = Precision::amp_bf16;
+  fused.setup.optimizer.impl = OptimizerImpl::fused;
+  const WhatIfAnswer with_amp = asked(base, {"amp"});
+  EXPECT_NEAR(with_amp.baseline_ms / predicted(base), 1, 0.05);
+  EXPECT_NEAR(with_amp.predicted_ms / predicted(amp), 1, 0.08);
+  EXPECT_NEAR(asked(base, {"fused_adam"}).predicted_ms / predicted(fused), 1, 0.08);
+  EXPECT_NEAR(asked(base, {"batch:factor=2"}).predicted_ms / predicted(request_of("resnet50", 128)), 1, 0.08);
+}
+
+TEST(WhatIfTest, RankingIsByGainAndSaysWhatWasAssumed) {
+  const auto ranking = rank_what_ifs(request_of("resnet50", 64), {}, whatif_knowledge());
+  ASSERT_TRUE(ranking.ok()) << ranking.error().message();
+  ASSERT_GE(ranking->size(), 5U);
+  for (size_t i = 1; i < ranking->size(); ++i) EXPECT_GE((*ranking)[i - 1].gain(), (*ranking)[i].gain());
+  for (const WhatIfAnswer& answer : *ranking) EXPECT_FALSE(answer.assumptions.empty()) << answer.applied.front();
+  EXPECT_NE(to_text(*ranking).find("assumed"), std::string::npos);
+}
+
+double predicted_with(const ModelRequest& request, std::vector<std::string> applications) {
+  WhatIfQuestion question;
+  question.applications = std::move(applications);
+  const auto answer = what_if(request, question, whatif_knowledge());
+  EXPECT_TRUE(answer.ok()) << (answer.ok() ? "" : answer.error().message());
+  if (!answer.ok()) return 0;
+  EXPECT_FALSE(answer->assumptions.empty());
+  return answer->predicted_ms;
+}
+
+TEST(WhatIfTest, OptimizationsMoveWhatTheyShould) {
+  const ModelRequest gpu_bound = request_of("resnet50", 256), host_bound = request_of("resnet50", 4);
+  const double large = predicted_with(gpu_bound, {"batch:factor=1"}),
+               small = predicted_with(host_bound, {"batch:factor=1"});
+  EXPECT_LT(predicted_with(gpu_bound, {"restructured_batch_norm"}), 0.95 * large);
+  const double fused = predicted_with(gpu_bound, {"fusion"});
+  EXPECT_LT(fused, large);
+  EXPECT_LT(predicted_with(gpu_bound, {"fusion:epilogues=1"}), 0.98 * fused);  // norm + ReLU
+  EXPECT_GT(predicted_with(gpu_bound, {"gpu:name=a100_80gb"}), 1.3 * large);
+  EXPECT_NEAR(predicted_with(gpu_bound, {"gpu:name=h200"}), large, 0.01 * large);
+  EXPECT_NEAR(predicted_with(gpu_bound, {"cuda_graphs"}), large, 0.05 * large);
+  EXPECT_LT(predicted_with(host_bound, {"cuda_graphs"}), 0.5 * small);
+  // These give time for memory; a checkpointed forward pass is about a third of the work.
+  EXPECT_GT(predicted_with(gpu_bound, {"gist"}), large);
+  const double recomputed = predicted_with(gpu_bound, {"checkpointing:segments=1000"}) / large;
+  EXPECT_GT(recomputed, 1.2);
+  EXPECT_LT(recomputed, 1.5);
+  EXPECT_NEAR(predicted_with(gpu_bound, {"checkpointing:segments=1"}), large, 0.01 * large);
+  EXPECT_GT(predicted_with(gpu_bound, {"vdnn:gb_per_s=10"}), 1.5 * large);
+  EXPECT_NEAR(predicted_with(gpu_bound, {"vdnn:gb_per_s=1e6"}), large, 0.02 * large);
+  EXPECT_LT(predicted_with(gpu_bound, {"metaflow:remove=layer4"}), large);
+  // Composition: both at once bring more than either.
+  const double both = predicted_with(host_bound, {"fused_adam", "cuda_graphs"});
+  EXPECT_LT(both, predicted_with(host_bound, {"fused_adam"}));
+  EXPECT_LE(both, predicted_with(host_bound, {"cuda_graphs"}));
+}
+
+// The same training before and after a change of its DataLoader, as PyTorch's own tutorial recorded it: 152 to 176 ms with
+// none, 116 to 127 ms (the usual step) with four workers.
+TEST(WhatIfTest, FasterDataLoadingIsWhatWasMeasured) {
+  const std::string folder = std::string(FORERUN_SHARED_DATA_DIR) + "/traces/kineto/resnet50_num_workers_0";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no traces in " << folder;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const auto trace = read_kineto(entry.path().string());
     ASSERT_TRUE(trace.ok()) << trace.error().message();
     WhatIfQuestion question;
-    question.applications = variant.applications;
-    question.unprofiled = true;
-    const auto answer = what_if(*trace, question, *knowledge);
+    question.applications = {"data_loading:workers=4"};
+    question.unprofiled = false;
+    const auto answer = what_if(*trace, question, whatif_knowledge());
     ASSERT_TRUE(answer.ok()) << answer.error().message();
-    EXPECT_LE(answer->low_ms, answer->predicted_ms);
-    EXPECT_GE(answer->high_ms, answer->predicted_ms);
-    const double error = answer->predicted_ms / variant.measured_ms - 1;
-    const double gpu_error = answer->predicted_gpu_ms / variant.measured_gpu_ms - 1;
-    std::string names;
-    for (const std::string& name : variant.applications) names += (names.empty() ? "" : " + ") + name;
-    std::printf("%-14s %-22s measured %8.2f predicted %8.2f ms (%+5.1f %%), kernels %+5.1f %%\n",
-                variant.family.c_str(), names.c_str(), variant.measured_ms, answer->predicted_ms, 100 * error,
-                100 * gpu_error);
-    sum += std::abs(error);
-    gpu_sum += std::abs(gpu_error);
-    ++count;
+    EXPECT_NEAR(answer->predicted_ms, 125, 12) << entry.path();
   }
-  ASSERT_GE(count, 40);
-  std::printf("mean error %.1f %%, of the kernels' sum %.1f %%\n", 100 * sum / count, 100 * gpu_sum / count);
-  EXPECT_LE(sum / count, 0.13);
-  EXPECT_LE(gpu_sum / count, 0.09);
+}
+
+TEST(WhatIfTest, UnknownNamesAreAnsweredWithTheKnownOnes) {
+  WhatIfQuestion question;
+  question.applications = {"fused_adm"};
+  const auto answer = what_if(request_of("resnet50", 8), question, whatif_knowledge());
+  ASSERT_FALSE(answer.ok());
+  EXPECT_NE(answer.error().message().find("fused_adam"), std::string::npos);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "api/trace.h"
 #include "cli/command.h"
+#include "report/execution_trace_report.h"
 #include "report/trace_chrome.h"
 #include "report/trace_report.h"
 
@@ -79,12 +80,34 @@ int compare(const TraceAnalysis& analysis, const TraceOptions& options) {
   return kDone;
 }
 
+// What ran, without when: nodes, dependencies and messages.
+int summarize(const std::vector<std::string>& files, const TraceOptions& options) {
+  if (!options.compare.empty() || !options.chrome.empty()) {
+    return fail({"an execution trace has no timeline to compare or draw", files.front(),
+                 "give --compare and --chrome profiler traces"});
+  }
+  for (const std::string& file : files) {
+    const auto trace = read_execution_trace(file);
+    if (!trace) return fail(trace.error());
+    if (options.csv) {
+      fmt::print("{}", to_csv(*trace));
+      continue;
+    }
+    const ExecutionSummary summary = summary_of(*trace);
+    fmt::print("{}\n", options.json ? to_json(summary, options.report.top) : to_text(summary, options.report.top));
+  }
+  return kDone;
+}
+
 int run(TraceOptions options) {
   options.analysis.breakdown.kernel_gap = nanoseconds_from_us(options.kernel_gap_us);
   options.analysis.critical_path = !options.no_path;
   if (options.hta) options.analysis.breakdown.drop_last_step = options.analysis.breakdown.whole_microseconds = true;
   const bool comparing = !options.compare.empty();
   if (comparing && options.chrome.empty()) options.analysis.critical_path = false;
+  const auto executions = execution_traces(options.paths);
+  if (!executions) return fail(executions.error());
+  if (!executions->empty()) return summarize(*executions, options);
   const auto traces = read(options.paths);
   if (!traces) return fail(traces.error());
   const TraceAnalysis analysis = analyze(*traces, options.analysis);
@@ -106,8 +129,10 @@ int run(TraceOptions options) {
 void add_trace(CLI::App& app, Run& chosen) {
   auto options = std::make_shared<TraceOptions>();
   CLI::App* verb = app.add_subcommand("trace", "Where the time of a profiler trace went, and what would bring it back");
-  verb->add_option("FILE", options->paths,
-                   "PyTorch profiler traces (.json, .gz, .zst), one per rank, or folders of them")
+  verb->add_option(
+          "FILE", options->paths,
+          "PyTorch profiler traces (.json, .gz, .zst), one per rank, or folders of them; or execution traces,\n"
+          "PyTorch's or Chakra's")
       ->required();
   verb->add_option("--compare", options->compare, "Another trace (or its ranks): what changed from FILE to it");
   verb->add_option("--top", options->report.top, "Rows of each list")->default_val(10);
@@ -130,6 +155,7 @@ void add_trace(CLI::App& app, Run& chosen) {
       "  forerun trace rank*.json.gz                         several ranks: clock offsets and stragglers\n"
       "  forerun trace before.json --compare after.json      what changed\n"
       "  forerun trace run.json --chrome annotated.json.gz   then open it in ui.perfetto.dev\n"
+      "  forerun trace rank0.et                              an execution trace: nodes, dependencies, messages\n"
       "What the figures mean: docs/traces.md.");
   verb->callback([options, &chosen] { chosen = [options] { return run(*options); }; });
 }

@@ -1,8 +1,11 @@
-// forerun whatif: what an optimization would bring to a traced iteration.
+// forerun whatif: what an optimization would bring to a traced iteration, or to a model that has not run yet.
 #include <fmt/format.h>
+
+#include <filesystem>
 
 #include "api/whatif.h"
 #include "cli/command.h"
+#include "cli/setup_options.h"
 #include "ingest/kineto/kineto_reader.h"
 #include "whatif/optimizations.h"
 
@@ -12,13 +15,72 @@ namespace {
 struct WhatIfOptions {
   std::string path;
   WhatIfQuestion question;
+  std::vector<std::string> settings;
+  SetupOptions setup;
   bool all = false;
+  bool profiled = false;
+  bool unprofiled = false;
   bool json = false;
 };
 
-int what_if_command(const WhatIfOptions& options) {
-  if (options.all == !options.question.applications.empty()) {
-    fmt::print(stderr, "forerun: give either --apply NAME or --all; see `forerun whatif --help`\n");
+// A profiler's file, by its name or since it is there; anything else is a model.
+bool is_trace_file(const std::string& path) {
+  std::error_code none;
+  if (!path.ends_with(".onnx") && std::filesystem::is_regular_file(path, none)) return true;
+  for (const char* ending : {".json", ".json.gz", ".json.zst", ".trace", ".pt.trace", ".gz", ".zst"}) {
+    if (path.ends_with(ending)) return true;
+  }
+  return path.find('/') != std::string::npos && !path.ends_with(".onnx");
+}
+
+int print_ranking(const Result<std::vector<WhatIfAnswer>>& ranking, bool json) {
+  if (!ranking) return fail(ranking.error());
+  if (json) {
+    for (const WhatIfAnswer& answer : *ranking) fmt::print("{}\n", to_json(answer));
+  } else {
+    fmt::print("{}", to_text(*ranking));
+  }
+  return kDone;
+}
+
+int print_answer(const Result<WhatIfAnswer>& answer, bool json) {
+  if (!answer) return fail(answer.error());
+  fmt::print("{}", json ? to_json(*answer) + "\n" : to_text(*answer));
+  return kDone;
+}
+
+Result<ModelRequest> model_request(const WhatIfOptions& options) {
+  ModelRequest request;
+  request.model = options.path;
+  for (const std::string& setting : options.settings) {
+    const size_t equals = setting.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return Error{"'" + setting + "' is not KEY=VALUE", "--set", "write it as --set batch=64"};
+    }
+    const std::string key = setting.substr(0, equals), value = setting.substr(equals + 1);
+    if (key == "batch") {
+      char* end = nullptr;
+      const int64_t batch = std::strtoll(value.c_str(), &end, 10);
+      if (value.empty() || *end != '\0' || batch < 1 || batch > (int64_t{1} << 30)) {
+        return Error{"a batch cannot be '" + value + "'", "--set batch", "give a whole number from 1"};
+      }
+      request.batch = batch;
+    } else {
+      request.settings.emplace_back(key, value);
+    }
+  }
+  const auto setup = parse_setup(options.setup);
+  if (!setup) return setup.error();
+  request.setup = *setup;
+  request.default_optimizer = options.setup.optimizer.empty();
+  return request;
+}
+
+int what_if_command(const WhatIfOptions& given) {
+  WhatIfOptions options = given;
+  options.question.unprofiled = !options.profiled;
+  if (!options.all && options.question.applications.empty()) {
+    fmt::print(stderr, "forerun: give --apply NAME or --all; see `forerun whatif --help`\n");
     return kUsage;
   }
   for (const std::string& text : options.question.applications) {
@@ -27,48 +89,66 @@ int what_if_command(const WhatIfOptions& options) {
   }
   const auto knowledge = load_knowledge();
   if (!knowledge) return fail(knowledge.error());
+  if (!is_trace_file(options.path)) {
+    const auto request = model_request(options);
+    if (!request) return fail(request.error());
+    if (options.all) return print_ranking(rank_what_ifs(*request, options.question, *knowledge), options.json);
+    return print_answer(what_if(*request, options.question, *knowledge), options.json);
+  }
+  if (options.setup.any() || !options.settings.empty()) {
+    fmt::print(stderr,
+               "forerun: a trace is taken as it was recorded: --set, --precision, --optimizer and --channels-last go "
+               "with models; --apply changes a trace\n");
+    return kUsage;
+  }
   const auto trace = read_kineto(options.path);
   if (!trace) return fail(trace.error());
-  if (options.all) {
-    const auto ranking = rank_what_ifs(*trace, options.question, *knowledge);
-    if (!ranking) return fail(ranking.error());
-    for (const WhatIfAnswer& answer : *ranking) {
-      if (options.json) fmt::print("{}\n", to_json(answer));
-    }
-    if (!options.json) fmt::print("{}", to_text(*ranking));
-    return kDone;
-  }
-  const auto answer = what_if(*trace, options.question, *knowledge);
-  if (!answer) return fail(answer.error());
-  fmt::print("{}", options.json ? to_json(*answer) + "\n" : to_text(*answer));
-  return kDone;
+  if (options.all) return print_ranking(rank_what_ifs(*trace, options.question, *knowledge), options.json);
+  return print_answer(what_if(*trace, options.question, *knowledge), options.json);
 }
 
 std::string whatif_footer() {
   std::string text =
-      "Changes the trace's dependency graph and simulates it: before and after, with a range and what was assumed.\n"
+      "Changes the iteration's dependency graph and simulates it: before and after, with a range that eight of ten\n"
+      "measurements should lie in, and what was assumed. Times are without the profiler (--profiled: as traced).\n"
       "  forerun whatif trace.json.gz --apply amp --apply fused_adam\n"
-      "  forerun whatif trace.json.gz --apply faster_kernel:match=gemm,factor=2\n"
-      "  forerun whatif trace.json.gz --all\n"
-      "Optimizations:\n";
+      "  forerun whatif trace.json.gz --apply batch:factor=2 --json\n"
+      "  forerun whatif trace.json.gz --apply gpu:name=a100_80gb\n"
+      "  forerun whatif trace.json.gz --all                       all of them, the largest gain first\n"
+      "  forerun whatif resnet50 --set batch=64 --apply amp       a model of `forerun zoo` or an ONNX file\n"
+      "Optimizations, with their parameters:\n";
   for (const whatif::Optimization& optimization : whatif::optimizations()) {
-    text += fmt::format("  {:<14} {}\n", optimization.name, optimization.summary);
+    std::string name(optimization.name);
+    for (size_t i = 0; i < optimization.parameters.size(); ++i) {
+      name += (i == 0 ? ":" : ",") + std::string(optimization.parameters[i]);
+    }
+    text += fmt::format("  {}\n      {}\n", name, optimization.summary);
   }
   return text +
-         "Record shapes (record_shapes=True): kernel-time ratios are those of the cost model for each op's shape.";
+         "Profile with record_shapes=True: the forward pass is rebuilt from it, and kernel-time ratios are those of "
+         "the\n"
+         "cost model for each op's shape. docs/whatif.md says what each one assumes and how to add one.";
 }
 
 }  // namespace
 
 void add_whatif(CLI::App& app, Run& chosen) {
   auto options = std::make_shared<WhatIfOptions>();
-  CLI::App* verb = app.add_subcommand("whatif", "What an optimization would bring to a traced iteration");
-  verb->add_option("TRACE", options->path, "A Kineto trace (.json, .gz, .zst)")->required();
+  CLI::App* verb = app.add_subcommand("whatif", "What an optimization would bring to a traced or predicted iteration");
+  verb->add_option("TRACE", options->path,
+                   "A Kineto trace (.json, .gz, .zst), or a model: a name from `forerun zoo`, an ONNX file")
+      ->required();
   verb->add_option("--apply", options->question.applications, "NAME[:key=value,...]; several are applied in order")
       ->allow_extra_args(false);
-  verb->add_flag("--all", options->all, "Every optimization alone, the largest gain first");
-  verb->add_flag("--unprofiled", options->question.unprofiled, "Take out what the profiler cost the host");
-  verb->add_option("--gpu", options->question.gpu, "The trace's GPU, where the file does not name it");
+  verb->add_flag("--all", options->all, "Every optimization alone (behind --apply, if given), the largest gain first");
+  auto* profiled =
+      verb->add_flag("--profiled", options->profiled, "Leave what the profiler cost the host in the times");
+  verb->add_flag("--unprofiled", options->unprofiled, "Take out what the profiler cost the host (the default)")
+      ->excludes(profiled);
+  verb->add_option("--gpu", options->question.gpu, "The trace's GPU, where the file does not name it; a model's: h200");
+  verb->add_option("--set", options->settings, "Of a model: batch=N, or KEY=VALUE of its family; repeatable")
+      ->allow_extra_args(false);
+  add_setup_options(*verb, options->setup);
   verb->add_flag("--json", options->json, "One JSON object; with --all one a line");
   verb->footer(whatif_footer());
   verb->callback([options, &chosen] { chosen = [options] { return what_if_command(*options); }; });

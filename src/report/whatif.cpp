@@ -21,8 +21,11 @@ std::string joined(const std::vector<std::string>& names) {
 
 std::string to_text(const WhatIfAnswer& answer) {
   std::string text = fmt::format("{}\n", answer.file);
-  text += fmt::format("  iteration as traced{:<14} {:>10.3f} ms   (kernels {:.3f} ms)\n",
-                      answer.unprofiled ? ", unprofiled" : "", answer.baseline_ms, answer.baseline_gpu_ms);
+  const char* base = !answer.traced      ? "iteration as predicted"
+                     : answer.unprofiled ? "iteration without the profiler"
+                                         : "iteration as traced";
+  text +=
+      fmt::format("  {:<33} {:>10.3f} ms   (kernels {:.3f} ms)\n", base, answer.baseline_ms, answer.baseline_gpu_ms);
   text += fmt::format("  with {:<28} {:>10.3f} ms   (kernels {:.3f} ms), {:.3f} to {:.3f} ms\n", joined(answer.applied),
                       answer.predicted_ms, answer.predicted_gpu_ms, answer.low_ms, answer.high_ms);
   text += fmt::format("  {:.1f} % {}\n", 100 * std::abs(answer.gain()), answer.gain() >= 0 ? "less" : "more");
@@ -46,12 +49,31 @@ std::string to_json(const WhatIfAnswer& answer) {
 }
 
 std::string to_text(const std::vector<WhatIfAnswer>& ranking) {
-  Table table({"optimization", "before ms", "after ms", "gain"});
+  if (ranking.empty()) return "no optimization applies\n";
+  Table table({"optimization", "before ms", "after ms", "range ms", "gain"});
   for (const WhatIfAnswer& answer : ranking) {
     table.add({joined(answer.applied), fmt::format("{:.3f}", answer.baseline_ms),
-               fmt::format("{:.3f}", answer.predicted_ms), fmt::format("{:+.1f} %", 100 * answer.gain())});
+               fmt::format("{:.3f}", answer.predicted_ms),
+               fmt::format("{:.3f} to {:.3f}", answer.low_ms, answer.high_ms),
+               fmt::format("{:+.1f} %", 100 * answer.gain())});
   }
-  return table.text();
+  std::string text = table.text();
+  // What all assume comes once; the rest by optimization.
+  std::vector<std::string> shared;
+  for (const std::string& assumption : ranking.front().assumptions) {
+    const bool everywhere = std::all_of(ranking.begin(), ranking.end(), [&](const WhatIfAnswer& answer) {
+      return std::find(answer.assumptions.begin(), answer.assumptions.end(), assumption) != answer.assumptions.end();
+    });
+    if (everywhere) shared.push_back(assumption);
+  }
+  for (const std::string& assumption : shared) text += fmt::format("assumed: {}\n", assumption);
+  for (const WhatIfAnswer& answer : ranking) {
+    for (const std::string& assumption : answer.assumptions) {
+      if (std::find(shared.begin(), shared.end(), assumption) != shared.end()) continue;
+      text += fmt::format("assumed for {}: {}\n", joined(answer.applied), assumption);
+    }
+  }
+  return text;
 }
 
 }  // namespace forerun

@@ -1,10 +1,12 @@
 // Adam's update by one fused kernel, or by multi-tensor (foreach) kernels, in place of a loop over parameters.
 //
-// Source: Daydream's FusedAdam (the update's kernels removed, one inserted); bytes by what the kernels read and write:
-// fused 7 passes over the parameters (4 read, 3 written), foreach about 19. Host: an op and what each tensor of its lists
+// Source: Daydream's FusedAdam (the update's kernels removed, one inserted). Where the forward pass could be rebuilt both
+// updates are derived and timed by the cost and host models (setup_change.h). Otherwise bytes by what the kernels read and
+// write: fused 7 passes over the parameters (4 read, 3 written), foreach about 19; host: an op and what each tensor of its lists
 // adds (31 us + 1.2 us a tensor, from the host-bound runs of data/h200), one op fused with its step counters, 13 foreach.
 // Assumed: the update of the trace is Adam's, in float32, everything on one device.
 #include "whatif/optimizations.h"
+#include "whatif/setup_change.h"
 
 #include <algorithm>
 
@@ -81,13 +83,32 @@ Status replace_update(Scene& scene, const UpdateForm& form) {
   return scene.commit(edit);
 }
 
+// With the forward pass at hand the iteration is derived anew.
+Status derived_update(Scene& scene, OptimizerImpl impl) {
+  if (scene.setup.optimizer.kind != OptimizerKind::adam && scene.setup.optimizer.kind != OptimizerKind::adamw) {
+    return Error{"the update is not Adam's", scene.trace().file,
+                 "a trace says Optimizer.step#Adam.step where it is; a model takes --optimizer adam"};
+  }
+  TrainingSetup to = scene.setup;
+  to.optimizer.impl = impl;
+  Status status = change_setup(scene, to, scene.batch_factor);
+  if (!status.ok()) return status;
+  scene.assume("Adam's update " + std::string(impl == OptimizerImpl::fused ? "fused" : "by foreach kernels") +
+               ": its kernels and host time by the ratio of both in the cost and host models");
+  return {};
+}
+
 }  // namespace
 
 Status apply_fused_adam(Scene& scene, const Parameters&) {
+  const Status derived = derived_update(scene, OptimizerImpl::fused);
+  if (derived.ok() || !scene.is_traced()) return derived;
   return replace_update(scene, {"fused Adam", 28, 2, Nanoseconds(300'000)});
 }
 
 Status apply_foreach_adam(Scene& scene, const Parameters&) {
+  const Status derived = derived_update(scene, OptimizerImpl::foreach);
+  if (derived.ok() || !scene.is_traced()) return derived;
   return replace_update(scene, {"foreach Adam", 76, 13, Nanoseconds(300'000)});
 }
 

@@ -3,12 +3,18 @@
 // Source: work is proportional to the batch. Assumed: kernels keep their efficiency, the update and the host's part do not
 // depend on the batch, and so does communication of gradients; data loading grows with the batch.
 #include "whatif/optimizations.h"
+#include "whatif/setup_change.h"
 
 namespace forerun::whatif {
 
 Status apply_batch(Scene& scene, const Parameters& parameters) {
   const Result<double> factor = parameters.positive("factor", 2);
   if (!factor) return factor.error().within("batch");
+  if (scene.model() != nullptr && scene.timer() != nullptr) {
+    Status derived = change_setup(scene, scene.setup, scene.batch_factor * *factor);
+    if (derived.ok()) scene.assume("the iteration derived again with the other batch; the host's part stays");
+    if (derived.ok()) return derived;
+  }
   constexpr Nanoseconds kFloor(2000);  // a kernel that does next to nothing
   const TaskGraph& graph = scene.graph();
   GraphEdit edit(graph);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "timeline/simulator.h"
+
 namespace forerun::whatif {
 namespace {
 
@@ -252,8 +254,8 @@ Result<TaskGraph> GraphEdit::build(std::vector<TaskId>* renumbered) const {
   return graph;
 }
 
-Result<TaskGraph> repeat(const TaskGraph& graph, int count, TaskId beginning,
-                         std::vector<std::vector<TaskId>>* copies) {
+Result<TaskGraph> repeat(const TaskGraph& graph, int count, TaskId beginning, std::vector<std::vector<TaskId>>* copies,
+                         std::span<const CarriedDependency> carried) {
   TaskGraphBuilder builder(graph.names());
   for (const Lane& lane : graph.lanes()) builder.add_lane(lane);
   std::vector<std::vector<TaskId>> ids(static_cast<size_t>(count));
@@ -267,9 +269,36 @@ Result<TaskGraph> repeat(const TaskGraph& graph, int count, TaskId beginning,
         builder.depend(added, on);
       }
     }
+    for (const CarriedDependency& link : carried) {
+      if (k == 0) break;
+      const auto copy = static_cast<size_t>(k);
+      builder.depend(ids[copy][link.after.value], {ids[copy - 1][link.on.before.value], link.on.anchor, link.on.lag});
+    }
+  }
+  std::vector<TaskId> renumbered;
+  auto built = std::move(builder).build(&renumbered);
+  for (auto& copy : ids) {
+    for (TaskId& task : copy) task = built ? renumbered[task.value] : TaskId();
   }
   if (copies != nullptr) *copies = std::move(ids);
-  return std::move(builder).build();
+  return built;
+}
+
+Result<Nanoseconds> steady_iteration(const TaskGraph& graph, TaskId beginning,
+                                     std::span<const CarriedDependency> carried) {
+  constexpr int kCopies = 6, kFirst = 2;
+  std::vector<std::vector<TaskId>> copies;
+  const auto repeated = repeat(graph, kCopies, beginning, &copies, carried);
+  if (!repeated) return repeated.error();
+  const Simulation simulation = simulate(*repeated);
+  const auto completion = [&](int copy) {
+    Nanoseconds last{};
+    for (const TaskId task : copies[static_cast<size_t>(copy)]) {
+      last = std::max(last, simulation.end_of(*repeated, task));
+    }
+    return last;
+  };
+  return Nanoseconds((completion(kCopies - 1) - completion(kFirst - 1)).value / (kCopies - kFirst));
 }
 
 }  // namespace forerun::whatif

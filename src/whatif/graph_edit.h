@@ -89,7 +89,16 @@ class GraphEdit {
 
 // `count` copies of the graph one behind the other on every lane: back-to-back iterations. What a copy after the first
 // has only because recording began (dependencies on `beginning`, a mark) is dropped. copies[k][task] is the id of the
-// task in copy k.
-Result<TaskGraph> repeat(const TaskGraph& graph, int count, TaskId beginning, std::vector<std::vector<TaskId>>* copies);
+// task in copy k. `carried`: what of a copy holds back the copy behind it.
+struct CarriedDependency {
+  TaskId after;   // in a copy
+  Dependency on;  // in the one before it
+};
+Result<TaskGraph> repeat(const TaskGraph& graph, int count, TaskId beginning, std::vector<std::vector<TaskId>>* copies,
+                         std::span<const CarriedDependency> carried = {});
+
+// Time from the completion of one copy to that of the next, once it repeats.
+Result<Nanoseconds> steady_iteration(const TaskGraph& graph, TaskId beginning,
+                                     std::span<const CarriedDependency> carried = {});
 
 }  // namespace forerun::whatif

@@ -7,16 +7,30 @@
 
 namespace forerun::whatif {
 
+Result<OpTimer> OpTimer::on(const std::string& gpu) const {
+  if (!lookup_) return Error{"no other devices are known here", gpu, ""};
+  return lookup_(gpu);
+}
+
+std::vector<OpCost> OpTimer::costs(const Graph& graph, const TrainingSetup& setup) const {
+  return corrector_ == nullptr ? analytic_costs(graph, device_, setup, constants_)
+                               : hybrid::hybrid_costs(graph, device_, setup, constants_, *corrector_, other_);
+}
+
+// PyTorch takes cuDNN attention for half precision from compute capability 9.0 on.
+derive::DispatchTarget OpTimer::target() const {
+  return {.cudnn_attention =
+              device_.name.find("H100") != std::string::npos || device_.name.find("H200") != std::string::npos};
+}
+
 std::optional<double> OpTimer::seconds(const TracedOp& op, const Variant& variant) const {
   const std::optional<Graph> graph = graph_of(op, variant);
   if (!graph) return std::nullopt;
   TrainingSetup setup;
   setup.precision = variant.precision;
   setup.channels_last = variant.channels_last;
-  const std::vector<OpCost> costs = corrector_ == nullptr
-                                        ? analytic_costs(*graph, device_, setup, constants_)
-                                        : hybrid::hybrid_costs(*graph, device_, setup, constants_, *corrector_, other_);
-  const auto nanoseconds = static_cast<double>(costs.front().gpu.value);
+  const std::vector<OpCost> all = costs(*graph, setup);
+  const auto nanoseconds = static_cast<double>(all.front().gpu.value);
   return nanoseconds > 0 ? std::optional(nanoseconds * 1e-9) : std::nullopt;
 }
 

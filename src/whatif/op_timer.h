@@ -5,11 +5,14 @@
 // the floor of a kernel shrinks with the bytes. The measured duration is scaled by the ratio, never replaced.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <tuple>
 
 #include "cost/analytic/constants.h"
+#include "cost/host/host.h"
 #include "cost/hybrid/hybrid.h"
+#include "derive/dispatch.h"
 #include "device/device.h"
 #include "whatif/traced_op.h"
 
@@ -25,18 +28,35 @@ class OpTimer {
   // Time in `to` over time in `from`; nothing where the cost model cannot be asked about the op.
   [[nodiscard]] std::optional<double> ratio(const TracedOp& op, const Variant& from, const Variant& to) const;
 
+  [[nodiscard]] std::optional<double> seconds(const TracedOp& op, const Variant& variant) const;
+
+  // GPU time of every op of a graph.
+  [[nodiscard]] std::vector<OpCost> costs(const Graph& graph, const TrainingSetup& setup) const;
+
+  // What the host takes; without it, what-ifs keep to the trace's host times.
+  void set_host(HostConstants host) { host_ = std::move(host); }
+  [[nodiscard]] const std::optional<HostConstants>& host() const { return host_; }
+
+  // Timers for other devices, by name.
+  using Lookup = std::function<Result<OpTimer>(const std::string& gpu)>;
+  void set_lookup(Lookup lookup) { lookup_ = std::move(lookup); }
+  [[nodiscard]] Result<OpTimer> on(const std::string& gpu) const;
+
+  // What PyTorch chooses on the device.
+  [[nodiscard]] derive::DispatchTarget target() const;
+
   [[nodiscard]] const Device& device() const { return device_; }
   [[nodiscard]] Nanoseconds kernel_floor() const { return constants_.kernel_floor; }
   // Moving so many bytes in one pass of large kernels.
   [[nodiscard]] Nanoseconds memory_time(double bytes) const;
 
  private:
-  [[nodiscard]] std::optional<double> seconds(const TracedOp& op, const Variant& variant) const;
-
   Device device_;
   AnalyticConstants constants_;
   const hybrid::Corrector* corrector_;  // null: the analytic model alone
   std::optional<hybrid::OtherGpu> other_;
+  std::optional<HostConstants> host_;
+  Lookup lookup_;
 };
 
 }  // namespace forerun::whatif

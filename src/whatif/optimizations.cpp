@@ -1,16 +1,25 @@
 #include "whatif/optimizations.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 
 #include "base/nearest.h"
+#include "whatif/network_parameters.h"
 
 namespace forerun::whatif {
+namespace {
+
+// The parameters of a distributed optimization: its own, and the network's.
+std::vector<std::string_view> over_network(std::vector<std::string_view> own) {
+  own.insert(own.begin(), std::begin(kNetworkKeys), std::end(kNetworkKeys));
+  return own;
+}
+
+}  // namespace
 
 std::span<const Optimization> optimizations() {
-  static const std::array<Optimization, 7> kAll = {{
+  static const std::vector<Optimization> kAll = {
       {"amp", "automatic mixed precision in bfloat16 (rule=daydream: the paper's constants)", {"rule"}, apply_amp},
       {"tf32", "matrix products on TF32 tensor cores", {}, apply_tf32},
       {"channels_last", "convolutional networks in channels-last layout", {}, apply_channels_last},
@@ -22,7 +31,46 @@ std::span<const Optimization> optimizations() {
        {"match", "factor"},
        apply_faster_kernel,
        false},
-  }};
+      {"gpu", "the same on another GPU: name=a100_80gb", {"name"}, apply_gpu, false},
+      {"cuda_graphs", "the iteration launched as one CUDA graph", {}, apply_cuda_graphs},
+      {"fusion",
+       "chains of elementwise kernels in one each (epilogues=1: behind products and norms too)",
+       {"epilogues"},
+       apply_fusion},
+      {"metaflow",
+       "a substitution: layers or ops removed or scaled",
+       {"remove", "scale", "factor"},
+       apply_metaflow,
+       false},
+      {"restructured_batch_norm", "batch norms fused with their neighbours", {}, apply_restructured_batch_norm},
+      {"data_loading", "batches loaded by so many workers beside the training", {"workers"}, apply_data_loading},
+      {"checkpointing",
+       "activations recomputed in the backward pass (saves memory)",
+       {"segments"},
+       apply_checkpointing},
+      {"vdnn",
+       "inputs of convolutions offloaded to the host and fetched back (saves memory)",
+       {"gb_per_s"},
+       apply_vdnn},
+      {"gist", "activations encoded for the backward pass (saves memory)", {}, apply_gist},
+      {"ddp", "data-parallel, buckets all-reduced beside the backward pass: workers=8,network=10gbe",
+       over_network({"bucket_mb", "algorithm"}), apply_ddp, false},
+      {"bsp", "data-parallel, one all-reduce behind the backward pass", over_network({"algorithm"}), apply_bsp, false},
+      {"wfbp", "data-parallel, one all-reduce a gradient (wait-free backpropagation)", over_network({"algorithm"}),
+       apply_wfbp, false},
+      {"mg_wfbp", "data-parallel, gradients merged where that saves time (MG-WFBP)", over_network({"algorithm"}),
+       apply_mg_wfbp, false},
+      {"parameter_server", "data-parallel by parameter servers, mode=sync or async",
+       over_network({"servers", "mode", "slice_mb", "colocated"}), apply_parameter_server, false},
+      {"p3", "parameter servers, slices by the order of their next use", over_network({"servers", "slice_mb"}),
+       apply_p3, false},
+      {"bytescheduler", "all-reduce of slices by the order of their next use",
+       over_network({"algorithm", "slice_mb", "credit_mb"}), apply_bytescheduler, false},
+      {"dgc", "data-parallel, the largest share of gradients only: density=0.001", over_network({"density"}), apply_dgc,
+       false},
+      {"quantize", "data-parallel, gradients of fewer bits: bits=8", over_network({"bits"}), apply_quantize, false},
+      {"zero", "data-parallel with sharded state: stage=1, 2 or 3", over_network({"stage"}), apply_zero, false},
+  };
   return kAll;
 }
 

@@ -57,5 +57,25 @@ Status apply_fused_adam(Scene& scene, const Parameters& parameters);
 Status apply_foreach_adam(Scene& scene, const Parameters& parameters);
 Status apply_batch(Scene& scene, const Parameters& parameters);
 Status apply_faster_kernel(Scene& scene, const Parameters& parameters);
+Status apply_gpu(Scene& scene, const Parameters& parameters);
+Status apply_cuda_graphs(Scene& scene, const Parameters& parameters);
+Status apply_fusion(Scene& scene, const Parameters& parameters);
+Status apply_metaflow(Scene& scene, const Parameters& parameters);
+Status apply_restructured_batch_norm(Scene& scene, const Parameters& parameters);
+Status apply_data_loading(Scene& scene, const Parameters& parameters);
+Status apply_checkpointing(Scene& scene, const Parameters& parameters);
+Status apply_vdnn(Scene& scene, const Parameters& parameters);
+Status apply_gist(Scene& scene, const Parameters& parameters);
+// Distributed, from the trace of one GPU; parameters of all: network_parameters.h.
+Status apply_ddp(Scene& scene, const Parameters& parameters);
+Status apply_bsp(Scene& scene, const Parameters& parameters);
+Status apply_wfbp(Scene& scene, const Parameters& parameters);
+Status apply_mg_wfbp(Scene& scene, const Parameters& parameters);
+Status apply_parameter_server(Scene& scene, const Parameters& parameters);
+Status apply_p3(Scene& scene, const Parameters& parameters);
+Status apply_bytescheduler(Scene& scene, const Parameters& parameters);
+Status apply_dgc(Scene& scene, const Parameters& parameters);
+Status apply_quantize(Scene& scene, const Parameters& parameters);
+Status apply_zero(Scene& scene, const Parameters& parameters);
 
 }  // namespace forerun::whatif

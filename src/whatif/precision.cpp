@@ -9,7 +9,9 @@
 #include <unordered_map>
 
 #include "derive/op_class.h"
+#include "whatif/kernel_insertion.h"
 #include "whatif/optimizations.h"
+#include "whatif/setup_change.h"
 
 namespace forerun::whatif {
 namespace {
@@ -93,23 +95,17 @@ Status change_variant(Scene& scene, const Variant& to) {
   return status;
 }
 
-// What an op of one small kernel costs the host: the middle one of those in the trace.
-Nanoseconds usual_host_op(const TaskGraph& graph) {
-  std::unordered_map<uint32_t, std::pair<Nanoseconds, int>> calls;  // by call of an outermost op: host time, launches
-  for (uint32_t i = 0; i < graph.size(); ++i) {
-    const TaskId task(i);
-    const uint32_t call = graph.op_instance(task);
-    if (call == kNoLink || graph.lane_of(task).kind != LaneKind::host_thread) continue;
-    calls[call].first += graph.duration(task) + graph.gap(task);
-    calls[call].second += graph.kind(task) == TaskKind::launch ? 1 : 0;
+// With the forward pass at hand the iteration is derived anew; false where that cannot be done.
+bool derived_again(Scene& scene, const TrainingSetup& to) {
+  if (scene.model() == nullptr) return false;
+  const Status status = change_setup(scene, to, scene.batch_factor);
+  if (!status.ok()) {
+    scene.assume("op by op, since the iteration could not be derived again: " + status.error().what);
+    return false;
   }
-  std::vector<int64_t> times;
-  for (const auto& [call, cost] : calls) {
-    if (cost.second == 1) times.push_back(cost.first.value);
-  }
-  if (times.empty()) return Nanoseconds(15'000);
-  std::nth_element(times.begin(), times.begin() + static_cast<ptrdiff_t>(times.size() / 2), times.end());
-  return Nanoseconds(times[times.size() / 2]);
+  scene.variant = {to.precision, to.channels_last};
+  scene.assume("the iteration derived again from its forward pass; each call's kernels times the cost model's ratio");
+  return true;
 }
 
 // The casts of weights before products, and of their gradients behind them.
@@ -170,6 +166,12 @@ Status apply_amp(Scene& scene, const Parameters& parameters) {
     return Error{"there is no rule '" + parameters.text("rule") + "'", "amp", "there is rule=daydream, or none"};
   }
   if (scene.timer() == nullptr) return no_cost_model();
+  TrainingSetup to = scene.setup;
+  to.precision = Precision::amp_bf16;
+  if (derived_again(scene, to)) {
+    scene.assume("bfloat16 by PyTorch's autocast rules, with its casts; the update stays in float32");
+    return {};
+  }
   const Status casts = insert_casts(scene);
   if (!casts.ok()) return casts;
   scene.assume("ops of autocast's list run in bfloat16; their time by the cost model's ratio for each shape");
@@ -179,13 +181,20 @@ Status apply_amp(Scene& scene, const Parameters& parameters) {
 }
 
 Status apply_tf32(Scene& scene, const Parameters&) {
+  if (scene.timer() == nullptr) return no_cost_model();
   scene.assume("float32 matrix products run on TF32 tensor cores; convolutions do so already (PyTorch's default)");
+  TrainingSetup to = scene.setup;
+  to.precision = Precision::tf32;
+  if (derived_again(scene, to)) return {};
   return change_variant(scene, {Precision::tf32, scene.variant.channels_last});
 }
 
 Status apply_channels_last(Scene& scene, const Parameters&) {
-  scene.assume(
-      "4-dimensional tensors in channels-last layout throughout; times by the cost model's ratio for each shape");
+  if (scene.timer() == nullptr) return no_cost_model();
+  scene.assume("4-dimensional tensors in channels-last layout throughout");
+  TrainingSetup to = scene.setup;
+  to.channels_last = true;
+  if (derived_again(scene, to)) return {};
   return change_variant(scene, {scene.variant.precision, true});
 }
 

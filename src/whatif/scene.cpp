@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "whatif/device_share.h"
+
 namespace forerun::whatif {
 
 Result<Scene> Scene::of(const Trace& trace, const OpTimer* timer) {
@@ -11,7 +13,17 @@ Result<Scene> Scene::of(const Trace& trace, const OpTimer* timer) {
   Scene scene;
   scene.trace_ = &trace;
   scene.timer_ = timer;
-  scene.innermost_ = link_events(trace).op;
+  const TraceLinks links = link_events(trace);
+  auto model = traced_model(trace, links);
+  if (model) {
+    scene.setup = model->setup;
+    scene.variant.precision = model->setup.precision;
+    scene.model_ = std::make_shared<const TracedModel>(std::move(*model));
+  } else {
+    scene.no_model_ = model.error();
+  }
+  scene.innermost_ = links.op;
+  scene.share_ = device_shares(trace);
   scene.graph_ = std::move(made->tasks);
   scene.steps_ = std::move(made->ranks.front());
   scene.beginning_ = TaskId(0);
@@ -21,19 +33,32 @@ Result<Scene> Scene::of(const Trace& trace, const OpTimer* timer) {
   return scene;
 }
 
+void Scene::use_timer(OpTimer timer) {
+  own_timer_ = std::make_shared<const OpTimer>(std::move(timer));
+  timer_ = own_timer_.get();
+}
+
 void Scene::assume(std::string text) {
   if (std::find(assumptions.begin(), assumptions.end(), text) == assumptions.end()) {
     assumptions.push_back(std::move(text));
   }
 }
 
+uint32_t Scene::call_of(TaskId task) const {
+  if (model_ == nullptr) return kNoLink;
+  const auto found = model_->call_of.find(graph_.op_instance(task));
+  return found == model_->call_of.end() ? kNoLink : found->second;
+}
+
 std::optional<TracedOp> Scene::op_of(TaskId task) const {
   const uint32_t event = graph_.event(task);
+  if (!is_traced()) return event < model_ops_.size() ? std::optional(model_ops_[event]) : std::nullopt;
   return event == kNoLink ? std::nullopt : traced_op(*trace_, innermost_[event]);
 }
 
 uint64_t Scene::op_key(TaskId task) const {
   const uint32_t event = graph_.event(task);
+  if (!is_traced()) return event < model_ops_.size() ? event : UINT64_MAX;
   if (event == kNoLink || innermost_[event] == kNoIndex) return UINT64_MAX;
   const EventIndex op = innermost_[event];
   return uint64_t{trace_->events.name[op].value} << 32 | trace_->events.detail[op];
@@ -45,6 +70,11 @@ Status Scene::commit(const GraphEdit& edit) {
   if (!graph) return graph.error();
   graph_ = std::move(*graph);
   for (TaskId& mark : steps_.marks) mark = now[mark.value];
+  for (CarriedDependency& link : carried) {
+    link.after = now[link.after.value];
+    link.on.before = now[link.on.before.value];
+  }
+  std::erase_if(carried, [](const CarriedDependency& link) { return !link.after.valid() || !link.on.before.valid(); });
   beginning_ = now[beginning_.value];
   return {};
 }
@@ -104,9 +134,34 @@ size_t Scene::iterations() const {
 Nanoseconds Scene::device_busy() const {
   Nanoseconds busy{};
   for (uint32_t i = 0; i < graph_.size(); ++i) {
-    if (on_gpu(graph_.kind(TaskId(i)))) busy += graph_.duration(TaskId(i));
+    const bool network = graph_.lane_of(TaskId(i)).kind == LaneKind::network_link;
+    if (on_gpu(graph_.kind(TaskId(i))) && !network) busy += graph_.duration(TaskId(i));
   }
   return Nanoseconds(busy.value / static_cast<int64_t>(std::max<size_t>(iterations(), 1)));
+}
+
+Nanoseconds Scene::host_busy() const {
+  Nanoseconds busy{};
+  for (uint32_t i = 0; i < graph_.size(); ++i) {
+    const TaskId task(i);
+    const TaskKind kind = graph_.kind(task);
+    if (graph_.lane_of(task).kind != LaneKind::host_thread || kind == TaskKind::sync || kind == TaskKind::mark)
+      continue;
+    busy += graph_.duration(task) + graph_.gap(task);
+  }
+  return Nanoseconds(busy.value / static_cast<int64_t>(std::max<size_t>(iterations(), 1)));
+}
+
+Nanoseconds Scene::device_occupied() const {
+  double occupied = 0;
+  for (uint32_t i = 0; i < graph_.size(); ++i) {
+    const TaskId task(i);
+    if (graph_.kind(task) != TaskKind::kernel) continue;
+    const uint32_t event = graph_.event(task);
+    const double share = event < share_.size() ? share_[event] : 1;
+    occupied += share * static_cast<double>(graph_.duration(task).value);
+  }
+  return Nanoseconds(static_cast<int64_t>(occupied / static_cast<double>(std::max<size_t>(iterations(), 1))));
 }
 
 // What stands on the main thread behind its last launch, from the first wait on: the end of recording.
@@ -136,18 +191,12 @@ Result<Nanoseconds> Scene::steady_state() const {
   std::vector<TaskId> now;
   const auto once = edit.build(&now);
   if (!once) return once.error();
-  constexpr int kCopies = 6, kFirst = 2;
-  std::vector<std::vector<TaskId>> copies;
-  const auto graph = repeat(*once, kCopies, now[beginning_.value], &copies);
-  if (!graph) return graph.error();
-  const Simulation simulation = simulate(*graph);
-  const auto completion = [&](int copy) {
-    Nanoseconds last{};
-    for (const TaskId task : copies[static_cast<size_t>(copy)]) last = std::max(last, simulation.end_of(*graph, task));
-    return last;
-  };
-  const Nanoseconds span = completion(kCopies - 1) - completion(kFirst - 1);
-  return Nanoseconds(span.value / (kCopies - kFirst));
+  std::vector<CarriedDependency> links = carried;
+  for (CarriedDependency& link : links) {
+    link.after = now[link.after.value];
+    link.on.before = now[link.on.before.value];
+  }
+  return steady_iteration(*once, now[beginning_.value], links);
 }
 
 Nanoseconds Scene::between_completions(const Simulation& simulation) const {
@@ -171,6 +220,12 @@ Nanoseconds Scene::between_completions(const Simulation& simulation) const {
 }
 
 Result<Nanoseconds> Scene::iteration_time() const {
+  auto simulated = simulated_time();
+  if (simulated) *simulated = std::max(*simulated, device_occupied());
+  return simulated;
+}
+
+Result<Nanoseconds> Scene::simulated_time() const {
   if (steps_.to_the_end || steps_.marks.size() < 3) return steady_state();
   return between_completions(simulate(graph_));
 }

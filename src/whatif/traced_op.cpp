@@ -1,6 +1,9 @@
 #include "whatif/traced_op.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "graph/graph_builder.h"
@@ -14,23 +17,17 @@ Json parsed(const Trace& trace, NameId text) {
   return text.valid() ? Json::parse(trace.names[text], nullptr, false) : Json();
 }
 
-// "[2, 2]" of a scalar list; empty where it is something else.
-std::vector<int64_t> ints(const TracedOp& op, size_t argument) {
-  if (argument >= op.values.size()) return {};
-  const Json value = Json::parse(op.values[argument], nullptr, false);
-  std::vector<int64_t> found;
-  if (!value.is_array()) return {};
-  for (const Json& entry : value) {
-    if (!entry.is_number_integer()) return {};
-    found.push_back(entry.get<int64_t>());
+// [[64, 1, 768], [64, 196, 768]] of a list of tensors; empty where it is something else.
+std::vector<std::vector<int64_t>> shapes_in(const Json& dims) {
+  std::vector<std::vector<int64_t>> shapes;
+  for (const Json& entry : dims.is_array() ? dims : Json::array()) {
+    if (!entry.is_array()) return {};
+    for (const Json& extent : entry) {
+      if (!extent.is_number_integer()) return {};
+    }
+    shapes.push_back(entry.get<std::vector<int64_t>>());
   }
-  return found;
-}
-
-int64_t integer(const TracedOp& op, size_t argument, int64_t otherwise) {
-  if (argument >= op.values.size()) return otherwise;
-  const Json value = Json::parse(op.values[argument], nullptr, false);
-  return value.is_number_integer() ? value.get<int64_t>() : otherwise;
+  return shapes;
 }
 
 std::vector<bool> flags(const TracedOp& op, size_t argument) {
@@ -126,10 +123,10 @@ class OneOp {
   std::optional<Graph> convolution(size_t padding_at, size_t stride_at, size_t groups_at) {
     const Shape& x = shape(0);
     const Shape& w = shape(1);
-    const Shape padding = ints(op_, padding_at), stride = ints(op_, stride_at);
+    const Shape padding = op_.ints(padding_at), stride = op_.ints(stride_at);
     if (x.size() != 4 || w.size() != 4 || padding.size() != 2 || stride.size() != 2) return std::nullopt;
     if (stride[0] <= 0 || stride[1] <= 0 || w[1] <= 0) return std::nullopt;
-    const int64_t groups = groups_at == SIZE_MAX ? x[1] / w[1] : integer(op_, groups_at, 1);
+    const int64_t groups = groups_at == SIZE_MAX ? x[1] / w[1] : op_.integer(groups_at, 1);
     const Shape y = {x[0], w[0], (x[2] + 2 * padding[0] - w[2]) / stride[0] + 1,
                      (x[3] + 2 * padding[1] - w[3]) / stride[1] + 1};
     return finish("aten.convolution.default", Phase::forward, {tensor(x, computed()), tensor(w, computed())},
@@ -140,11 +137,11 @@ class OneOp {
     const Shape& y = shape(0);
     const Shape& x = shape(1);
     const Shape& w = shape(2);
-    const Shape stride = ints(op_, 4), padding = ints(op_, 5);
+    const Shape stride = op_.ints(4), padding = op_.ints(5);
     if (x.size() != 4 || w.size() != 4 || y.size() != 4 || stride.size() != 2 || padding.size() != 2) {
       return std::nullopt;
     }
-    Attributes attributes = convolution_attributes(stride, padding, integer(op_, 9, 1));
+    Attributes attributes = convolution_attributes(stride, padding, op_.integer(9, 1));
     std::vector<bool> wanted = flags(op_, 10);
     if (wanted.size() != 3) wanted = {true, true, false};
     attributes.set("output_mask", wanted);
@@ -225,6 +222,48 @@ int64_t TracedOp::elements(size_t input) const {
   return count;
 }
 
+std::vector<int64_t> TracedOp::ints(size_t argument) const {
+  if (argument >= values.size()) return {};
+  const Json value = Json::parse(values[argument], nullptr, false);
+  std::vector<int64_t> found;
+  if (!value.is_array()) return {};
+  for (const Json& entry : value) {
+    if (!entry.is_number_integer()) return {};
+    found.push_back(entry.get<int64_t>());
+  }
+  return found;
+}
+
+int64_t TracedOp::integer(size_t argument, int64_t otherwise) const {
+  if (argument >= values.size()) return otherwise;
+  const Json value = Json::parse(values[argument], nullptr, false);
+  return value.is_number_integer() ? value.get<int64_t>() : otherwise;
+}
+
+double TracedOp::number(size_t argument, double otherwise) const {
+  if (argument >= values.size() || values[argument].empty()) return otherwise;
+  char* end = nullptr;
+  const double value = std::strtod(values[argument].c_str(), &end);  // "0." too, which is no JSON
+  return *end == '\0' && std::isfinite(value) ? value : otherwise;
+}
+
+bool TracedOp::flag(size_t argument, bool otherwise) const {
+  if (argument >= values.size()) return otherwise;
+  if (values[argument] == "True") return true;
+  return values[argument] == "False" ? false : otherwise;
+}
+
+std::optional<DType> dtype_traced(const std::string& type) {
+  static const std::map<std::string, DType> kTypes = {
+      {"float", DType::float32},     {"double", DType::float64},      {"c10::BFloat16", DType::bfloat16},
+      {"c10::Half", DType::float16}, {"long int", DType::int64},      {"long", DType::int64},
+      {"int", DType::int32},         {"short int", DType::int16},     {"short", DType::int16},
+      {"signed char", DType::int8},  {"unsigned char", DType::uint8}, {"bool", DType::boolean},
+  };
+  const auto found = kTypes.find(type);
+  return found == kTypes.end() ? std::nullopt : std::optional(found->second);
+}
+
 std::optional<TracedOp> traced_op(const Trace& trace, EventIndex op) {
   if (op == kNoIndex || trace.events.kind[op] != EventKind::op || trace.events.detail[op] == kNoIndex) {
     return std::nullopt;
@@ -240,6 +279,7 @@ std::optional<TracedOp> traced_op(const Trace& trace, EventIndex op) {
     bool plain = dims[i].is_array();
     for (const Json& extent : plain ? dims[i] : Json::array()) plain = plain && extent.is_number_integer();
     if (plain) input.shape = dims[i].get<std::vector<int64_t>>();
+    if (!plain) input.list = shapes_in(dims[i]);
     if (types.is_array() && i < types.size() && types[i].is_string()) input.type = types[i].get<std::string>();
     made.inputs.push_back(std::move(input));
   }

@@ -17,8 +17,12 @@ namespace forerun::whatif {
 
 struct TracedTensor {
   std::vector<int64_t> shape;
-  std::string type;  // "float", "c10::BFloat16"; "" where the argument is no tensor
+  std::string type;                        // "float", "c10::BFloat16"; "" where the argument is no tensor
+  std::vector<std::vector<int64_t>> list;  // of a list of tensors: their shapes, where the file has them
 };
+
+// The type of a tensor argument by its C++ name in a trace; nothing for scalars, lists and what is absent.
+std::optional<DType> dtype_traced(const std::string& type);
 
 struct TracedOp {
   std::string name;                  // "aten::addmm"
@@ -26,6 +30,11 @@ struct TracedOp {
   std::vector<std::string> values;   // of scalars: "[2, 2]"; may be empty
 
   [[nodiscard]] int64_t elements(size_t input) const;  // 0 where the argument is no tensor
+  // Values of scalar arguments; the default where the file does not tell.
+  [[nodiscard]] std::vector<int64_t> ints(size_t argument) const;  // "[2, 2]"; empty where it is something else
+  [[nodiscard]] int64_t integer(size_t argument, int64_t otherwise) const;
+  [[nodiscard]] double number(size_t argument, double otherwise) const;
+  [[nodiscard]] bool flag(size_t argument, bool otherwise) const;
 };
 
 // Nothing where the file has no shapes of it.

@@ -1,0 +1,64 @@
+"""What-ifs from Python: a traced or predicted iteration, and the primitives that change it.
+
+    from forerun import whatif
+    scene = whatif.Scene.from_trace("trace.json.gz")
+    print(scene.iteration_ms())
+    scene.apply("amp")                                       # any optimization of `forerun whatif --help`
+    with whatif.editing(scene) as edit:                      # or the primitives themselves
+        edit.scale(scene.select(kind="kernel", op="norm"), 0.5)
+    print(scene.iteration_ms(), scene.assumptions)
+
+An optimization of one's own is a function of a scene; `compare` takes functions and names alike. Tasks are numbers that
+hold until an edit is committed: select again afterwards. `select` takes parts of names, `kind` ("kernel", "launch",
+"host_op", "sync", ..., or "gpu" for all device work), `phase` ("forward", "backward", "update", "data") and a predicate
+on the task. The module is built by `./run python` (C++, pybind11).
+"""
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Callable, Iterator, List, Sequence, Union
+
+try:
+    from forerun._whatif import Edit, Scene, Task, optimizations
+except ImportError as error:  # pragma: no cover - depends on the build
+    raise ImportError("forerun.whatif needs its native part: build it with `./run python`") from error
+
+__all__ = ["Edit", "Outcome", "Scene", "Task", "compare", "editing", "optimizations"]
+
+Optimization = Union[str, Callable[[Scene], None]]
+
+
+@contextmanager
+def editing(scene: Scene) -> Iterator[Edit]:
+    """Changes of a scene that take effect together at the end of the block; not at all where it raises."""
+    edit = Edit(scene)
+    yield edit
+    edit.commit()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What optimizations, applied in order, make of an iteration."""
+
+    names: List[str]
+    baseline_ms: float
+    predicted_ms: float
+    assumptions: List[str]
+
+    @property
+    def gain(self) -> float:
+        return 1 - self.predicted_ms / self.baseline_ms if self.baseline_ms > 0 else 0.0
+
+
+def compare(scene: Scene, optimizations_in_order: Sequence[Optimization]) -> Outcome:
+    """The scene with and without optimizations; the scene itself stays as it is."""
+    changed = scene.copy()
+    names: List[str] = []
+    for optimization in optimizations_in_order:
+        if isinstance(optimization, str):
+            changed.apply(optimization)
+            names.append(optimization)
+        else:
+            optimization(changed)
+            names.append(optimization.__name__)
+    return Outcome(names, scene.iteration_ms(), changed.iteration_ms(), list(changed.assumptions))

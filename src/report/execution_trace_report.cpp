@@ -1,0 +1,168 @@
+#include "report/execution_trace_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <unordered_set>
+
+#include "report/table.h"
+
+namespace forerun {
+namespace {
+
+std::string megabytes_text(int64_t bytes) { return fmt::format("{:.2f} MB", static_cast<double>(bytes) / 1e6); }
+
+void add_collectives(const ExecutionTrace& trace, ExecutionSummary& summary) {
+  std::map<std::string, ExecutionCollectiveRow> rows;
+  for (const ExecutionCollective& collective : trace.collectives) {
+    ExecutionCollectiveRow& row = rows[collective.name];
+    const bool same = row.count == 0 || row.group_size == collective.group_size;
+    row.name = collective.name;
+    row.group_size = same ? collective.group_size : -1;
+    ++row.count;
+    row.bytes += std::max<int64_t>(0, collective.bytes);
+    row.largest = std::max(row.largest, collective.bytes);
+  }
+  for (auto& [name, row] : rows) summary.collectives.push_back(std::move(row));
+  std::stable_sort(summary.collectives.begin(), summary.collectives.end(),
+                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+}
+
+void add_ops(const ExecutionTrace& trace, ExecutionSummary& summary) {
+  std::map<std::string, ExecutionOpRow> rows;
+  for (const ExecutionNode& node : trace.nodes) {
+    if (node.kind == NodeKind::label) continue;
+    ExecutionOpRow& row = rows[trace.name(node)];
+    row.name = trace.name(node);
+    ++row.count;
+    if (node.duration_us >= 0) row.time_us = std::max<int64_t>(0, row.time_us) + node.duration_us;
+  }
+  for (auto& [name, row] : rows) summary.ops.push_back(std::move(row));
+  std::stable_sort(summary.ops.begin(), summary.ops.end(), [](const auto& a, const auto& b) {
+    return std::make_pair(a.time_us, a.count) > std::make_pair(b.time_us, b.count);
+  });
+}
+
+}  // namespace
+
+ExecutionSummary summary_of(const ExecutionTrace& trace) {
+  ExecutionSummary summary;
+  summary.file = trace.file;
+  summary.format = trace.chakra ? "Chakra execution trace" : "PyTorch execution trace";
+  summary.schema = trace.schema;
+  summary.kinds.assign(kNodeKinds, 0);
+  summary.nodes = static_cast<int64_t>(trace.nodes.size());
+  summary.skipped = trace.skipped;
+  summary.truncated = trace.truncated;
+  summary.first_problem = trace.first_problem;
+  std::unordered_set<uint64_t> ids;
+  std::set<int64_t> threads;
+  for (const ExecutionNode& node : trace.nodes) {
+    ids.insert(node.id);
+    if (node.thread >= 0) threads.insert(node.thread);
+    ++summary.kinds[static_cast<size_t>(node.kind)];
+    summary.control += node.control;
+    summary.data += node.data;
+    summary.with_shapes += node.inputs.shapes.valid() || node.outputs.shapes.valid() ? 1 : 0;
+    // Chakra's converter numbers calls: "torch::autograd::AccumulateGrad(0)".
+    if (!trace.name(node).starts_with("torch::autograd::AccumulateGrad")) continue;
+    ++summary.gradients;
+    if (node.inputs.values.valid()) summary.gradient_bytes += tensor_bytes(trace.names[node.inputs.values]);
+  }
+  for (const uint64_t id : trace.dependencies) summary.dangling += ids.contains(id) ? 0 : 1;
+  summary.threads = static_cast<int64_t>(threads.size());
+  add_collectives(trace, summary);
+  add_ops(trace, summary);
+  return summary;
+}
+
+std::string to_text(const ExecutionSummary& summary, size_t top) {
+  std::string text =
+      fmt::format("{}\n  {}, schema {}\n  {} nodes on {} threads:", summary.file, summary.format,
+                  summary.schema.empty() ? "not told" : summary.schema, grouped(summary.nodes), summary.threads);
+  for (size_t i = 0; i < kNodeKinds; ++i) {
+    if (summary.kinds[i] > 0)
+      text += fmt::format(" {} {}", grouped(summary.kinds[i]), name_of(static_cast<NodeKind>(i)));
+  }
+  text += fmt::format("\n  {} control and {} data dependencies", grouped(summary.control), grouped(summary.data));
+  if (summary.dangling > 0) text += fmt::format(", {} of them on nodes outside the file", grouped(summary.dangling));
+  text += fmt::format("\n  {} nodes with shapes", grouped(summary.with_shapes));
+  if (summary.gradients > 0) {
+    text += fmt::format("\n  {} gradients, {}", grouped(summary.gradients), megabytes_text(summary.gradient_bytes));
+  }
+  if (summary.skipped > 0) {
+    text += fmt::format("\n  {} nodes skipped; the first: {}", grouped(summary.skipped), summary.first_problem);
+  }
+  if (summary.truncated) text += "\n  the file ends within a node";
+  text += "\n\n";
+  if (summary.collectives.empty()) text += "No collectives\n";
+  if (!summary.collectives.empty()) {
+    Table table({"Collectives", "count", "bytes", "largest", "ranks"});
+    for (const ExecutionCollectiveRow& row : summary.collectives) {
+      table.add({row.name, grouped(row.count), megabytes_text(row.bytes), megabytes_text(row.largest),
+                 row.group_size > 0 ? std::to_string(row.group_size) : "-"});
+    }
+    text += table.text();
+  }
+  const bool timed = !summary.ops.empty() && summary.ops.front().time_us >= 0;
+  Table table(timed ? std::vector<std::string>{"Nodes", "count", "time"} : std::vector<std::string>{"Nodes", "count"});
+  for (size_t i = 0; i < std::min(top, summary.ops.size()); ++i) {
+    const ExecutionOpRow& row = summary.ops[i];
+    std::vector<std::string> cells = {row.name, grouped(row.count)};
+    if (timed)
+      cells.push_back(row.time_us < 0 ? "-" : fmt::format("{:.3f} ms", static_cast<double>(row.time_us) / 1e3));
+    table.add(cells);
+  }
+  return text + (top > 0 ? "\n" + table.text() : "");
+}
+
+std::string to_json(const ExecutionSummary& summary, size_t top) {
+  nlohmann::ordered_json kinds, collectives = nlohmann::ordered_json::array(), ops = nlohmann::ordered_json::array();
+  for (size_t i = 0; i < kNodeKinds; ++i) kinds[std::string(name_of(static_cast<NodeKind>(i)))] = summary.kinds[i];
+  for (const ExecutionCollectiveRow& row : summary.collectives) {
+    collectives.push_back({{"name", row.name}, {"count", row.count}, {"bytes", row.bytes}, {"largest", row.largest}});
+    if (row.group_size > 0) collectives.back()["ranks"] = row.group_size;
+  }
+  for (size_t i = 0; i < std::min(top, summary.ops.size()); ++i) {
+    ops.push_back({{"name", summary.ops[i].name}, {"count", summary.ops[i].count}});
+    if (summary.ops[i].time_us >= 0) ops.back()["time_us"] = summary.ops[i].time_us;
+  }
+  const nlohmann::ordered_json all = {{"file", summary.file},
+                                      {"format", summary.format},
+                                      {"schema", summary.schema},
+                                      {"nodes", summary.nodes},
+                                      {"kinds", std::move(kinds)},
+                                      {"threads", summary.threads},
+                                      {"control_dependencies", summary.control},
+                                      {"data_dependencies", summary.data},
+                                      {"dangling_dependencies", summary.dangling},
+                                      {"gradients", summary.gradients},
+                                      {"gradient_bytes", summary.gradient_bytes},
+                                      {"skipped", summary.skipped},
+                                      {"truncated", summary.truncated},
+                                      {"collectives", std::move(collectives)},
+                                      {"ops", std::move(ops)}};
+  return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string to_csv(const ExecutionTrace& trace) {
+  std::string text = "id,kind,name,control,data,duration_us,input_shapes,output_shapes\n";
+  const auto joined = [](std::span<const uint64_t> ids) {
+    std::string list;
+    for (const uint64_t id : ids) list += (list.empty() ? "" : " ") + std::to_string(id);
+    return list;
+  };
+  const auto raw = [&](NameId id) { return csv_cell(id.valid() ? trace.names[id] : std::string()); };
+  for (const ExecutionNode& node : trace.nodes) {
+    text += fmt::format("{},{},{},{},{},{},{},{}\n", node.id, name_of(node.kind), csv_cell(trace.name(node)),
+                        joined(trace.control_of(node)), joined(trace.data_of(node)),
+                        node.duration_us < 0 ? "" : std::to_string(node.duration_us), raw(node.inputs.shapes),
+                        raw(node.outputs.shapes));
+  }
+  return text;
+}
+
+}  // namespace forerun

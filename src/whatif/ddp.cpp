@@ -1,0 +1,47 @@
+// Data-parallel training as PyTorch's DistributedDataParallel does it: gradients in buckets, each all-reduced as soon as
+// it is full, beside the backward pass; the update waits for all.
+//
+// Source: Li et al. (2020): buckets of 25 MiB in the order in which gradients are ready, the first one of 1 MiB. bsp
+// (bulk-synchronous) sends everything in one message behind the backward pass; wfbp (Poseidon, Zhang et al. 2017) every
+// gradient as soon as it is ready; mg_wfbp merges them (Shi et al. 2019). Assumed: the collectives take nothing from the
+// GPU's computation, and computing is the same on every GPU.
+#include "whatif/exchange_costs.h"
+#include "whatif/network_parameters.h"
+
+namespace forerun::whatif {
+namespace {
+
+Status exchange_by_all_reduce(Scene& scene, const Parameters& parameters, Grouping grouping, const std::string& name) {
+  const auto topology = topology_of(scene, parameters);
+  if (!topology) return topology.error().within(name);
+  const auto algorithm = algorithm_of(parameters);
+  if (!algorithm) return algorithm.error().within(name);
+  GradientExchange exchange = by_all_reduce({.algorithm = *algorithm, .topology = *topology});
+  exchange.grouping = grouping;
+  const Result<double> bucket = parameters.positive("bucket_mb", 25);
+  if (!bucket) return bucket.error().within(name);
+  exchange.bucket = Bytes(static_cast<int64_t>(std::min(*bucket, 1e6) * (1 << 20)));
+  exchange.first_bucket = std::min(exchange.first_bucket, exchange.bucket);
+  return exchange_gradients(scene, parameters, exchange,
+                            name + ": " + std::string(name_of(*algorithm)) + " all-reduce, " + describe(*topology));
+}
+
+}  // namespace
+
+Status apply_ddp(Scene& scene, const Parameters& parameters) {
+  return exchange_by_all_reduce(scene, parameters, Grouping::buckets, "ddp");
+}
+
+Status apply_bsp(Scene& scene, const Parameters& parameters) {
+  return exchange_by_all_reduce(scene, parameters, Grouping::whole, "bsp");
+}
+
+Status apply_wfbp(Scene& scene, const Parameters& parameters) {
+  return exchange_by_all_reduce(scene, parameters, Grouping::each, "wfbp");
+}
+
+Status apply_mg_wfbp(Scene& scene, const Parameters& parameters) {
+  return exchange_by_all_reduce(scene, parameters, Grouping::merged, "mg_wfbp");
+}
+
+}  // namespace forerun::whatif

@@ -1,0 +1,45 @@
+// The same iteration on another GPU: gpu:name=A100.
+//
+// Source: the cost model for both devices (cost/hybrid, and cost/analytic for the other's peak rates and bandwidth): each
+// call's measured kernels times the ratio for its shapes. Assumed: the same host, the same choice of kernels, communication
+// as before, and that everything fits the other's memory.
+#include <array>
+
+#include "whatif/optimizations.h"
+#include "whatif/setup_change.h"
+
+namespace forerun::whatif {
+namespace {
+
+// Without the forward pass: op by op, and by the bandwidths where the cost model does not know the op.
+Status swap_by_op(Scene& scene, const OpTimer& other) {
+  const double memory = scene.timer()->device().memory_bandwidth / other.device().memory_bandwidth;
+  GraphEdit edit(scene.graph());
+  for (const TaskId task : select(scene.graph(), is_on_gpu())) {
+    if (scene.graph().kind(task) == TaskKind::communication) continue;
+    const std::optional<TracedOp> op = scene.op_of(task);
+    const auto before = op ? scene.timer()->seconds(*op, scene.variant) : std::nullopt;
+    const auto after = op ? other.seconds(*op, scene.variant) : std::nullopt;
+    edit.scale(std::array{task}, before && after ? *after / *before : memory);
+  }
+  return scene.commit(edit);
+}
+
+}  // namespace
+
+Status apply_gpu(Scene& scene, const Parameters& parameters) {
+  if (scene.timer() == nullptr)
+    return Error{"the cost model is not there", "data folder", "train it: forerun train hybrid"};
+  if (!parameters.has("name")) return Error{"which GPU?", "gpu", "name one of `forerun devices`: gpu:name=a100_80gb"};
+  auto other = scene.timer()->on(parameters.text("name"));
+  if (!other) return other.error();
+  const Status status = scene.model() != nullptr ? change_setup(scene, scene.setup, scene.batch_factor, *other)
+                                                 : swap_by_op(scene, *other);
+  if (!status.ok()) return status;
+  scene.assume("on a " + other->device().name + " in place of a " + scene.timer()->device().name +
+               " with the same host; kernels by the ratio of both cost models");
+  scene.use_timer(std::move(*other));
+  return {};
+}
+
+}  // namespace forerun::whatif

@@ -1,0 +1,70 @@
+#include "whatif/iteration_cost.h"
+
+#include <charconv>
+#include <unordered_map>
+
+#include "derive/iteration.h"
+
+namespace forerun::whatif {
+namespace {
+
+// By the model's table, or "12" -> 12; `calls` elsewhere.
+uint32_t call_number(const TracedModel& model, const std::string& module) {
+  if (const auto known = model.modules.find(module); known != model.modules.end()) return known->second;
+  uint32_t number = 0;
+  const auto [end, error] = std::from_chars(module.data(), module.data() + module.size(), number);
+  return error == std::errc() && number < model.calls ? number : model.calls;
+}
+
+}  // namespace
+
+Result<DerivedIteration> derived_iteration(const TracedModel& model, double batch_factor, const TrainingSetup& setup,
+                                           const OpTimer& timer) {
+  const auto forward = model.forward(batch_factor);
+  if (!forward) return forward.error();
+  auto graph = derive::derive_iteration(*forward, model.input, setup, timer.target());
+  if (!graph) return graph.error();
+  DerivedIteration made;
+  made.graph = std::move(*graph);
+  made.costs = timer.costs(made.graph, setup);
+  made.host.ops.resize(made.graph.op_count());
+  if (timer.host()) made.host = host_costs(made.graph, made.costs, *timer.host());
+  std::unordered_map<uint32_t, uint32_t> call_of;  // by sequence number
+  for (const Op& op : made.graph.ops()) {
+    uint32_t call = call_number(model, made.graph.module(op));
+    if (op.phase == Phase::forward) {
+      if (op.sequence != 0) call_of.try_emplace(op.sequence, call);
+    } else if (const auto known = call_of.find(op.sequence); known != call_of.end()) {
+      call = known->second;
+    }
+    made.calls.push_back(call);
+  }
+  return made;
+}
+
+LaneCost IterationCost::phase(size_t backward) const {
+  LaneCost sum;
+  for (const auto& call : calls) {
+    sum.gpu += call[backward].gpu;
+    sum.host += call[backward].host;
+  }
+  return sum;
+}
+
+Result<IterationCost> iteration_cost(const TracedModel& model, double batch_factor, const TrainingSetup& setup,
+                                     const OpTimer& timer) {
+  const auto derived = derived_iteration(model, batch_factor, setup, timer);
+  if (!derived) return derived.error();
+  IterationCost sum;
+  sum.calls.resize(model.calls + 1);
+  sum.per_iteration = static_cast<double>(derived->host.per_iteration.value);
+  for (size_t i = 0; i < derived->graph.op_count(); ++i) {
+    const Phase phase = derived->graph.ops()[i].phase;
+    LaneCost& at = phase == Phase::update ? sum.update : sum.calls[derived->calls[i]][phase == Phase::backward ? 1 : 0];
+    at.gpu += static_cast<double>(derived->costs[i].gpu.value);
+    at.host += static_cast<double>(derived->host.ops[i].value);
+  }
+  return sum;
+}
+
+}  // namespace forerun::whatif

@@ -1,0 +1,153 @@
+#include "whatif/network_parameters.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/data_dir.h"
+#include "base/nearest.h"
+#include "device/catalogue.h"
+#include "whatif/traced_gradients.h"
+
+namespace forerun::whatif {
+namespace {
+
+Result<Link> link_named(const std::string& name) {
+  const auto folder = data_dir();
+  if (!folder) return folder.error();
+  DeviceCatalogue catalogue;
+  const Status status = catalogue.add_file(*folder / "devices" / "links.json");
+  if (!status.ok()) return status.error();
+  return catalogue.find_link(name);
+}
+
+Result<Link> network_of(const Parameters& parameters) {
+  Result<Link> link = link_named(parameters.text("network", parameters.has("bandwidth_gbps") ? "100gbe" : "10gbe"));
+  if (!link) return link.error().within("network");
+  if (parameters.has("bandwidth_gbps")) {
+    const Result<double> gbps = parameters.positive("bandwidth_gbps", 10);
+    if (!gbps) return gbps.error();
+    link->bandwidth = *gbps / 8 * 1e9;
+    if (!parameters.has("network")) link->name = parameters.text("bandwidth_gbps") + " Gb/s";
+  }
+  if (parameters.has("latency_us")) {
+    const Result<double> latency = parameters.positive("latency_us", 20);
+    if (!latency) return latency.error();
+    link->latency = nanoseconds_from_us(std::min(*latency, 1e9));
+  }
+  return link;
+}
+
+Result<Link> within_node(const Scene& scene, const Parameters& parameters) {
+  if (parameters.has("intra")) return link_named(parameters.text("intra"));
+  Result<Link> link = link_named("pcie4");
+  if (!link || scene.timer() == nullptr) return link;
+  const Device& device = scene.timer()->device();
+  const bool direct = device.link_bandwidth > 0;
+  if (direct || device.pcie_bandwidth > 0) {
+    link->bandwidth = (direct ? device.link_bandwidth : device.pcie_bandwidth) / 2;  // of one direction
+    link->name = direct ? "the GPU's own links" : "PCIe";
+  }
+  return link;
+}
+
+// Collectives of a trace that already is distributed make room.
+bool remove_communication(GraphEdit& edit) {
+  const std::vector<TaskId> gone = select(edit.original(), is_kind(TaskKind::communication));
+  edit.remove(gone);
+  return !gone.empty();
+}
+
+// Durations of the edit as they are where communication and computation slow one another down.
+Status contend(GraphEdit& edit, std::vector<ContendingTask> tasks) {
+  std::vector<TaskId> now;
+  const auto alone = edit.build(&now);
+  if (!alone) return alone.error();
+  for (ContendingTask& task : tasks) task.task = now[task.task.value];
+  const auto graph = contended(*alone, tasks);
+  if (!graph) return graph.error();
+  for (size_t i = 0; i < now.size(); ++i) {
+    if (now[i].valid()) edit.set_duration(TaskId(i), graph->duration(now[i]));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Topology> topology_of(const Scene& scene, const Parameters& parameters) {
+  const auto workers = whole_number(parameters, "workers", 8);
+  if (!workers) return workers.error();
+  const auto per_node = whole_number(parameters, "per_node", 1);
+  if (!per_node) return per_node.error();
+  Topology topology;
+  topology.ranks_per_node = std::min(*workers, *per_node);
+  if (*workers % topology.ranks_per_node != 0) {
+    return Error{fmt::format("{} workers do not fill machines of {}", *workers, *per_node), "per_node",
+                 "give a number of workers that is a multiple of it"};
+  }
+  topology.nodes = *workers / topology.ranks_per_node;
+  const auto between = network_of(parameters), within = within_node(scene, parameters);
+  if (!between) return between.error();
+  if (!within) return within.error();
+  topology.between = *between;
+  topology.within = *within;
+  return topology;
+}
+
+Result<AllReduce> algorithm_of(const Parameters& parameters) {
+  const std::string name = parameters.text("algorithm", "ring");
+  const auto found = all_reduce_named(name);
+  if (!found)
+    return Error{"there is no all-reduce '" + name + "'", "algorithm", did_you_mean(name, all_reduce_names())};
+  return *found;
+}
+
+std::string describe(const Topology& topology) {
+  const auto link = [](const Link& l) {
+    return fmt::format("{} ({:.4g} GB/s, {:.3g} us)", l.name, l.bandwidth / 1e9, microseconds(l.latency));
+  };
+  std::string text = fmt::format("{} GPUs, {} a machine", ranks_of(topology), topology.ranks_per_node);
+  if (topology.nodes > 1) text += ", between machines " + link(topology.between);
+  if (topology.ranks_per_node > 1) text += ", within " + link(topology.within);
+  return text;
+}
+
+Result<int64_t> whole_number(const Parameters& parameters, const std::string& key, int64_t otherwise) {
+  const Result<double> value = parameters.positive(key, static_cast<double>(otherwise));
+  if (!value) return value.error();
+  if (*value != std::floor(*value) || *value < 1 || *value > 1e6) {
+    return Error{"'" + parameters.text(key) + "' is no whole number from 1", key, "give one, as " + key + "=8"};
+  }
+  return static_cast<int64_t>(*value);
+}
+
+Result<Bytes> megabytes(const Parameters& parameters, const std::string& key, double otherwise) {
+  const Result<double> value = parameters.positive(key, otherwise);
+  if (!value && otherwise <= 0 && !parameters.has(key)) return Bytes(0);
+  if (!value) return value.error();
+  return Bytes(static_cast<int64_t>(std::min(*value, 1e9) * 1e6));
+}
+
+Status exchange_gradients(Scene& scene, const Parameters& parameters, const GradientExchange& exchange,
+                          const std::string& what) {
+  const Result<Bytes> given = megabytes(parameters, "gradients_mb", 0);
+  if (!given) return given.error();
+  const auto passes = traced_gradients(scene, *given);
+  if (!passes) return passes.error();
+  GraphEdit edit(scene.graph());
+  if (remove_communication(edit)) scene.assume("communication that the trace holds is taken out");
+  std::vector<CarriedDependency> carried;
+  const ExchangeCounts counts = add_exchange(edit, *passes, exchange, carried);
+  scene.carried.insert(scene.carried.end(), carried.begin(), carried.end());
+  scene.assume(what);
+  if (!counts.contending.empty()) {
+    scene.assume("beside one another, collectives take up to 1.34 and computation up to 1.19 times as long");
+  }
+  scene.assume(fmt::format("{} gradients of {:.1f} MB in all, {} messages an iteration; all workers alike",
+                           passes->front().gradients.size(), static_cast<double>(counts.bytes.value) / 1e6,
+                           counts.messages / static_cast<int64_t>(passes->size())));
+  const Status status = contend(edit, counts.contending);
+  return status.ok() ? scene.commit(edit) : status;
+}
+
+}  // namespace forerun::whatif
