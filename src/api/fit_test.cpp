@@ -18,16 +18,16 @@ const Knowledge& known() {
   return loaded;
 }
 
-Device gpu(const std::string& name) { return *known().devices.find(name); }
+Device fit_gpu(const std::string& name) { return *known().devices.find(name); }
 
 bool fits(const FitRequest& request, const FitAnswer& answer, int64_t batch) {
   ModelRequest model = request.model;
   model.batch = batch;
-  const Result<TrainingRun> run = build_run(model, gpu("h200"));
+  const Result<TrainingRun> run = build_run(model, fit_gpu("h200"));
   CHECK(run.ok(), run.error().message());
   MemoryQuestion question = request.memory;
   question.reserve = answer.reserve;
-  return predicted_memory(*run, gpu("h200"), known().workspaces, question).fits;
+  return predicted_memory(*run, fit_gpu("h200"), known().workspaces, question).fits;
 }
 
 // Memory of value * per + fixed, with some values that take more than they should.
@@ -100,18 +100,18 @@ TEST(FitSearch, StartsFromAnyGuess) {
 
 TEST(Fit, FindsTheLargestBatch) {
   const FitRequest request{.model = {.model = "resnet50"}};
-  const Result<FitAnswer> answer = fit(request, gpu("h200"), known());
+  const Result<FitAnswer> answer = fit(request, fit_gpu("h200"), known());
   ASSERT_TRUE(answer.ok()) << answer.error().message();
   ASSERT_TRUE(answer->largest);
   EXPECT_TRUE(fits(request, *answer, *answer->largest));
   EXPECT_FALSE(fits(request, *answer, *answer->largest + 1));
   EXPECT_GT(*answer->largest, 500);
   EXPECT_EQ(answer->at.input.batch, *answer->largest);
-  EXPECT_LE(answer->at.memory.peak_allocated + answer->at.context + answer->reserve, gpu("h200").memory);
+  EXPECT_LE(answer->at.memory.peak_allocated + answer->at.context + answer->reserve, fit_gpu("h200").memory);
 }
 
 TEST(Fit, TellsWhatLetsALargerOneIn) {
-  const Result<FitAnswer> answer = fit({.model = {.model = "gpt2_small"}}, gpu("a100_80gb"), known());
+  const Result<FitAnswer> answer = fit({.model = {.model = "gpt2_small"}}, fit_gpu("a100_80gb"), known());
   ASSERT_TRUE(answer.ok()) << answer.error().message();
   ASSERT_TRUE(answer->largest);
   std::vector<std::string> names;
@@ -133,14 +133,14 @@ TEST(Fit, TellsWhatLetsALargerOneIn) {
     }
   }
   EXPECT_EQ(names.size(), 5U);
-  const auto json = nlohmann::json::parse(to_json(*answer));
-  EXPECT_EQ(json["largest"], *answer->largest);
-  EXPECT_EQ(json["changes"].size(), 5U);
-  EXPECT_EQ(json["next"]["fits"], false);
+  const auto written = nlohmann::json::parse(to_json(*answer));
+  EXPECT_EQ(written["largest"], *answer->largest);
+  EXPECT_EQ(written["changes"].size(), 5U);
+  EXPECT_EQ(written["next"]["fits"], false);
 }
 
 TEST(Fit, SaysThatNotEvenOneFits) {
-  const Result<FitAnswer> answer = fit({.model = {.model = "llama2_7b"}, .changes = false}, gpu("4090"), known());
+  const Result<FitAnswer> answer = fit({.model = {.model = "llama2_7b"}, .changes = false}, fit_gpu("4090"), known());
   ASSERT_TRUE(answer.ok()) << answer.error().message();
   EXPECT_FALSE(answer->largest);
   EXPECT_FALSE(answer->at.fits);
@@ -149,13 +149,13 @@ TEST(Fit, SaysThatNotEvenOneFits) {
 
 TEST(Fit, GoesAlongOtherAxes) {
   const Result<FitAnswer> images =
-      fit({.model = {.model = "vit_b_16", .batch = 8}, .axis = "image", .changes = false}, gpu("h200"), known());
+      fit({.model = {.model = "vit_b_16", .batch = 8}, .axis = "image", .changes = false}, fit_gpu("h200"), known());
   ASSERT_TRUE(images.ok()) << images.error().message();
   EXPECT_EQ(images->step, 16);
   ASSERT_TRUE(images->largest);
   EXPECT_EQ(*images->largest % 16, 0);
   EXPECT_GT(*images->largest, 224);
-  const Result<FitAnswer> unknown = fit({.model = {.model = "resnet50"}, .axis = "lenght"}, gpu("h200"), known());
+  const Result<FitAnswer> unknown = fit({.model = {.model = "resnet50"}, .axis = "lenght"}, fit_gpu("h200"), known());
   EXPECT_FALSE(unknown.ok());
 }
 
@@ -165,9 +165,9 @@ TEST(Fit, ShardingLetsMoreIn) {
   sharded.memory.parallel = {.gpus = 8, .zero = 3};
   FitRequest replicas = alone;
   replicas.memory.parallel = {.gpus = 8, .replicas = true};
-  const auto a = fit(alone, gpu("4090"), known());
-  const auto b = fit(sharded, gpu("4090"), known());
-  const auto c = fit(replicas, gpu("4090"), known());
+  const auto a = fit(alone, fit_gpu("4090"), known());
+  const auto b = fit(sharded, fit_gpu("4090"), known());
+  const auto c = fit(replicas, fit_gpu("4090"), known());
   ASSERT_TRUE(a.ok() && b.ok() && c.ok());
   ASSERT_TRUE(a->largest && b->largest && c->largest);
   EXPECT_GT(*b->largest, *a->largest);

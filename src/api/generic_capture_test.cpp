@@ -23,7 +23,7 @@ const std::string kTwins = FORERUN_DATA_DIR "/captures/generic.jsonl.gz";
 const std::string kPairs = FORERUN_DATA_DIR "/captures/pairs.jsonl.gz";
 constexpr double kBar = 0.01;
 
-const Knowledge& knowledge() {
+const Knowledge& whole_knowledge() {
   static const Knowledge known = *load_knowledge({});
   return known;
 }
@@ -58,7 +58,7 @@ std::string layout_signature(const Graph& graph, const Op& op) {
 }
 
 // The first op that differs, in words; empty where all agree.
-std::string difference(const Graph& mapped, const Graph& derived) {
+std::string graph_difference(const Graph& mapped, const Graph& derived) {
   for (size_t i = 0; i < std::max(mapped.op_count(), derived.op_count()); ++i) {
     const auto text = [i](const Graph& graph) {
       return i < graph.op_count() ? layout_signature(graph, graph.ops()[i]) : "the end";
@@ -76,7 +76,7 @@ void expect_close(int64_t found, int64_t expected, double tolerance, const std::
 class GenericCapture : public testing::TestWithParam<std::string> {};
 
 TEST_P(GenericCapture, MapsToWhatTheZooDerives) {
-  const Device device = *knowledge().devices.find(GetParam());
+  const Device device = *whole_knowledge().devices.find(GetParam());
   const derive::DispatchTarget target = {.cudnn_attention = GetParam() == "h200"};
   std::map<std::string, int> families;
   for (TrainingRun& run : runs_of(kTwins)) {
@@ -88,9 +88,9 @@ TEST_P(GenericCapture, MapsToWhatTheZooDerives) {
     const Result<TrainingRun> mapped = for_device(std::move(run), device);
     ASSERT_TRUE(mapped.ok()) << mapped.error().message();
     EXPECT_EQ(mapped->backend, Backend::cuda);
-    EXPECT_EQ(difference(mapped->graph, derived.graph), "");
-    const Prediction a = predict(*mapped, device, knowledge());
-    const Prediction b = predict(derived, device, knowledge());
+    EXPECT_EQ(graph_difference(mapped->graph, derived.graph), "");
+    const Prediction a = predict(*mapped, device, whole_knowledge());
+    const Prediction b = predict(derived, device, whole_knowledge());
     EXPECT_EQ(a.parameters, b.parameters);
     expect_close(a.times.gpu_busy.value, b.times.gpu_busy.value, 5 * kBar, "GPU time");
     expect_close(a.memory.peak_allocated.value, b.memory.peak_allocated.value, 0.001, "peak allocated");
@@ -128,9 +128,9 @@ TEST(GenericCaptureFile, IsPredictedForADevice) {
     std::vector<std::string> predicted;
     std::vector<std::string> refused;
     std::optional<Device> gpu;
-    if (*asked != '\0') gpu = *knowledge().devices.find(asked);
+    if (*asked != '\0') gpu = *whole_knowledge().devices.find(asked);
     const Status status =
-        predict_records(file.string(), gpu, knowledge(),
+        predict_records(file.string(), gpu, whole_knowledge(),
                         {.prediction = [&](const Prediction& p) { predicted.push_back(p.gpu); },
                          .bad_record = [&](const Error& error) { refused.push_back(error.message()); }});
     EXPECT_TRUE(status.ok());
@@ -147,7 +147,7 @@ TEST(CapturePairs, PredictTheSame) {
   if (!std::filesystem::exists(kPairs)) {
     GTEST_SKIP() << "no pairs at " << kPairs << ": python -m tests.capture_pairs makes them on a machine with a GPU";
   }
-  const Device device = *knowledge().devices.find(kDefaultGpu);
+  const Device device = *whole_knowledge().devices.find(kDefaultGpu);
   std::map<std::string, std::map<std::string, Prediction>> pairs;
   for (TrainingRun& run : runs_of(kPairs)) {
     const size_t slash = run.id.rfind('/');
@@ -157,7 +157,7 @@ TEST(CapturePairs, PredictTheSame) {
     const std::string name = run.id.substr(0, slash);
     const Result<TrainingRun> mapped = for_device(std::move(run), device);
     ASSERT_TRUE(mapped.ok()) << name << ": " << mapped.error().message();
-    pairs[name].emplace(backend, predict(*mapped, device, knowledge()));
+    pairs[name].emplace(backend, predict(*mapped, device, whole_knowledge()));
   }
   EXPECT_FALSE(pairs.empty());
   for (const auto& [name, both] : pairs) {

@@ -13,7 +13,7 @@ namespace {
 
 const std::string kRuns = FORERUN_DATA_DIR "/h200/runs-1.jsonl.zst";
 
-const Knowledge& knowledge() {
+const Knowledge& knowledge_without_trees() {
   static const Knowledge loaded = *load_knowledge({}, Trees::without);
   return loaded;
 }
@@ -41,8 +41,8 @@ OpSample product_sample() {
 }
 
 TEST(MeasuredOps, ASampleIsAnOpTimedAlone) {
-  const Device device = *knowledge().devices.find("h200");
-  const auto ops = measured_ops(product_sample(), device, knowledge().analytic);
+  const Device device = *knowledge_without_trees().devices.find("h200");
+  const auto ops = measured_ops(product_sample(), device, knowledge_without_trees().analytic);
   ASSERT_EQ(ops.size(), 1U);
   EXPECT_TRUE(ops[0].alone);
   EXPECT_EQ(ops[0].us, 6);
@@ -52,14 +52,14 @@ TEST(MeasuredOps, ASampleIsAnOpTimedAlone) {
   EXPECT_EQ(ops[0].names[0], "mm");
   OpSample failed = product_sample();
   failed.status = RunStatus::failed;
-  EXPECT_TRUE(measured_ops(failed, device, knowledge().analytic).empty());
+  EXPECT_TRUE(measured_ops(failed, device, knowledge_without_trees().analytic).empty());
 }
 
 TEST(MeasuredOps, OfARunAreThoseWithKernels) {
   if (!std::filesystem::exists(kRuns)) GTEST_SKIP() << "no records at " << kRuns;
-  const Device device = *knowledge().devices.find("h200");
+  const Device device = *knowledge_without_trees().devices.find("h200");
   for (const RunRecord& record : first_runs(5, Fields::everything)) {
-    const auto ops = measured_ops(record, device, knowledge().analytic);
+    const auto ops = measured_ops(record, device, knowledge_without_trees().analytic);
     double us = 0;
     for (const auto& op : ops) {
       us += op.us;

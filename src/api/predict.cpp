@@ -129,6 +129,8 @@ std::vector<std::string> assumptions_of(const Prediction& p, const Knowledge& kn
   return list;
 }
 
+}  // namespace
+
 std::vector<OpCost> gpu_costs(const TrainingRun& run, const Device& device, const Knowledge& knowledge) {
   if (!knowledge.corrector) return analytic_costs(run.graph, device, run.setup, knowledge.analytic);
   std::optional<hybrid::OtherGpu> other;
@@ -138,6 +140,8 @@ std::vector<OpCost> gpu_costs(const TrainingRun& run, const Device& device, cons
   }
   return hybrid::hybrid_costs(run.graph, device, run.setup, knowledge.analytic, *knowledge.corrector, other);
 }
+
+namespace {
 
 void add_range(const Knowledge& knowledge, Prediction& p) {
   const bool measured_gpu = knowledge.corrector && knowledge.corrector->gpu == p.gpu;
@@ -156,6 +160,8 @@ void add_rates(Prediction& p) {
   if (p.input.kind == InputKind::tokens) p.tokens_per_second = p.samples_per_second * static_cast<double>(p.input.size);
 }
 
+}  // namespace
+
 TrainingSetup chosen_setup(const ModelRequest& request, InputKind kind) {
   TrainingSetup setup = request.setup;
   if (!request.default_optimizer) return setup;
@@ -168,12 +174,6 @@ TrainingSetup chosen_setup(const ModelRequest& request, InputKind kind) {
   }
   return setup;
 }
-
-struct ForwardModel {
-  std::string family;
-  InputSpec input;
-  Graph forward;
-};
 
 Result<ForwardModel> forward_model(const ModelRequest& request) {
   if (is_onnx(request.model)) {
@@ -197,8 +197,6 @@ Result<ForwardModel> forward_model(const ModelRequest& request) {
   if (!model) return model.error();
   return ForwardModel{model->family, model->input, std::move(model->forward)};
 }
-
-}  // namespace
 
 Result<TrainingRun> build_run(const ModelRequest& request, const Device& device) {
   const Result<ForwardModel> model = forward_model(request);

@@ -11,6 +11,7 @@
 #include "api/knowledge.h"
 #include "api/predicted_memory.h"
 #include "base/result.h"
+#include "cost/op_cost.h"
 #include "graph/training_run.h"
 #include "report/prediction.h"
 
@@ -29,6 +30,15 @@ struct ModelRequest {
   bool default_optimizer = true;  // choose by the input's kind: SGD with momentum for images, AdamW for tokens
 };
 
+// The forward pass of the model alone, and how it is trained where the request leaves that open.
+struct ForwardModel {
+  std::string family;
+  InputSpec input;
+  Graph forward;
+};
+Result<ForwardModel> forward_model(const ModelRequest& request);
+TrainingSetup chosen_setup(const ModelRequest& request, InputKind kind);
+
 // The whole iteration of a model, as PyTorch would dispatch it on the device.
 Result<TrainingRun> build_run(const ModelRequest& request, const Device& device);
 
@@ -38,6 +48,9 @@ Result<TrainingRun> for_device(TrainingRun run, const Device& device);
 
 // A record's run as the device would run it; one without ops is built from the zoo.
 Result<TrainingRun> recorded_run(const RunRecord& record, const Device& device);
+
+// GPU time of each op of the run, in the graph's order.
+std::vector<OpCost> gpu_costs(const TrainingRun& run, const Device& device, const Knowledge& knowledge);
 
 // The prediction of one run on one device. This is the main flow: work, cost, timeline, memory.
 // `question`: what is asked of its memory beside the run; times are those of one GPU all the same.

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "ingest/chakra/execution_trace.h"
 #include "ingest/kineto/kineto_reader.h"
 
 namespace forerun {
@@ -63,6 +64,27 @@ Result<std::vector<Trace>> read_traces(const std::vector<std::string>& paths, co
     std::stable_sort(traces.begin(), traces.end(), [](const Trace& a, const Trace& b) { return a.rank < b.rank; });
   }
   return traces;
+}
+
+Result<std::vector<std::string>> execution_traces(const std::vector<std::string>& paths) {
+  const auto files = trace_files(paths);
+  if (!files) return files.error();
+  std::vector<std::string> found;
+  std::string other;
+  for (const std::string& file : *files) {
+    const auto is = is_execution_trace(file);
+    if (!is) return is.error();
+    if (*is) {
+      found.push_back(file);
+    } else {
+      other = file;
+    }
+  }
+  if (!found.empty() && !other.empty()) {
+    return Error{"an execution trace beside a profiler trace", found.front() + " and " + other,
+                 "name files of one kind at a time"};
+  }
+  return found;
 }
 
 }  // namespace forerun

@@ -19,4 +19,8 @@ Result<std::vector<std::string>> trace_files(const std::vector<std::string>& pat
 using TraceProgress = std::function<void(const std::string& file, int64_t bytes)>;
 Result<std::vector<Trace>> read_traces(const std::vector<std::string>& paths, const TraceProgress& progress = {});
 
+// The files that are execution traces (ingest/chakra), where all are; none where none is. An Error where only some are:
+// the two kinds say different things.
+Result<std::vector<std::string>> execution_traces(const std::vector<std::string>& paths);
+
 }  // namespace forerun

@@ -15,7 +15,7 @@
 namespace forerun {
 namespace {
 
-const std::string kStarter = FORERUN_SHARED_DATA_DIR "/h200/starter.jsonl.gz";
+const std::string kStarterRecords = FORERUN_SHARED_DATA_DIR "/h200/starter.jsonl.gz";
 const std::string kMeasured = FORERUN_DATA_DIR "/h200/runs-1.jsonl.zst";
 
 // Every family matches whole, none has an op too many.
@@ -84,15 +84,15 @@ int expect_the_order_of_the_capture(const std::string& path) {
 }
 
 TEST(ZooCheck, MatchesWhatPyTorchDispatched) {
-  if (!std::filesystem::exists(kStarter)) GTEST_SKIP() << "no recorded runs at " << kStarter;
-  EXPECT_EQ(expect_all_matched(kStarter),
+  if (!std::filesystem::exists(kStarterRecords)) GTEST_SKIP() << "no recorded runs at " << kStarterRecords;
+  EXPECT_EQ(expect_all_matched(kStarterRecords),
             (std::set<std::string>{"alexnet", "convnext", "efficientnet", "lstm", "mnasnet", "resnet", "rnn",
                                    "transformer", "wide_resnet"}));
 }
 
 TEST(ZooCheck, DerivesOpsInTheOrderOfTheCapture) {
-  if (!std::filesystem::exists(kStarter)) GTEST_SKIP() << "no recorded runs at " << kStarter;
-  EXPECT_EQ(expect_the_order_of_the_capture(kStarter), 222);
+  if (!std::filesystem::exists(kStarterRecords)) GTEST_SKIP() << "no recorded runs at " << kStarterRecords;
+  EXPECT_EQ(expect_the_order_of_the_capture(kStarterRecords), 222);
 }
 
 // The project's own measurements: every family of the zoo.

@@ -28,6 +28,8 @@ void add_slurm(CLI::App& app, Run& chosen);
 void add_trace(CLI::App& app, Run& chosen);
 void add_replay(CLI::App& app, Run& chosen);
 void add_whatif(CLI::App& app, Run& chosen);
+void add_scale(CLI::App& app, Run& chosen);
+void add_monitor(CLI::App& app, Run& chosen);
 
 // Prints "forerun: MESSAGE" to standard error and returns kInputAtFault.
 int fail(const Error& error);

@@ -4,10 +4,14 @@
 #include <fstream>
 
 #include "api/data_files.h"
+#include "api/hkbu_suite.h"
 #include "api/left_out_suite.h"
 #include "api/memory_suite.h"
+#include "api/scale_records.h"
+#include "api/scale_suite.h"
 #include "api/suites.h"
 #include "api/train_devices.h"
+#include "api/whatif_suite.h"
 #include "base/nearest.h"
 #include "cli/command.h"
 
@@ -56,6 +60,62 @@ int judge_memory(const EvalOptions& options) {
   return kDone;
 }
 
+// So have throughputs of data-parallel training.
+int judge_throughputs(const EvalOptions& options) {
+  if (options.data.records.size() > 1) {
+    return fail({"hkbu is judged on one table", "--data", "name one CSV file"});
+  }
+  const auto progress = [](int64_t rows) {
+    if (rows % 12 == 0) fmt::print(stderr, "{} rows fitted\n", rows);
+  };
+  const auto accuracy = evaluate_throughputs(options.data.records.empty() ? "" : options.data.records[0], progress);
+  if (!accuracy) return fail(accuracy.error());
+  fmt::print("{}", options.json ? to_json(*accuracy) + "\n" : to_text(*accuracy));
+  return kDone;
+}
+
+// And steps of many GPUs.
+int judge_scale(const EvalOptions& options) {
+  if (options.data.records.size() > 1) {
+    return fail({options.suite + " is judged on one table", "--data", "name one CSV file"});
+  }
+  const std::string table = options.data.records.empty() ? "" : options.data.records[0];
+  const auto accuracy = options.suite == "vtrain"     ? evaluate_vtrain({.rows = table})
+                        : options.suite == "megatron" ? evaluate_megatron({})
+                                                      : evaluate_foundry(table);
+  if (!accuracy) return fail(accuracy.error());
+  fmt::print("{}", options.json ? to_json(*accuracy) + "\n" : to_text(*accuracy));
+  return kDone;
+}
+
+// And variants of a traced step.
+int judge_whatif(const EvalOptions& options) {
+  if (options.data.records.size() > 1) {
+    return fail({"whatif is judged on one folder", "--data", "name the folder of whatif.jsonl.gz and whatif_traces"});
+  }
+  WhatIfSuiteOptions request;
+  if (!options.data.records.empty()) request.folder = options.data.records[0];
+  request.progress = [](const std::string& what) { fmt::print(stderr, "{}\n", what); };
+  const auto accuracy = evaluate_whatif(request);
+  if (!accuracy) return fail(accuracy.error());
+  fmt::print("{}", options.json ? to_json(*accuracy) + "\n" : to_text(*accuracy));
+  return kDone;
+}
+
+// And what distributed training does to GPU and network.
+int judge_testbed(const EvalOptions& options) {
+  const auto knowledge = load_knowledge();
+  if (!knowledge) return fail(knowledge.error());
+  if (options.data.records.empty()) return fail({"no records are named", "--data", "name files of forerun.testbed"});
+  const auto files = record_files(options.data.records);
+  if (!files) return fail(files.error());
+  const auto accuracy = evaluate_testbed(
+      *files, *knowledge, [](const Error& error) { fmt::print(stderr, "forerun: {}\n", error.message()); });
+  if (!accuracy) return fail(accuracy.error());
+  fmt::print("{}", options.json ? to_json(*accuracy) + "\n" : to_text(*accuracy));
+  return kDone;
+}
+
 int leave_out(const EvalOptions& options) {
   if (options.suite != "h200") {
     return fail({"families are left out of the suite h200 only", "--leave-one-out", "leave out --suite"});
@@ -85,8 +145,14 @@ int evaluate(const EvalOptions& given) {
   if (options.leave_out) return leave_out(options);
   if (options.suite == "devices") return judge_devices(options);
   if (options.suite == "memory") return judge_memory(options);
+  if (options.suite == "whatif") return judge_whatif(options);
+  if (options.suite == "hkbu") return judge_throughputs(options);
+  if (options.suite == "testbed") return judge_testbed(options);
+  if (options.suite == "vtrain" || options.suite == "megatron" || options.suite == "llm-foundry") {
+    return judge_scale(options);
+  }
   std::vector<std::string> names = suite_names();
-  names.insert(names.end(), {"devices", "memory"});
+  names.insert(names.end(), {"devices", "memory", "whatif", "hkbu", "vtrain", "megatron", "llm-foundry", "testbed"});
   if (std::find(names.begin(), names.end(), options.suite) == names.end()) {
     return fail({"there is no suite '" + options.suite + "'", "--suite", did_you_mean(options.suite, names)});
   }
@@ -102,7 +168,8 @@ void add_eval(CLI::App& app, Run& chosen) {
   auto options = std::make_shared<EvalOptions>();
   CLI::App* verb = app.add_subcommand("eval", "Accuracy of trained predictors, beside what the papers published");
   verb->add_option("--suite", options->suite,
-                   "ets-t4, ets-2080ti, h200 (default), devices, memory, or seeds: the papers' tables");
+                   "ets-t4, ets-2080ti, h200 (default), devices, memory, whatif, hkbu, vtrain, megatron, llm-foundry, "
+                   "or seeds: the papers' tables");
   verb->add_option("--weights", options->data.weights,
                    "Folders that `forerun train --out` wrote; without it all of data/weights/SUITE");
   verb->add_option("--traces", options->data.traces, "Folder of the ETS authors' traces");
@@ -122,6 +189,10 @@ void add_eval(CLI::App& app, Run& chosen) {
       "  forerun eval --suite seeds                     the papers' tables, ours beside theirs\n"
       "  forerun eval --leave-one-out --folds 6         the training families, each left out of the training\n"
       "  forerun eval --suite memory                    peaks of memory, with what others do beside ours\n"
+      "  forerun eval --suite whatif                    optimizations of traced steps, against measured variants\n"
+      "  forerun eval --suite hkbu                      data-parallel training on several networks and schedules\n"
+      "  forerun eval --suite vtrain                    Megatron on up to eight A100; megatron: on up to 3,072\n"
+      "  forerun eval --suite testbed --data FILE       bursts and idles of distributed training, simulated\n"
       "  forerun eval --suite devices --data FOLDER     other GPUs, by NeuSight's op latencies unpacked in FOLDER\n"
       "  forerun eval --suite h200 --data more.jsonl.gz other records");
   verb->callback([options, &chosen] { chosen = [options] { return evaluate(*options); }; });

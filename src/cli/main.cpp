@@ -77,6 +77,8 @@ int run(int argc, char** argv) {
   add_trace(app, chosen);
   add_replay(app, chosen);
   add_whatif(app, chosen);
+  add_scale(app, chosen);
+  add_monitor(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "api/data_files.h"
+#include "api/scale_records.h"
+#include "api/scale_suite.h"
 #include "api/train_devices.h"
 #include "api/train_host.h"
 #include "api/train_hybrid.h"
@@ -132,6 +134,34 @@ int fit_devices(const PartOptions& options, const std::vector<std::string>& /*fi
   return kDone;
 }
 
+int fit_scale(const PartOptions& options, const std::vector<std::string>& /*files*/) {
+  ScaleSuiteOptions request;
+  if (!options.records.empty()) request.rows = options.records[0];
+  const auto outcome = train_scale(request, options.out);
+  if (!outcome) return fail(outcome.error());
+  if (options.json) {
+    fmt::print("{}\n", to_json(outcome->accuracy));
+  } else {
+    fmt::print("{}: fitted to {} iterations on two GPUs: {:.1f} % by the formulas, {:.1f} % with factors of shapes\n{}",
+               outcome->file, outcome->rows, 100 * outcome->formulas_error, 100 * outcome->error,
+               to_text(outcome->accuracy));
+  }
+  return kDone;
+}
+
+int fit_testbed(const PartOptions& options, const std::vector<std::string>& /*files*/) {
+  if (options.records.empty()) return fail({"no records are named", "--data", "name files of forerun.testbed"});
+  const auto files = record_files(options.records);
+  if (!files) return fail(files.error());
+  const auto knowledge = load_knowledge();
+  if (!knowledge) return fail(knowledge.error());
+  const auto outcome = train_testbed(*files, *knowledge, options.out,
+                                     [](const Error& error) { fmt::print(stderr, "forerun: {}\n", error.message()); });
+  if (!outcome) return fail(outcome.error());
+  fmt::print("{}: fitted to {} records\n", outcome->file, outcome->records);
+  return kDone;
+}
+
 struct Part {
   PartEntry entry;
   bool reads_records;
@@ -142,6 +172,8 @@ constexpr Part kParts[] = {
     {{"host", "what the CPU needs to issue ops"}, true, fit_host_model},
     {{"spread", "the range beside a prediction, from families left out in turn; needs XGBoost"}, true, measure_spread},
     {{"devices", "how times carry over to other GPUs, from op latencies that others measured"}, false, fit_devices},
+    {{"scale", "what share of an A100 machine's peak training on several GPUs reaches"}, false, fit_scale},
+    {{"testbed", "what the hosts of forerun.testbed cost, for its simulation"}, false, fit_testbed},
 };
 
 }  // namespace

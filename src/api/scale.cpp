@@ -1,0 +1,185 @@
+#include "api/scale.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "api/scale_suite.h"
+#include "api/scaled_model.h"
+#include "base/data_dir.h"
+#include "scale/network_name.h"
+#include "scale/plan.h"
+#include "scale/search.h"
+
+namespace forerun {
+namespace {
+
+constexpr int64_t kMostStages = 128;
+
+Result<scale::GpuCluster> scale_cluster(const ScaleQuestion& question, const Knowledge& knowledge) {
+  auto gpu = knowledge.devices.find(question.gpu);
+  if (!gpu) return gpu.error();
+  scale::GpuCluster cluster;
+  cluster.gpu = *gpu;
+  cluster.node = question.node;
+  cluster.within = scale::link_within(*gpu);
+  if (!question.within.empty()) {
+    auto within = scale::network_by_name(question.within, knowledge.devices);
+    if (!within) return within.error().within("--within");
+    cluster.within = *within;
+  }
+  auto between = scale::network_by_name(question.network, knowledge.devices);
+  if (!between) return between.error().within("--network");
+  cluster.between = *between;
+  return cluster;
+}
+
+Result<scale::Efficiency> chosen_efficiency(const ScaleQuestion& question) {
+  std::string file = question.efficiency;
+  if (file.empty()) {
+    const auto data = data_dir();
+    if (!data) return data.error();
+    file = (*data / kMegatronEfficiency).string();
+  }
+  auto efficiency = scale::read_efficiency(file);
+  if (!efficiency) return efficiency.error();
+  if (!question.plain_attention && !efficiency->fused_attention) {
+    efficiency->fused_attention = true;
+    efficiency->shapes.clear();  // they are of attention that is not fused
+  }
+  return efficiency;
+}
+
+std::vector<std::string> scale_assumptions(const ScaledModel& model, const scale::StepSetup& setup,
+                                           const ScaleAnswer& answer) {
+  std::vector<std::string> list;
+  if (model.transformer) {
+    list.push_back(fmt::format("layers at the shares of the peak fitted to Megatron on two A100 ({}), attention {}",
+                               setup.efficiency.name, setup.efficiency.fused_attention ? "fused" : "not fused"));
+  } else {
+    list.emplace_back("blocks of the iteration that `forerun predict` sees on one GPU; layers are not shared");
+  }
+  list.push_back(
+      fmt::format("NCCL reaches {:.0f} % of the links of a node and {:.0f} % of the network; nothing else uses them",
+                  100 * setup.efficiency.within.share, 100 * setup.efficiency.between.share));
+  list.push_back(fmt::format("{} bytes a parameter: {} weights, {} gradients, {} optimizer",
+                             setup.bytes.parameter + setup.bytes.gradient + setup.bytes.state, setup.bytes.parameter,
+                             setup.bytes.gradient, setup.bytes.state));
+  list.emplace_back(!model.transformer && !answer.searched
+                        ? "memory of a replica by a simulation of PyTorch's allocator, of several stages by rules"
+                        : "memory by rules, without fragmentation");
+  list.emplace_back("`scaling` is against GPUs that share the work evenly and never wait");
+  if (answer.searched) list.emplace_back("tensor groups stay within a node; gradients travel during the backward pass");
+  return list;
+}
+
+scale::SearchSpace space_of(const ScaleQuestion& question, const ScaledModel& model, int64_t gpus) {
+  scale::SearchSpace space;
+  space.global_batch = question.global_batch > 0 ? question.global_batch : 4 * gpus;
+  if (model.transformer) {
+    space.layers = model.transformer->layers;
+    space.most_tensor = question.node;
+    space.most_stages = std::min(model.transformer->layers, kMostStages);
+  } else {
+    space.most_stages = std::min<int64_t>(question.node, 8);
+    space.most_micro_batch = 256;
+  }
+  return space;
+}
+
+Status check_question(const ScaleQuestion& question) {
+  if (question.gpus.empty()) return Error{"no number of GPUs is given", "--gpus", "write --gpus 8 or --gpus 8,16,32"};
+  for (const int64_t gpus : question.gpus) {
+    if (gpus < 1 || gpus > 1'000'000)
+      return Error{fmt::format("{} GPUs make no cluster", gpus), "--gpus", "give 1 to 1,000,000"};
+    if (gpus > question.node && gpus % question.node != 0) {
+      return Error{fmt::format("{} GPUs are no whole number of nodes of {}", gpus, question.node), "--gpus",
+                   "give a multiple of --node, or another --node"};
+    }
+  }
+  if (question.node < 1) return Error{"a node needs a GPU", "--node", "give 1 or more"};
+  return {};
+}
+
+void search_plans(const ScaleQuestion& question, const ScaledModel& model, const scale::StepSetup& setup,
+                  const scale::CostSource& costs, ScaleAnswer& answer) {
+  const auto begin = std::chrono::steady_clock::now();
+  scale::Ranking ranking = scale::rank_plans(costs, setup, space_of(question, model, setup.cluster.gpus));
+  answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  answer.considered = ranking.considered;
+  answer.feasible = static_cast<int64_t>(ranking.steps.size());
+  answer.too_large = ranking.too_large;
+  answer.steps = std::move(ranking.steps);
+}
+
+// The best plan for each number of GPUs.
+void search_each(const ScaleQuestion& question, const ScaledModel& model, scale::StepSetup& setup,
+                 const scale::CostSource& costs, ScaleAnswer& answer) {
+  for (const int64_t gpus : question.gpus) {
+    setup.cluster.gpus = gpus;
+    scale::Ranking ranking = scale::rank_plans(costs, setup, space_of(question, model, gpus));
+    if (ranking.steps.empty()) {
+      answer.assumptions.push_back(fmt::format("no plan fits on {} GPUs, of {} considered", gpus, ranking.considered));
+    } else {
+      answer.steps.push_back(std::move(ranking.steps.front()));
+    }
+  }
+}
+
+ScaleAnswer empty_answer(const ScaleQuestion& question, const ScaledModel& model, const scale::GpuCluster& cluster) {
+  ScaleAnswer answer;
+  answer.model = model.name;
+  answer.parameters = model.parameters;
+  answer.gpu = cluster.gpu.name;
+  answer.node = cluster.node;
+  answer.within = fmt::format("{} {:.0f} GB/s a direction", cluster.within.name, cluster.within.bandwidth / 1e9);
+  answer.between = fmt::format("{} {:g} GB/s a node", cluster.between.name, cluster.between.bandwidth / 1e9);
+  answer.device_memory = cluster.gpu.memory;
+  answer.searched = question.search && question.gpus.size() == 1;
+  return answer;
+}
+
+}  // namespace
+
+Result<ScaleAnswer> scale_out(const ScaleQuestion& question, const Knowledge& knowledge) {
+  if (const Status status = check_question(question); !status) return status.error();
+  const auto cluster = scale_cluster(question, knowledge);
+  if (!cluster) return cluster.error();
+  const auto efficiency = chosen_efficiency(question);
+  if (!efficiency) return efficiency.error();
+  const auto model = scaled_model(question);
+  if (!model) return model.error();
+  scale::StepSetup setup{.cluster = *cluster,
+                         .efficiency = *efficiency,
+                         .bytes = state_bytes(*model),
+                         .unit = scale_unit(model->setup.precision, cluster->gpu)};
+  setup.cluster.gpus = question.gpus.front();
+  const scale::CostSource costs = cost_source(question, *model, setup, knowledge);
+  ScaleAnswer answer = empty_answer(question, *model, setup.cluster);
+  if (answer.searched) {
+    search_plans(question, *model, setup, costs, answer);
+  } else if (question.search) {
+    search_each(question, *model, setup, costs, answer);
+  } else {
+    const auto request = scale::parse_plan(question.strategy);
+    if (!request) return request.error();
+    for (const int64_t gpus : question.gpus) {
+      setup.cluster.gpus = gpus;
+      const auto plan = scale::complete(*request, gpus, question.node, question.global_batch, question.micro_batch);
+      if (!plan) return plan.error();
+      auto step = scale::estimate_step(costs, setup, *plan);
+      if (!step) return step.error();
+      if (const Status status = refine_exchange(question, *model, setup, knowledge, *step); !status) {
+        return status.error();
+      }
+      if (const Status status = replay_memory(question, *model, setup, knowledge, *step); !status)
+        return status.error();
+      answer.steps.push_back(std::move(*step));
+    }
+  }
+  for (std::string& line : scale_assumptions(*model, setup, answer)) answer.assumptions.push_back(std::move(line));
+  return answer;
+}
+
+}  // namespace forerun

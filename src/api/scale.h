@@ -1,0 +1,37 @@
+// "How fast does it train on many GPUs?": `forerun scale`.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/knowledge.h"
+#include "base/result.h"
+#include "graph/training_run.h"
+#include "report/scale.h"
+
+namespace forerun {
+
+struct ScaleQuestion {
+  std::string model;                                          // zoo name
+  std::vector<std::pair<std::string, std::string>> settings;  // parameters of its family
+  std::string gpu = "h200";
+  std::vector<int64_t> gpus = {8};
+  int64_t node = 8;
+  std::string network = "4xhdr";  // of a node; or a rate
+  std::string within;             // link between GPUs of a node; empty: the GPU's own
+  std::string strategy = "dp";
+  bool search = false;
+  int64_t global_batch = 0;  // samples a step; 0: one micro-batch a replica, four a stage of a pipeline
+  int64_t micro_batch = 0;   // 0: the plan's, or 1
+  TrainingSetup setup;
+  bool default_precision = true;  // bfloat16 with autocast for transformers, float32 for others
+  bool default_optimizer = true;  // AdamW for tokens, SGD with momentum for images
+  bool plain_attention = false;   // scores are written to memory, as without fused attention
+  std::string efficiency;         // file of constants; empty: data/scale/a100_megatron.json
+};
+
+Result<ScaleAnswer> scale_out(const ScaleQuestion& question, const Knowledge& knowledge);
+
+}  // namespace forerun

@@ -1,0 +1,82 @@
+#include "api/scale_resources.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "api/predict.h"
+#include "base/data_dir.h"
+#include "derive/work.h"
+#include "scale/graph_cost.h"
+#include "timeline/two_lane.h"
+
+namespace forerun {
+
+Result<scale::HostRates> testbed_rates() {
+  const auto data = data_dir();
+  if (!data) return data.error();
+  const std::filesystem::path file = *data / kHostRatesFile;
+  if (!std::filesystem::exists(file)) return scale::HostRates();
+  return scale::read_host_rates(file);
+}
+
+scale::WorkerLoad worker_load(const TrainingRun& run, const Device& device, const Knowledge& knowledge) {
+  const std::vector<OpCost> costs = gpu_costs(run, device, knowledge);
+  const HostCosts host =
+      host_costs(run.graph, costs, knowledge.host, host_speed(knowledge.host, run.environment.calibration));
+  const LaneTimes times =
+      two_lane(lane_ops(run.graph, costs, host), {.gap = device.launch_gap, .per_iteration = host.per_iteration});
+  const scale::ModelCosts blocks = scale::graph_costs(run, costs, host, times, 0);
+  scale::WorkerLoad load;
+  for (const scale::Block& block : blocks.blocks) {
+    load.layers.push_back({block.forward, block.backward, Bytes(4 * block.parameters)});
+  }
+  double busy = 0;   // nanoseconds
+  double moved = 0;  // bytes
+  for (size_t i = 0; i < run.graph.op_count(); ++i) {
+    const Op& op = run.graph.ops()[i];
+    if (op.phase == Phase::update) continue;
+    busy += static_cast<double>(costs[i].gpu.value - costs[i].overlapped.value);
+    const OpWork work = work_of(run.graph, op);
+    if (work.on_gpu) moved += static_cast<double>(work.read.value + work.written.value);
+  }
+  const double computing = std::max(1.0, static_cast<double>((times.phases[0] + times.phases[1]).value));
+  load.update = times.phases[2];
+  load.gpu_percent = std::clamp(100 * busy / computing, 1.0, 100.0);
+  load.memory_percent = std::clamp(100 * moved / (device.memory_bandwidth * computing * 1e-9), 0.0, 100.0);
+  return load;
+}
+
+Result<ResourceAnswer> simulate_training(const ResourceQuestion& question, const Knowledge& knowledge) {
+  auto setting = scale::resource_setting(question.setting);
+  if (!setting) return setting.error().within("--testbed");
+  if (question.async && setting->servers == 0) {
+    return Error{"all-reduce has no asynchronous form", "--mode", "name a setting with servers, such as P1w2-10G"};
+  }
+  const auto gpu = knowledge.devices.find(question.gpu);
+  if (!gpu) return gpu.error();
+  ModelRequest request{.model = question.model,
+                       .batch = {},
+                       .settings = question.settings,
+                       .setup = question.setup,
+                       .default_optimizer = question.default_optimizer};
+  if (question.batch > 0) request.batch = question.batch;
+  const auto run = build_run(request, *gpu);
+  if (!run) return run.error();
+  const auto rates = testbed_rates();
+  if (!rates) return rates.error();
+  setting->sync = !question.async;
+  setting->shared_gpu = !question.own_gpus;
+  setting->overlap = question.overlap;
+  ResourceAnswer answer;
+  answer.model = question.model;
+  answer.gpu = gpu->name;
+  answer.setting = question.setting;
+  answer.mode = setting->servers == 0 ? "allreduce" : question.async ? "async" : "sync";
+  answer.batch = run->input.batch;
+  answer.parameters = run->graph.parameter_count();
+  answer.shared_gpu = setting->shared_gpu;
+  answer.use = scale::simulate_resources(worker_load(*run, *gpu, knowledge), *setting, *rates);
+  return answer;
+}
+
+}  // namespace forerun

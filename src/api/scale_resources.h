@@ -1,0 +1,37 @@
+// "What does distributed training of this model do to the GPU and the network?": `forerun scale MODEL --testbed`.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/knowledge.h"
+#include "base/result.h"
+#include "graph/training_run.h"
+#include "report/scale_resources.h"
+
+namespace forerun {
+
+struct ResourceQuestion {
+  std::string model;  // zoo name
+  std::vector<std::pair<std::string, std::string>> settings;
+  int64_t batch = 0;  // of each worker; 0: the family's
+  std::string gpu = "h200";
+  TrainingSetup setup;
+  bool default_optimizer = true;
+  std::string setting = "P1w2-10G";
+  bool async = false;     // parameter servers answer each worker at once
+  bool own_gpus = false;  // each worker has a GPU
+  bool overlap = false;   // each layer's gradients leave when they are there
+};
+
+// Rates of the hosts: data/scale/testbed.json where it is there, else rough figures.
+inline constexpr const char* kHostRatesFile = "scale/testbed.json";
+Result<scale::HostRates> testbed_rates();
+
+// What one worker does in an iteration on a GPU of its own, from the iteration as `forerun predict` sees it.
+scale::WorkerLoad worker_load(const TrainingRun& run, const Device& device, const Knowledge& knowledge);
+
+Result<ResourceAnswer> simulate_training(const ResourceQuestion& question, const Knowledge& knowledge);
+
+}  // namespace forerun

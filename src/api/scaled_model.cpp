@@ -1,0 +1,178 @@
+#include "api/scaled_model.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <memory>
+
+#include "api/predict.h"
+#include "api/predicted_memory.h"
+#include "derive/work.h"
+#include "scale/graph_cost.h"
+#include "scale/replica_schedule.h"
+#include "scale/transformer_cost.h"
+#include "zoo/zoo.h"
+
+namespace forerun {
+namespace {
+
+bool half_precision(Precision precision) { return precision == Precision::amp_bf16; }
+
+int64_t optimizer_bytes(const OptimizerSpec& optimizer) {
+  switch (optimizer.kind) {
+    case OptimizerKind::sgd: return optimizer.momentum != 0 ? 4 : 0;
+    case OptimizerKind::rmsprop:
+    case OptimizerKind::adagrad: return 4;
+    case OptimizerKind::adam:
+    case OptimizerKind::adamw:
+    case OptimizerKind::other: return 8;
+  }
+  return 8;
+}
+
+double iteration_flops(const Graph& graph) {
+  double flops = 0;
+  for (const Op& op : graph.ops()) {
+    if (op.phase != Phase::update) flops += work_of(graph, op).flops.value;
+  }
+  return flops;
+}
+
+Result<TrainingRun> run_of(const ScaleQuestion& question, const ScaledModel& model, const Device& gpu,
+                           int64_t micro_batch) {
+  const ModelRequest request{.model = question.model,
+                             .batch = micro_batch,
+                             .settings = question.settings,
+                             .setup = model.setup,
+                             .default_optimizer = false};
+  return build_run(request, gpu);
+}
+
+struct GraphTimes {
+  std::vector<OpCost> costs;
+  HostCosts host;
+  LaneTimes lanes;
+};
+
+GraphTimes graph_times(const TrainingRun& run, const Device& gpu, const Knowledge& knowledge) {
+  GraphTimes times;
+  times.costs = gpu_costs(run, gpu, knowledge);
+  const double speed = host_speed(knowledge.host, run.environment.calibration);
+  times.host = host_costs(run.graph, times.costs, knowledge.host, speed);
+  times.lanes = two_lane(lane_ops(run.graph, times.costs, times.host),
+                         {.gap = gpu.launch_gap, .per_iteration = times.host.per_iteration});
+  return times;
+}
+
+// The iteration of one GPU at that micro-batch, block by block.
+Result<scale::ModelCosts> costs_of_graph(const ScaleQuestion& question, const ScaledModel& model, const Device& gpu,
+                                         const Knowledge& knowledge, int64_t micro_batch) {
+  const auto run = run_of(question, model, gpu, micro_batch);
+  if (!run) return run.error();
+  const GraphTimes times = graph_times(*run, gpu, knowledge);
+  return scale::graph_costs(*run, times.costs, times.host, times.lanes, iteration_flops(run->graph));
+}
+
+}  // namespace
+
+Result<ScaledModel> scaled_model(const ScaleQuestion& question) {
+  auto settings = question.settings;
+  settings.emplace_back("batch", "1");
+  auto built = zoo::build(question.model, settings);
+  if (!built) return built.error();
+  ScaledModel model;
+  model.name = question.model;
+  model.setup = question.setup;
+  model.transformer = scale::transformer_of(*built);
+  model.parameters = model.transformer ? model.transformer->parameters() : built->forward.parameter_count();
+  if (question.default_precision && model.transformer) model.setup.precision = Precision::amp_bf16;
+  if (question.default_optimizer) {
+    const bool tokens = built->input.kind == InputKind::tokens;
+    model.setup.optimizer.kind = tokens ? OptimizerKind::adamw : OptimizerKind::sgd;
+    model.setup.optimizer.momentum = tokens ? 0 : 0.9;
+  }
+  return model;
+}
+
+Unit scale_unit(Precision precision, const Device& gpu) {
+  switch (precision) {
+    case Precision::fp32: return Unit::fp32;
+    case Precision::tf32: return Unit::tf32_tensor;
+    case Precision::amp_bf16: break;
+  }
+  return gpu.peak.bf16_tensor > 0 ? Unit::bf16_tensor : Unit::fp16_tensor;
+}
+
+scale::StateBytes state_bytes(const ScaledModel& model) {
+  // Transformers keep half-precision weights and float32 copies for the optimizer, as Megatron does; other models are
+  // trained under autocast, which keeps float32 weights.
+  const int64_t state = optimizer_bytes(model.setup.optimizer);
+  if (model.transformer && half_precision(model.setup.precision)) return {2, 2, 4 + state};
+  return {4, 4, state};
+}
+
+scale::CostSource cost_source(const ScaleQuestion& question, const ScaledModel& model, const scale::StepSetup& setup,
+                              const Knowledge& knowledge) {
+  if (model.transformer) {
+    const bool half = half_precision(model.setup.precision);
+    const scale::Arithmetic arithmetic{.unit = setup.unit, .element = half ? 2 : 4, .update_bytes = half ? 30 : 28};
+    return [&model, &setup, arithmetic](int64_t micro_batch, int64_t tensor) {
+      return scale::transformer_costs(*model.transformer, setup.cluster, setup.efficiency, arithmetic, micro_batch,
+                                      tensor);
+    };
+  }
+  auto known = std::make_shared<std::map<int64_t, Result<scale::ModelCosts>>>();
+  return [&, known](int64_t micro_batch, int64_t tensor) -> Result<scale::ModelCosts> {
+    if (tensor > 1) {
+      return Error{fmt::format("layers of {} are not shared among GPUs", question.model), "tensor parallelism",
+                   "tp goes with gpt2, llama and bert (head=mlm); leave it out"};
+    }
+    const auto found = known->find(micro_batch);
+    if (found != known->end()) return found->second;
+    return known->emplace(micro_batch, costs_of_graph(question, model, setup.cluster.gpu, knowledge, micro_batch))
+        .first->second;
+  };
+}
+
+Status refine_exchange(const ScaleQuestion& question, const ScaledModel& model, const scale::StepSetup& setup,
+                       const Knowledge& knowledge, scale::Step& step) {
+  const scale::Plan& plan = step.plan;
+  if (model.transformer) {
+    if (plan.schedule == scale::Schedule::buckets) return {};
+    return Error{fmt::format("{} is not a schedule of transformers", name_of(plan.schedule)), "--strategy",
+                 "their gradients travel layer by layer: leave it out, or take another model"};
+  }
+  if (plan.pipeline > 1 || plan.zero > 0 || plan.data < 2 || plan.exchange == scale::Exchange::servers_async) return {};
+  const auto run = run_of(question, model, setup.cluster.gpu, plan.micro_batch);
+  if (!run) return run.error();
+  const GraphTimes times = graph_times(*run, setup.cluster.gpu, knowledge);
+  const auto replicas =
+      scale::replica_times(run->graph, times.costs, times.lanes.iteration, plan, setup.cluster, setup.efficiency);
+  if (!replicas) return replicas.error();
+  scale::set_exchange(step, replicas->exchange, replicas->iteration - replicas->alone);
+  return {};
+}
+
+Status replay_memory(const ScaleQuestion& question, const ScaledModel& model, const scale::StepSetup& setup,
+                     const Knowledge& knowledge, scale::Step& step) {
+  const scale::Plan& plan = step.plan;
+  if (model.transformer || plan.pipeline > 1) return {};
+  const auto run = run_of(question, model, setup.cluster.gpu, plan.micro_batch);
+  if (!run) return run.error();
+  MemoryQuestion asked;
+  asked.parallel = {.gpus = plan.data, .replicas = true, .zero = plan.zero};
+  asked.accumulating = plan.micro_batches > 1;
+  const PredictedMemory memory = predicted_memory(*run, setup.cluster.gpu, knowledge.workspaces, asked);
+  const MemoryEstimate& estimate = memory.estimate;
+  step.memory.parameters = estimate.parameters + estimate.buffers;
+  step.memory.gradients = estimate.gradients;
+  step.memory.states = estimate.optimizer_state;
+  step.memory.activations = estimate.activations + estimate.inputs;
+  step.memory.transient = estimate.peak_reserved - step.memory.parameters - step.memory.gradients - step.memory.states -
+                          step.memory.activations;
+  step.memory.context = memory.context;
+  step.fits = memory.fits;
+  return {};
+}
+
+}  // namespace forerun

@@ -1,0 +1,189 @@
+// forerun scale: the step of many GPUs, and the best plan for them.
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "api/scale.h"
+#include "api/scale_records.h"
+#include "api/scale_resources.h"
+#include "cli/command.h"
+#include "cli/setup_options.h"
+
+namespace forerun::cli {
+namespace {
+
+struct ScaleOptions {
+  ScaleQuestion question;
+  std::vector<std::string> settings;
+  SetupOptions setup;
+  std::string attention = "fused";
+  std::string svg;
+  size_t top = 10;
+  bool json = false;
+  std::string testbed;
+  std::string mode = "sync";
+  bool own_gpus = false;
+  std::vector<std::string> records;
+};
+
+Status read_settings(const std::vector<std::string>& texts, ScaleQuestion& question) {
+  for (const std::string& text : texts) {
+    size_t begin = 0;
+    while (begin < text.size()) {
+      const size_t end = std::min(text.find(',', begin), text.size());
+      const std::string part = text.substr(begin, end - begin);
+      const size_t equals = part.find('=');
+      if (equals == std::string::npos || equals == 0) {
+        return Error{"'" + part + "' is no setting", "--set", "write NAME=VALUE, such as layers=96,width=12288"};
+      }
+      question.settings.emplace_back(part.substr(0, equals), part.substr(equals + 1));
+      begin = end + 1;
+    }
+  }
+  return {};
+}
+
+int write_picture(const std::string& picture, const std::string& path) {
+  std::ofstream file(path);
+  file << picture;
+  file.close();
+  if (file.fail()) return fail({"cannot be written", path, "name a file in a folder that is there"});
+  fmt::print(stderr, "{} is written\n", path);
+  return kDone;
+}
+
+// What training in a setting of the testbed does to GPU and network.
+int simulate_command(const ScaleOptions& options) {
+  if (options.mode != "sync" && options.mode != "async") {
+    return fail({"there is no mode '" + options.mode + "'", "--mode", "sync or async"});
+  }
+  const ScaleQuestion& asked = options.question;
+  const ResourceQuestion question{.model = asked.model,
+                                  .settings = asked.settings,
+                                  .batch = asked.micro_batch,
+                                  .gpu = asked.gpu,
+                                  .setup = asked.setup,
+                                  .default_optimizer = asked.default_optimizer,
+                                  .setting = options.testbed,
+                                  .async = options.mode == "async",
+                                  .own_gpus = options.own_gpus};
+  const auto knowledge = load_knowledge();
+  if (!knowledge) return fail(knowledge.error());
+  const auto answer = simulate_training(question, *knowledge);
+  if (!answer) return fail(answer.error());
+  fmt::print("{}", options.json ? to_json(*answer) + "\n" : to_text(*answer));
+  return options.svg.empty() ? kDone : write_picture(to_svg(*answer), options.svg);
+}
+
+// Records of the same workloads with simulated metrics, one a line.
+int simulate_files(const ScaleOptions& options) {
+  const auto knowledge = load_knowledge();
+  if (!knowledge) return fail(knowledge.error());
+  int64_t done = 0;
+  WorkloadHandlers handlers;
+  handlers.bad_record = [](const Error& error) { fmt::print(stderr, "forerun: {}\n", error.message()); };
+  handlers.workload = [&](const RecordedWorkload& workload) {
+    fmt::print("{}\n", simulated_record(workload));
+    if (++done % 100 == 0) fmt::print(stderr, "{} workloads\n", done);
+  };
+  const auto rates = testbed_rates();
+  if (!rates) return fail(rates.error());
+  const Status status = simulate_records(options.records, options.question.gpu, *knowledge, *rates, handlers);
+  if (!status) return fail(status.error());
+  if (done == 0) return fail({"no resources/1 record could be simulated", options.records[0], "see docs/records.md"});
+  return kDone;
+}
+
+int scale_command(ScaleOptions options) {
+  ScaleQuestion& question = options.question;
+  if (!options.records.empty()) return simulate_files(options);
+  if (question.model.empty()) {
+    fmt::print(stderr, "forerun: give MODEL or --records; see `forerun scale --help`\n");
+    return kUsage;
+  }
+  if (const Status status = read_settings(options.settings, question); !status) return fail(status.error());
+  question.default_precision = options.setup.precision.empty();
+  question.default_optimizer = options.setup.optimizer.empty();
+  const auto setup = parse_setup(options.setup);
+  if (!setup) return fail(setup.error());
+  question.setup = *setup;
+  if (!options.testbed.empty()) return simulate_command(options);
+  if (options.attention != "fused" && options.attention != "plain") {
+    return fail({"attention is not '" + options.attention + "'", "--attention", "fused or plain"});
+  }
+  question.plain_attention = options.attention == "plain";
+  const auto knowledge = load_knowledge();
+  if (!knowledge) return fail(knowledge.error());
+  const auto answer = scale_out(question, *knowledge);
+  if (!answer) return fail(answer.error());
+  fmt::print("{}", options.json ? to_json(*answer) + "\n" : to_text(*answer, options.top));
+  if (answer->seconds > 1) fmt::print(stderr, "{} plans in {:.1f} s\n", answer->considered, answer->seconds);
+  if (!options.svg.empty()) {
+    if (const int code = write_picture(to_svg(*answer), options.svg); code != kDone) return code;
+  }
+  const bool fits = std::any_of(answer->steps.begin(), answer->steps.end(), [](const auto& step) { return step.fits; });
+  return fits ? kDone : kDoesNotFit;
+}
+
+constexpr const char* kScaleFooter =
+    "A plan is a product: tensor (tp) x data (dp) x pipeline (pp) parallelism = GPUs. Write it as\n"
+    "  dp | zero1 | zero2 | zero3 | ps | ps-async | tp | pp          one kind over all GPUs\n"
+    "  tp=8,pp=4,chunks=2,zero=1,mb=2,checkpoint                     a product; dp is what is left\n"
+    "Of models that are no transformers gradients travel in buckets of 25 MiB, or by bsp, wfbp, mg-wfbp, "
+    "bytescheduler.\n"
+    "chunks interleaves a pipeline, mb is the micro-batch, servers=N counts parameter servers, no-overlap sends\n"
+    "gradients after the backward pass. --global-batch says how many samples a step has.\n"
+    "Columns: `scaling` is the speed against as many GPUs that never wait for each other, `peak` the share of the\n"
+    "GPUs' peak that the model's own products use, `bubble` waiting for other stages, `tensor` exchange within tensor\n"
+    "groups, `exposed` what the exchange of gradients and parameters adds of all it takes, ! does not fit in memory.\n"
+    "Examples:\n"
+    "  forerun scale gpt2_xl --gpu a100 --gpus 8 --strategy zero1 --micro-batch 4\n"
+    "  forerun scale resnet50 --gpu v100 --gpus 1,2,4,8,16,32 --node 4 --network 25gbe --micro-batch 64 --svg out.svg\n"
+    "  forerun scale gpt3_175b --gpu a100 --gpus 512 --global-batch 1536 --search\n"
+    "  forerun scale gpt2 --set layers=48,width=8192,heads=64,length=2048,positions=2048 --gpu h100 --gpus 64 \\\n"
+    "      --network 8xndr --strategy tp=8,pp=2,checkpoint --global-batch 512\n"
+    "--testbed prints what training does to GPU and network: Driple's idle duration, burst duration and burst amount "
+    "of\n"
+    "GPU, GPU memory, sent and received bytes:\n"
+    "  forerun scale resnet50 --testbed P1w2-10G --micro-batch 32 --svg series.svg\n"
+    "How it is computed and how accurate it is: docs/scale.md.";
+
+}  // namespace
+
+void add_scale(CLI::App& app, Run& chosen) {
+  auto options = std::make_shared<ScaleOptions>();
+  ScaleQuestion& question = options->question;
+  CLI::App* verb =
+      app.add_subcommand("scale", "Time, throughput and memory of training on many GPUs; finds the best plan");
+  verb->add_option("MODEL", question.model, "A model or family of `forerun zoo`");
+  verb->add_option("--set", options->settings, "Parameters of the family: NAME=VALUE,...")->allow_extra_args(false);
+  verb->add_option("--gpu", question.gpu, "A GPU of `forerun devices` (default h200)");
+  verb->add_option("--gpus", question.gpus, "How many; several numbers give a row each (default 8)")->delimiter(',');
+  verb->add_option("--node", question.node, "GPUs of a node (default 8)");
+  verb->add_option("--network", question.network,
+                   "A node's connection: a link of `forerun devices`, 4xhdr (default), 800Gb/s or 100GB/s");
+  verb->add_option("--within", question.within, "Link between GPUs of a node, where it is not the GPU's own");
+  verb->add_option("--strategy", question.strategy, "The plan (default dp); see below");
+  verb->add_flag("--search", question.search,
+                 "Try all plans that make sense and rank those that fit; the best for each of several --gpus");
+  verb->add_option("--top", options->top, "Plans of a search to print (default 10)");
+  verb->add_option("--global-batch", question.global_batch, "Samples a step (default: one micro-batch a replica)")
+      ->check(CLI::PositiveNumber);
+  verb->add_option("--micro-batch", question.micro_batch, "Samples that pass through the model at once")
+      ->check(CLI::PositiveNumber);
+  verb->add_option("--attention", options->attention, "fused (default), or plain: scores are written to memory");
+  verb->add_option("--efficiency", question.efficiency, "File of constants, in place of data/scale/a100_megatron.json");
+  verb->add_option("--testbed", options->testbed,
+                   "Simulate the testbed instead: P1w2-10G (servers, workers, links) or AR4-10G (all-reduce)");
+  verb->add_option("--records", options->records,
+                   "Simulate the workloads of these resources/1 files: the same records with simulated metrics");
+  verb->add_option("--mode", options->mode, "--testbed: sync (default) or async parameter servers");
+  verb->add_flag("--own-gpus", options->own_gpus, "--testbed: a GPU for each worker; without it they share one");
+  add_setup_options(*verb, options->setup);
+  verb->add_option("--svg", options->svg, "Write throughput over the number of GPUs as a picture");
+  verb->add_flag("--json", options->json, "One JSON object on standard output");
+  verb->footer(kScaleFooter);
+  verb->callback([options, &chosen] { chosen = [options] { return scale_command(*options); }; });
+}
+
+}  // namespace forerun::cli

@@ -1,0 +1,57 @@
+// `forerun scale` as a user meets it.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/program_outcome.h"
+
+namespace forerun::cli {
+namespace {
+
+bool scale_says(const Outcome& outcome, const char* text) { return outcome.out.find(text) != std::string::npos; }
+
+TEST(ScaleCommand, TableForSeveralNumbersOfGpus) {
+  const std::string svg = testing::TempDir() + "/scale.svg";
+  const Outcome table =
+      forerun_outcome("scale gpt2_xl --gpu a100 --gpus 8,16,32 --strategy zero1 --micro-batch 4 --svg " + svg);
+  EXPECT_EQ(table.code, 0) << table.out;
+  EXPECT_TRUE(scale_says(table, "tp 1 dp 32 pp 1, mb 4 x 1, ZeRO 1")) << table.out;
+  EXPECT_TRUE(scale_says(table, "Memory of a GPU")) << table.out;
+  EXPECT_TRUE(std::filesystem::exists(svg));
+  std::filesystem::remove(svg);
+}
+
+TEST(ScaleCommand, SearchGivesJson) {
+  const Outcome found = outcome_of(std::string(FORERUN_PROGRAM) +
+                                   " scale gpt2 --set layers=24,width=4096,heads=32 --gpu a100 --gpus 16 "
+                                   "--global-batch 64 --search --json");
+  ASSERT_EQ(found.code, 0) << found.out;
+  const auto json = nlohmann::json::parse(found.out);
+  EXPECT_GT(json["plans"].size(), 5);
+  EXPECT_LE(json["plans"][0]["step_ms"].get<double>(), json["plans"][1]["step_ms"].get<double>());
+}
+
+TEST(ScaleCommand, WhatDoesNotFitExitsWithThree) {
+  const Outcome large = forerun_outcome("scale gpt3_175b --gpu a100 --gpus 8");
+  EXPECT_EQ(large.code, 3) << large.out;
+  EXPECT_TRUE(scale_says(large, "does not fit")) << large.out;
+}
+
+TEST(ScaleCommand, FaultsAndUsage) {
+  EXPECT_EQ(forerun_outcome("scale").code, 2);
+  const Outcome plan = forerun_outcome("scale gpt2 --strategy zer1");
+  EXPECT_EQ(plan.code, 1);
+  EXPECT_TRUE(scale_says(plan, "zero1")) << plan.out;
+  EXPECT_EQ(forerun_outcome("scale gpt2 --set layers").code, 1);
+  EXPECT_EQ(forerun_outcome("scale resnet18 --testbed P1w2").code, 1);
+}
+
+TEST(ScaleCommand, TestbedMetrics) {
+  const Outcome metrics = forerun_outcome("scale resnet18 --testbed P1w2-10G --micro-batch 16");
+  EXPECT_EQ(metrics.code, 0) << metrics.out;
+  EXPECT_TRUE(scale_says(metrics, "network receive")) << metrics.out;
+}
+
+}  // namespace
+}  // namespace forerun::cli

@@ -1,0 +1,34 @@
+// How well the step of many GPUs is predicted: one line for each way the GPUs were used, measured iterations that
+// constants were fitted to apart from those that are predicted.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/quantity.h"
+
+namespace forerun {
+
+struct ScaleCase {
+  std::string group;  // "tp 2 dp 2 pp 2"
+  int64_t gpus = 0;
+  bool fitted = false;
+  Nanoseconds measured;
+  Nanoseconds predicted;
+
+  [[nodiscard]] double error() const;  // of the prediction, relative to what was measured
+};
+
+struct ScaleAccuracy {
+  std::string title;
+  std::string reference;  // what others reached
+  std::vector<ScaleCase> cases;
+
+  [[nodiscard]] double mean_error(bool fitted) const;
+};
+
+std::string to_text(const ScaleAccuracy& accuracy);
+std::string to_json(const ScaleAccuracy& accuracy);
+
+}  // namespace forerun

@@ -1,0 +1,81 @@
+#include "report/scale_resources.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "monitor/recording.h"
+#include "report/monitor.h"
+#include "report/table.h"
+
+namespace forerun {
+namespace {
+
+constexpr const char* kResourceLabels[] = {"GPU utilisation", "GPU memory utilisation", "network send",
+                                           "network receive"};
+
+}  // namespace
+
+std::string to_text(const ResourceAnswer& answer) {
+  std::string text = fmt::format("{} on {}: {} ({}), batch {} a worker, {}\n  {} parameters, {:.1f} ms an iteration\n",
+                                 answer.model, answer.gpu, answer.setting, answer.mode, answer.batch,
+                                 answer.shared_gpu ? "workers share one GPU" : "a GPU for each worker",
+                                 grouped(answer.parameters), milliseconds(answer.use.iteration));
+  Table table({"", "pattern", "idle ms", "burst ms", "burst amount", "mean"});
+  for (size_t i = 0; i < 4; ++i) {
+    const monitor::BurstMetrics& m = answer.use.metrics[i];
+    const char* unit = i < 2 ? "%" : "MB/s";
+    table.add({kResourceLabels[i], monitor::name(m.pattern), fmt::format("{:.1f}", m.idle_ms),
+               fmt::format("{:.1f}", m.burst_ms), fmt::format("{:.1f} {}", m.amount, unit),
+               fmt::format("{:.1f} {}", m.mean, unit)});
+  }
+  return text + table.text();
+}
+
+std::string to_json(const ResourceAnswer& answer) {
+  nlohmann::ordered_json metrics;
+  nlohmann::ordered_json series = {{"step_ms", static_cast<double>(answer.use.series[0].period_ns) * 1e-6}};
+  for (size_t i = 0; i < 4; ++i) {
+    const monitor::BurstMetrics& m = answer.use.metrics[i];
+    metrics[scale::kResources[i]] = {{"pattern", monitor::name(m.pattern)},
+                                     {"idle_ms", m.idle_ms},
+                                     {"burst_ms", m.burst_ms},
+                                     {"amount", m.amount},
+                                     {"mean", m.mean},
+                                     {"bursts", m.bursts},
+                                     {"idles", m.idles}};
+    nlohmann::ordered_json values = nlohmann::ordered_json::array();
+    for (const double value : answer.use.series[i].values) {
+      values.push_back(i < 2 ? std::round(value * 100) / 100 : std::round(value));
+    }
+    series[scale::kResources[i]] = std::move(values);
+  }
+  return nlohmann::ordered_json{{"source", "simulation"},
+                                {"model", answer.model},
+                                {"gpu", answer.gpu},
+                                {"setting", answer.setting},
+                                {"mode", answer.mode},
+                                {"batch", answer.batch},
+                                {"parameters", answer.parameters},
+                                {"gpu_shared", answer.shared_gpu},
+                                {"iteration_ms", milliseconds(answer.use.iteration)},
+                                {"metrics", metrics},
+                                {"series", series}}
+      .dump();
+}
+
+std::string to_svg(const ResourceAnswer& answer) {
+  monitor::Recording recording;
+  recording.command = {answer.model, answer.setting, answer.mode, "(simulated)"};
+  recording.gpu_model = answer.gpu;
+  const monitor::Series& first = answer.use.series[0];
+  recording.seconds = static_cast<double>(first.period_ns) * 1e-9 * static_cast<double>(first.values.size());
+  recording.gpu = answer.use.series[0];
+  recording.memory = answer.use.series[1];
+  recording.send = answer.use.series[2];
+  recording.receive = answer.use.series[3];
+  return to_svg(recording);
+}
+
+}  // namespace forerun

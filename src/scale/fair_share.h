@@ -1,0 +1,22 @@
+// Max-min fair rates of transfers over the links of nodes: what many TCP connections come to.
+//
+// Every node has one link, full duplex, of one rate for all. The transfers of the link with the least for each are
+// given that, then the rest is shared out in the same way (progressive filling). Left out: round-trip times, slow
+// start.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace forerun::scale {
+
+struct Transfer {
+  size_t from = 0;  // node
+  size_t to = 0;
+};
+
+// The rate of each transfer, with links of rate `link`.
+std::vector<double> fair_rates(std::span<const Transfer> transfers, size_t nodes, double link);
+
+}  // namespace forerun::scale

@@ -1,0 +1,49 @@
+#include "scale/network.h"
+
+#include <gtest/gtest.h>
+
+#include "scale/network_name.h"
+#include "scale/test_cluster.h"
+
+namespace forerun::scale {
+namespace {
+
+TEST(Network, GroupsSpreadOverNodes) {
+  const GpuCluster cluster = test_cluster(64);
+  EXPECT_EQ(ranks_in_node(cluster, {8, 1}), 8);
+  EXPECT_EQ(ranks_in_node(cluster, {64, 1}), 8);
+  EXPECT_EQ(ranks_in_node(cluster, {8, 8}), 1);
+  EXPECT_EQ(ranks_in_node(cluster, {16, 4}), 2);
+}
+
+TEST(Network, GroupsOfANodeShareItsConnection) {
+  const Network network(test_cluster(64), Efficiency());
+  const Bytes bytes(int64_t{1} << 30);
+  // Eight groups of one GPU a node each have an eighth of its connection; one group of all eight has it whole.
+  const double apart = static_cast<double>(network.all_reduce(bytes, {8, 8}).value);
+  const double together = static_cast<double>(network.all_reduce(bytes, {64, 1}).value);
+  EXPECT_NEAR(apart / together, 8.0 * (7.0 / 8) / (63.0 / 64), 0.3);
+}
+
+TEST(Network, NodesAreFasterInside) {
+  const Network network(test_cluster(16), Efficiency());
+  const Bytes bytes(int64_t{1} << 28);
+  EXPECT_LT(network.all_reduce(bytes, {8, 1}), network.all_reduce(bytes, {16, 1}));
+  EXPECT_LT(network.send(bytes, 1, 1), network.send(bytes, 8, 1));
+  EXPECT_LT(network.send(bytes, 8, 8), network.send(bytes, 8, 1));
+  EXPECT_EQ(network.all_reduce(bytes, {1, 1}), Nanoseconds());
+}
+
+TEST(NetworkName, LinksSeveralAndRates) {
+  DeviceCatalogue catalogue;
+  ASSERT_TRUE(catalogue.add(Link{"InfiniBand HDR", {"hdr"}, nanoseconds_from_us(5), 25e9}));
+  EXPECT_EQ(network_by_name("hdr", catalogue)->bandwidth, 25e9);
+  EXPECT_EQ(network_by_name("4xhdr", catalogue)->bandwidth, 100e9);
+  EXPECT_EQ(network_by_name("800Gb/s", catalogue)->bandwidth, 100e9);
+  EXPECT_EQ(network_by_name("12.5GB/s", catalogue)->bandwidth, 12.5e9);
+  EXPECT_FALSE(network_by_name("nothing", catalogue));
+  EXPECT_FALSE(network_by_name("-3Gb/s", catalogue));
+}
+
+}  // namespace
+}  // namespace forerun::scale

@@ -1,0 +1,51 @@
+// A pipeline's schedule played micro-batch by micro-batch: 1F1B and interleaved 1F1B.
+//
+// Source: Narayanan et al., PipeDream (2019) and Megatron (2021). A device holds `chunks` parts of the model; part c of
+// device d is virtual stage c * devices + d. Each device runs its forward and backward passes in the order Megatron
+// gives them: some forward passes to fill the pipeline, then one forward and one backward in turn, then the rest. What
+// goes to the next stage arrives `hop` later. A device does one thing at a time; sending costs it nothing. After
+// two million passes a round is taken to repeat, and the rest is counted.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/quantity.h"
+#include "base/result.h"
+#include "timeline/task_graph.h"
+
+namespace forerun::scale {
+
+struct StageTimes {
+  Nanoseconds forward;
+  Nanoseconds backward;
+};
+
+struct PipelineShape {
+  int64_t devices = 1;
+  int64_t chunks = 1;
+  int64_t micro_batches = 1;
+};
+
+struct PipelinePass {
+  int32_t chunk = 0;
+  int32_t micro_batch = 0;
+  bool backward = false;
+};
+
+// The order in which a device runs its passes. With several chunks, micro-batches must be a multiple of devices.
+std::vector<PipelinePass> device_order(const PipelineShape& shape, int64_t device);
+
+struct PipelineRun {
+  Nanoseconds end;
+  std::vector<Nanoseconds> device_end;  // of each device's last backward pass
+};
+
+// `stages`: by virtual stage, devices x chunks of them.
+PipelineRun run_pipeline(std::span<const StageTimes> stages, const PipelineShape& shape, Nanoseconds hop);
+
+// The same schedule as tasks, one lane a device, for timeline/simulator.h.
+Result<TaskGraph> pipeline_tasks(std::span<const StageTimes> stages, const PipelineShape& shape, Nanoseconds hop);
+
+}  // namespace forerun::scale

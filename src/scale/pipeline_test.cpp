@@ -1,0 +1,78 @@
+#include "scale/pipeline.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "timeline/simulator.h"
+
+namespace forerun::scale {
+namespace {
+
+std::vector<StageTimes> random_stages(std::mt19937& random, int64_t count) {
+  std::uniform_int_distribution<int64_t> time(1, 1000);
+  std::vector<StageTimes> stages;
+  for (int64_t i = 0; i < count; ++i) stages.push_back({Nanoseconds(time(random)), Nanoseconds(time(random))});
+  return stages;
+}
+
+TEST(Pipeline, EqualStagesFillAndDrain) {
+  const std::vector<StageTimes> stages(4, {Nanoseconds(10), Nanoseconds(20)});
+  const PipelineRun run = run_pipeline(stages, {4, 1, 9}, Nanoseconds(0));
+  EXPECT_EQ(run.end, Nanoseconds((9 + 4 - 1) * 30));
+  EXPECT_EQ(run.device_end[0], run.end);
+}
+
+TEST(Pipeline, OneStageIsASum) {
+  const std::vector<StageTimes> stages(1, {Nanoseconds(7), Nanoseconds(11)});
+  EXPECT_EQ(run_pipeline(stages, {1, 1, 100}, Nanoseconds(5)).end, Nanoseconds(100 * 18));
+}
+
+TEST(Pipeline, TheSlowestStageDecides) {
+  std::vector<StageTimes> stages(3, {Nanoseconds(10), Nanoseconds(20)});
+  stages[2] = {Nanoseconds(40), Nanoseconds(80)};
+  EXPECT_EQ(run_pipeline(stages, {3, 1, 20}, Nanoseconds(0)).end, Nanoseconds(20 * 120 + 2 * 30));
+}
+
+TEST(Pipeline, InterleavingDividesTheBubble) {
+  const std::vector<StageTimes> whole(4, {Nanoseconds(400), Nanoseconds(800)});
+  const std::vector<StageTimes> halves(8, {Nanoseconds(200), Nanoseconds(400)});
+  const Nanoseconds work(16 * 1200);
+  const Nanoseconds plain = run_pipeline(whole, {4, 1, 16}, Nanoseconds(0)).end - work;
+  const Nanoseconds interleaved = run_pipeline(halves, {4, 2, 16}, Nanoseconds(0)).end - work;
+  EXPECT_EQ(plain, Nanoseconds(3 * 1200));
+  EXPECT_EQ(interleaved, Nanoseconds(3 * 600));
+}
+
+// The timeline's simulator is the plain twin: it knows tasks and lanes, and nothing of pipelines.
+TEST(Pipeline, AgreesWithTheTimeline) {
+  std::mt19937 random(7);
+  for (int trial = 0; trial < 120; ++trial) {
+    PipelineShape shape;
+    shape.devices = std::uniform_int_distribution<int64_t>(1, 6)(random);
+    shape.chunks = shape.devices == 1 ? 1 : std::uniform_int_distribution<int64_t>(1, 3)(random);
+    shape.micro_batches = shape.devices * std::uniform_int_distribution<int64_t>(1, 12)(random);
+    const auto stages = random_stages(random, shape.devices * shape.chunks);
+    const Nanoseconds hop(std::uniform_int_distribution<int64_t>(0, 50)(random));
+    const auto tasks = pipeline_tasks(stages, shape, hop);
+    ASSERT_TRUE(tasks) << tasks.error().message();
+    const Simulation simulation = simulate(*tasks);
+    const PipelineRun run = run_pipeline(stages, shape, hop);
+    EXPECT_EQ(run.end, simulation.end) << "devices " << shape.devices << " chunks " << shape.chunks << " micro-batches "
+                                       << shape.micro_batches;
+  }
+}
+
+TEST(Pipeline, EveryPassRunsOnce) {
+  const PipelineShape shape{4, 3, 8};
+  for (int64_t d = 0; d < 4; ++d) {
+    std::vector<int> seen(static_cast<size_t>(2 * shape.chunks * shape.micro_batches));
+    for (const PipelinePass& pass : device_order(shape, d)) {
+      ++seen[static_cast<size_t>((pass.chunk * shape.micro_batches + pass.micro_batch) * 2 + (pass.backward ? 1 : 0))];
+    }
+    for (const int count : seen) EXPECT_EQ(count, 1);
+  }
+}
+
+}  // namespace
+}  // namespace forerun::scale

@@ -1,0 +1,195 @@
+#include "scale/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <vector>
+
+#include "base/nearest.h"
+
+namespace forerun::scale {
+namespace {
+
+constexpr const char* kPlanRemedy = "write for example tp=8,pp=4,zero=1,mb=2,checkpoint, or dp, zero3, ps, tp, pp";
+
+bool whole_number(std::string_view text, int64_t& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() && value >= 1 && value <= (int64_t{1} << 30);
+}
+
+struct WordEffect {
+  const char* word;
+  void (*apply)(PlanRequest&);
+};
+const WordEffect kWords[] = {
+    {"dp", [](PlanRequest&) {}},
+    {"ddp", [](PlanRequest&) {}},
+    {"zero1", [](PlanRequest& r) { r.plan.zero = 1; }},
+    {"zero2", [](PlanRequest& r) { r.plan.zero = 2; }},
+    {"zero3", [](PlanRequest& r) { r.plan.zero = 3; }},
+    {"fsdp", [](PlanRequest& r) { r.plan.zero = 3; }},
+    {"ps", [](PlanRequest& r) { r.plan.exchange = Exchange::servers; }},
+    {"ps-async", [](PlanRequest& r) { r.plan.exchange = Exchange::servers_async; }},
+    {"tp", [](PlanRequest& r) { r.names_tensor = true; }},
+    {"pp", [](PlanRequest& r) { r.names_pipeline = true; }},
+    {"bsp", [](PlanRequest& r) { r.plan.schedule = Schedule::whole; }},
+    {"wfbp", [](PlanRequest& r) { r.plan.schedule = Schedule::each; }},
+    {"mg-wfbp", [](PlanRequest& r) { r.plan.schedule = Schedule::merged; }},
+    {"bytescheduler", [](PlanRequest& r) { r.plan.schedule = Schedule::prioritised; }},
+    {"checkpoint", [](PlanRequest& r) { r.plan.checkpoint = true; }},
+    {"no-overlap", [](PlanRequest& r) { r.plan.overlap = false; }},
+};
+
+struct NumberEffect {
+  const char* name;
+  int64_t Plan::*field;
+};
+constexpr NumberEffect kNumberFields[] = {{"tp", &Plan::tensor},      {"dp", &Plan::data},
+                                          {"pp", &Plan::pipeline},    {"chunks", &Plan::chunks},
+                                          {"mb", &Plan::micro_batch}, {"servers", &Plan::servers}};
+
+std::vector<std::string> plan_words() {
+  std::vector<std::string> words;
+  for (const WordEffect& word : kWords) words.emplace_back(word.word);
+  for (const NumberEffect& number : kNumberFields) words.push_back(std::string(number.name) + "=N");
+  words.emplace_back("zero=N");
+  return words;
+}
+
+Status read_part(std::string_view part, PlanRequest& request) {
+  const size_t equals = part.find('=');
+  if (equals == std::string_view::npos) {
+    for (const WordEffect& word : kWords) {
+      if (part == word.word) {
+        word.apply(request);
+        return {};
+      }
+    }
+    return Error{fmt::format("'{}' is no part of a plan", part), "--strategy",
+                 did_you_mean(std::string(part), plan_words())};
+  }
+  const std::string_view name = part.substr(0, equals);
+  const std::string_view text = part.substr(equals + 1);
+  int64_t value = 0;
+  if (name == "zero" && (text == "0" || text == "1" || text == "2" || text == "3")) {
+    request.plan.zero = text[0] - '0';
+    return {};
+  }
+  for (const NumberEffect& number : kNumberFields) {
+    if (name != number.name) continue;
+    if (!whole_number(text, value)) {
+      return Error{fmt::format("'{}' is no whole number from 1", text), fmt::format("--strategy {}", name),
+                   kPlanRemedy};
+    }
+    request.plan.*number.field = value;
+    return {};
+  }
+  return Error{fmt::format("'{}' is no part of a plan", part), "--strategy", kPlanRemedy};
+}
+
+}  // namespace
+
+std::string_view name_of(Exchange exchange) {
+  switch (exchange) {
+    case Exchange::all_reduce: return "all-reduce";
+    case Exchange::servers: return "parameter servers";
+    case Exchange::servers_async: return "parameter servers, asynchronous";
+  }
+  return "";
+}
+
+std::string_view name_of(Schedule schedule) {
+  switch (schedule) {
+    case Schedule::buckets: return "buckets";
+    case Schedule::whole: return "BSP";
+    case Schedule::each: return "WFBP";
+    case Schedule::merged: return "MG-WFBP";
+    case Schedule::prioritised: return "ByteScheduler";
+  }
+  return "";
+}
+
+std::string describe(const Plan& plan) {
+  std::string text = fmt::format("tp {} dp {} pp {}", plan.tensor, plan.data, plan.pipeline);
+  if (plan.chunks > 1) text += fmt::format(" x{}", plan.chunks);
+  text += fmt::format(", mb {} x {}", plan.micro_batch, plan.micro_batches);
+  if (plan.zero > 0) text += fmt::format(", ZeRO {}", plan.zero);
+  if (plan.checkpoint) text += ", checkpoint";
+  if (plan.schedule != Schedule::buckets) text += fmt::format(", {}", name_of(plan.schedule));
+  if (plan.exchange != Exchange::all_reduce) {
+    text += fmt::format(", {} server{}{}", plan.servers, plan.servers == 1 ? "" : "s",
+                        plan.exchange == Exchange::servers_async ? " async" : "");
+  }
+  return text;
+}
+
+Result<PlanRequest> parse_plan(std::string_view text) {
+  PlanRequest request;
+  request.plan.data = 0;
+  request.plan.micro_batch = 0;
+  request.plan.micro_batches = 0;
+  size_t begin = 0;
+  while (begin <= text.size()) {
+    const size_t end = std::min(text.find_first_of(",+ ", begin), text.size());
+    const std::string_view part = text.substr(begin, end - begin);
+    if (!part.empty()) {
+      if (const Status status = read_part(part, request); !status) return status.error();
+    }
+    begin = end + 1;
+  }
+  return request;
+}
+
+Result<Plan> complete(const PlanRequest& request, int64_t gpus, int64_t node, int64_t global_batch,
+                      int64_t micro_batch) {
+  Plan plan = request.plan;
+  if (request.names_tensor && plan.tensor == 1) plan.tensor = std::min(node, gpus / plan.pipeline);
+  if (request.names_pipeline && plan.pipeline == 1) plan.pipeline = std::max<int64_t>(gpus / plan.tensor, 1);
+  const int64_t model = plan.tensor * plan.pipeline;
+  if (plan.data == 0) plan.data = std::max<int64_t>(gpus / model, 1);
+  if (plan.gpus() != gpus) {
+    return Error{
+        fmt::format("tensor {} x data {} x pipeline {} is not {} GPUs", plan.tensor, plan.data, plan.pipeline, gpus),
+        "--strategy", "leave out dp=, or choose numbers whose product is --gpus"};
+  }
+  if (plan.micro_batch == 0) plan.micro_batch = micro_batch;
+  if (plan.micro_batch == 0) plan.micro_batch = 1;
+  const int64_t samples = plan.data * plan.micro_batch;
+  if (global_batch == 0) {
+    plan.micro_batches = plan.pipeline > 1 ? 4 * plan.pipeline : 1;
+  } else if (global_batch % samples != 0) {
+    return Error{fmt::format("a global batch of {} is not a multiple of {} (data parallelism {} x micro-batch {})",
+                             global_batch, samples, plan.data, plan.micro_batch),
+                 "--global-batch", "choose a multiple, or another mb="};
+  } else {
+    plan.micro_batches = global_batch / samples;
+  }
+  if (const Status status = check_plan(plan); !status) return status.error();
+  return plan;
+}
+
+Status check_plan(const Plan& plan) {
+  const auto wrong = [](std::string what, std::string remedy) {
+    return Error{std::move(what), "plan", std::move(remedy)};
+  };
+  if (plan.chunks > 1 && plan.pipeline == 1) return wrong("chunks need a pipeline", "give pp=2 or more");
+  if (plan.chunks > 1 && plan.micro_batches % plan.pipeline != 0) {
+    return wrong(fmt::format("{} micro-batches do not fill rounds of {} stages", plan.micro_batches, plan.pipeline),
+                 "interleaving needs a multiple; change the global batch or the micro-batch");
+  }
+  if (plan.zero >= 2 && plan.pipeline > 1) {
+    return wrong(fmt::format("ZeRO {} does not go with a pipeline", plan.zero),
+                 "gradients are added up over micro-batches there; use zero=1");
+  }
+  if (plan.schedule != Schedule::buckets && (plan.zero > 0 || plan.pipeline > 1 || plan.tensor > 1)) {
+    return wrong(fmt::format("{} goes with plain data parallelism only", name_of(plan.schedule)),
+                 "leave out tp, pp and zero");
+  }
+  if (plan.exchange != Exchange::all_reduce && (plan.zero > 0 || plan.pipeline > 1 || plan.tensor > 1)) {
+    return wrong("parameter servers go with plain data parallelism only", "leave out tp, pp and zero");
+  }
+  return {};
+}
+
+}  // namespace forerun::scale

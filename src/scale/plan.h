@@ -1,0 +1,59 @@
+// Plan: how a model's training is spread over GPUs.
+//
+// GPUs = tensor x data x pipeline. A data-parallel replica works through `micro_batches` micro-batches a step. Written
+// on the command line as "tp=8,pp=8,zero=1,mb=2,checkpoint", or as one name: dp, ddp, zero1, zero2, zero3, ps,
+// ps-async, tp, pp. What a text leaves open (data, micro-batches) follows from the number of GPUs and the global batch.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace forerun::scale {
+
+enum class Exchange : uint8_t { all_reduce, servers, servers_async };  // of gradients
+std::string_view name_of(Exchange exchange);
+
+// Which gradients of a replica travel together, and in which order.
+enum class Schedule : uint8_t { buckets, whole, each, merged, prioritised };
+std::string_view name_of(Schedule schedule);  // "buckets", "BSP", "WFBP", "MG-WFBP", "ByteScheduler"
+
+struct Plan {
+  int64_t tensor = 1;
+  int64_t data = 1;
+  int64_t pipeline = 1;
+  int64_t chunks = 1;  // parts of the model on each GPU of a pipeline; 1: plain 1F1B
+  int64_t micro_batch = 1;
+  int64_t micro_batches = 1;
+  int zero = 0;             // 0 to 3
+  bool checkpoint = false;  // each layer's forward pass is run again for its backward pass
+  bool overlap = true;      // gradients travel while the backward pass goes on
+  Exchange exchange = Exchange::all_reduce;
+  int64_t servers = 1;
+  Schedule schedule = Schedule::buckets;  // other than buckets: of plain replicas of a model that goes by its graph
+
+  [[nodiscard]] int64_t gpus() const { return tensor * data * pipeline; }
+  [[nodiscard]] int64_t global_batch() const { return data * micro_batch * micro_batches; }
+};
+
+// "tp 8, dp 8, pp 8 x2, mb 1 x 24, ZeRO 1, checkpoint".
+std::string describe(const Plan& plan);
+
+// A plan as the user writes it. Fields that are not in it are 0 where the number of GPUs and the batch decide.
+struct PlanRequest {
+  Plan plan;                    // data, micro_batch and micro_batches may be 0: open
+  bool names_tensor = false;    // "tp" alone: as many GPUs as there are, within a node
+  bool names_pipeline = false;  // "pp" alone
+};
+Result<PlanRequest> parse_plan(std::string_view text);
+
+// The plan of so many GPUs and samples a step. An Error where they do not divide.
+Result<Plan> complete(const PlanRequest& request, int64_t gpus, int64_t node, int64_t global_batch,
+                      int64_t micro_batch);
+
+// Why such a plan makes no sense for any model; ok where it does.
+Status check_plan(const Plan& plan);
+
+}  // namespace forerun::scale

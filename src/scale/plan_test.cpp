@@ -1,0 +1,80 @@
+#include "scale/plan.h"
+
+#include <gtest/gtest.h>
+
+#include "scale/stages.h"
+
+namespace forerun::scale {
+namespace {
+
+Result<Plan> plan_from(const char* text, int64_t gpus, int64_t batch) {
+  const auto request = parse_plan(text);
+  if (!request) return request.error();
+  return complete(*request, gpus, 8, batch, 0);
+}
+
+TEST(Plan, WhatIsOpenFollows) {
+  const auto plan = plan_from("tp=8,pp=4,mb=2,checkpoint", 64, 512);
+  ASSERT_TRUE(plan) << plan.error().message();
+  EXPECT_EQ(plan->data, 2);
+  EXPECT_EQ(plan->micro_batches, 128);
+  EXPECT_TRUE(plan->checkpoint);
+  EXPECT_EQ(describe(*plan), "tp 8 dp 2 pp 4, mb 2 x 128, checkpoint");
+}
+
+TEST(Plan, OneWordIsAPlan) {
+  EXPECT_EQ(plan_from("zero3", 16, 16)->zero, 3);
+  EXPECT_EQ(plan_from("tp", 16, 16)->tensor, 8);
+  EXPECT_EQ(plan_from("pp", 4, 16)->pipeline, 4);
+  EXPECT_EQ(plan_from("ps,servers=3", 4, 16)->servers, 3);
+  EXPECT_EQ(plan_from("mg-wfbp", 4, 16)->schedule, Schedule::merged);
+  EXPECT_EQ(plan_from("ps-async", 4, 16)->exchange, Exchange::servers_async);
+}
+
+TEST(Plan, FaultsAreNamed) {
+  EXPECT_NE(plan_from("zer3", 8, 8).error().remedy.find("zero3"), std::string::npos);
+  EXPECT_FALSE(plan_from("tp=x", 8, 8));
+  EXPECT_FALSE(plan_from("tp=0", 8, 8));
+  EXPECT_FALSE(plan_from("zero=4", 8, 8));
+  EXPECT_FALSE(plan_from("pp=3", 8, 8));  // does not divide the GPUs
+  EXPECT_FALSE(plan_from("mb=3", 8, 8));  // nor the batch
+  EXPECT_FALSE(plan_from("zero=2,pp=2", 8, 8));
+  EXPECT_FALSE(plan_from("wfbp,zero=1", 8, 8));
+  EXPECT_FALSE(plan_from("chunks=2", 8, 8));
+  EXPECT_FALSE(plan_from("chunks=2,pp=4", 4, 6));  // rounds of four
+}
+
+TEST(Stages, LayersAreDealtEvenly) {
+  std::vector<Block> blocks(10);
+  for (size_t i = 1; i < 9; ++i) blocks[i].layer = true;
+  const auto stages = cut_into_stages(blocks, 4);
+  ASSERT_TRUE(stages);
+  EXPECT_EQ((*stages)[0].begin, 0);
+  EXPECT_EQ((*stages)[0].end, 3);
+  EXPECT_EQ((*stages)[3].begin, 7);
+  EXPECT_EQ((*stages)[3].end, 10);
+  EXPECT_FALSE(cut_into_stages(blocks, 3));
+}
+
+TEST(Stages, OtherModelsAreCutSoThatTheSlowestIsFast) {
+  std::vector<Block> blocks;
+  for (const int64_t time : {5, 1, 1, 1, 6, 2, 2}) {
+    Block block;
+    block.forward = Nanoseconds(time);
+    blocks.push_back(block);
+  }
+  const auto stages = cut_into_stages(blocks, 3);
+  ASSERT_TRUE(stages);
+  int64_t slowest = 0;
+  for (const BlockRange& range : *stages) {
+    int64_t sum = 0;
+    for (size_t i = range.begin; i < range.end; ++i) sum += blocks[i].forward.value;
+    slowest = std::max(slowest, sum);
+  }
+  EXPECT_EQ(slowest, 7);
+  EXPECT_FALSE(cut_into_stages(blocks, 8));
+  EXPECT_EQ(cut_into_stages(blocks, 7)->size(), 7);
+}
+
+}  // namespace
+}  // namespace forerun::scale

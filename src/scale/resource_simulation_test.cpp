@@ -1,0 +1,144 @@
+#include "scale/resource_simulation.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <random>
+
+#include "scale/fair_share.h"
+
+namespace forerun::scale {
+namespace {
+
+constexpr double kMs = 1e6;
+constexpr double kMegabytes = 100;
+
+WorkerLoad two_layers() {
+  WorkerLoad load;
+  load.layers = {{Nanoseconds(5'000'000), Nanoseconds(15'000'000), Bytes(60'000'000)},
+                 {Nanoseconds(5'000'000), Nanoseconds(15'000'000), Bytes(40'000'000)}};
+  load.memory_percent = 40;
+  return load;
+}
+
+// Hosts that take no time, so that links and GPUs decide.
+HostRates free_hosts() { return {1e18, 1e18, 1e18, 1, 1e18, Nanoseconds()}; }
+
+ResourceSetting setting_of(const char* name) {
+  const auto setting = resource_setting(name);
+  EXPECT_TRUE(setting) << name;
+  return *setting;
+}
+
+double iteration_ms(const ResourceSetting& setting, const HostRates& host = free_hosts()) {
+  return static_cast<double>(simulate_resources(two_layers(), setting, host).iteration.value) / kMs;
+}
+
+TEST(FairShare, NoLinkCarriesTooMuchAndEachTransferHasAFullOne) {
+  std::mt19937 random(3);
+  for (int trial = 0; trial < 200; ++trial) {
+    const size_t nodes = 2 + random() % 6;
+    std::vector<Transfer> transfers;
+    for (size_t i = 0; i < 1 + random() % 12; ++i) transfers.push_back({random() % nodes, random() % nodes});
+    const std::vector<double> rates = fair_rates(transfers, nodes, 10);
+    std::vector<double> load(2 * nodes);
+    for (size_t i = 0; i < transfers.size(); ++i) {
+      load[transfers[i].from] += rates[i];
+      load[nodes + transfers[i].to] += rates[i];
+    }
+    for (const double carried : load) EXPECT_LE(carried, 10 + 1e-9);
+    for (size_t i = 0; i < transfers.size(); ++i) {
+      // A link that is full, and where nobody has more.
+      bool held_back = false;
+      for (const size_t end : {transfers[i].from, nodes + transfers[i].to}) {
+        bool most = load[end] > 10 - 1e-9;
+        for (size_t j = 0; j < transfers.size(); ++j) {
+          if ((transfers[j].from == end || nodes + transfers[j].to == end) && rates[j] > rates[i] + 1e-9) most = false;
+        }
+        held_back |= most;
+      }
+      EXPECT_TRUE(held_back);
+    }
+  }
+}
+
+TEST(ResourceSimulation, OneWorkerIsASum) {
+  const HostRates host{10e9, 5e9, 2e9, 0.5, 1e18, Nanoseconds(1'000'000)};
+  const double b = kMegabytes * 1e6;
+  const double expected = 40 + 2 * 1e3 * b / 10e9 + 1 + 1e3 * b / 5e9 + 1e3 * b / 2e9 + 2 * 1e3 * b / (0.5 * 1.25e9);
+  EXPECT_NEAR(iteration_ms(setting_of("P1w1-10G"), host), expected, 0.01);
+}
+
+TEST(ResourceSimulation, LinksDecideAsTheirShareSays) {
+  const double once = 1e3 * kMegabytes * 1e6 / 1.25e9;  // 80 ms
+  ResourceSetting two = setting_of("P1w2-10G");
+  two.shared_gpu = false;
+  EXPECT_NEAR(iteration_ms(two), 40 + 4 * once, 0.01);  // both ways through the server's link, two workers
+  ResourceSetting servers = setting_of("P2w2-10G");
+  servers.shared_gpu = false;
+  EXPECT_NEAR(iteration_ms(servers), 40 + 2 * once, 0.01);
+  ResourceSetting ring = setting_of("AR4-10G");
+  ring.shared_gpu = false;
+  EXPECT_NEAR(iteration_ms(ring), 40 + 1.5 * once, 0.01);
+}
+
+TEST(ResourceSimulation, WorkersShareTheGpusTime) {
+  const ResourceSetting shared = setting_of("P1w2-1000G");
+  ResourceSetting own = shared;
+  own.shared_gpu = false;
+  EXPECT_NEAR(iteration_ms(shared) - iteration_ms(own), 40, 0.1);
+  WorkerLoad half = two_layers();
+  half.gpu_percent = 50;  // the host leaves room for two
+  EXPECT_NEAR(static_cast<double>(simulate_resources(half, shared, free_hosts()).iteration.value) / kMs,
+              iteration_ms(own), 0.1);
+}
+
+TEST(ResourceSimulation, AsynchronousWorkersDoNotWait) {
+  ResourceSetting sync = setting_of("P1w4-10G");
+  ResourceSetting async = sync;
+  async.sync = false;
+  EXPECT_LT(iteration_ms(async), iteration_ms(sync));
+  // The server's link is what they share: four workers' bytes one way take 320 ms.
+  EXPECT_GT(iteration_ms(async), 319);
+}
+
+TEST(ResourceSimulation, OverlapHidesTransfers) {
+  ResourceSetting setting = setting_of("AR2-40G");
+  setting.shared_gpu = false;
+  const double after = iteration_ms(setting);
+  setting.overlap = true;
+  EXPECT_LT(iteration_ms(setting), after);
+}
+
+TEST(ResourceSimulation, SeriesHoldWhatWasSent) {
+  const ResourceSetting setting = setting_of("P1w2-10G");
+  const SimulationOptions options{.warm_iterations = 2, .iterations = 20};
+  const ResourceUse use = simulate_resources(two_layers(), setting, free_hosts(), options);
+  for (const size_t network : {2, 3}) {
+    const monitor::Series& series = use.series[network];
+    const double sum = std::accumulate(series.values.begin(), series.values.end(), 0.0) * 2.5e-3;
+    EXPECT_NEAR(sum, 20 * kMegabytes * 1e6, 0.02 * 20 * kMegabytes * 1e6);
+  }
+  const monitor::BurstMetrics& gpu = use.metrics[0];
+  EXPECT_EQ(gpu.pattern, monitor::Pattern::kAlternating);
+  EXPECT_NEAR(gpu.burst_ms, 80, 5);  // two workers at once on one GPU
+  EXPECT_NEAR(gpu.idle_ms, 320, 5);
+  EXPECT_NEAR(gpu.amount, 100, 3);
+  EXPECT_NEAR(use.metrics[1].amount, 40, 2);
+  EXPECT_NEAR(use.metrics[2].burst_ms, 160, 5);
+  EXPECT_NEAR(use.metrics[2].amount, 625, 15);  // half of the server's link
+}
+
+TEST(ResourceSimulation, NamesOfSettings) {
+  EXPECT_EQ(setting_of("P2w4-500M").servers, 2);
+  EXPECT_EQ(setting_of("P2w4-500M").workers, 4);
+  EXPECT_EQ(setting_of("P2w4-500M").bits_per_second, 500e6);
+  EXPECT_EQ(setting_of("AR4-10G").servers, 0);
+  for (const char* name :
+       {"", "P", "P1", "P1w", "P1w2", "P1w2-", "P1w2-10", "P0w2-10G", "AR1-10G", "P1w2-10Gx", "Q1w2-10G"}) {
+    EXPECT_FALSE(resource_setting(name)) << name;
+  }
+}
+
+}  // namespace
+}  // namespace forerun::scale

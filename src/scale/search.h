@@ -1,0 +1,34 @@
+// All plans that make sense for a model on a cluster, and the best of them.
+//
+// Tensor groups stay within a node and are powers of two; pipelines have as many stages as divide the layers; data
+// parallelism is the rest. Micro-batches are powers of two whose product with data parallelism divides the global
+// batch. Every plan is estimated in full (step.h); those that do not fit in memory are counted and left out.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "scale/step.h"
+
+namespace forerun::scale {
+
+struct SearchSpace {
+  int64_t global_batch = 0;
+  int64_t layers = 0;       // equal ones; 0: the model is cut freely
+  int64_t most_tensor = 1;  // 1: layers cannot be shared
+  int64_t most_stages = 1;
+  int64_t most_micro_batch = 32;
+};
+
+std::vector<Plan> plans_of(const SearchSpace& space, const GpuCluster& cluster);
+
+struct Ranking {
+  std::vector<Step> steps;  // that fit, the fastest first
+  int64_t considered = 0;
+  int64_t too_large = 0;   // do not fit in memory
+  int64_t impossible = 0;  // the model cannot be cut so
+};
+
+Ranking rank_plans(const CostSource& costs, const StepSetup& setup, const SearchSpace& space);
+
+}  // namespace forerun::scale

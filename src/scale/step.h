@@ -1,0 +1,46 @@
+// The step of many GPUs: how long a plan takes, where the time goes, and what memory it needs.
+//
+// Every stage of the pipeline is played by its schedule (pipeline.h). Gradients of a data-parallel group are exchanged
+// bucket by bucket while the last backward pass goes on, or after it; ZeRO 2 and 3 exchange in every micro-batch, with
+// parameters fetched one block ahead. What the GPU does not hide is exposed. Left out: that communication slows kernels
+// beside it, data loading, stragglers, and the exchange between the two ends of a pipeline that share an embedding.
+#pragma once
+
+#include "scale/block.h"
+#include "scale/memory_use.h"
+#include "scale/network.h"
+#include "scale/plan.h"
+
+namespace forerun::scale {
+
+struct Step {
+  Plan plan;
+  Nanoseconds time;
+  Nanoseconds compute;          // of the busiest GPU: forward and backward passes
+  Nanoseconds tensor_exchange;  // of the same GPU, within tensor groups; never hidden
+  Nanoseconds bubble;           // waiting for other stages
+  Nanoseconds exchange;         // of gradients and parameters, hidden or not
+  Nanoseconds exposed;          // of that, what adds to the step
+  Nanoseconds update;
+  double samples_per_second = 0;
+  double tokens_per_second = 0;
+  double model_flops_share = 0;  // of the GPUs' peak, by the model's own products
+  double efficiency = 0;         // speed over that of as many GPUs that share all work evenly and never wait
+  MemoryUse memory;
+  bool fits = true;
+};
+
+struct StepSetup {
+  GpuCluster cluster;
+  Efficiency efficiency;
+  StateBytes bytes;
+  Unit unit = Unit::bf16_tensor;  // whose peak counts
+  Bytes bucket = Bytes(int64_t{25} << 20);
+};
+
+// Puts other times of the exchange of gradients in place of the estimated ones.
+void set_exchange(Step& step, Nanoseconds exchange, Nanoseconds exposed);
+
+Result<Step> estimate_step(const CostSource& costs, const StepSetup& setup, const Plan& plan);
+
+}  // namespace forerun::scale

@@ -1,0 +1,42 @@
+// Transformer: the shape of a stack of equal transformer layers, as far as splitting it over GPUs is concerned.
+//
+// Decoder and encoder stacks with an embedding in front and a language-model head behind: GPT-2 and 3, Llama, BERT.
+// Counts of parameters are exact for the zoo's gpt2 and llama. Left out: encoder-decoder stacks, experts.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "zoo/zoo.h"
+
+namespace forerun::scale {
+
+struct Transformer {
+  std::string name;
+  int64_t layers = 0;
+  int64_t hidden = 0;
+  int64_t heads = 0;
+  int64_t kv_heads = 0;  // of keys and values; as many as heads unless they are grouped
+  int64_t inner = 0;     // width of the feed-forward layers
+  int64_t vocab = 0;
+  int64_t positions = 0;  // learned ones; 0: rotary
+  int64_t sequence = 0;
+  bool gated = false;  // a feed-forward layer of three products (Llama)
+  bool biases = true;
+  bool tied = true;  // the head shares the embedding's weight
+  bool causal = true;
+
+  [[nodiscard]] int64_t head_size() const { return heads > 0 ? hidden / heads : 0; }
+  [[nodiscard]] int64_t layer_parameters() const;
+  [[nodiscard]] int64_t embedding_parameters() const;
+  [[nodiscard]] int64_t head_parameters() const;  // last norm, and the head's weight unless it is tied
+  [[nodiscard]] int64_t parameters() const;
+  // Of one sequence, forward and backward, nothing run twice; the matrix products only.
+  [[nodiscard]] double flops_per_sequence() const;
+};
+
+// The shape of a zoo model; nothing where its family is not such a stack.
+std::optional<Transformer> transformer_of(const zoo::Model& model);
+
+}  // namespace forerun::scale

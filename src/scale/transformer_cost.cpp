@@ -1,0 +1,188 @@
+#include "scale/transformer_cost.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace forerun::scale {
+namespace {
+
+constexpr double kMemoryShare = 0.8;      // of the bandwidth, by the operands of a product
+constexpr double kUnsharedBytes = 60;     // per element of the hidden state: norms, dropout, residuals
+constexpr double kSharedBytes = 15;       // per element of a shared intermediate result, forward and backward
+constexpr double kEmbeddingBytes = 24;    // per element
+constexpr double kHeadNormBytes = 30;     // per element
+constexpr double kFusedBackward = 2.5;    // products of fused attention's backward pass over its forward pass
+constexpr double kForwardPart = 1.0 / 3;  // of elementwise work and of the host's
+
+struct Shape {
+  double tokens, hidden, sequence, micro_batch, tensor;
+};
+
+struct Seconds {
+  double forward = 0;
+  double backward = 0;
+};
+
+class LayerTimer {
+ public:
+  LayerTimer(const Device& gpu, const Efficiency& efficiency, const Arithmetic& arithmetic)
+      : e_(efficiency),
+        peak_(gpu.rate(arithmetic.unit) * (gpu.architecture == "hopper" ? efficiency.hopper : 1)),
+        bandwidth_(gpu.memory_bandwidth),
+        element_(static_cast<double>(arithmetic.element)) {}
+
+  // One product with a weight: y[m,n] = x[m,k] w[k,n], then its two gradients.
+  [[nodiscard]] Seconds linear(double m, double n, double k) const {
+    return {product(m, n, k), product(m, k, n) + product(k, n, m)};
+  }
+
+  [[nodiscard]] Seconds moved(double bytes) const {
+    const double seconds = bytes / bandwidth_;
+    return {kForwardPart * seconds, (1 - kForwardPart) * seconds};
+  }
+
+  [[nodiscard]] Seconds attention(const Transformer& model, const Shape& s) const {
+    const double queries = static_cast<double>(model.hidden) / s.tensor;
+    const double scores = s.micro_batch * s.sequence * s.sequence;
+    const double flops = 4 * scores * queries;
+    const double rate = peak_ * e_.attention;
+    if (e_.fused_attention) {
+      const double part = model.causal ? 0.5 : 1;
+      return {part * flops / rate, kFusedBackward * part * flops / rate};
+    }
+    const Seconds bytes =
+        moved(scores * std::max(1.0, static_cast<double>(model.heads) / s.tensor) * e_.score_bytes * element_ / 2);
+    return {flops / rate + bytes.forward, 2 * flops / rate + bytes.backward};
+  }
+
+  // GPU work that the host issues in the given time.
+  [[nodiscard]] Seconds issued(const Seconds& gpu, double host_us) const {
+    const auto both = [&](double a, double b) {
+      return std::pow(std::pow(a, e_.sharpness) + std::pow(b, e_.sharpness), 1 / e_.sharpness);
+    };
+    const double host = host_us * 1e-6;
+    return {both(gpu.forward, kForwardPart * host), both(gpu.backward, (1 - kForwardPart) * host)};
+  }
+
+ private:
+  [[nodiscard]] double product(double m, double n, double k) const {
+    const bool odd = std::fmod(m, 2) != 0 || std::fmod(n, 2) != 0 || std::fmod(k, 2) != 0;
+    const double compute = 2 * m * n * k / (peak_ * e_.gemm * (odd ? e_.misaligned : 1));
+    const double memory = element_ * (m * n + n * k + m * k) / (bandwidth_ * kMemoryShare);
+    return std::max(compute, memory);
+  }
+
+  const Efficiency& e_;
+  double peak_;
+  double bandwidth_;
+  double element_;
+};
+
+void add(Seconds& sum, const Seconds& more) {
+  sum.forward += more.forward;
+  sum.backward += more.backward;
+}
+
+Nanoseconds whole(double seconds) { return Nanoseconds(std::llround(seconds * 1e9)); }
+
+Seconds layer_seconds(const Transformer& model, const LayerTimer& timer, const Efficiency& e, const Shape& s) {
+  const double h = s.hidden;
+  const double keys =
+      std::max(static_cast<double>(model.kv_heads) / s.tensor, 1.0) * static_cast<double>(model.head_size());
+  const double inner = static_cast<double>(model.inner) / s.tensor;
+  Seconds gpu = timer.linear(s.tokens, h / s.tensor + 2 * keys, h);
+  add(gpu, timer.linear(s.tokens, h, h / s.tensor));
+  add(gpu, timer.linear(s.tokens, model.gated ? 2 * inner : inner, h));
+  add(gpu, timer.linear(s.tokens, h, inner));
+  add(gpu, timer.attention(model, s));
+  const double shared = h / s.tensor + (model.gated ? 1.5 : 1) * inner;
+  add(gpu, timer.moved(e.elementwise * s.tokens * (kUnsharedBytes * h + kSharedBytes * shared)));
+  return timer.issued(gpu, e.host_layer_us + (s.tensor > 1 ? e.host_tensor_us : 0));
+}
+
+Seconds head_seconds(const Transformer& model, const LayerTimer& timer, const Efficiency& e, const Shape& s) {
+  const auto tensor = static_cast<int64_t>(s.tensor);
+  const double words = static_cast<double>(padded_vocab(model.vocab, tensor)) / s.tensor;
+  Seconds gpu = timer.linear(s.tokens, words, s.hidden);
+  add(gpu, timer.moved(s.tokens * words * e.loss_bytes + s.tokens * s.hidden * kHeadNormBytes));
+  return timer.issued(gpu, e.host_head_us);
+}
+
+// Bytes that a layer keeps for the backward pass.
+double saved_by_layer(const Transformer& model, const Efficiency& e, const Shape& s, double element) {
+  const double inner = (model.gated ? 3 : 2) * static_cast<double>(model.inner) / s.hidden;  // results of that width
+  const double shared = element * (4 + inner) + static_cast<double>(model.gated ? 1 : 0);
+  double bytes = s.tokens * s.hidden * (5 * element + shared / s.tensor);
+  if (!e.fused_attention) {
+    bytes += (2 * element + 1) * s.micro_batch * static_cast<double>(model.heads) / s.tensor * s.sequence * s.sequence;
+  }
+  return bytes;
+}
+
+Bytes whole_bytes(double bytes) { return Bytes(std::llround(bytes)); }
+
+}  // namespace
+
+int64_t padded_vocab(int64_t vocab, int64_t tensor) {
+  if (tensor < 2) return vocab;
+  const int64_t multiple = 128 * tensor;
+  return (vocab + multiple - 1) / multiple * multiple;
+}
+
+Result<ModelCosts> transformer_costs(const Transformer& model, const GpuCluster& cluster, const Efficiency& e,
+                                     const Arithmetic& arithmetic, int64_t micro_batch, int64_t tensor) {
+  if (model.heads % tensor != 0 || model.hidden % tensor != 0 || model.inner % tensor != 0) {
+    return Error{fmt::format("{} heads cannot be shared by {} GPUs", model.heads, tensor), "tensor parallelism",
+                 "choose a divisor of the number of heads"};
+  }
+  const Network network(cluster, e);
+  const LayerTimer timer(cluster.gpu, e, arithmetic);
+  const Shape s{static_cast<double>(micro_batch * model.sequence), static_cast<double>(model.hidden),
+                static_cast<double>(model.sequence), static_cast<double>(micro_batch), static_cast<double>(tensor)};
+  const ShapeFactors factors = factors_at(e, s.tokens, s.hidden, s.tensor);
+  const auto element = static_cast<double>(arithmetic.element);
+  const Bytes state = whole_bytes(s.tokens * s.hidden * element);
+  const Nanoseconds exchange = network.all_reduce(state, {tensor, 1});
+
+  ModelCosts costs;
+  const auto block = [&](std::string name, const Seconds& time, double factor, int64_t parameters) {
+    Block b;
+    b.name = std::move(name);
+    b.parameters = parameters;
+    b.forward = whole(time.forward * factor);
+    b.backward = whole(time.backward * factor);
+    b.output = state;
+    return b;
+  };
+  Block embedding =
+      block("embedding", timer.issued(timer.moved(s.tokens * s.hidden * kEmbeddingBytes), e.host_embedding_us),
+            factors.ends, (padded_vocab(model.vocab, tensor) / tensor + model.positions) * model.hidden);
+  embedding.forward_exchange = exchange;
+  embedding.saved = whole_bytes(s.tokens * s.hidden);  // dropout's mask
+  costs.blocks.push_back(embedding);
+
+  Block layer = block("layer", layer_seconds(model, timer, e, s), factors.layer, model.layer_parameters() / tensor);
+  layer.layer = true;
+  layer.forward_exchange = exchange * 2;
+  layer.backward_exchange = exchange * 2;
+  layer.saved = whole_bytes(saved_by_layer(model, e, s, element));
+  for (int64_t i = 0; i < model.layers; ++i) costs.blocks.push_back(layer);
+
+  const int64_t words = padded_vocab(model.vocab, tensor) / tensor;
+  Block head = block("head", head_seconds(model, timer, e, s), factors.ends,
+                     model.tied ? model.head_parameters() : words * model.hidden + model.hidden);
+  head.backward_exchange = exchange;
+  head.saved = Bytes(2 * state.value);
+  head.transient = whole_bytes(s.tokens * static_cast<double>(words) * (element + 8));  // logits, and twice in float32
+  costs.blocks.push_back(head);
+
+  if (model.tied) costs.tied_parameters = words * model.hidden;
+  costs.update_ns = static_cast<double>(arithmetic.update_bytes) / (cluster.gpu.memory_bandwidth * e.update) * 1e9;
+  costs.flops_per_sample = model.flops_per_sequence();
+  costs.tokens_per_sample = model.sequence;
+  return costs;
+}
+
+}  // namespace forerun::scale
