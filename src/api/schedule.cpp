@@ -4,13 +4,14 @@
 
 #include <atomic>
 #include <chrono>
-#include <map>
 #include <memory>
 #include <thread>
 
-#include "api/predict.h"
+#include "api/schedule_records.h"
+#include "base/data_dir.h"
 #include "cluster/policies.h"
 #include "cluster/sources/sources.h"
+#include "device/catalogue.h"
 
 namespace forerun {
 namespace {
@@ -32,7 +33,8 @@ struct TaskResult {
 
 class Simulations {
  public:
-  Simulations(const ScheduleRequest& request, const ScheduleAnswer& answer) : request_(request), answer_(answer) {
+  Simulations(const ScheduleRequest& request, const ScheduleAnswer& answer, const cluster::MeasuredPredictor* measured)
+      : request_(request), answer_(answer), measured_(measured) {
     const bool random = cluster::is_random(request.predictor) || request.simulation.failures.mean_hours_between > 0;
     const int64_t runs = random ? request.repeat : 1;
     for (size_t policy = 0; policy < request.policies.size(); ++policy) {
@@ -80,7 +82,7 @@ class Simulations {
     options.keep_segments = request_.keep_schedules && task.run == 0;
     std::optional<Durations> predicted;
     if (task.run >= 0 && request_.predictor != "perfect") {
-      predicted = *cluster::predict_durations(workload, request_.predictor, seed);
+      predicted = *cluster::predict_durations(workload, request_.predictor, seed, measured_);
     }
     const auto begin = std::chrono::steady_clock::now();
     TaskResult result;
@@ -94,6 +96,7 @@ class Simulations {
 
   const ScheduleRequest& request_;
   const ScheduleAnswer& answer_;
+  const cluster::MeasuredPredictor* measured_;  // null: the predictor is built in
   std::vector<Simulated> tasks_;
   std::vector<TaskResult> results_;
 };
@@ -103,49 +106,17 @@ Status check(const ScheduleRequest& request) {
   for (const std::string& policy : request.policies) {
     if (const auto made = cluster::make_policy(policy); !made) return made.error();
   }
-  const cluster::Workload none;
-  if (const auto made = cluster::predict_durations(none, request.predictor, 1); !made) return made.error();
+  if (cluster::is_built_in(request.predictor)) {
+    if (const auto made = cluster::predict_durations({}, request.predictor, 1); !made) return made.error();
+  } else if (const auto errors = find_measured_errors(request.predictor); !errors) {
+    return errors.error();
+  }
   if (request.file.empty() == !request.synthetic.has_value()) {
     return Error{request.file.empty() ? "no file of jobs is named" : "both a file and --synthetic are given", "",
                  "give one of the two, as `forerun schedule jobs.csv --gpus 8 --policy fifo`"};
   }
   return {};
 }
-
-// Answers what a step takes by predicting it, each configuration once.
-class PredictedSteps {
- public:
-  Result<cluster::Time> operator()(const cluster::StepQuestion& question) {
-    const auto known = steps_.find(question);
-    if (known != steps_.end()) return known->second;
-    if (!knowledge_) {
-      auto loaded = load_knowledge();
-      if (!loaded) return loaded.error();
-      knowledge_ = std::make_shared<Knowledge>(*std::move(loaded));
-    }
-    const auto device = knowledge_->devices.find(question.gpu_type);
-    if (!device) return device.error();
-    ModelRequest request;
-    request.model = question.model;
-    if (question.batch > 0) request.batch = question.batch;
-    if (!question.precision.empty()) {
-      const auto precision = precision_named(question.precision);
-      if (!precision)
-        return Error{fmt::format("no precision is called '{}'", question.precision), "", "write amp_bf16"};
-      request.setup.precision = *precision;
-    }
-    const auto run = build_run(request, *device);
-    if (!run) return run.error();
-    const Prediction prediction = predict(*run, *device, *knowledge_);
-    const cluster::Time step = prediction.fits ? prediction.times.iteration : cluster::kNever;
-    steps_.emplace(question, step);
-    return step;
-  }
-
- private:
-  std::shared_ptr<Knowledge> knowledge_;  // read when first needed
-  std::map<cluster::StepQuestion, cluster::Time> steps_;
-};
 
 void describe(ScheduleReport& report, const cluster::LoadedJobs& loaded) {
   report.filtered = loaded.filtered;
@@ -155,43 +126,99 @@ void describe(ScheduleReport& report, const cluster::LoadedJobs& loaded) {
   report.made = loaded.made;
 }
 
+Result<cluster::Cluster> build_cluster(const ScheduleRequest& request, const std::string& gpus) {
+  if (gpus.empty()) return Error{"the cluster has no size", "--gpus", "write 480, or a100=10,v100=20"};
+  auto cluster = cluster::parse_cluster(gpus);
+  if (!cluster) return cluster;
+  for (cluster::GpuPool& pool : cluster->pools) {
+    pool.gpus_per_node = request.gpus_per_node;
+    pool.nodes_per_rack = request.nodes_per_rack;
+  }
+  return cluster;
+}
+
+// How much memory GPUs have, of types that are known devices: jobs that need more go elsewhere.
+Status add_memory(cluster::Cluster& cluster) {
+  const auto data = data_dir();
+  if (!data) return data.error();
+  const auto devices = load_devices(*data / "devices");
+  if (!devices) return devices.error();
+  for (cluster::GpuPool& pool : cluster.pools) {
+    if (const auto device = devices->find(pool.type)) pool.memory = device->memory;
+  }
+  return {};
+}
+
+Status make_up_jobs(const cluster::SyntheticOptions& options, ScheduleAnswer& answer) {
+  answer.workload = synthetic_jobs(options);
+  answer.report.source = "a made-up workload";
+  answer.report.made = {"everything: drawn at random"};
+  for (cluster::JobIndex job = 0; job < answer.workload.jobs.size(); ++job) {
+    if (can_ever_run(answer.workload.jobs[job], answer.workload.truth, job, answer.cluster)) continue;
+    return Error{"some made-up jobs are larger than the cluster", "--gpus", "leave --gpus out, or give as many"};
+  }
+  return {};
+}
+
+// Reads the jobs of a file. `steps` predicts those that name a model.
+Status read_jobs(const ScheduleRequest& request, StepPredictor& steps, ScheduleAnswer& answer) {
+  cluster::LoadOptions options = request.load;
+  options.cluster = &answer.cluster;
+  answer.report.source = request.file;
+  if (request.format == kRecordsFormat) {
+    auto records = load_record_jobs(request.file, options, request.seed);
+    if (!records) return records.error();
+    describe(answer.report, records->loaded);
+    answer.workload = std::move(records->loaded.workload);
+    if (request.predictor != "hybrid") return {};
+    return steps.add_records(records->files, answer.workload.configurations, request.predicting);
+  }
+  options.step_times = steps;
+  auto loaded = load_jobs(request.file, request.format, options);
+  if (!loaded) return loaded.error();
+  describe(answer.report, *loaded);
+  answer.workload = std::move(loaded->workload);
+  return {};
+}
+
 }  // namespace
 
 Result<ScheduleAnswer> schedule(const ScheduleRequest& request) {
   if (Status status = check(request); !status) return status.error();
   ScheduleAnswer answer;
-  std::string gpus = request.gpus;
-  if (gpus.empty() && request.synthetic) gpus = std::to_string(request.synthetic->gpus);
-  if (gpus.empty()) return Error{"the cluster has no size", "--gpus", "write 480, or a100=10,v100=20"};
-  auto cluster = cluster::parse_cluster(gpus);
+  const bool sized = request.gpus.empty() && request.synthetic;
+  answer.report.gpus = sized ? std::to_string(request.synthetic->gpus) : request.gpus;
+  auto cluster = build_cluster(request, answer.report.gpus);
   if (!cluster) return cluster.error();
   answer.cluster = *std::move(cluster);
-  for (cluster::GpuPool& pool : answer.cluster.pools) {
-    pool.gpus_per_node = request.gpus_per_node;
-    pool.nodes_per_rack = request.nodes_per_rack;
+  const bool described = !request.synthetic && (request.format == "csv" || request.format == kRecordsFormat);
+  if (described) {  // the only sources that know how much memory jobs need
+    if (Status status = add_memory(answer.cluster); !status) return status.error();
   }
-  if (request.synthetic) {
-    answer.workload = synthetic_jobs(*request.synthetic);
-    answer.report.source = "a made-up workload";
-    answer.report.made = {"everything: drawn at random"};
-    for (cluster::JobIndex job = 0; job < answer.workload.jobs.size(); ++job) {
-      if (can_ever_run(answer.workload.jobs[job], answer.workload.truth, job, answer.cluster)) continue;
-      return Error{"some made-up jobs are larger than the cluster", "--gpus", "leave --gpus out, or give as many"};
-    }
-  } else {
-    cluster::LoadOptions options = request.load;
-    options.cluster = &answer.cluster;
-    options.step_times = PredictedSteps();
-    auto loaded = load_jobs(request.file, request.format, options);
-    if (!loaded) return loaded.error();
-    describe(answer.report, *loaded);
-    answer.workload = std::move(loaded->workload);
-    answer.report.source = request.file;
+  std::shared_ptr<cluster::CommunicationModel> communication;
+  if (request.format == "csv" && !request.synthetic) {  // the only source that knows what gangs say to each other
+    auto links = communication_of(answer.cluster, request.network);
+    if (!links) return links.error();
+    communication = std::make_shared<cluster::CommunicationModel>(*std::move(links));
   }
-  answer.report.gpus = gpus;
+  StepPredictor steps(answer.cluster, communication);
+  const Status found = request.synthetic ? make_up_jobs(*request.synthetic, answer) : read_jobs(request, steps, answer);
+  if (!found) return found.error();
+  if (!answer.workload.traffic.empty()) {
+    answer.workload.communication = communication;
+    answer.report.made.push_back(
+        fmt::format("communication of gangs: modelled, {} between nodes", communication->pools.front().between.name));
+  }
   answer.report.predictor = request.predictor;
   answer.report.jobs = static_cast<int64_t>(answer.workload.jobs.size());
-  Simulations simulations(request, answer);
+  std::optional<PredictorAnswer> measured;
+  if (!cluster::is_built_in(request.predictor)) {
+    auto made = measured_predictor(request.predictor, answer.workload, answer.cluster, steps);
+    if (!made) return made.error();
+    measured = *std::move(made);
+    answer.report.predictor_source = measured->source;
+  }
+  Simulations simulations(request, answer, measured ? &measured->predictor : nullptr);
   simulations.run();
   answer.report.outcomes = simulations.outcomes();
   return answer;

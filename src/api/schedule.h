@@ -3,12 +3,15 @@
 
 #include <functional>
 
-#include "cluster/predictions.h"
+#include "api/schedule_predictor.h"
 #include "cluster/simulator.h"
 #include "cluster/synthetic.h"
 #include "report/schedule.h"
 
 namespace forerun {
+
+// Beside those of cluster/sources: jobs made of measured runs (api/schedule_records.h).
+inline constexpr const char* kRecordsFormat = "records";
 
 struct ScheduleRequest {
   std::string file;  // empty: synthetic
@@ -18,6 +21,7 @@ struct ScheduleRequest {
   int32_t gpus_per_node = 0;   // 0: counted without topology
   int32_t nodes_per_rack = 0;  // 0: one rack
   std::vector<std::string> policies;
+  NetworkOptions network;  // between nodes, where gangs are known by what they say to each other
   std::string predictor = "perfect";
   int64_t repeat = 1;  // seeds: seed, seed + 1 and so on
   uint64_t seed = 1;
@@ -25,6 +29,8 @@ struct ScheduleRequest {
   bool keep_schedules = false;
   cluster::LoadOptions load;  // its cluster is filled in here
   cluster::SimulationOptions simulation;
+  std::function<void(size_t predicted, size_t runs)>
+      predicting;  // told now and then, while measured runs are predicted
 };
 
 struct ScheduleAnswer {

@@ -18,11 +18,27 @@ using Statement = std::map<std::string, std::string>;
 
 constexpr double kLongest = 10.0 * 366 * 86400;  // seconds; Slurm's limits are 32-bit minutes
 
-struct StepAnswer {
+struct LimitStep {
   Nanoseconds step, most;
   Bytes memory;
   bool fits = true;
+  Bytes gradients;
 };
+
+// The step of a gang on as few nodes as possible; the range widens with it.
+Result<LimitStep> in_gang(LimitStep one, const std::string& gpu, int32_t gpus, const LimitOptions& options,
+                          const DeviceCatalogue& devices) {
+  if (gpus < 2) return one;
+  cluster::Cluster cluster;
+  cluster.pools = {{.type = cluster::canonical_type(gpu), .gpus = gpus, .gpus_per_node = options.gpus_per_node}};
+  const auto links = communication_of(cluster, options.network, devices);
+  if (!links) return links.error();
+  const double compute = cluster::seconds(one.step);
+  const double step = links->step(compute, one.gradients, 0, links->closest(0, gpus));
+  one.most = cluster::time_from_seconds(cluster::seconds(one.most) + step - compute);
+  one.step = cluster::time_from_seconds(step);
+  return one;
+}
 
 class LimitPredictor {
  public:
@@ -40,7 +56,10 @@ class LimitPredictor {
       const Result<double> iterations = number(iterations_text, "iterations", 1, 1e12);
       if (!iterations) return iterations.error();
       limit.gpu = take(job, "gpu", options_.gpu);
-      const Result<StepAnswer> step = step_of(limit.gpu, std::move(job));
+      const Result<LimitStep> alone = step_of(limit.gpu, std::move(job));
+      if (!alone) return alone.error();
+      const Result<LimitStep> step =
+          in_gang(*alone, limit.gpu, static_cast<int32_t>(*gpus), options_, knowledge_.devices);
       if (!step) return step.error();
       limit.step = step->step;
       limit.memory = step->memory;
@@ -77,7 +96,7 @@ class LimitPredictor {
   }
 
   // Jobs of one configuration differ in their iterations: its step is predicted once.
-  Result<StepAnswer> step_of(const std::string& gpu, Statement job) {
+  Result<LimitStep> step_of(const std::string& gpu, Statement job) {
     std::string key = gpu;
     for (const auto& [name, value] : job) key += "\n" + name + "=" + value;
     if (const auto known = steps_.find(key); known != steps_.end()) return known->second;
@@ -110,15 +129,16 @@ class LimitPredictor {
     const Result<TrainingRun> run = build_run(request, *device);
     if (!run) return run.error();
     const Prediction prediction = predict(*run, *device, knowledge_);
-    const StepAnswer answer{prediction.times.iteration, prediction.most,
-                            prediction.memory.peak_reserved + prediction.context, prediction.fits};
+    const LimitStep answer{prediction.times.iteration, prediction.most,
+                           prediction.memory.peak_reserved + prediction.context, prediction.fits,
+                           Bytes(prediction.parameters * kGradientBytes)};
     steps_.emplace(key, answer);
     return answer;
   }
 
   const LimitOptions& options_;
   const Knowledge& knowledge_;
-  std::map<std::string, StepAnswer> steps_;
+  std::map<std::string, LimitStep> steps_;
 };
 
 // What job_submit.lua and the predictions file can hold as a key.

@@ -2,8 +2,8 @@
 //
 // A job is described by a row of a CSV file or by a line of key=value. Known keys: id (or job), model, batch, iterations,
 // gpus, gpu, precision, optimizer, duration; `set` holds further settings of the model's family (layers=2;width=64), and
-// a key that is none of these is one of them. A job without a model may state its duration in seconds. The step time is
-// that of one GPU with its share of the batch: what GPUs say to each other comes on top, and the margin is for that too.
+// a key that is none of these is one of them. A job without a model may state its duration in seconds. The step of a gang is
+// that of one GPU with its share of the batch, and what its GPUs say to each other on as few nodes as possible.
 #pragma once
 
 #include <functional>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "api/knowledge.h"
+#include "api/schedule_predictor.h"
 #include "base/result.h"
 #include "graph/training_run.h"
 #include "report/slurm.h"
@@ -24,6 +25,8 @@ struct LimitOptions {
   double startup = 60;       // seconds before the first iteration and after the last
   std::string gpu = "h200";  // of jobs that name none
   JobOrder order = JobOrder::shortest;
+  int32_t gpus_per_node = 8;
+  NetworkOptions network;  // between nodes
   // A setup from the names of a precision and an optimizer, either of which may be empty.
   std::function<Result<TrainingSetup>(const std::string& precision, const std::string& optimizer)> setup;
 };

@@ -10,7 +10,7 @@
 namespace forerun {
 namespace {
 
-const Knowledge& knowledge() {
+const Knowledge& limits_knowledge() {
   static const Result<Knowledge> loaded = load_knowledge();
   return *loaded;
 }
@@ -32,8 +32,8 @@ std::string write_file(const std::string& name, const std::string& text) {
 }
 
 TEST(SlurmLimits, TimeOfAModelScalesWithItsIterations) {
-  const auto few = predict_limit("model=resnet18 batch=32 iterations=1000", options(), knowledge());
-  const auto many = predict_limit("model=resnet18 batch=32 iterations=100000", options(), knowledge());
+  const auto few = predict_limit("model=resnet18 batch=32 iterations=1000", options(), limits_knowledge());
+  const auto many = predict_limit("model=resnet18 batch=32 iterations=100000", options(), limits_knowledge());
   ASSERT_TRUE(few) << few.error().message();
   ASSERT_TRUE(many) << many.error().message();
   EXPECT_GT(few->step.value, 0);
@@ -51,8 +51,8 @@ TEST(SlurmLimits, RowsAtFaultAreNamedAndTheOthersGoOn) {
                                       "c,,,,2,90\n"
                                       "d,resnet18,16,,1,\n");
   std::vector<std::string> faults;
-  const auto limits =
-      predict_limits(path, options(), knowledge(), [&](const Error& error) { faults.push_back(error.message()); });
+  const auto limits = predict_limits(path, options(), limits_knowledge(),
+                                     [&](const Error& error) { faults.push_back(error.message()); });
   ASSERT_TRUE(limits) << limits.error().message();
   ASSERT_EQ(limits->size(), 2U);
   EXPECT_EQ((*limits)[0].job, "a");
@@ -84,11 +84,26 @@ TEST(SlurmLimits, PriorityFallsWithTime) {
   EXPECT_LE(priority_of(0), 32'000'000);
 }
 
+TEST(SlurmLimits, AGangTakesLongerForWhatItSaysToItself) {
+  const auto seconds = [](const std::string& gpus, const char* network) {
+    LimitOptions given = options();
+    given.network.link = network;
+    return predict_limit("model=resnet50 batch=32 iterations=1000 gpus=" + gpus, given, limits_knowledge())->seconds;
+  };
+  const double alone = seconds("1", "100gbe");
+  EXPECT_GT(seconds("8", "100gbe"), alone);
+  EXPECT_GT(seconds("16", "100gbe"), seconds("8", "100gbe"));
+  EXPECT_GT(seconds("16", "1gbe"), 2 * seconds("16", "100gbe"));
+  LimitOptions given = options();
+  given.network.link = "pigeons";
+  EXPECT_FALSE(predict_limit("model=resnet50 iterations=1000 gpus=2", given, limits_knowledge()));
+}
+
 TEST(SlurmLimits, LeastGpuTimeCountsTheGang) {
   LimitOptions by_area = options();
   by_area.order = JobOrder::least_gpu_time;
-  const auto narrow = predict_limit("duration=100 gpus=1", by_area, knowledge());
-  const auto wide = predict_limit("duration=60 gpus=4", by_area, knowledge());
+  const auto narrow = predict_limit("duration=100 gpus=1", by_area, limits_knowledge());
+  const auto wide = predict_limit("duration=60 gpus=4", by_area, limits_knowledge());
   EXPECT_GT(narrow->priority, wide->priority);
 }
 

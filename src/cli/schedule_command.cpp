@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <fstream>
-#include <functional>
 
 #include "api/schedule.h"
 #include "cli/command.h"
@@ -27,11 +26,13 @@ struct ScheduleOptions {
 
 int list_names() {
   fmt::print("policies\n");
-  for (const auto& entry : cluster::policies()) fmt::print("  {:<14}{}\n", entry.name, entry.description);
+  for (const auto& entry : cluster::policies()) fmt::print("  {:<16}{}\n", entry.name, entry.description);
   fmt::print("\nformats of jobs\n");
-  for (const auto& entry : cluster::sources()) fmt::print("  {:<14}{}\n", entry.name, entry.description);
+  for (const auto& entry : cluster::sources()) fmt::print("  {:<16}{}\n", entry.name, entry.description);
+  fmt::print("  {:<16}{}\n", kRecordsFormat,
+             "measured training runs (data/h200): true times, and what is predicted of them");
   fmt::print("\npredictors\n");
-  for (const auto& entry : cluster::predictors()) fmt::print("  {:<14}{}\n", entry.name, entry.description);
+  for (const auto& entry : cluster::predictors()) fmt::print("  {:<16}{}\n", entry.name, entry.description);
   return kDone;
 }
 
@@ -72,12 +73,12 @@ Status fill(ScheduleOptions& options) {
 // Shows on a terminal how far a simulation is, once it takes longer than a second.
 class Progress {
  public:
-  void operator()(size_t ended, size_t jobs) {
+  void show(size_t done, size_t of, const char* what) {
     const auto now = Clock::now();
     if (now - last_ < std::chrono::seconds(1)) return;
     last_ = now;
     shown_ = true;
-    fmt::print(stderr, "\r{} of {} jobs have ended", ended, jobs);
+    fmt::print(stderr, "\r{} of {} {}", done, of, what);
   }
   void clear() const {
     if (shown_) fmt::print(stderr, "\r{:60}\r", "");
@@ -94,7 +95,12 @@ int run(ScheduleOptions& options) {
   if (Status status = fill(options); !status) return fail(status.error());
   Progress progress;
   const bool watched = isatty(STDERR_FILENO) != 0 && options.request.threads == 1;
-  if (watched) options.request.simulation.progress = std::ref(progress);
+  if (watched) {
+    options.request.simulation.progress = [&](size_t ended, size_t jobs) {
+      progress.show(ended, jobs, "jobs have ended");
+    };
+    options.request.predicting = [&](size_t done, size_t runs) { progress.show(done, runs, "runs are predicted"); };
+  }
   const auto answer = schedule(options.request);
   progress.clear();
   if (!answer) return fail(answer.error());
@@ -108,47 +114,96 @@ int run(ScheduleOptions& options) {
   return kDone;
 }
 
-void add_options(CLI::App& verb, ScheduleOptions& options) {
+void add_job_options(CLI::App& verb, ScheduleOptions& options) {
   ScheduleRequest& request = options.request;
+  const char* group = "Which jobs";
   verb.add_option("FILE", request.file, "The jobs: a table or trace, plain, .gz or .zst");
-  verb.add_option("--format", request.format, "What the file is: csv (default), philly, hydra, ...; --list names all");
-  verb.add_option("--synthetic", options.synthetic, "Made-up jobs instead of a file: jobs=1000000,gpus=10000,seed=1");
-  verb.add_option("--gpus", request.gpus, "The cluster: 480, or a100=10,v100=20");
-  verb.add_option("--gpus-per-node", request.gpus_per_node, "Lays the GPUs out on nodes; without it they are counted")
-      ->check(CLI::Range(1, 1024));
-  verb.add_option("--nodes-per-rack", request.nodes_per_rack, "Puts the nodes in racks")->check(CLI::Range(1, 100000));
-  verb.add_option("--node-loss", request.simulation.node_loss,
-                  "Share of its speed a gang loses by every doubling of its nodes beyond the fewest")
-      ->check(CLI::Range(0.0, 0.99));
-  verb.add_option("--rack-loss", request.simulation.rack_loss, "Share of its speed a gang loses across racks")
-      ->check(CLI::Range(0.0, 0.99));
-  verb.add_option("--policy", request.policies, "Who goes first: fifo, sjf, easy, ...; --list names all")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  verb.add_option("--compare", options.compare, "Several policies, one row each");
-  verb.add_option("--predictor", request.predictor, "What the policy knows of durations: perfect (default), none, ...");
+  verb.add_option("--format", request.format, "What the file is: csv (default), philly, hydra, ...; --list names all")
+      ->group(group);
+  verb.add_option("--synthetic", options.synthetic, "Made-up jobs instead of a file: jobs=1000000,gpus=10000,seed=1")
+      ->group(group);
   verb.add_option("--first", options.first, "Only the first N jobs, in order of submission")
-      ->check(CLI::PositiveNumber);
-  verb.add_option("--from", options.from, "Only jobs submitted then or later: 2017-10-09");
-  verb.add_option("--to", options.to, "Only jobs submitted before then");
-  verb.add_option("--max-gpus", options.most_gpus, "Only jobs with at most so many GPUs")->check(CLI::PositiveNumber);
-  verb.add_option("--member", request.load.member, "Which file of an archive");
-  verb.add_option("--throughputs", request.load.companion, "gavel: the table of measured throughputs");
-  verb.add_flag("--lenient", request.load.lenient, "Count rows at fault and leave them out");
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
+      ->group(group);
+  verb.add_option("--from", options.from, "Only jobs submitted then or later: 2017-10-09")->group(group);
+  verb.add_option("--to", options.to, "Only jobs submitted before then")->group(group);
+  verb.add_option("--max-gpus", options.most_gpus, "Only jobs with at most so many GPUs")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
+      ->group(group);
+  verb.add_option("--member", request.load.member, "Which file of an archive")->group(group);
+  verb.add_option(
+          "--throughputs", request.load.companion,
+          "Measured speeds: gavel's throughputs, pollux' step times; csv: step times by placement (Pollux, Titan)")
+      ->group(group);
+  verb.add_flag("--lenient", request.load.lenient, "Count rows at fault and leave them out")->group(group);
+}
+
+void add_cluster_options(CLI::App& verb, ScheduleOptions& options) {
+  ScheduleRequest& request = options.request;
+  const char* group = "The cluster";
+  verb.add_option("--gpus", request.gpus, "How many: 480, or by type: a100=10,v100=20")->group(group);
+  verb.add_option("--gpus-per-node", request.gpus_per_node, "Lays the GPUs out on nodes; without it they are counted")
+      ->check(CLI::Range(1, 1024))
+      ->group(group);
+  verb.add_option("--nodes-per-rack", request.nodes_per_rack, "Puts the nodes in racks")
+      ->check(CLI::Range(1, 100000))
+      ->group(group);
+  verb.add_option("--network", request.network.link,
+                  "Link between nodes, for gangs whose gradients are known: 100gbe (default), hdr, ndr, ...")
+      ->group(group);
+  verb.add_option("--oversubscription", request.network.oversubscription,
+                  "How much less of that link there is across racks (default 1: as much)")
+      ->check(CLI::Range(1.0, 1000.0))
+      ->group(group);
+  verb.add_option("--node-loss", request.simulation.node_loss,
+                  "Other gangs: share of speed lost by every doubling of nodes beyond the fewest")
+      ->check(CLI::Range(0.0, 0.99))
+      ->group(group);
+  verb.add_option("--rack-loss", request.simulation.rack_loss, "Other gangs: share of speed lost across racks")
+      ->check(CLI::Range(0.0, 0.99))
+      ->group(group);
   verb.add_option("--restart-cost", options.restart_cost, "Seconds a stopped job loses when it next starts")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::NonNegativeNumber)
+      ->group(group);
   verb.add_option("--failure-hours", options.failure_hours,
                   "Mean hours until a node (without nodes: a GPU) fails; 0: none does")
-      ->check(CLI::NonNegativeNumber);
-  verb.add_option("--repair-hours", options.repair_hours, "Hours until it is back")->check(CLI::NonNegativeNumber);
+      ->check(CLI::NonNegativeNumber)
+      ->group(group);
+  verb.add_option("--repair-hours", options.repair_hours, "Hours until it is back (default 1)")
+      ->check(CLI::NonNegativeNumber)
+      ->group(group);
   verb.add_option("--checkpoint", options.checkpoint, "Seconds between checkpoints: work since is lost on a failure")
-      ->check(CLI::NonNegativeNumber);
-  verb.add_option("--repeat", request.repeat, "Seeds, for confidence intervals")->check(CLI::Range(1, 100000));
-  verb.add_option("--seed", request.seed, "The first seed");
-  verb.add_option("--threads", request.threads, "Simulations at once (default 1)")->check(CLI::Range(1, 256));
-  verb.add_option("--svg", options.svg, "Draws completion times, use of GPUs and a Gantt chart into this file");
-  verb.add_flag("--json", options.json, "JSON: an object, or a list of them for several policies");
-  verb.add_flag("--list,--policies", options.list, "Policies, formats and predictors there are");
+      ->check(CLI::NonNegativeNumber)
+      ->group(group);
+}
+
+void add_policy_options(CLI::App& verb, ScheduleOptions& options) {
+  ScheduleRequest& request = options.request;
+  const char* group = "Who goes first, knowing what";
+  verb.add_option("--policy", request.policies,
+                  "fifo, sjf, easy, ... or with options: gavel:round=60; --list names all")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->group(group);
+  verb.add_option("--compare", options.compare, "Several policies, one row each")->group(group);
+  verb.add_option("--predictor", request.predictor,
+                  "What the policy knows of durations: perfect (default), none, error:8, hybrid, ...")
+      ->group(group);
+  verb.add_option("--repeat", request.repeat, "Seeds of a random predictor or of failures, for confidence intervals")
+      ->check(CLI::Range(1, 100000))
+      ->group(group);
+  verb.add_option("--seed", request.seed, "The first seed")->group(group);
+  verb.add_option("--threads", request.threads, "Simulations at once (default 1)")
+      ->check(CLI::Range(1, 256))
+      ->group(group);
+}
+
+void add_answer_options(CLI::App& verb, ScheduleOptions& options) {
+  const char* group = "The answer";
+  verb.add_option("--svg", options.svg, "Draws completion times, use of GPUs and a Gantt chart into this file")
+      ->group(group);
+  verb.add_flag("--json", options.json, "JSON: an object, or a list of them for several policies")->group(group);
+  verb.add_flag("--list,--policies", options.list, "Policies, formats and predictors there are")->group(group);
 }
 
 }  // namespace
@@ -156,14 +211,18 @@ void add_options(CLI::App& verb, ScheduleOptions& options) {
 void add_schedule(CLI::App& app, Run& chosen) {
   auto options = std::make_shared<ScheduleOptions>();
   CLI::App* verb = app.add_subcommand("schedule", "Play jobs on a cluster under scheduling policies");
-  add_options(*verb, *options);
+  add_job_options(*verb, *options);
+  add_cluster_options(*verb, *options);
+  add_policy_options(*verb, *options);
+  add_answer_options(*verb, *options);
   verb->footer(
       "Examples:\n"
       "  forerun schedule examples/jobs.csv --gpus 8 --compare fifo sjf easy srtf\n"
       "  forerun schedule philly.csv.gz --format philly --max-gpus 64 --gpus 480 --policy sjf --json\n"
       "  forerun schedule jobs.csv --gpus a100=4,v100=8 --policy allox --predictor error:8 --repeat 10\n"
+      "  forerun schedule data/h200 --format records --gpus h200=16 --policy sjf --predictor hybrid\n"
       "  forerun schedule --synthetic jobs=1000000,gpus=10000 --policy srtf\n"
-      "Seconds are simulated ones. docs/jobs.md describes the formats and which of their columns are real.");
+      "Seconds are simulated ones. docs/cluster.md says what is simulated, docs/jobs.md how jobs are described.");
   verb->callback([options, &chosen] { chosen = [options] { return run(*options); }; });
 }
 

@@ -53,11 +53,27 @@ TEST_F(ScheduleCommand, ComparesPoliciesInATable) {
 
 TEST_F(ScheduleCommand, RepeatsOverSeedsAgainstPerfectKnowledge) {
   const Outcome outcome = schedule(
-      path_.string() + " --gpus 1 --max-gpus 1 --policy sjf --predictor error:500 --repeat 20 --threads 2 --json");
+      path_.string() + " --gpus 1 --max-gpus 1 --policy srtf --predictor error:500 --repeat 20 --threads 2 --json");
   ASSERT_EQ(outcome.code, 0) << outcome.out;
   const json answer = json::parse(outcome.out);
   EXPECT_EQ(answer["runs"], 20);
   EXPECT_TRUE(answer.contains("loss_against_perfect"));
+  EXPECT_GT(answer["mean_jct_half_width"], 0);
+  EXPECT_EQ(answer["half_widths"]["mean_jct"], answer["mean_jct_half_width"]);
+  EXPECT_EQ(answer["half_widths"]["makespan"], 0);  // one after the other, in any order
+}
+
+TEST_F(ScheduleCommand, SaysWhereMeasuredErrorsComeFrom) {
+  for (const std::string name : {"hybrid", "ets", "dnnperf"}) {
+    const Outcome outcome = schedule(path_.string() + " --gpus 2 --policy sjf --predictor " + name + " --json");
+    ASSERT_EQ(outcome.code, 0) << outcome.out;
+    const std::string source = json::parse(outcome.out)["predictor_source"];
+    EXPECT_NE(source.find("data/evaluations/h200.json"), std::string::npos) << source;
+    EXPECT_NE(source.find("mean error"), std::string::npos) << source;
+  }
+  const Outcome unknown = schedule(path_.string() + " --gpus 2 --policy sjf --predictor hybird");
+  EXPECT_EQ(unknown.code, 1);
+  EXPECT_NE(unknown.out.find("did you mean hybrid"), std::string::npos) << unknown.out;
 }
 
 TEST_F(ScheduleCommand, DrawsAPicture) {
@@ -90,7 +106,10 @@ TEST(ScheduleCommandWithoutFile, MakesJobsUp) {
   ASSERT_EQ(once.code, 0) << once.out;
   EXPECT_EQ(json::parse(once.out)["jobs"], 2000);
   EXPECT_EQ(once.out, schedule(arguments).out);
-  EXPECT_NE(schedule("--list").out.find("srsf-skip"), std::string::npos);
+  const std::string list = schedule("--list").out;
+  for (const char* name : {"srsf-skip", "jobcomp", "records", "hybrid"}) {
+    EXPECT_NE(list.find(name), std::string::npos) << name;
+  }
 }
 
 }  // namespace

@@ -117,6 +117,9 @@ void add_limit_options(CLI::App& verb, SlurmOptions& options) {
   verb.add_option("--startup", options.limit.startup,
                   "Seconds before the first iteration and after the last; default 60")
       ->check(CLI::Range(0.0, 1e6));
+  verb.add_option("--gpus-per-node", options.limit.gpus_per_node, "For what gangs say to each other; default 8")
+      ->check(CLI::Range(1, 1024));
+  verb.add_option("--network", options.limit.network.link, "Link between nodes; default 100gbe");
   verb.add_option("--order", options.order, "Priorities by time (sjf) or by GPU time (srsf); default sjf")
       ->check(CLI::IsMember({"sjf", "srsf"}));
   verb.add_flag("--json", options.json, "One JSON object a job");

@@ -5,6 +5,7 @@
 // A job is a gang: all of its GPUs are of one type, and it holds them all or none.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "base/quantity.h"
+#include "cluster/communication.h"
 #include "cluster/packing.h"
 #include "cluster/speed_table.h"
 
@@ -71,6 +73,24 @@ class Durations {
   std::vector<Time> times_;  // job after job
 };
 
+// What a job trains, as `forerun predict` takes it: enough to predict a step of it.
+struct Configuration {
+  std::string model;      // zoo name or ONNX file
+  int64_t batch = 0;      // of one GPU; 0: the model's usual one
+  std::string precision;  // empty: the default, here and below
+  std::string optimizer;
+  std::string settings;  // of the model's family: "layers=2;width=64"
+  std::string record;    // id of a measured run in place of all that
+  friend auto operator<=>(const Configuration&, const Configuration&) = default;
+};
+
+// That a job names one.
+struct NamedConfiguration {
+  int32_t index = -1;  // into Workload::configurations; -1: none
+  double iterations = 0;
+  bool measured = false;  // its true durations are not themselves predicted from it
+};
+
 // Jobs in the order of arrival, with their true durations.
 struct Workload {
   std::vector<Job> jobs;
@@ -82,6 +102,10 @@ struct Workload {
   std::vector<std::string> kinds;
   std::shared_ptr<const PackingModel> packing;  // of jobs that share a GPU; its types are columns of truth
   std::shared_ptr<const SpeedModel> speeds;     // of elastic and spread-out jobs; null: speed goes with GPUs
+  std::shared_ptr<const CommunicationModel> communication;  // of gangs whose traffic is known; null: none is
+  std::vector<GangTraffic> traffic;                         // by job; empty: not known of any
+  std::vector<Configuration> configurations;                // each once
+  std::vector<NamedConfiguration> named;                    // by job; empty: none names one
   int64_t origin = 0;  // seconds since 1970-01-01 at time 0, where the source has dates; else 0
 
   [[nodiscard]] std::string name_of(JobIndex job) const;

@@ -1,6 +1,6 @@
 #include "cluster/linear_program.h"
 
-#include <algorithm>
+#include <cmath>
 #include <coin/CbcModel.hpp>
 #include <coin/CoinPackedMatrix.hpp>
 #include <coin/OsiClpSolverInterface.hpp>
@@ -21,6 +21,13 @@ void LinearProgram::add_row(double lower, double upper, Terms terms) {
   row_lower_.push_back(lower);
   row_upper_.push_back(upper);
   rows_.push_back(std::move(terms));
+}
+
+bool LinearProgram::is_whole(const std::vector<double>& values) const {
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (whole_[i] && std::abs(values[i] - std::round(values[i])) > 1e-7) return false;
+  }
+  return true;
 }
 
 std::optional<std::vector<double>> LinearProgram::maximize(int most_nodes) const {
@@ -46,8 +53,8 @@ std::optional<std::vector<double>> LinearProgram::maximize(int most_nodes) const
   }
   solver.initialSolve();
   if (!solver.isProvenOptimal()) return std::nullopt;
-  const bool any_whole = std::find(whole_.begin(), whole_.end(), true) != whole_.end();
-  if (!any_whole) return std::vector<double>(solver.getColSolution(), solver.getColSolution() + variables());
+  const std::vector<double> relaxed(solver.getColSolution(), solver.getColSolution() + variables());
+  if (is_whole(relaxed)) return relaxed;  // often, where most things weigh the same
   CbcModel model(solver);
   model.messageHandler()->setLogLevel(0);
   model.setLogLevel(0);

@@ -26,6 +26,8 @@ class LinearProgram {
   [[nodiscard]] std::optional<std::vector<double>> maximize(int most_nodes = 2000) const;
 
  private:
+  [[nodiscard]] bool is_whole(const std::vector<double>& values) const;
+
   std::vector<double> objective_, lower_, upper_;
   std::vector<bool> whole_;
   std::vector<double> row_lower_, row_upper_;

@@ -91,7 +91,7 @@ Result<Workload> on_cluster(Workload workload, const Cluster& cluster) {
     const auto found = std::find(known.begin(), known.end(), pool.type);
     if (found == known.end()) {
       return Error{fmt::format("the jobs have no durations for GPU type '{}'", pool.type), "--gpus",
-                   fmt::format("they have them for {}", fmt::join(known, ", "))};
+                   fmt::format("they have them for {}", fmt::join(workload.gpu_types, ", "))};
     }
     column.push_back(static_cast<TypeIndex>(found - known.begin()));
   }

@@ -84,12 +84,14 @@ const std::vector<PolicyEntry>& policies() {
       {"edf-skip", "earliest deadline first; whatever fits starts", make_edf_skip},
       {"allox", "least mean completion time on unlike GPUs, by matching; alpha=0..1: fair to users", make_allox},
       {"hydra", "least tardiness, then least mean completion time, on unlike GPUs", make_hydra},
-      {"gavel", "max-min fairness on unlike GPUs, by a linear program and rounds (round: seconds)", make_gavel},
+      {"gavel",
+       "max-min fairness on unlike GPUs, by a linear program and rounds (round: seconds; pack=1: two jobs a GPU)",
+       make_gavel},
       {"gavel-makespan", "the same for the earliest last end", make_gavel_makespan},
       {"gavel-ftf", "the same for the best worst finish-time fairness", make_gavel_ftf},
-      {"themis", "worst finish-time fairness first, in leases (lease: seconds; filter: share that is offered GPUs)",
+      {"themis", "finish-time fairness by auction, in leases (lease: seconds; filter: share of the jobs that bids)",
        make_themis},
-      {"sia", "an integer program picks a type of GPU for each job, in rounds (round: seconds)", make_sia},
+      {"sia", "an integer program picks type and number of GPUs for each job, in rounds (round: seconds)", make_sia},
   };
   return list;
 }
@@ -113,7 +115,7 @@ Result<std::unique_ptr<Policy>> make_policy(const std::string& text) {
     return policy;
   }
   return Error{fmt::format("no policy is called '{}'", name), "--policy",
-               did_you_mean(name, names) + " `forerun schedule --policies` lists them all"};
+               did_you_mean(name, names) + " `forerun schedule --list` lists them all"};
 }
 
 }  // namespace forerun::cluster

@@ -8,18 +8,20 @@ Time ClusterView::attained(JobIndex job) const {
   return is_running(job) ? held_[job] + (now_ - running(job).since) : held_[job];
 }
 
-double ClusterView::predicted_speed(JobIndex job, int32_t gpus) const {
+double ClusterView::predicted_speed(JobIndex job, TypeIndex type, int32_t gpus) const {
   const Job& stated = jobs_[job];
   if (gpus == stated.gpus) return 1;
   if (speeds_ == nullptr) return static_cast<double>(gpus) / stated.gpus;
-  return speeds_->speed(job, stated.kind, stated.gpus, gpus, 0);
+  return speeds_->speed({job, stated.kind, type, stated.gpus, gpus, 0});
 }
 
-std::optional<std::pair<double, double>> ClusterView::packed_speeds(JobIndex waiting, JobIndex running_job) const {
-  const int32_t a = jobs_[waiting].kind;
-  const int32_t b = jobs_[running_job].kind;
-  if (packing_ == nullptr || a < 0 || b < 0) return std::nullopt;
-  return packing_->speeds(a, b, running(running_job).type);
+std::optional<std::pair<double, double>> ClusterView::packed_speeds(JobIndex a, JobIndex b, TypeIndex type) const {
+  const Job& one = jobs_[a];
+  const Job& other = jobs_[b];
+  const bool single = one.gpus == 1 && other.gpus == 1 && cluster_->pools[type].gpus_per_node == 0;
+  if (packing_ == nullptr || !single || one.kind < 0 || other.kind < 0) return std::nullopt;
+  const auto speeds = packing_->speeds(one.kind, other.kind, type);
+  return speeds && speeds->first > 0 && speeds->second > 0 ? speeds : std::nullopt;
 }
 
 Time ClusterView::predicted_remaining(JobIndex job, TypeIndex type) const {

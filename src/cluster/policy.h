@@ -49,10 +49,12 @@ class ClusterView {
   [[nodiscard]] Time predicted_fastest(JobIndex job) const { return predicted_->fastest(job); }
   // What is left of it by the prediction, if it ran on that type; 0 once it has overrun.
   [[nodiscard]] Time predicted_remaining(JobIndex job, TypeIndex type) const;
-  // How fast it is predicted to run with other than its stated GPUs, relative to those.
-  [[nodiscard]] double predicted_speed(JobIndex job, int32_t gpus) const;
-  // The speeds of a waiting job and a running one if they shared its GPU; nothing where that was not measured.
-  [[nodiscard]] std::optional<std::pair<double, double>> packed_speeds(JobIndex waiting, JobIndex running) const;
+  // How fast it is predicted to run with so many GPUs of a type, relative to its stated ones.
+  [[nodiscard]] double predicted_speed(JobIndex job, TypeIndex type, int32_t gpus) const;
+  // The speeds of two single-GPU jobs if they shared a GPU of that type; nothing where that was not measured, or where the
+  // pool has nodes.
+  [[nodiscard]] std::optional<std::pair<double, double>> packed_speeds(JobIndex a, JobIndex b, TypeIndex type) const;
+  [[nodiscard]] bool any_pairs() const { return packing_ != nullptr && !packing_->empty(); }
   // How long it has held GPUs so far.
   [[nodiscard]] Time attained(JobIndex job) const;
 

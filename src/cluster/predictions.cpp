@@ -8,39 +8,64 @@
 #include <random>
 #include <tuple>
 
+#include "base/check.h"
 #include "base/nearest.h"
 
 namespace forerun::cluster {
 namespace {
 
-// Mean errors on unseen models as published: ETS on T4 and 2080Ti, DNNPerf's time model on unseen models.
-constexpr double kEtsError = 0.073;
-constexpr double kDnnPerfError = 0.077;
-
-class NormalNumbers {
+class RandomNumbers {
  public:
-  explicit NormalNumbers(uint64_t seed) : random_(seed) {}
-  double next() {  // Box and Muller; the same on every machine up to its log and cos
+  explicit RandomNumbers(uint64_t seed) : random_(seed) {}
+  double normal() {  // Box and Muller; the same on every machine up to its log and cos
     const double radius = std::sqrt(-2 * std::log(uniform()));
     return radius * std::cos(2 * M_PI * uniform());
   }
+  double uniform() { return (static_cast<double>(random_() >> 11) + 1) * 0x1p-53; }  // above 0, up to 1
 
  private:
-  double uniform() { return (static_cast<double>(random_() >> 11) + 1) * 0x1p-53; }
   std::mt19937_64 random_;
 };
 
-Durations with_error(const Workload& workload, double error, uint64_t seed) {
+// The true durations times what `factor()` says, asked once for every job and type.
+template <class Factor>
+Durations with_factors(const Workload& workload, const Factor& factor) {
   Durations predicted = workload.truth;
-  NormalNumbers normal(seed);
-  const double spread = spread_for_error(error);
   for (JobIndex job = 0; job < predicted.jobs(); ++job) {
     for (TypeIndex type = 0; type < predicted.types(); ++type) {
       const Time truth = predicted.of(job, type);
-      const double factor = std::exp(spread * normal.next());
+      const double times = factor();
       if (truth == kNever) continue;
-      const double time = std::min(static_cast<double>(truth.value) * factor, 9e18);
+      const double time = std::min(static_cast<double>(truth.value) * times, 9e18);
       predicted.set(job, type, Time(std::max<int64_t>(std::llround(time), 1)));
+    }
+  }
+  return predicted;
+}
+
+Durations with_error(const Workload& workload, double error, uint64_t seed) {
+  RandomNumbers random(seed);
+  const double spread = spread_for_error(error);
+  return with_factors(workload, [&] { return std::exp(spread * random.normal()); });
+}
+
+// Ratios are drawn by their measured distribution, linear between the quantiles that are kept of it.
+Durations as_measured(const Workload& workload, const MeasuredPredictor& predictor, uint64_t seed) {
+  RandomNumbers random(seed);
+  const std::vector<double>& ratios = predictor.errors.ratios;
+  CHECK(!ratios.empty(), "a measured predictor without errors");
+  Durations predicted = with_factors(workload, [&] {
+    const double place = random.uniform() * static_cast<double>(ratios.size() - 1);
+    const size_t below = std::min(static_cast<size_t>(place), ratios.size() - 1);
+    const size_t above = std::min(below + 1, ratios.size() - 1);
+    return ratios[below] + (ratios[above] - ratios[below]) * (place - static_cast<double>(below));
+  });
+  if (predictor.predicted.empty()) return predicted;
+  CHECK(predictor.predicted.size() == workload.jobs.size() * predicted.types(), "predictions of other jobs");
+  for (JobIndex job = 0; job < predicted.jobs(); ++job) {
+    for (TypeIndex type = 0; type < predicted.types(); ++type) {
+      const Time own = predictor.predicted[size_t{job} * predicted.types() + type];
+      if (own.value > 0 && workload.truth.of(job, type) != kNever) predicted.set(job, type, own);
     }
   }
   return predicted;
@@ -122,10 +147,15 @@ const std::vector<PredictorEntry>& predictors() {
       {"none", "no sizes: all jobs look alike, on all GPU types"},
       {"class-mean", "the mean duration of what the job trains, or of its user, and its gang"},
       {"error:MAPE", "the true durations with a random error of MAPE percent on average"},
-      {"ets", "errors as published for ETS: 7.3 %"},
-      {"dnnperf", "errors as published for DNNPerf on unseen models: 7.7 %"},
+      {"hybrid", "what `forerun predict` says of jobs that name a model; of others, its measured errors"},
+      {"ets", "the measured errors of ETS, as `forerun eval` found them; ets@SUITE: on another suite than h200"},
+      {"dnnperf", "the measured errors of DNNPerf, as `forerun eval` found them"},
   };
   return list;
+}
+
+bool is_built_in(const std::string& predictor) {
+  return predictor == "perfect" || predictor == "none" || predictor == "class-mean" || predictor.starts_with("error:");
 }
 
 bool is_random(const std::string& predictor) {
@@ -143,12 +173,12 @@ double spread_for_error(double mean_absolute_error) {
   return mean_absolute_error <= 0 ? 0 : (low + high) / 2;
 }
 
-Result<Durations> predict_durations(const Workload& workload, const std::string& predictor, uint64_t seed) {
+Result<Durations> predict_durations(const Workload& workload, const std::string& predictor, uint64_t seed,
+                                    const MeasuredPredictor* measured) {
+  if (measured != nullptr) return as_measured(workload, *measured, seed);
   if (predictor == "perfect") return workload.truth;
   if (predictor == "none") return no_sizes(workload);
   if (predictor == "class-mean") return class_means(workload);
-  if (predictor == "ets") return with_error(workload, kEtsError, seed);
-  if (predictor == "dnnperf") return with_error(workload, kDnnPerfError, seed);
   if (predictor.starts_with("error:")) {
     const auto error = parse_error(predictor);
     return error ? Result<Durations>(with_error(workload, *error, seed)) : error.error();

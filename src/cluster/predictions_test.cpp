@@ -41,6 +41,38 @@ TEST(Predictions, NoneTellsNothingApartAndClassMeansTellClasses) {
   EXPECT_NE(predict_durations(workload, "perfct", 1).error().message().find("perfect"), std::string::npos);
 }
 
+TEST(Predictions, MeasuredErrorsAreDrawnAsTheyAreSpread) {
+  const Workload workload = synthetic_jobs({.jobs = 20000, .gpus = 100});
+  const MeasuredPredictor measured{{"a test", 100, 0.1, {0.5, 1.0, 1.0, 3.0}}, {}};
+  const auto predicted = predict_durations(workload, "ets", 7, &measured);
+  int below = 0, exact = 0;
+  for (JobIndex job = 0; job < 20000; ++job) {
+    const double ratio =
+        static_cast<double>(predicted->of(job, 0).value) / static_cast<double>(workload.truth.of(job, 0).value);
+    ASSERT_GE(ratio, 0.499);
+    ASSERT_LE(ratio, 3.001);
+    below += ratio < 0.999 ? 1 : 0;
+    exact += std::abs(ratio - 1) <= 0.001 ? 1 : 0;
+  }
+  EXPECT_NEAR(below, 20000 / 3, 300);
+  EXPECT_NEAR(exact, 20000 / 3, 300);
+  EXPECT_EQ(predict_durations(workload, "ets", 7, &measured)->of(17, 0), predicted->of(17, 0));
+}
+
+TEST(Predictions, WhatIsReallyPredictedIsNotDrawn) {
+  Workload workload;
+  workload.jobs.resize(3);
+  workload.truth = Durations(2);
+  for (const int64_t value : {100, 200, 300, 400, 500, 0}) workload.truth.add(value == 0 ? kNever : Time(value));
+  const MeasuredPredictor measured{{"a test", 1, 0, {2, 2}},
+                                   {Time(111), Time(0), Time(0), Time(0), Time(555), Time(9)}};
+  const auto predicted = predict_durations(workload, "hybrid", 1, &measured);
+  EXPECT_EQ(predicted->of(0, 0), Time(111));
+  EXPECT_EQ(predicted->of(0, 1), Time(400));  // an error of 2
+  EXPECT_EQ(predicted->of(2, 0), Time(555));
+  EXPECT_EQ(predicted->of(2, 1), kNever);  // it cannot run there
+}
+
 TEST(Synthetic, AsksForTheLoadThatWasAskedFor) {
   const Workload workload = synthetic_jobs({.jobs = 300000, .gpus = 10000, .seed = 2, .load = 0.7});
   double gpu_seconds = 0;

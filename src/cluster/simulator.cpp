@@ -144,8 +144,8 @@ void Engine::share(JobIndex job, JobIndex partner) {
   CHECK(slot_[job] == kNoSlot && schedule_.finish[job] == kNever, "packed a job that is not waiting");
   CHECK(jobs_[job].gpus == 1 && running(partner).gpus == 1 && running(partner).partner == kNoJob && !has_nodes_,
         "only two single-GPU jobs share a GPU, of a counted pool");
-  const auto speeds = packed_speeds(job, partner);
-  CHECK(speeds && speeds->first > 0 && speeds->second > 0, "packed jobs whose speeds are not known");
+  const auto speeds = packed_speeds(job, partner, running(partner).type);
+  CHECK(speeds.has_value(), "packed jobs whose speeds are not known");
   change_speed(partner, job, speeds->second);
   Running run{job, running(partner).type, 1, now_};
   run.restart = schedule_.start[job] == kNever ? Time(0) : options_.restart_cost;
@@ -170,12 +170,22 @@ void Engine::change_speed(JobIndex job, JobIndex partner, double speed) {
 }
 
 double Engine::speed_at(JobIndex job, const Running& run, const GangPlace& place) const {
-  if (place.nodes.empty()) return predicted_speed(job, run.gpus);
+  const double shrunk = predicted_speed(job, run.type, run.gpus);
+  if (place.nodes.empty()) return shrunk;
   const auto nodes = static_cast<int32_t>(place.nodes.size());
-  if (speeds_ != nullptr) return speeds_->speed(job, jobs_[job].kind, jobs_[job].gpus, run.gpus, nodes);
+  if (speeds_ != nullptr) {
+    const Job& stated = jobs_[job];
+    const auto measured = speeds_->measured_speed({job, stated.kind, run.type, stated.gpus, run.gpus, nodes});
+    if (measured) return *measured;
+  }
+  if (workload_.communication && !workload_.traffic.empty() && workload_.traffic[job].known()) {
+    const GangTraffic& traffic = workload_.traffic[job];
+    const double step = seconds(truth_.of(job, run.type)) / traffic.iterations;
+    return shrunk * workload_.communication->speed(step, traffic.gradients, run.type, {run.gpus, nodes, place.racks});
+  }
   const double doublings = std::log2(static_cast<double>(nodes) / fewest_nodes(cluster_->pools[run.type], run.gpus));
   const double spread = std::pow(1 - options_.node_loss, doublings) * (place.racks > 1 ? 1 - options_.rack_loss : 1);
-  return predicted_speed(job, run.gpus) * spread;
+  return shrunk * spread;
 }
 
 // Counts what a run has held and got done so far.

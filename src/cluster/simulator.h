@@ -22,7 +22,7 @@ struct FailureModel {
 struct SimulationOptions {
   Time restart_cost;  // a job that was stopped runs this long without progress when it next starts
   FailureModel failures;
-  // Without measured speeds, what a gang loses of its speed by every doubling of its nodes beyond the fewest it needs, and
+  // Without measured speeds and known traffic, what a gang loses of its speed by every doubling of its nodes beyond the fewest it needs, and
   // once more if it spans racks. Only pools with nodes know where a gang is.
   double node_loss = 0, rack_loss = 0;
   bool keep_segments = false;

@@ -56,14 +56,20 @@ std::optional<double> SpeedTable::step(int32_t gpus, int32_t nodes, double batch
   return low + (high - low) * (gpus - fewer) / static_cast<double>(more - fewer);
 }
 
-double SpeedModel::speed(uint32_t job, int32_t kind, int32_t stated, int32_t gpus, int32_t nodes) const {
+std::optional<double> SpeedModel::measured_speed(const Question& question) const {
   const auto fewest = [&](int32_t count) { return (count + gpus_per_node - 1) / gpus_per_node; };
-  const bool known = kind >= 0 && static_cast<size_t>(kind) < tables.size() && job < batch.size();
-  const SpeedTable* table = known ? &tables[static_cast<size_t>(kind)] : nullptr;
-  const auto own = table == nullptr ? std::nullopt : table->step(stated, fewest(stated), batch[job]);
-  const auto now = table == nullptr ? std::nullopt : table->step(gpus, nodes > 0 ? nodes : fewest(gpus), batch[job]);
-  if (!own || !now || !(*own > 0) || !(*now > 0)) return static_cast<double>(gpus) / stated;
+  const auto kind = static_cast<size_t>(question.kind);
+  if (question.kind < 0 || kind >= tables.size() || tables[kind].empty() || question.job >= batch.size()) return {};
+  const SpeedTable& table = tables[kind][std::min<size_t>(question.type, tables[kind].size() - 1)];
+  const double total = batch[question.job];
+  const auto own = table.step(question.stated, fewest(question.stated), total);
+  const auto now = table.step(question.gpus, question.nodes > 0 ? question.nodes : fewest(question.gpus), total);
+  if (!own || !now || !(*own > 0) || !(*now > 0)) return {};
   return *own / *now;
+}
+
+double SpeedModel::speed(const Question& question) const {
+  return measured_speed(question).value_or(static_cast<double>(question.gpus) / question.stated);
 }
 
 }  // namespace forerun::cluster

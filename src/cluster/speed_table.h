@@ -42,13 +42,23 @@ class SpeedTable {
 // How fast jobs run with other than their stated GPUs or on more nodes than needed, relative to their truth.
 class SpeedModel {
  public:
-  // Of job `kind`s; a job whose kind has no table runs at speed in proportion to its GPUs.
-  std::vector<SpeedTable> tables;  // by Workload::kinds
-  std::vector<double> batch;       // by job: its total batch
-  int32_t gpus_per_node = 4;       // where the cluster does not say
+  // Of job `kind`s by GPU type, one for all types where there is but one; a job without a table runs at a speed in
+  // proportion to its GPUs.
+  std::vector<std::vector<SpeedTable>> tables;  // by Workload::kinds, then by pool of the cluster
+  std::vector<double> batch;                    // by job: its total batch
+  int32_t gpus_per_node = 4;                    // where the cluster does not say
 
-  // `nodes` 0: as few as possible.
-  [[nodiscard]] double speed(uint32_t job, int32_t kind, int32_t stated, int32_t gpus, int32_t nodes) const;
+  struct Question {
+    uint32_t job = 0;
+    int32_t kind = -1;
+    uint32_t type = 0;
+    int32_t stated = 1;  // GPUs
+    int32_t gpus = 1;
+    int32_t nodes = 0;  // 0: as few as possible
+  };
+  // Nothing where that was not measured.
+  [[nodiscard]] std::optional<double> measured_speed(const Question& question) const;
+  [[nodiscard]] double speed(const Question& question) const;
 };
 
 }  // namespace forerun::cluster

@@ -54,6 +54,11 @@ TEST(Errors, AreToldApartByBoundFamilyAndLength) {
   ASSERT_EQ(evaluation.by_length.size(), 3U);
   EXPECT_EQ(evaluation.by_length[2].key, "900+");
   EXPECT_EQ(evaluate(data, {0, 1, 2, 3}, predictions, Target::peak_bytes).all.count, 0);
+  ASSERT_EQ(evaluation.ratios.size(), 21U);  // 0.6, 1.1 and 1.2 at 0, 50 and 100 %
+  EXPECT_NEAR(evaluation.ratios.front(), 0.6, 1e-12);
+  EXPECT_NEAR(evaluation.ratios[10], 1.1, 1e-12);
+  EXPECT_NEAR(evaluation.ratios[5], 0.85, 1e-12);
+  EXPECT_NEAR(evaluation.ratios.back(), 1.2, 1e-12);
 }
 
 }  // namespace

@@ -65,8 +65,25 @@ double mean_of(const PolicyOutcome& outcome, double (*figure)(const Metrics&)) {
   return outcome.runs.empty() ? 0 : sum / static_cast<double>(outcome.runs.size());
 }
 
+// Half the width of the 95 % confidence interval of a figure's mean over seeds.
+double half_width(const PolicyOutcome& outcome, double (*figure)(const Metrics&)) {
+  if (outcome.runs.size() < 2) return 0;
+  const auto count = static_cast<double>(outcome.runs.size());
+  const double middle = mean_of(outcome, figure);
+  double squares = 0;
+  for (const Metrics& run : outcome.runs) squares += (figure(run) - middle) * (figure(run) - middle);
+  return student_t(outcome.runs.size() - 1) * std::sqrt(squares / (count - 1) / count);
+}
+
+// "1 row", "2 rows".
+std::string counted_text(int64_t count, const char* what) {
+  return fmt::format("{} {}{}", grouped(count), what, count == 1 ? "" : "s");
+}
+
+constexpr double kLongSeconds = 1e4;  // from which on hours and days are easier to read
+
 std::string seconds_text(double value) {
-  if (value < 1e4) return fmt::format("{:.1f} s", value);
+  if (value < kLongSeconds) return fmt::format("{:.1f} s", value);
   if (value < 2e5) return fmt::format("{:.2f} h", value / 3600);
   return fmt::format("{:.2f} d", value / 86400);
 }
@@ -87,7 +104,8 @@ std::string single_text(const PolicyOutcome& outcome) {
                                       seconds_text(m.median_jct), seconds_text(m.p95_jct), seconds_text(m.p99_jct)));
   line("waiting", fmt::format("mean {:.1f} s, median {}, p95 {}, p99 {}", m.mean_wait, seconds_text(m.median_wait),
                               seconds_text(m.p95_wait), seconds_text(m.p99_wait)));
-  line("makespan", fmt::format("{:.0f} s ({})", m.makespan, seconds_text(m.makespan)));
+  line("makespan", m.makespan < kLongSeconds ? seconds_text(m.makespan)
+                                             : fmt::format("{:.0f} s ({})", m.makespan, seconds_text(m.makespan)));
   if (m.with_deadline > 0) {
     line("deadlines",
          fmt::format("{} of {} jobs late, tardiness {} in all, {} on average", grouped(m.late),
@@ -99,7 +117,7 @@ std::string single_text(const PolicyOutcome& outcome) {
   line("GPUs", fmt::format("{} used, {} free while jobs waited", percent(m.utilisation), percent(m.fragmentation)));
   if (m.preemptions > 0) line("preemptions", grouped(m.preemptions));
   if (m.failures > 0) line("failures", grouped(m.failures));
-  if (m.unfinished > 0) line("never finished", grouped(m.unfinished) + " jobs");
+  if (m.unfinished > 0) line("never finished", counted_text(m.unfinished, "job"));
   if (const auto loss = outcome.loss()) line("lost by prediction", percent(*loss) + " of the mean completion time");
   return text;
 }
@@ -120,12 +138,15 @@ std::string counts_text(const ScheduleReport& report) {
   std::string text;
   for (size_t i = 0; i < report.faults.size(); ++i) {
     if (report.faults[i] == 0) continue;
-    text +=
-        fmt::format("  left out: {} rows ({})\n", grouped(report.faults[i]), name_of(static_cast<cluster::Fault>(i)));
+    text += fmt::format("  left out: {} ({})\n", counted_text(report.faults[i], "row"),
+                        name_of(static_cast<cluster::Fault>(i)));
   }
   if (report.passed_over > 0)
-    text += fmt::format("  passed over: {} rows that are no GPU jobs\n", grouped(report.passed_over));
-  if (report.filtered > 0) text += fmt::format("  not asked for: {} jobs\n", grouped(report.filtered));
+    text += fmt::format("  passed over: {}, no GPU jobs\n", counted_text(report.passed_over, "row"));
+  if (report.filtered > 0) text += fmt::format("  not asked for: {}\n", counted_text(report.filtered, "job"));
+  if (!report.predictor_source.empty()) {
+    text += fmt::format("  {}: {}\n", report.predictor, report.predictor_source);
+  }
   if (!report.made.empty()) text += fmt::format("  not measured: {}\n", fmt::join(report.made, "; "));
   return text;
 }
@@ -140,9 +161,15 @@ Json outcome_json(const ScheduleReport& report, const PolicyOutcome& outcome) {
       json[figure.name] = value;
     }
   }
+  if (!report.predictor_source.empty()) json["predictor_source"] = report.predictor_source;
   json["runs"] = outcome.runs.size();
   json["mean_jct_half_width"] = outcome.jct_half_width();
+  for (const Figure& figure : kFigures) {
+    if (outcome.runs.size() > 1) json["half_widths"][figure.name] = half_width(outcome, figure.of);
+  }
   if (const auto loss = outcome.loss()) json["loss_against_perfect"] = *loss;
+  json["measured_columns"] = report.real;
+  json["not_measured"] = report.made;
   json["rows_left_out"] = Json::object();
   for (size_t i = 0; i < report.faults.size(); ++i) {
     if (report.faults[i] > 0) json["rows_left_out"][name_of(static_cast<cluster::Fault>(i))] = report.faults[i];
@@ -175,12 +202,7 @@ Metrics PolicyOutcome::mean() const {
 }
 
 double PolicyOutcome::jct_half_width() const {
-  if (runs.size() < 2) return 0;
-  const auto count = static_cast<double>(runs.size());
-  const double middle = mean_of(*this, kFigures[1].of);
-  double squares = 0;
-  for (const Metrics& run : runs) squares += (run.mean_jct - middle) * (run.mean_jct - middle);
-  return student_t(runs.size() - 1) * std::sqrt(squares / (count - 1) / count);
+  return half_width(*this, [](const Metrics& run) { return run.mean_jct; });
 }
 
 std::optional<double> PolicyOutcome::loss() const {
@@ -190,8 +212,9 @@ std::optional<double> PolicyOutcome::loss() const {
 
 std::string to_text(const ScheduleReport& report) {
   const size_t runs = report.outcomes.empty() ? 0 : report.outcomes.front().runs.size();
-  std::string text = fmt::format("{} jobs of {} on {} GPUs, durations: {}{}\n", grouped(report.jobs), report.source,
-                                 report.gpus, report.predictor, runs > 1 ? fmt::format(", {} seeds", runs) : "");
+  std::string text =
+      fmt::format("{} job{} of {} on {} GPUs, durations: {}{}\n", grouped(report.jobs), report.jobs == 1 ? "" : "s",
+                  report.source, report.gpus, report.predictor, runs > 1 ? fmt::format(", {} seeds", runs) : "");
   text += counts_text(report);
   if (report.outcomes.size() == 1) {
     text += fmt::format("\n{}\n{}", report.outcomes.front().policy, single_text(report.outcomes.front()));

@@ -29,6 +29,7 @@ struct ScheduleReport {
   std::string source;  // the file, or what was made up
   std::string gpus;    // as the user wrote them
   std::string predictor;
+  std::string predictor_source;  // where what it says comes from; empty: the name says it
   int64_t jobs = 0;
   int64_t filtered = 0;
   int64_t passed_over = 0;

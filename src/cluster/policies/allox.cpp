@@ -1,6 +1,9 @@
 // AlloX: the least mean completion time on unlike GPUs, by a min-cost matching of waiting jobs to places in the queues
 // of all GPUs (assignment.h).
 //
+// Beyond the published method: jobs may be gangs, whose order is that of the matching played forward with whole gangs, or
+// shortest first where that comes out better.
+//
 // Option alpha (0 to 1, 1 by default): only jobs of the least-served share alpha of the users that wait take part in the
 // matching; the share is doubled while GPUs stay idle. A user's service is the GPU time that its jobs have held.
 #include <algorithm>
@@ -24,9 +27,10 @@ class Allox final : public PlannedQueues {
   }
 
  protected:
-  std::vector<QueuePlace> plan(const ClusterView& /*view*/, const std::vector<JobIndex>& /*jobs*/,
+  std::vector<QueuePlace> plan(const ClusterView& view, const std::vector<JobIndex>& jobs,
                                const QueueProblem& problem) override {
-    return assign_to_queues(problem);
+    std::vector<QueuePlace> places = assign_to_queues(problem);
+    return any_gang(view, jobs) ? with_gangs(view, jobs, places, false) : places;
   }
 
   std::vector<JobIndex> candidates(const ClusterView& view, int round) override {

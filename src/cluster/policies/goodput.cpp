@@ -11,8 +11,8 @@ namespace forerun::cluster {
 namespace {
 
 struct SpeedUp {
-  static double gain(const ClusterView& view, JobIndex job, TypeIndex /*type*/, int32_t gpus) {
-    return 1 / view.predicted_speed(job, gpus) - 1 / view.predicted_speed(job, gpus + 1);
+  static double gain(const ClusterView& view, JobIndex job, TypeIndex type, int32_t gpus) {
+    return 1 / view.predicted_speed(job, type, gpus) - 1 / view.predicted_speed(job, type, gpus + 1);
   }
 };
 

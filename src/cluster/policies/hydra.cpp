@@ -1,7 +1,9 @@
 // Hydra: no more tardiness than must be, then the least mean completion time, on unlike GPUs (deadline_plan.h).
 //
 // Beyond the published method: jobs may arrive at any time (each arrival asks for a new plan) and may be gangs. A gang
-// is planned on one GPU for as long as its whole GPU time; its deadline there is later by what that overstates.
+// is planned on one GPU for as long as its whole GPU time; its deadline there is later by what that overstates. The order
+// that gives is then played forward with whole gangs, as are earliest deadline first and shortest first, each with and
+// without skipping what does not fit, and the best of them is improved and taken (gang_playout.h).
 // Option nodes: of branch and bound in one queue. Option steps: of improvement per plan, at most; a plan made for few
 // arrivals gets fewer.
 #include <algorithm>
@@ -37,7 +39,8 @@ class Hydra final : public PlannedQueues {
     DeadlinePlanOptions options = options_;
     const auto arrivals = static_cast<int64_t>(std::max<size_t>(arrived_since_plan(), 1));
     options.most_steps = std::min(options.most_steps, kStepsPerArrival * arrivals);
-    return plan_with_deadlines(problem, options).places;
+    const std::vector<QueuePlace> places = plan_with_deadlines(problem, options).places;
+    return any_gang(view, jobs) ? with_gangs(view, jobs, places, true) : places;
   }
 
  private:

@@ -12,7 +12,7 @@ namespace {
 struct TimeSaved {
   static double gain(const ClusterView& view, JobIndex job, TypeIndex type, int32_t gpus) {
     const double remaining = seconds(std::max(view.predicted_remaining(job, type), kSecond));
-    return remaining / view.predicted_speed(job, gpus) - remaining / view.predicted_speed(job, gpus + 1);
+    return remaining / view.predicted_speed(job, type, gpus) - remaining / view.predicted_speed(job, type, gpus + 1);
   }
 };
 

@@ -45,8 +45,8 @@ class FifoPack final : public Policy {
     double most = gain_;
     for (auto& [place, jobs] : alone_) {
       if (jobs.empty() || !scheduler.usable(job, place.first)) continue;
-      const auto speeds = scheduler.packed_speeds(job, *jobs.begin());
-      if (!speeds || speeds->first <= 0 || speeds->second <= 0) continue;
+      const auto speeds = scheduler.packed_speeds(job, *jobs.begin(), place.first);
+      if (!speeds) continue;
       if (speeds->first + speeds->second >= most) {
         best = &jobs;
         most = speeds->first + speeds->second + 1e-9;  // a later one must be better

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <tuple>
 
+#include "cluster/gang_playout.h"
 #include "cluster/service.h"
 
 namespace forerun::cluster {
@@ -41,7 +43,63 @@ void halve(std::vector<int64_t>& times, int halvings) {
   }
 }
 
+constexpr int kMostPlayouts = 200;
+constexpr int64_t kLongestPlayed = int64_t{1} << 56;  // two years, of which a hundred can be added
+
+GangProblem gang_problem(const ClusterView& view, const std::vector<JobIndex>& jobs, bool deadlines) {
+  GangProblem problem;
+  for (const JobIndex job : jobs) {
+    const Job& stated = view.job(job);
+    GangJob gang{stated.gpus, {}, kNoDeadline};
+    if (deadlines && stated.deadline != kNever) gang.deadline = (stated.deadline - view.now()).value;
+    for (TypeIndex type = 0; type < view.types(); ++type) {
+      const bool runs = view.usable(job, type) && stated.gpus <= view.working(type);
+      gang.durations.push_back(runs ? std::min(view.predicted_remaining(job, type).value, kLongestPlayed) : kCannotRun);
+    }
+    problem.jobs.push_back(std::move(gang));
+  }
+  problem.free = view.all_free();
+  for (const Running& run : view.running()) {
+    const int64_t until = std::clamp<int64_t>((run.predicted_end - view.now()).value, 1, kLongestPlayed);
+    problem.busy.push_back({until, static_cast<int32_t>(run.type), run.gpus});
+  }
+  return problem;
+}
+
+// 0, 1, 2, ... by what key() says of them; ties: the lower.
+template <class Key>
+std::vector<int> order_by(size_t count, const Key& key) {
+  std::vector<int> order(count);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return key(static_cast<size_t>(a)) < key(static_cast<size_t>(b)); });
+  return order;
+}
+
 }  // namespace
+
+bool PlannedQueues::any_gang(const ClusterView& view, const std::vector<JobIndex>& jobs) {
+  return std::any_of(jobs.begin(), jobs.end(), [&](JobIndex job) { return view.job(job).gpus > 1; });
+}
+
+std::vector<QueuePlace> PlannedQueues::with_gangs(const ClusterView& view, const std::vector<JobIndex>& jobs,
+                                                  const std::vector<QueuePlace>& places, bool deadlines) {
+  std::vector<int> types;
+  for (const QueuePlace& place : places) types.push_back(place.kind);
+  const auto planned = order_by(jobs.size(), [&](size_t i) { return places[i].start; });
+  const auto shortest = order_by(jobs.size(), [&](size_t i) { return view.predicted_fastest(jobs[i]); });
+  std::vector<GangOrder> orders = {{planned, types, false},
+                                   {planned, types, true},
+                                   {planned, {}, true},
+                                   {shortest, {}, false},
+                                   {shortest, {}, true}};
+  if (deadlines) {
+    const auto urgent = order_by(jobs.size(), [&](size_t i) { return view.job(jobs[i]).deadline; });
+    orders.push_back({urgent, {}, false});
+    orders.push_back({urgent, {}, true});
+  }
+  return best_playout(gang_problem(view, jobs, deadlines), orders, kMostPlayouts).places;
+}
 
 void PlannedQueues::begin(const ClusterView& view) {
   in_order_.resize(view.types());

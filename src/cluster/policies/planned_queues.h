@@ -3,7 +3,8 @@
 // A plan is made anew when a job arrives or is stopped, when one ends at another time than predicted, and when GPUs fail
 // or return. Between plans each type of GPU starts its jobs in the order of their planned starts, as soon as the first
 // of them fits. With one GPU per job and right predictions that is the plan to the nanosecond. A gang is planned as all
-// of its GPU time on one GPU, which ranks it by the area it takes. Running jobs are left alone.
+// of its GPU time on one GPU, which ranks it by the area it takes; with_gangs() then plays the order forward with whole
+// gangs. Running jobs are left alone.
 #pragma once
 
 #include <vector>
@@ -29,6 +30,13 @@ class PlannedQueues : public Policy {
   virtual std::vector<JobIndex> candidates(const ClusterView& view, int round);
   // Whether the order of things changes from event to event, so that every event asks for a plan.
   [[nodiscard]] virtual bool always_replans() const { return false; }
+
+  static bool any_gang(const ClusterView& view, const std::vector<JobIndex>& jobs);
+  // Places that take account of whole gangs (gang_playout.h): the best of the order of `places`, with their types or with
+  // any, and of shortest first, each with and without skipping what does not fit. With `deadlines`: least tardiness
+  // first, earliest deadline first is tried too, and late jobs are moved forward.
+  static std::vector<QueuePlace> with_gangs(const ClusterView& view, const std::vector<JobIndex>& jobs,
+                                            const std::vector<QueuePlace>& places, bool deadlines);
 
   [[nodiscard]] const std::vector<JobIndex>& waiting() const { return waiting_; }
   // The problem's times are nanoseconds halved this often: 0 but for enormous ones.

@@ -59,7 +59,8 @@ TEST_P(EveryRoundPolicy, EndsEveryJobAndNeverUsesMoreGpusThanThereAre) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, EveryRoundPolicy,
-                         testing::Values("gavel", "gavel-makespan", "gavel-ftf", "themis", "sia"));
+                         testing::Values("gavel", "gavel-makespan", "gavel-ftf", "gavel:pack=1", "gavel-ftf:pack=1",
+                                         "themis", "themis:filter=0.3", "sia"));
 
 TEST(Gavel, EqualJobsGetEqualShares) {
   // Three like jobs on one GPU: each has had about a third of the time at any moment, so they end close together.
@@ -80,6 +81,108 @@ TEST(Gavel, TimeOnBothTypesBringsTheLastEndForward) {
   const SmallCase given = small_case({{1000, 4000}, {2000, 2500}}, {1, 1});
   const Schedule schedule = run(given, "gavel-makespan:round=20");
   EXPECT_LT(std::max(schedule.finish[0], schedule.finish[1]), time_from_seconds(2450));
+}
+
+TEST(Gavel, SharesAreKeptWhileJobsComeAndGo) {
+  // A job comes every round and takes half of one, so the program is solved anew every time. The two long jobs get equal
+  // shares all the same.
+  std::vector<std::vector<int>> rows(62, {30});
+  rows[0] = rows[1] = {1200};
+  SmallCase given = small_case(rows, {1});
+  for (size_t job = 2; job < rows.size(); ++job) {
+    given.workload.jobs[job].arrival = time_from_seconds(static_cast<double>(job) * 60);
+  }
+  const Schedule schedule = run(given, "gavel:round=60");
+  EXPECT_LT(std::abs(seconds(schedule.finish[0] - schedule.finish[1])), 600);
+}
+
+Workload three_sharers(double speed) {
+  Workload workload;
+  workload.kinds = {"lm"};
+  workload.jobs.resize(3);
+  for (Job& job : workload.jobs) {
+    job.kind = 0;
+    workload.truth.add(time_from_seconds(1000));
+  }
+  auto packing = std::make_shared<PackingModel>();
+  packing->add(0, 0, 0, speed, speed);
+  workload.packing = packing;
+  return workload;
+}
+
+TEST(Gavel, PacksTwoJobsOnAGpuWhereThatWasMeasured) {
+  // Three jobs of 1000 s on one GPU, two at a time at 0.9 of their speed: 3000 s of work at 1.8, and the last alone.
+  const SmallCase given{three_sharers(0.9), *parse_cluster("1")};
+  const auto last = [&](const std::string& policy) {
+    const Schedule schedule = run(given, policy);
+    return seconds(*std::max_element(schedule.finish.begin(), schedule.finish.end()));
+  };
+  EXPECT_NEAR(last("gavel:round=20"), 3000, 1e-6);
+  EXPECT_LT(last("gavel:round=20,pack=1"), 3000 / 1.8 + 60);
+  EXPECT_LT(last("gavel-makespan:round=20,pack=1"), 3000 / 1.8 + 60);
+  EXPECT_LT(last("gavel-ftf:round=20,pack=1"), 3000 / 1.8 + 60);
+  const SmallCase poor{three_sharers(0.4), *parse_cluster("1")};  // together slower than in turns
+  EXPECT_EQ(run(poor, "gavel:round=20,pack=1").finish, run(poor, "gavel:round=20").finish);
+}
+
+TEST(Gavel, FinishTimesAreFairToThoseThatWaited) {
+  // A job has waited for 4000 s when the second comes: it gets the larger share, and ends first.
+  SmallCase given = small_case({{3000}, {8000}, {3000}}, {1});
+  given.workload.jobs[2].arrival = time_from_seconds(4000);
+  const Schedule schedule = run(given, "gavel-ftf:round=60");
+  EXPECT_LT(schedule.finish[0], schedule.finish[2]);
+}
+
+TEST(Themis, AWinnerPaysWithTheEndOfItsLease) {
+  // Two like jobs and one GPU: with 1000 s left each gains (1000 + 100) / 1000 from a lease of 100 s, so the winner keeps
+  // it for 1 / 1.1 of the time and the other has the rest.
+  const SmallCase given = small_case({{1000}, {1000}}, {1});
+  const Schedule schedule = run(given, "themis:lease=100,filter=1");
+  ASSERT_GE(schedule.segments.size(), 2U);
+  EXPECT_EQ(schedule.segments[0].job, 0U);
+  EXPECT_NEAR(seconds(schedule.segments[0].end), 100 / 1.1, 1e-3);
+  EXPECT_EQ(schedule.segments[1].job, 1U);
+}
+
+TEST(Themis, AnUncontestedJobKeepsItsGpus) {
+  const SmallCase given = small_case({{1000}, {1000}}, {2});
+  const Schedule schedule = run(given, "themis:lease=100");
+  EXPECT_EQ(schedule.preemptions, 0);
+  EXPECT_EQ(schedule.finish[1], time_from_seconds(1000));
+}
+
+TEST(Sia, ChoosesHowManyGpusEachJobGets) {
+  // Both ask for 2 GPUs and may have 1 to 4 of the 4 there are. The second does not scale: sqrt(2) + sqrt(1) with 2 and 1
+  // GPUs (1 and 2 the other way round: 1 + 1), while all 4 for the first would leave nothing for the second.
+  SmallCase given = small_case({{1000}, {1000}}, {4});
+  Workload& workload = given.workload;
+  workload.kinds = {"scales", "does not"};
+  auto speeds = std::make_shared<SpeedModel>();
+  speeds->gpus_per_node = 4;
+  speeds->tables.resize(2);
+  speeds->batch = {8, 8};
+  for (size_t kind = 0; kind < 2; ++kind) {
+    speeds->tables[kind].resize(1);
+    for (const int32_t gpus : {1, 2, 4}) {
+      const double step = kind == 0 ? 8.0 / gpus : 8.0;
+      for (const double batch : {1.0, 8.0}) speeds->tables[kind][0].add(gpus, 1, batch, step, 0);
+    }
+    speeds->tables[kind][0].finish();
+    Job& job = workload.jobs[kind];
+    job.kind = static_cast<int32_t>(kind);
+    job.gpus = 2;
+    job.least_gpus = 1;
+    job.most_gpus = 4;
+  }
+  workload.speeds = speeds;
+  const Schedule schedule = run(given, "sia:round=10000");
+  const auto first = [&](JobIndex job) {
+    return std::find_if(schedule.segments.begin(), schedule.segments.end(),
+                        [&](const Segment& segment) { return segment.job == job; })
+        ->gpus;
+  };
+  EXPECT_EQ(first(0), 2);
+  EXPECT_EQ(first(1), 1);
 }
 
 TEST(Themis, TheWorstOffComesFirst) {

@@ -1,12 +1,15 @@
-// Themis: finish-time fairness. In each round (a lease) GPUs go to the jobs whose time in the system, set against the
-// time that they would take on a 1/n share of the cluster, is worst.
+// Themis: finish-time fairness. In each round (a lease) the jobs that are worst off bid for GPUs in an auction
+// (cluster/auction.h) that makes the product of 1 / rho largest; what a winner pays is taken off the end of its lease, if
+// others wait, and goes to those in order of arrival.
 //
-// rho = (time since arrival + what is left on the best GPUs) / (whole time x contention), contention = GPUs wanted over
-// GPUs there are, at least 1. Only the worst share `filter` of the jobs is offered GPUs at first; a job takes its fastest
-// type. Left out: the auction in which jobs of one owner trade GPUs.
+// rho = (time since arrival + what is left) / (whole time on the best GPUs x contention), contention = GPUs wanted over
+// GPUs there are, at least 1. A job bids for its gang on every type that it can run on; without GPUs in this lease its time
+// left is one lease longer. Only the worst share `filter` of the jobs takes part.
 #include <algorithm>
 #include <cmath>
+#include <map>
 
+#include "cluster/auction.h"
 #include "cluster/policies/factories.h"
 #include "cluster/policies/rounds.h"
 
@@ -19,40 +22,55 @@ class Themis final : public RoundPolicy {
 
  protected:
   std::vector<RoundChoice> choices(const ClusterView& view, const std::vector<JobIndex>& active) override {
-    double wanted = 0;
-    double there = 0;
-    for (const JobIndex job : active) wanted += view.job(job).gpus;
-    for (TypeIndex type = 0; type < view.types(); ++type) there += view.working(type);
-    const double contention = std::max(wanted / std::max(there, 1.0), 1.0);
     std::vector<std::pair<double, JobIndex>> order;
-    for (const JobIndex job : active) order.emplace_back(-rho(view, job, contention), job);
+    for (const JobIndex job : active) order.emplace_back(-rho(view, job, 0), job);
     std::sort(order.begin(), order.end());
     const auto offered = static_cast<size_t>(std::ceil(filter_ * static_cast<double>(order.size())));
-    std::vector<RoundChoice> result;
-    for (size_t i = 0; i < std::min(offered, order.size()); ++i) {
-      const JobIndex job = order[i].second;
-      std::vector<TypeIndex> types;
-      for (TypeIndex type = 0; type < view.types(); ++type) {
-        if (view.usable(job, type)) types.push_back(type);
+    order.resize(std::min(std::max<size_t>(offered, 1), order.size()));
+    std::vector<AuctionBid> bids;
+    for (const auto& [worst, job] : order) {
+      for (const TypeIndex type : types_by_speed(view, job)) {
+        const double gain = rho(view, job, seconds(round())) / rho_on(view, job, type);
+        bids.push_back({job, type, view.job(job).gpus, gain});
       }
-      std::stable_sort(types.begin(), types.end(),
-                       [&](TypeIndex a, TypeIndex b) { return view.predicted(job, a) < view.predicted(job, b); });
-      for (const TypeIndex type : types) result.push_back({job, type});
+    }
+    std::vector<int32_t> gpus;
+    for (TypeIndex type = 0; type < view.types(); ++type) gpus.push_back(view.working(type));
+    keeps_.clear();
+    std::vector<RoundChoice> result;
+    for (const AuctionWin& win : run_auction(bids, gpus)) {
+      const AuctionBid& bid = bids[win.bid];
+      result.push_back({bid.bidder, bid.type});
+      keeps_[bid.bidder] = later(view.now(), time_from_seconds(win.keep * seconds(round())));
     }
     return result;
   }
 
+  Time lease_end(JobIndex job) const override {
+    const auto found = keeps_.find(job);
+    return found == keeps_.end() ? kNever : found->second;
+  }
+
  private:
-  static double rho(const ClusterView& view, JobIndex job, double contention) {
-    const double whole = std::max(seconds(view.predicted_fastest(job)), 1e-9);
-    double remaining = whole;
+  // By the time left on its best GPUs and `delay` seconds before it gets any. The contention is the same for all, so it
+  // does not change who is worst off, nor any gain.
+  static double rho(const ClusterView& view, JobIndex job, double delay) {
+    double remaining = seconds(view.predicted_fastest(job));
     for (TypeIndex type = 0; type < view.types(); ++type) {
       if (view.usable(job, type)) remaining = std::min(remaining, seconds(view.predicted_remaining(job, type)));
     }
-    return (seconds(view.now() - view.job(job).arrival) + remaining) / (whole * contention);
+    return in_system(view, job, remaining + delay);
+  }
+  static double rho_on(const ClusterView& view, JobIndex job, TypeIndex type) {
+    return in_system(view, job, seconds(view.predicted_remaining(job, type)));
+  }
+  static double in_system(const ClusterView& view, JobIndex job, double remaining) {
+    const double whole = std::max(seconds(view.predicted_fastest(job)), 1e-9);
+    return std::max((seconds(view.now() - view.job(job).arrival) + remaining) / whole, 1e-9);
   }
 
   double filter_;
+  std::map<JobIndex, Time> keeps_;  // until when winners keep their GPUs
 };
 
 }  // namespace

@@ -4,15 +4,18 @@
 //   a,0,4,3600,7200,ann
 //
 // Durations by GPU type stand in columns duration_TYPE. Instead of seconds a job may have `iterations` and the time of
-// one in step_ms or step_ms_TYPE, or `iterations` and a `model` (with `batch` and `precision`), whose step is then asked
-// of LoadOptions::step_times for every GPU type of the cluster. What is not known is left empty.
+// one in step_ms or step_ms_TYPE, or `iterations` and a `model` (with `batch`, `precision`, `optimizer`, `set`). The step
+// of a model comes from a table of measured ones where LoadOptions::companion names one (StepTables), and is asked of
+// LoadOptions::step_times otherwise, for every GPU type of the cluster. What is not known is left empty.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "cluster/sources/csv_rows.h"
 #include "cluster/sources/sources.h"
+#include "cluster/sources/step_tables.h"
 
 namespace forerun::cluster {
 namespace {
@@ -21,19 +24,20 @@ constexpr const char* kCsvRemedy = "correct the row, or pass --lenient to leave 
 
 struct CsvColumns {
   std::optional<size_t> id, submit, gpus, deadline, user, vc, model, priority, memory, least, most, iterations, batch,
-      precision;
-  std::vector<size_t> times;       // durations or step times
-  std::vector<std::string> types;  // of those, where they have types
-  bool steps = false;              // they are milliseconds of a step
-  bool predicted = false;          // step times are asked for, by model
+      precision, optimizer, set, gradients;
+  std::vector<size_t> times;                                                      // durations or step times
+  std::vector<std::string> types;                                                 // of those, where they have types
+  bool steps = false;                                                             // they are milliseconds of a step
+  enum class Steps : uint8_t { stated, predicted, measured } by = Steps::stated;  // otherwise by model
 };
 
-Result<CsvColumns> find_columns(const CsvRows& rows, const LoadOptions& options) {
-  CsvColumns found{rows.column("id"),       rows.column("submit"),   rows.column("gpus"),
-                   rows.column("deadline"), rows.column("user"),     rows.column("vc"),
-                   rows.column("model"),    rows.column("priority"), rows.column("memory_gib"),
-                   rows.column("min_gpus"), rows.column("max_gpus"), rows.column("iterations"),
-                   rows.column("batch"),    rows.column("precision")};
+Result<CsvColumns> find_columns(const CsvRows& rows, const LoadOptions& options, const StepTables* tables) {
+  CsvColumns found{rows.column("id"),       rows.column("submit"),      rows.column("gpus"),
+                   rows.column("deadline"), rows.column("user"),        rows.column("vc"),
+                   rows.column("model"),    rows.column("priority"),    rows.column("memory_gib"),
+                   rows.column("min_gpus"), rows.column("max_gpus"),    rows.column("iterations"),
+                   rows.column("batch"),    rows.column("precision"),   rows.column("optimizer"),
+                   rows.column("set"),      rows.column("gradient_mib")};
   for (const std::string prefix : {"duration", "step_ms"}) {
     if (!found.times.empty()) break;
     found.steps = prefix == "step_ms";
@@ -48,11 +52,13 @@ Result<CsvColumns> find_columns(const CsvRows& rows, const LoadOptions& options)
     }
   }
   const bool known = !found.times.empty() && (!found.steps || found.iterations);
-  found.predicted = !known && found.model && found.iterations && options.step_times && options.cluster != nullptr;
-  if (found.predicted) {
+  const bool asked = !known && found.model && found.iterations && options.cluster != nullptr;
+  if (asked && tables != nullptr) found.by = CsvColumns::Steps::measured;
+  if (asked && tables == nullptr && options.step_times) found.by = CsvColumns::Steps::predicted;
+  if (found.by != CsvColumns::Steps::stated) {
     for (const GpuPool& pool : options.cluster->pools) found.types.push_back(pool.type);
   }
-  if (!known && !found.predicted) {
+  if (!known && found.by == CsvColumns::Steps::stated) {
     return Error{"the heading has no durations", rows.name() + ":1",
                  "give a column duration (seconds), columns duration_TYPE, or iterations with step_ms or model; see "
                  "docs/jobs.md"};
@@ -86,6 +92,12 @@ class RowReader {
     if (!value || std::abs(*value) > 1'000'000'000) return fail(column, "is no whole number"), otherwise;
     return static_cast<int32_t>(*value);
   }
+  // In units of 2^shift bytes.
+  Bytes bytes(std::optional<size_t> column, int shift) {
+    const double value = number(column, 0);
+    if (!(value >= 0 && value <= 1e6)) return fail(column, "is no amount of memory"), Bytes(0);
+    return Bytes(static_cast<int64_t>(std::ldexp(value, shift)));
+  }
   void fail(std::optional<size_t> column, const std::string& what) {
     if (fault_.empty())
       fault_ = fmt::format("'{}' in column {} {}", rows_.cell(column), rows_.heading()[*column], what);
@@ -97,24 +109,37 @@ class RowReader {
   std::string fault_;
 };
 
-// Durations of a job that names its model, one for each GPU type.
-Result<std::vector<Time>> ask_durations(const CsvRows& rows, const CsvColumns& columns, double iterations,
-                                        int32_t batch, const LoadOptions& options) {
-  std::vector<Time> durations;
+// Durations of a job that names its model, one for each GPU type, by asking for the step.
+Status ask_durations(const CsvColumns& columns, const LoadOptions& options, JobRow& row) {
   for (const std::string& type : columns.types) {
-    const auto step = options.step_times({rows.cell(columns.model), batch, rows.cell(columns.precision), type});
-    if (!step) return step.error();
-    durations.push_back(*step == kNever ? kNever : time_from_seconds(seconds(*step) * iterations));
+    const auto answer = options.step_times({*row.configuration, type, row.job.gpus});
+    if (!answer) return answer.error();
+    if (row.gradients.value == 0) row.gradients = answer->gradients;
+    row.durations.push_back(answer->step == kNever ? kNever
+                                                   : time_from_seconds(seconds(answer->step) * row.iterations));
   }
-  return durations;
+  return {};
 }
 
-Status add_csv_row(const CsvRows& rows, const CsvColumns& columns, JobCollector& jobs) {
-  if (!rows.complete()) {
-    return jobs.reject(Fault::malformed, rows.line(),
-                       fmt::format("{} cells under a heading of {}", rows.size(), rows.heading().size()), kCsvRemedy);
+// The same by looking it up; a type that was not measured cannot be used.
+Status look_up_durations(const CsvColumns& columns, const StepTables& tables, JobRow& row) {
+  const int32_t nodes = (row.job.gpus + kMeasuredGpusPerNode - 1) / kMeasuredGpusPerNode;
+  bool any = false;
+  for (const std::string& type : columns.types) {
+    const SpeedTable* table = tables.find(row.kind, type);
+    const double batch = static_cast<double>(std::max<int64_t>(row.configuration->batch, 1)) * row.job.gpus;
+    const auto step = table == nullptr ? std::nullopt : table->step(row.job.gpus, nodes, batch);
+    row.durations.push_back(step ? time_from_seconds(*step * row.iterations) : kNever);
+    any = any || step;
   }
-  RowReader cells(rows);
+  if (any) return {};
+  return Error{
+      fmt::format("no step times were measured for '{}' on {}", row.kind, fmt::join(columns.types, ", ")), "",
+      fmt::format("they were for {} on {}", fmt::join(tables.applications(), ", "), fmt::join(tables.types(), ", "))};
+}
+
+// All that the row says but durations.
+JobRow read_row(const CsvRows& rows, const CsvColumns& columns, RowReader& cells) {
   JobRow row;
   row.id = columns.id ? rows.cell(columns.id) : std::to_string(rows.line());
   row.job.arrival = cells.seconds(columns.submit, Time(0));
@@ -123,34 +148,61 @@ Status add_csv_row(const CsvRows& rows, const CsvColumns& columns, JobCollector&
   row.job.priority = cells.count(columns.priority, 0);
   row.job.least_gpus = cells.count(columns.least, 0);
   row.job.most_gpus = cells.count(columns.most, 0);
-  const double gib = cells.number(columns.memory, 0);
-  if (gib < 0 || gib > 1e6) cells.fail(columns.memory, "is no amount of memory");
-  row.job.memory = Bytes(static_cast<int64_t>(std::clamp(gib, 0.0, 1e6) * 1024 * 1024 * 1024));
-  const double iterations = cells.number(columns.iterations, 0);
-  for (const size_t column : columns.times) {
-    const double factor = columns.steps ? iterations * 1e-3 : 1;
-    const double value = rows.cell(column).empty() ? INFINITY : cells.number(column, 0) * factor;
-    row.durations.push_back(time_from_seconds(value));
-  }
-  const int32_t batch = cells.count(columns.batch, 0);
-  if (columns.predicted && cells.fault().empty()) {
-    auto asked = ask_durations(rows, columns, iterations, batch, jobs.options());
-    if (!asked) return jobs.reject(Fault::no_duration, rows.line(), asked.error().message(), kCsvRemedy);
-    row.durations = *std::move(asked);
-  }
+  row.job.memory = cells.bytes(columns.memory, 30);
+  row.gradients = cells.bytes(columns.gradients, 20);
+  row.iterations = cells.number(columns.iterations, 0);
   row.user = rows.cell(columns.user);
   row.virtual_cluster = rows.cell(columns.vc);
   row.kind = rows.cell(columns.model);
+  const int32_t batch = cells.count(columns.batch, 0);
+  if (columns.model && columns.iterations && !row.kind.empty() && row.iterations > 0) {
+    row.configuration = {row.kind, batch, rows.cell(columns.precision), rows.cell(columns.optimizer),
+                         rows.cell(columns.set)};
+    row.measured = columns.by != CsvColumns::Steps::predicted;
+  }
+  return row;
+}
+
+Status add_csv_row(const CsvRows& rows, const CsvColumns& columns, const StepTables* tables, JobCollector& jobs) {
+  if (!rows.complete()) {
+    return jobs.reject(Fault::malformed, rows.line(),
+                       fmt::format("{} cells under a heading of {}", rows.size(), rows.heading().size()), kCsvRemedy);
+  }
+  RowReader cells(rows);
+  JobRow row = read_row(rows, columns, cells);
+  const bool stated = columns.by == CsvColumns::Steps::stated;
+  for (size_t i = 0; stated && i < columns.times.size(); ++i) {
+    const double factor = columns.steps ? row.iterations * 1e-3 : 1;
+    const double value = rows.cell(columns.times[i]).empty() ? INFINITY : cells.number(columns.times[i], 0) * factor;
+    row.durations.push_back(time_from_seconds(value));
+  }
   if (!cells.fault().empty()) return jobs.reject(Fault::malformed, rows.line(), cells.fault(), kCsvRemedy);
+  if (!stated && !row.configuration) {
+    return jobs.reject(Fault::no_duration, rows.line(), fmt::format("job '{}' has no model or no iterations", row.id),
+                       kCsvRemedy);
+  }
+  if (!stated) {
+    const Status found = columns.by == CsvColumns::Steps::predicted ? ask_durations(columns, jobs.options(), row)
+                                                                    : look_up_durations(columns, *tables, row);
+    if (!found) return jobs.reject(Fault::no_duration, rows.line(), found.error().message(), kCsvRemedy);
+  }
   return jobs.add(std::move(row), rows.line());
 }
 
 }  // namespace
 
 Result<LoadedJobs> load_csv(LineReader reader, const LoadOptions& options) {
+  if (options.companion.empty()) return load_csv_with(std::move(reader), nullptr, options);
+  const auto members = read_tar(options.companion);
+  if (!members) return members.error();
+  const auto tables = StepTables::read(*members, options.companion);
+  return tables ? load_csv_with(std::move(reader), &*tables, options) : Result<LoadedJobs>(tables.error());
+}
+
+Result<LoadedJobs> load_csv_with(LineReader reader, const StepTables* tables, const LoadOptions& options) {
   CsvRows rows(std::move(reader), ',');
   if (Status status = rows.begin(); !status) return status.error();
-  const auto columns = find_columns(rows, options);
+  const auto columns = find_columns(rows, options, tables);
   if (!columns) return columns.error();
   JobCollector jobs(rows.name(), options, columns->types);
   jobs.require_order();
@@ -158,10 +210,23 @@ Result<LoadedJobs> load_csv(LineReader reader, const LoadOptions& options) {
     const auto more = rows.next();
     if (!more) return more.error();
     if (!*more) break;
-    if (Status status = add_csv_row(rows, *columns, jobs); !status) return status.error();
+    if (Status status = add_csv_row(rows, *columns, tables, jobs); !status) return status.error();
   }
   auto loaded = jobs.finish(TieOrder::source);
-  if (loaded) loaded->real = rows.heading();
+  if (!loaded) return loaded;
+  loaded->real = rows.heading();
+  Workload& workload = loaded->workload;
+  if (columns->by == CsvColumns::Steps::predicted) loaded->made = {"durations: iterations x predicted step times"};
+  if (tables == nullptr || options.cluster == nullptr) return loaded;
+  std::vector<std::string> types;
+  for (const GpuPool& pool : options.cluster->pools) types.push_back(pool.type);
+  std::vector<double> batch;  // in all
+  for (JobIndex job = 0; job < workload.jobs.size(); ++job) {
+    const int32_t index = workload.named.empty() ? -1 : workload.named[job].index;
+    const int64_t one = index < 0 ? 1 : workload.configurations[static_cast<size_t>(index)].batch;
+    batch.push_back(static_cast<double>(std::max<int64_t>(one, 1)) * workload.jobs[job].gpus);
+  }
+  workload.speeds = std::make_shared<SpeedModel>(tables->speeds(workload.kinds, types, std::move(batch)));
   return loaded;
 }
 

@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   options.cluster = &*cluster;
   options.lenient = (data[0] & 0x40) != 0;
   LineReader reader = LineReader::from_text(text, "fuzz");
-  const size_t format = (data[0] & 0x3f) % 6;
+  const size_t format = (data[0] & 0x3f) % 8;
   constexpr const char* kRates =
       R"json({"v100": {"('A3C', 1)": {"null": 2.5}}, "a100": {"('A3C', 1)": {"null": 0.0}}, "2080ti": {}})json";
   const auto loaded = [&]() -> Result<LoadedJobs> {
@@ -27,7 +27,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       case 2: return load_hydra(std::move(reader), options);
       case 3: return load_gavel_with(std::move(reader), kRates, "rates", options);
       case 4: return load_alibaba(std::move(reader), options);
-      default: return load_sacct(std::move(reader), options);
+      case 5: return load_sacct(std::move(reader), options);
+      case 6: return load_jobcomp(std::move(reader), options);
+      default: return load_pai(std::move(reader), options);
     }
   }();
   if (!loaded.ok()) {

@@ -32,16 +32,22 @@ std::vector<uint32_t> order_of(const std::vector<Job>& jobs, TieOrder ties) {
 void reorder(Workload& workload, const std::vector<uint32_t>& order) {
   std::vector<Job> jobs;
   std::vector<std::string> ids;
+  std::vector<NamedConfiguration> named;
+  std::vector<GangTraffic> traffic;
   Durations truth(workload.truth.types());
   jobs.reserve(order.size());
   truth.reserve(order.size());
   for (const uint32_t from : order) {
     jobs.push_back(workload.jobs[from]);
     if (!workload.ids.empty()) ids.push_back(std::move(workload.ids[from]));
+    if (!workload.named.empty()) named.push_back(workload.named[from]);
+    if (!workload.traffic.empty()) traffic.push_back(workload.traffic[from]);
     for (TypeIndex type = 0; type < truth.types(); ++type) truth.add(workload.truth.of(from, type));
   }
   workload.jobs = std::move(jobs);
   workload.ids = std::move(ids);
+  workload.named = std::move(named);
+  workload.traffic = std::move(traffic);
   workload.truth = std::move(truth);
 }
 
@@ -123,6 +129,13 @@ Status JobCollector::check(const JobRow& row, int64_t line) {
   if (job.gpus < 1) {
     return reject(Fault::malformed, line, fmt::format("job '{}' asks for {} GPUs", row.id, job.gpus), kSkip);
   }
+  if (job.least_gpus < 0 || job.most_gpus < 0 || job.least_gpus > job.gpus ||
+      (job.elastic() ? job.most_gpus < job.gpus : job.least_gpus > 0)) {
+    return reject(Fault::malformed, line,
+                  fmt::format("job '{}' runs with {} to {} GPUs and asks for {}", row.id, job.least_gpus, job.most_gpus,
+                              job.gpus),
+                  kSkip);
+  }
   if (job.arrival.value < 0 || job.deadline.value < 0) {
     return reject(Fault::negative_time, line, fmt::format("job '{}' has a negative time", row.id), kSkip);
   }
@@ -165,6 +178,25 @@ int32_t JobCollector::intern(const std::string& name, std::vector<std::string>& 
   return place->second;
 }
 
+// What few sources tell of their jobs takes no memory where none does. The job itself has been added.
+void JobCollector::keep_details(const JobRow& row) {
+  Workload& workload = loaded_.workload;
+  if (row.configuration) {
+    const auto [place, is_new] =
+        configurations_.try_emplace(*row.configuration, static_cast<int32_t>(workload.configurations.size()));
+    if (is_new) workload.configurations.push_back(*row.configuration);
+    workload.named.resize(workload.jobs.size());
+    workload.named.back() = {place->second, row.iterations, row.measured};
+  } else if (!workload.named.empty()) {
+    workload.named.emplace_back();
+  }
+  const GangTraffic traffic{row.gradients, row.iterations};
+  if (traffic.known() || !workload.traffic.empty()) {
+    workload.traffic.resize(workload.jobs.size());
+    workload.traffic.back() = traffic;
+  }
+}
+
 Status JobCollector::add(JobRow row, int64_t line) {
   CHECK(row.durations.size() == loaded_.workload.truth.types(), "a row with other columns than its source");
   rejected_ = false;
@@ -181,6 +213,7 @@ Status JobCollector::add(JobRow row, int64_t line) {
   workload.jobs.push_back(row.job);
   workload.ids.push_back(std::move(row.id));
   for (const Time duration : row.durations) workload.truth.add(duration);
+  keep_details(row);
   return {};
 }
 

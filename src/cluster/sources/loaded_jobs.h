@@ -8,6 +8,7 @@
 #include <array>
 #include <compare>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -32,16 +33,18 @@ enum class Fault : uint8_t {
 inline constexpr size_t kFaults = 7;
 const char* name_of(Fault fault);
 
-// A training step whose time is asked for: of a job that names a model and not how long it takes.
+// A training step whose time is asked for: of a job that names a model.
 struct StepQuestion {
-  std::string model;      // as `forerun predict` takes it
-  int64_t batch = 0;      // of one GPU; 0: the model's usual one
-  std::string precision;  // empty: the default
+  Configuration configuration;
   std::string gpu_type;
+  int32_t gpus = 1;  // of its gang, on as few nodes as possible
   friend auto operator<=>(const StepQuestion&, const StepQuestion&) = default;
 };
-// kNever: it does not fit in the GPU's memory.
-using StepTimes = std::function<Result<Time>(const StepQuestion&)>;
+struct StepAnswer {
+  Time step;        // kNever: it does not fit in the GPU's memory
+  Bytes gradients;  // that the gang exchanges in a step
+};
+using StepTimes = std::function<Result<StepAnswer>(const StepQuestion&)>;
 
 struct LoadOptions {
   const Cluster* cluster = nullptr;  // rows are held against it, and durations put in the order of its pools
@@ -50,7 +53,7 @@ struct LoadOptions {
   std::optional<int32_t> most_gpus;
   std::optional<size_t> first;  // keeps that many, in order of arrival
   std::string member;           // of an archive
-  std::string companion;        // a second file: gavel's throughputs, pollux' step times
+  std::string companion;        // a second file: gavel's throughputs, pollux' or titan's step times
   StepTimes step_times;         // for jobs that name a model; empty: they are refused
 };
 
@@ -70,6 +73,10 @@ struct JobRow {
   Job job;                      // arrival on the source's own clock
   std::vector<Time> durations;  // by GPU type of the source, or one
   std::string user, virtual_cluster, kind;
+  std::optional<Configuration> configuration;
+  double iterations = 0;
+  bool measured = false;  // the durations are not predicted from the configuration
+  Bytes gradients;        // exchanged in a step; 0: not known
 };
 
 // How jobs that arrive at the same time are ordered.
@@ -96,6 +103,7 @@ class JobCollector {
   Status check(const JobRow& row, int64_t line);
   Status check_size(const JobRow& row, int64_t line);
   [[nodiscard]] bool wanted(const JobRow& row) const;
+  void keep_details(const JobRow& row);
   int32_t intern(const std::string& name, std::vector<std::string>& names,
                  std::unordered_map<std::string, int32_t>& index);
 
@@ -109,6 +117,7 @@ class JobCollector {
   Time latest_{std::numeric_limits<int64_t>::min()};
   std::unordered_set<std::string> seen_;
   std::unordered_map<std::string, int32_t> users_, virtual_clusters_, kinds_;
+  std::map<Configuration, int32_t> configurations_;
 };
 
 }  // namespace forerun::cluster

@@ -16,11 +16,13 @@
 
 #include "cluster/sources/csv_rows.h"
 #include "cluster/sources/sources.h"
+#include "cluster/sources/step_tables.h"
 #include "cluster/sources/tar_members.h"
 
 namespace forerun::cluster {
 namespace {
 
+constexpr const char* kPolluxType = "t4";
 constexpr const char* kPolluxRemedy = "correct the row, or pass --lenient to leave such rows out";
 
 struct Application {
@@ -38,72 +40,7 @@ const Application* find_application(const std::string& name) {
   return nullptr;
 }
 
-struct Placement {
-  int32_t gpus = 0, nodes = 0;
-};
-
-// "31": three GPUs on one node and one on another.
-std::optional<Placement> parse_placement(const std::string& text) {
-  Placement placement;
-  for (const char c : text) {
-    if (c < '1' || c > '9') return std::nullopt;
-    placement.gpus += c - '0';
-    ++placement.nodes;
-  }
-  return placement.gpus == 0 ? std::nullopt : std::optional(placement);
-}
-
-Status add_times(const TarMember& member, SpeedTable& table) {
-  CsvRows rows(LineReader::from_text(member.text, member.name), ',');
-  if (Status status = rows.begin(); !status) return status;
-  const auto placement = rows.column("placement");
-  const auto batch = rows.need("local_bsz");
-  const auto step = rows.need("step_time");
-  const auto sync = rows.need("sync_time");
-  for (const auto* column : {&batch, &step, &sync}) {
-    if (!*column) return column->error();
-  }
-  while (true) {
-    const auto more = rows.next();
-    if (!more) return more.error();
-    if (!*more) return {};
-    std::optional<Placement> place;
-    if (placement) {
-      place = parse_placement(rows.cell(placement));
-    } else {
-      const auto nodes = parse_integer(rows.cell(rows.column("num_nodes")));
-      const auto gpus = parse_integer(rows.cell(rows.column("num_replicas")));
-      if (nodes && gpus && *nodes > 0 && *gpus >= *nodes && *gpus <= 100'000) {
-        place = Placement{static_cast<int32_t>(*gpus), static_cast<int32_t>(*nodes)};
-      }
-    }
-    const auto local = parse_number(rows.cell(*batch));
-    const auto seconds = parse_number(rows.cell(*step));
-    const auto communication = parse_number(rows.cell(*sync));
-    if (!place || !local || !(*local >= 1) || !seconds || !(*seconds > 0 && *seconds < 1e6) || !communication) {
-      return Error{"no step time: placement, batch or seconds cannot be read",
-                   fmt::format("{}:{}", member.name, rows.line()), "name Pollux' step_times.tar.gz by --throughputs"};
-    }
-    table.add(place->gpus, place->nodes, *local, *seconds, *communication);
-  }
-}
-
-using Tables = std::map<std::string, SpeedTable>;
-
-// traces/APPLICATION/placements.csv and scalability.csv.
-Result<Tables> read_tables(const std::vector<TarMember>& members, const std::string& name) {
-  Tables tables;
-  for (const TarMember& member : members) {
-    const std::filesystem::path path(member.name);
-    if (path.extension() != ".csv") continue;
-    const std::string application = path.parent_path().filename().string();
-    if (Status status = add_times(member, tables[application]); !status) return status.error().within(name);
-  }
-  for (auto& [application, table] : tables) table.finish();
-  return tables;
-}
-
-Status add_pollux_row(const CsvRows& rows, const Tables& tables, JobCollector& jobs,
+Status add_pollux_row(const CsvRows& rows, const StepTables& tables, JobCollector& jobs,
                       std::map<std::string, double>& batches) {
   const std::string& kind = rows.cell(2);
   const auto time = parse_seconds(rows.cell(1));
@@ -114,11 +51,10 @@ Status add_pollux_row(const CsvRows& rows, const Tables& tables, JobCollector& j
   if (!sound)
     return jobs.reject(Fault::malformed, rows.line(), "time, replicas or batch are no numbers", kPolluxRemedy);
   const Application* application = find_application(kind);
-  const auto table = tables.find(kind);
+  const SpeedTable* table = tables.find(kind, kPolluxType);
   const auto replicas = static_cast<int32_t>(*gpus);
-  const auto step = application == nullptr || table == tables.end()
-                        ? std::nullopt
-                        : table->second.step(replicas, (replicas + 3) / 4, *batch);
+  const int32_t nodes = (replicas + kMeasuredGpusPerNode - 1) / kMeasuredGpusPerNode;
+  const auto step = application == nullptr || table == nullptr ? std::nullopt : table->step(replicas, nodes, *batch);
   if (!step) {
     return jobs.reject(Fault::no_duration, rows.line(), fmt::format("no step times are known for '{}'", kind),
                        kPolluxRemedy);
@@ -148,7 +84,7 @@ std::string find_step_times(const std::string& workload) {
 
 Result<LoadedJobs> load_pollux_with(LineReader reader, const std::vector<TarMember>& step_times,
                                     const std::string& name, const LoadOptions& options) {
-  const auto tables = read_tables(step_times, name);
+  const auto tables = StepTables::read(step_times, name);
   if (!tables) return tables.error();
   CsvRows rows(std::move(reader), ',');
   if (Status status = rows.begin(); !status) return status.error();
@@ -167,10 +103,10 @@ Result<LoadedJobs> load_pollux_with(LineReader reader, const std::vector<TarMemb
   }
   auto loaded = jobs.finish(TieOrder::source);
   if (!loaded) return loaded;
-  auto speeds = std::make_shared<SpeedModel>();
-  for (const std::string& kind : loaded->workload.kinds) speeds->tables.push_back(tables->at(kind));
-  for (const std::string& id : loaded->workload.ids) speeds->batch.push_back(batches[id]);
-  loaded->workload.speeds = std::move(speeds);
+  std::vector<double> batch;
+  for (const std::string& id : loaded->workload.ids) batch.push_back(batches[id]);
+  loaded->workload.speeds =
+      std::make_shared<SpeedModel>(tables->speeds(loaded->workload.kinds, {kPolluxType}, std::move(batch)));
   loaded->real = {"submission", "application", "GPUs asked for", "batch", "step times by placement"};
   loaded->made = {"epochs and samples: usual recipes, from memory", "elastic from 1 GPU to twice those asked for"};
   return loaded;

@@ -8,9 +8,8 @@
 // time limit is the user's guess and is not taken for a duration.
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "cluster/sources/csv_rows.h"
+#include "cluster/sources/slurm_gpus.h"
 #include "cluster/sources/sources.h"
 
 namespace forerun::cluster {
@@ -50,34 +49,6 @@ std::optional<Time> parse_elapsed(std::string_view text) {
   return Time((days * 86400 + total) * kSecond.value);
 }
 
-struct Gpus {
-  int64_t count = 0;
-  std::string type;  // empty: any
-};
-
-// The GPUs in "cpu=8,gres/gpu:a100=2,gres/gpu=2" or "gpu:a100:2"; nothing where a number is broken.
-std::optional<Gpus> parse_gpus(std::string_view text) {
-  Gpus found;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t comma = std::min(text.find(',', begin), text.size());
-    std::string_view part = text.substr(begin, comma - begin);
-    begin = comma + 1;
-    if (part.starts_with("gres/")) part.remove_prefix(5);
-    if (!part.starts_with("gpu")) continue;
-    part.remove_prefix(3);
-    const size_t last = part.find_last_of("=:");
-    if (last == std::string_view::npos) {
-      found.count = std::max<int64_t>(found.count, 1);
-      continue;
-    }
-    const auto count = parse_integer(part.substr(last + 1));
-    if (!count || *count < 0 || *count > 1'000'000) return std::nullopt;
-    found.count = std::max(found.count, *count);
-    if (last > 1 && part.front() == ':') found.type = part.substr(1, last - 1);
-  }
-  return found;
-}
-
 std::optional<Time> duration_of(const CsvRows& rows, const SacctColumns& columns) {
   if (columns.raw) return parse_seconds(rows.cell(columns.raw));
   if (columns.elapsed) return parse_elapsed(rows.cell(columns.elapsed));
@@ -95,9 +66,9 @@ Status add_sacct_row(const CsvRows& rows, const SacctColumns& columns, JobCollec
   }
   const std::string& requested = rows.cell(columns.requested);
   const std::string& allocated = rows.cell(columns.allocated);
-  const auto gpus = parse_gpus(!requested.empty()   ? requested
-                               : !allocated.empty() ? allocated
-                                                    : rows.cell(columns.gres));
+  const auto gpus = parse_slurm_gpus(!requested.empty()   ? requested
+                                     : !allocated.empty() ? allocated
+                                                          : rows.cell(columns.gres));
   const auto submit = parse_date(rows.cell(columns.submit));
   const auto duration = duration_of(rows, columns);
   if (id.empty() || !gpus || !submit || !duration) {
@@ -108,9 +79,7 @@ Status add_sacct_row(const CsvRows& rows, const SacctColumns& columns, JobCollec
     jobs.pass_over();
     return {};
   }
-  const Cluster* cluster = jobs.options().cluster;
-  const bool any = gpus->type.empty() || cluster == nullptr || cluster->pools.front().type == "gpu";
-  if (!any && !cluster->find(gpus->type)) {
+  if (!has_slurm_type(jobs.options().cluster, *gpus)) {
     return jobs.reject(Fault::unknown_gpu_type, rows.line(),
                        fmt::format("job '{}' asks for GPUs of type {}, which the cluster has not", id, gpus->type),
                        "add it to --gpus, or pass --lenient to leave such jobs out");

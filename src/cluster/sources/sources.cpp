@@ -14,7 +14,9 @@ const std::vector<SourceEntry>& sources() {
       {"gavel", "Gavel's traces: training steps, with throughputs by GPU type", load_gavel},
       {"pollux", "Pollux' workloads: applications with step times by placement; elastic", load_pollux},
       {"alibaba", "Alibaba's pods (openb): creation, scheduling and deletion", load_alibaba},
+      {"pai", "Alibaba PAI's log of the mini-batches of one job", load_pai},
       {"sacct", "Slurm's accounting, from `sacct -X --parsable2`", load_sacct},
+      {"jobcomp", "Slurm's log of completed jobs, from jobcomp/filetxt", load_jobcomp},
   };
   return list;
 }

@@ -6,6 +6,7 @@
 
 #include "base/line_reader.h"
 #include "cluster/sources/loaded_jobs.h"
+#include "cluster/sources/step_tables.h"
 #include "cluster/sources/tar_members.h"
 
 namespace forerun::cluster {
@@ -25,6 +26,8 @@ Result<LoadedJobs> load_jobs(const std::string& path, const std::string& format,
 Result<LoadedJobs> load_philly(LineReader reader, const LoadOptions& options);
 Result<LoadedJobs> load_hydra(LineReader reader, const LoadOptions& options);
 Result<LoadedJobs> load_csv(LineReader reader, const LoadOptions& options);
+// The same with measured step times in memory; null: none.
+Result<LoadedJobs> load_csv_with(LineReader reader, const StepTables* tables, const LoadOptions& options);
 Result<LoadedJobs> load_gavel(LineReader reader, const LoadOptions& options);
 // The same with the throughputs in memory; `name` stands for their file in errors.
 Result<LoadedJobs> load_gavel_with(LineReader reader, const std::string& throughputs, const std::string& name,
@@ -34,5 +37,7 @@ Result<LoadedJobs> load_pollux_with(LineReader reader, const std::vector<TarMemb
                                     const std::string& name, const LoadOptions& options);
 Result<LoadedJobs> load_alibaba(LineReader reader, const LoadOptions& options);
 Result<LoadedJobs> load_sacct(LineReader reader, const LoadOptions& options);
+Result<LoadedJobs> load_jobcomp(LineReader reader, const LoadOptions& options);
+Result<LoadedJobs> load_pai(LineReader reader, const LoadOptions& options);
 
 }  // namespace forerun::cluster

@@ -159,6 +159,125 @@ TEST(SacctSource, ReadsAccounting) {
   EXPECT_EQ(message(load_sacct, text, "h100=4").find("jobs.csv:2: job '812' asks for GPUs of type a100"), 0U);
 }
 
+// As Slurm 22.05 wrote it, on one line each.
+std::string jobcomp_line(const std::string& id, const std::string& name, const std::string& start,
+                         const std::string& tres) {
+  return "JobId=" + id + " UserId=ann(1001) GroupId=ann(1001) Name=" + name +
+         " JobState=COMPLETED Partition=gpu TimeLimit=5 StartTime=" + start +
+         " EndTime=2026-11-15T16:01:30 NodeList=node0 NodeCnt=1 ProcCnt=1 WorkDir=/tmp ReservationName= Tres=" + tres +
+         " Account= QOS= WcKey= Cluster=unknown SubmitTime=2026-11-15T16:00:29 EligibleTime=2026-11-15T16:00:29 "
+         "DerivedExitCode=0:0 ExitCode=0:0 \n";
+}
+
+TEST(JobcompSource, ReadsTheLogOfCompletedJobs) {
+  const std::string gpus = "cpu=1,mem=1G,node=1,billing=1,gres/gpu=2";
+  const std::string text = jobcomp_line("1", "my job Size=4", "2026-11-15T16:00:30", gpus) +
+                           jobcomp_line("2", "cpu", "2026-11-15T16:00:30", "cpu=1,mem=1G") +
+                           jobcomp_line("3", "never", "Unknown", gpus);
+  const auto loaded = read(load_jobcomp, text, "4");
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+  const Workload& jobs = loaded->workload;
+  ASSERT_EQ(jobs.jobs.size(), 1U);
+  EXPECT_EQ(loaded->passed_over, 2);
+  EXPECT_EQ(jobs.jobs[0].gpus, 2);
+  EXPECT_EQ(jobs.truth.of(0, 0), Time(60 * kSecond.value));
+  EXPECT_EQ(jobs.users[0], "ann");
+  EXPECT_EQ(jobs.virtual_clusters[0], "gpu");
+  EXPECT_EQ(jobs.kinds[0], "my job");  // a word like a key ends it
+  EXPECT_EQ(jobs.origin, 1794758429);
+  EXPECT_EQ(message(load_jobcomp, text + "JobId=4 Name=x\n", "4").find("jobs.csv:4: no job"), 0U);
+  EXPECT_NE(message(load_jobcomp, jobcomp_line("2", "cpu", "2026-11-15T16:00:30", "cpu=1"), "4")
+                .find("AccountingStorageTRES=gres/gpu"),
+            std::string::npos);
+  const auto lenient = read(load_jobcomp, text + "nonsense\n", "4", true);
+  ASSERT_TRUE(lenient.ok());
+  EXPECT_EQ(left_out(*lenient, Fault::malformed), 1);
+}
+
+TEST(PaiSource, AMiniBatchTakesAsLongAsItsSlowestWorker) {
+  const auto loaded =
+      read(load_pai, ",worker,gpu,time,batch_time_norm\n0,0,50,1,100\n1,1,75,1,300\n2,0,50,11,200\n3,1,75,11,100\n");
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+  EXPECT_EQ(loaded->workload.jobs[0].gpus, 2);                                  // of 1.25
+  EXPECT_EQ(loaded->workload.truth.of(0, 0), Time(int64_t{11} * 250'000'000));  // 300 and 200 ms, 11 mini-batches
+  EXPECT_EQ(message(load_pai, ",worker,gpu,time,batch_time_norm\n0,0,50,1,x\n").find("jobs.csv:2: no mini-batch"), 0U);
+}
+
+TarMember table_file(const std::string& name, const std::string& text) { return {name, text}; }
+
+TEST(StepTables, ReadsBothArchives) {
+  const auto tables = StepTables::read(
+      {table_file("traces/bert/placements.csv", "placement,local_bsz,step_time,sync_time\n1,4,0.5,0\n11,4,0.7,0.2\n"),
+       table_file("x/fminfo/A100/vit-large_placements.csv", "placement,local_bsz,step_time,sync_time\n1,4,0.1,0\n"),
+       table_file("x/fminfo/A100/vit-large_scalability.csv",
+                  "num_nodes,num_replicas,local_bsz,step_time,sync_time\n2,8,4,0.2,0.1\n"),
+       table_file("x/fminfo/A100/vit-large_memory.csv", "local_bsz,gpu_memory\n4,2.7\n")},
+      "a.tar");
+  ASSERT_TRUE(tables.ok()) << tables.error().message();
+  EXPECT_EQ(tables->types(), (std::vector<std::string>{"t4", "a100"}));
+  EXPECT_EQ(tables->applications(), (std::vector<std::string>{"bert", "vit-large"}));
+  EXPECT_DOUBLE_EQ(*tables->find("bert", "t4")->step(2, 2, 8), 0.7);
+  EXPECT_DOUBLE_EQ(*tables->find("vit-large", "a100")->step(8, 2, 32), 0.2);
+  EXPECT_EQ(tables->find("bert", "a100"), nullptr);
+  const auto broken = StepTables::read({table_file("traces/bert/placements.csv",
+                                                   "placement,local_bsz,step_time,"
+                                                   "sync_time\n1,4,0.5,0\n0,4,1,0\n")},
+                                       "a.tar");
+  EXPECT_NE(broken.error().message().find("placements.csv:3"), std::string::npos) << broken.error().message();
+  EXPECT_FALSE(StepTables::read({}, "a.tar").ok());
+}
+
+TEST(CsvSource, TakesStepTimesFromTables) {
+  const auto tables = StepTables::read({table_file("f/A100/vit_placements.csv",
+                                                   "placement,local_bsz,step_time,sync_time\n1,4,0.1,0\n"
+                                                   "2,4,0.2,0.1\n11,4,0.4,0.3\n")},
+                                       "a.tar");
+  ASSERT_TRUE(tables.ok());
+  const Cluster cluster = *parse_cluster("a100=4,v100=4");
+  LoadOptions options;
+  options.cluster = &cluster;
+  const std::string text = "id,gpus,model,batch,iterations\na,2,vit,4,100\n";
+  const auto loaded = load_csv_with(LineReader::from_text(text, "jobs.csv"), &*tables, options);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+  const Workload& jobs = loaded->workload;
+  EXPECT_EQ(jobs.truth.of(0, 0), Time(20 * kSecond.value));
+  EXPECT_EQ(jobs.truth.of(0, 1), kNever);                                   // not measured there
+  EXPECT_DOUBLE_EQ(*jobs.speeds->measured_speed({0, 0, 0, 2, 2, 2}), 0.5);  // on two nodes
+  EXPECT_TRUE(jobs.named[0].measured);
+  const auto unknown = load_csv_with(LineReader::from_text(text + "b,1,bert,4,9\n", "jobs.csv"), &*tables, options);
+  EXPECT_EQ(unknown.error().message().find("jobs.csv:3: no step times were measured for 'bert'"), 0U)
+      << unknown.error().message();
+}
+
+TEST(CsvSource, AsksForTheStepsOfModels) {
+  const Cluster cluster = *parse_cluster("a100=4,v100=4");
+  LoadOptions options;
+  options.cluster = &cluster;
+  options.step_times = [](const StepQuestion& question) -> Result<StepAnswer> {
+    if (question.configuration.model != "resnet50") return Error{"no such model", "", "name another"};
+    const bool a100 = question.gpu_type == "a100";
+    return StepAnswer{a100 ? Time(kSecond.value / 10) : kNever, Bytes(100)};
+  };
+  const std::string text = "id,gpus,model,batch,precision,set,iterations\na,2,resnet50,4,fp32,width=64,100\n";
+  const auto loaded = load_csv(LineReader::from_text(text, "jobs.csv"), options);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+  const Workload& jobs = loaded->workload;
+  EXPECT_EQ(jobs.truth.of(0, 0), Time(10 * kSecond.value));
+  EXPECT_EQ(jobs.truth.of(0, 1), kNever);
+  EXPECT_FALSE(jobs.named[0].measured);
+  EXPECT_EQ(jobs.configurations[0].settings, "width=64");
+  EXPECT_EQ(jobs.traffic[0].gradients, Bytes(100));
+  const auto unknown = load_csv(LineReader::from_text(text + "b,1,vgg,4,,,9\n", "jobs.csv"), options);
+  EXPECT_EQ(unknown.error().message().find("jobs.csv:3: no such model"), 0U) << unknown.error().message();
+}
+
+TEST(CsvSource, ElasticBoundsMustHoldTheGang) {
+  const std::string heading = "id,gpus,duration,min_gpus,max_gpus\n";
+  EXPECT_EQ(message(load_csv, heading + "a,4,10,2,8\n", "8"), "loaded");
+  EXPECT_EQ(message(load_csv, heading + "a,4,10,2,3\n", "8").find("jobs.csv:2: job 'a' runs with 2 to 3"), 0U);
+  EXPECT_EQ(message(load_csv, heading + "a,4,10,-1,8\n", "8").find("jobs.csv:2"), 0U);
+}
+
 TEST(Sources, FiltersByTimeAndSize) {
   LoadOptions options;
   options.from = parse_date("2017-10-09 07:00:30");
@@ -195,6 +314,15 @@ TEST(Sources, ReadsTheSharedTraces) {
   EXPECT_EQ(count("gavel/physical_cluster/small_test.trace", "gavel"), 20U);
   EXPECT_GT(count("gavel/msr_seed0/ee9e8c.trace.gz", "gavel"), 1000U);
   EXPECT_GT(count("alibaba/openb_pod_list_default.csv", "alibaba"), 6000U);
+  EXPECT_EQ(count("alibaba/pai_minibatch/job_4_norm.csv", "pai"), 1U);
+  const auto titan = read_tar(folder + "titan/fminfo.tar.gz");
+  ASSERT_TRUE(titan.ok()) << titan.error().message();
+  const auto tables = StepTables::read(*titan, "fminfo.tar.gz");
+  ASSERT_TRUE(tables.ok()) << tables.error().message();
+  EXPECT_EQ(tables->types(), (std::vector<std::string>{"a100", "v100"}));
+  EXPECT_EQ(tables->applications(), (std::vector<std::string>{"roberta-base", "roberta-large", "vit", "vit-large"}));
+  const SpeedTable& vit = *tables->find("vit", "v100");
+  EXPECT_GT(*vit.step(4, 4, 64), *vit.step(4, 1, 64));  // spread over four nodes it takes longer
 }
 
 TEST(IntrosortOrder, SortsAnySize) {
