@@ -127,7 +127,7 @@ class ThroughputJudge {
   Status prepare(const std::function<void(int64_t)>& progress) {
     for (const ThroughputRow& row : rows_) {
       if (row.gpus == 1) {
-        const Status status = add_run(row);
+        Status status = add_run(row);
         if (!status.ok()) return status;
       }
       if (row.gpus > kGpusPerMachine && row.gpus % kGpusPerMachine != 0) {
@@ -145,7 +145,7 @@ class ThroughputJudge {
         return Error{"the throughput of one GPU is missing", row.model, "add its row with gpus = 1"};
       }
       if (method->schedule != BenchmarkSchedule::bulk) continue;
-      const Status status = fit(row, *method);
+      Status status = fit(row, *method);
       if (!status.ok()) return status;
       if (progress) progress(static_cast<int64_t>(fits_.size()));
     }

@@ -158,9 +158,9 @@ TEST(ScaleResources, SimulatesTheTestbed) {
   EXPECT_LT(simulate_training(question, scale_knowledge())->use.iteration, answer->use.iteration);
   question.setting = "AR4-10G";
   EXPECT_FALSE(simulate_training(question, scale_knowledge()));
-  const auto json = nlohmann::json::parse(to_json(*answer));
-  EXPECT_EQ(json["metrics"].size(), 4);
-  EXPECT_EQ(json["series"]["gpu"].size(), answer->use.series[0].values.size());
+  const auto written = nlohmann::json::parse(to_json(*answer));
+  EXPECT_EQ(written["metrics"].size(), 4);
+  EXPECT_EQ(written["series"]["gpu"].size(), answer->use.series[0].values.size());
 }
 
 // Workloads that nobody measured, simulated; then taken for measured.

@@ -20,13 +20,13 @@ TEST(MonitorCommand, PassesOnTheExitCodeAndWritesARecord) {
   EXPECT_EQ(outcome.code, 5) << outcome.out;
   EXPECT_NE(outcome.out.find("receive"), std::string::npos) << outcome.out;
   std::ifstream file(record);
-  const auto json = nlohmann::json::parse(file);
-  EXPECT_EQ(json["schema"], "resources/1");
-  EXPECT_EQ(json["exit_code"], 5);
-  EXPECT_EQ(json["series"]["send"].size(), json["series"]["receive"].size());
-  EXPECT_GE(json["series"]["send"].size(), 2u);
-  EXPECT_TRUE(json["metrics"]["send"].contains("burst_ms"));
-  EXPECT_EQ(json.contains("gpu_missing"), json["gpu_source"] == "none");
+  const auto written = nlohmann::json::parse(file);
+  EXPECT_EQ(written["schema"], "resources/1");
+  EXPECT_EQ(written["exit_code"], 5);
+  EXPECT_EQ(written["series"]["send"].size(), written["series"]["receive"].size());
+  EXPECT_GE(written["series"]["send"].size(), 2u);
+  EXPECT_TRUE(written["metrics"]["send"].contains("burst_ms"));
+  EXPECT_EQ(written.contains("gpu_missing"), written["gpu_source"] == "none");
   EXPECT_GT(std::filesystem::file_size(picture), 200u);
   std::filesystem::remove_all(folder);
 }

@@ -27,9 +27,9 @@ TEST(ScaleCommand, SearchGivesJson) {
                                    " scale gpt2 --set layers=24,width=4096,heads=32 --gpu a100 --gpus 16 "
                                    "--global-batch 64 --search --json");
   ASSERT_EQ(found.code, 0) << found.out;
-  const auto json = nlohmann::json::parse(found.out);
-  EXPECT_GT(json["plans"].size(), 5);
-  EXPECT_LE(json["plans"][0]["step_ms"].get<double>(), json["plans"][1]["step_ms"].get<double>());
+  const auto written = nlohmann::json::parse(found.out);
+  EXPECT_GT(written["plans"].size(), 5);
+  EXPECT_LE(written["plans"][0]["step_ms"].get<double>(), written["plans"][1]["step_ms"].get<double>());
 }
 
 TEST(ScaleCommand, WhatDoesNotFitExitsWithThree) {

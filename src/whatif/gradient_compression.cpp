@@ -28,8 +28,7 @@ Status exchange_compressed(Scene& scene, const Parameters& parameters, const Com
   exchange.lanes = {"network"};
   exchange.grouping = Grouping::buckets;
   const auto ranks = static_cast<double>(ranks_of(*topology));
-  const Topology links = *topology;
-  exchange.parts = [links, form, ranks](Bytes bytes) -> std::vector<ExchangePart> {
+  exchange.parts = [links = *topology, form, ranks](Bytes bytes) -> std::vector<ExchangePart> {
     if (ranks < 2) return {};
     // Every worker gathers what all others kept: n times a message is what a ring passes on.
     const Bytes gathered(static_cast<int64_t>(static_cast<double>(bytes.value) * form.sent * ranks));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "timeline/simulator.h"
 
@@ -31,22 +32,29 @@ Predicate in_phase(StepPhase phase) {
   return [phase](const TaskGraph& graph, TaskId id) { return graph.phase(id) == phase; };
 }
 Predicate named(std::string part) {
-  return [part](const TaskGraph& graph, TaskId id) { return contains(graph.text(graph.name(id)), part); };
+  return [part = std::move(part)](const TaskGraph& graph, TaskId id) {
+    return contains(graph.text(graph.name(id)), part);
+  };
 }
 Predicate of_op(std::string part) {
-  return [part](const TaskGraph& graph, TaskId id) { return contains(graph.text(graph.op(id)), part); };
+  return
+      [part = std::move(part)](const TaskGraph& graph, TaskId id) { return contains(graph.text(graph.op(id)), part); };
 }
 Predicate of_module(std::string part) {
-  return [part](const TaskGraph& graph, TaskId id) { return contains(graph.text(graph.module(id)), part); };
+  return [part = std::move(part)](const TaskGraph& graph, TaskId id) {
+    return contains(graph.text(graph.module(id)), part);
+  };
 }
 Predicate both(Predicate a, Predicate b) {
-  return [a, b](const TaskGraph& graph, TaskId id) { return a(graph, id) && b(graph, id); };
+  return
+      [a = std::move(a), b = std::move(b)](const TaskGraph& graph, TaskId id) { return a(graph, id) && b(graph, id); };
 }
 Predicate either(Predicate a, Predicate b) {
-  return [a, b](const TaskGraph& graph, TaskId id) { return a(graph, id) || b(graph, id); };
+  return
+      [a = std::move(a), b = std::move(b)](const TaskGraph& graph, TaskId id) { return a(graph, id) || b(graph, id); };
 }
 Predicate negated(Predicate a) {
-  return [a](const TaskGraph& graph, TaskId id) { return !a(graph, id); };
+  return [a = std::move(a)](const TaskGraph& graph, TaskId id) { return !a(graph, id); };
 }
 
 std::vector<TaskId> select(const TaskGraph& graph, const Predicate& predicate) {

@@ -106,8 +106,8 @@ Status apply_zero(Scene& scene, const Parameters& parameters) {
   const auto given = megabytes(parameters, "gradients_mb", 0);
   if (!topology) return topology.error().within("zero");
   if (!given) return given.error().within("zero");
-  const Status status = exchange_gradients(scene, parameters, reduce_to_owners(*topology),
-                                           "zero: stage " + stage + ", " + describe(*topology));
+  Status status = exchange_gradients(scene, parameters, reduce_to_owners(*topology),
+                                     "zero: stage " + stage + ", " + describe(*topology));
   if (!status.ok() || ranks_of(*topology) < 2) return status;
   const auto passes = traced_gradients(scene, *given);
   if (!passes) return passes.error();
