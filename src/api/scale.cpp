@@ -15,6 +15,7 @@
 namespace forerun {
 namespace {
 
+constexpr int64_t kUsualBatch = 32;  // samples a GPU of models other than transformers, where none is given
 constexpr int64_t kMostStages = 128;
 
 Result<scale::GpuCluster> scale_cluster(const ScaleQuestion& question, const Knowledge& knowledge) {
@@ -164,9 +165,11 @@ Result<ScaleAnswer> scale_out(const ScaleQuestion& question, const Knowledge& kn
   } else {
     const auto request = scale::parse_plan(question.strategy);
     if (!request) return request.error();
+    const bool open = question.micro_batch == 0 && question.global_batch == 0 && !model->transformer;
+    const int64_t micro_batch = open ? kUsualBatch : question.micro_batch;
     for (const int64_t gpus : question.gpus) {
       setup.cluster.gpus = gpus;
-      const auto plan = scale::complete(*request, gpus, question.node, question.global_batch, question.micro_batch);
+      const auto plan = scale::complete(*request, gpus, question.node, question.global_batch, micro_batch);
       if (!plan) return plan.error();
       auto step = scale::estimate_step(costs, setup, *plan);
       if (!step) return step.error();

@@ -24,7 +24,7 @@ struct ScaleQuestion {
   std::string strategy = "dp";
   bool search = false;
   int64_t global_batch = 0;  // samples a step; 0: one micro-batch a replica, four a stage of a pipeline
-  int64_t micro_batch = 0;   // 0: the plan's, or 1
+  int64_t micro_batch = 0;   // 0: the plan's; else 1 of a transformer, 32 of another model
   TrainingSetup setup;
   bool default_precision = true;  // bfloat16 with autocast for transformers, float32 for others
   bool default_optimizer = true;  // AdamW for tokens, SGD with momentum for images

@@ -10,12 +10,16 @@
 #include "base/result.h"
 #include "report/resource_accuracy.h"
 #include "report/scale_resources.h"
+#include "scale/host_rates.h"
 
 namespace forerun {
 
 struct RecordedWorkload {
   std::string id;
+  std::string family;
   std::string line;  // the record as it stands
+  scale::WorkerLoad load;
+  scale::ResourceSetting setting;
   ResourceAnswer simulated;
 };
 
@@ -32,17 +36,20 @@ Status simulate_records(const std::vector<std::string>& files, const std::string
 // A record of the same workload with the simulated metrics in place of the measured, and source "simulation".
 std::string simulated_record(const RecordedWorkload& workload);
 
-// Simulated against measured metrics.
+// Simulated against measured metrics; families that nothing was fitted to (data/h200/split.json) apart.
 Result<ResourceAccuracy> evaluate_testbed(const std::vector<std::string>& files, const Knowledge& knowledge,
                                           const std::function<void(const Error&)>& bad_record);
 
-// Fits the rates of the hosts to measured records and writes them to `out` (empty: the data folder's).
+// Fits the rates of the hosts to measured records of training families and writes them to `out` (empty: the data
+// folder's). Records of other congestion control than Reno tell phases only.
 struct HostRatesOutcome {
   std::string file;
   int64_t records = 0;
+  double error = 0;  // mean of the twelve numbers over those records
   scale::HostRates rates;
 };
 Result<HostRatesOutcome> train_testbed(const std::vector<std::string>& files, const Knowledge& knowledge,
-                                       const std::string& out, const std::function<void(const Error&)>& bad_record);
+                                       const std::string& out, const std::function<void(const Error&)>& bad_record,
+                                       const std::function<void(double)>& progress = {});
 
 }  // namespace forerun

@@ -10,6 +10,18 @@
 #include "timeline/two_lane.h"
 
 namespace forerun {
+namespace {
+
+scale::ServerOptimizer server_optimizer(const OptimizerSpec& spec) {
+  switch (spec.kind) {
+    case OptimizerKind::adam: return scale::ServerOptimizer::adam;
+    case OptimizerKind::adamw: return scale::ServerOptimizer::adamw;
+    case OptimizerKind::rmsprop: return scale::ServerOptimizer::rmsprop;
+    default: return spec.momentum > 0 ? scale::ServerOptimizer::momentum : scale::ServerOptimizer::sgd;
+  }
+}
+
+}  // namespace
 
 Result<scale::HostRates> testbed_rates() {
   const auto data = data_dir();
@@ -30,19 +42,23 @@ scale::WorkerLoad worker_load(const TrainingRun& run, const Device& device, cons
   for (const scale::Block& block : blocks.blocks) {
     load.layers.push_back({block.forward, block.backward, Bytes(4 * block.parameters)});
   }
-  double busy = 0;   // nanoseconds
-  double moved = 0;  // bytes
+  double busy = 0;  // nanoseconds
   for (size_t i = 0; i < run.graph.op_count(); ++i) {
     const Op& op = run.graph.ops()[i];
     if (op.phase == Phase::update) continue;
     busy += static_cast<double>(costs[i].gpu.value - costs[i].overlapped.value);
     const OpWork work = work_of(run.graph, op);
-    if (work.on_gpu) moved += static_cast<double>(work.read.value + work.written.value);
+    if (!work.on_gpu) continue;
+    const size_t kind = work.cls == OpClass::convolution ? 0 : work.gemm_count > 0 ? 1 : 2;
+    const bool fits = work.bytes() <= device.l2;
+    load.traffic[kind + (fits ? 3 : 0)] += static_cast<double>(work.bytes().value) / device.memory_bandwidth;
   }
+  load.traffic[6] = 4 * static_cast<double>(run.graph.parameter_count()) / device.memory_bandwidth;
+  load.tensors = static_cast<double>(run.graph.parameters().size());
+  load.optimizer = server_optimizer(run.setup.optimizer);
   const double computing = std::max(1.0, static_cast<double>((times.phases[0] + times.phases[1]).value));
   load.update = times.phases[2];
   load.gpu_percent = std::clamp(100 * busy / computing, 1.0, 100.0);
-  load.memory_percent = std::clamp(100 * moved / (device.memory_bandwidth * computing * 1e-9), 0.0, 100.0);
   return load;
 }
 

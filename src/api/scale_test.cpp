@@ -150,9 +150,14 @@ TEST(ScaleResources, SimulatesTheTestbed) {
   const auto answer = simulate_training(question, scale_knowledge());
   ASSERT_TRUE(answer) << answer.error().message();
   EXPECT_EQ(answer->mode, "sync");
-  for (const monitor::BurstMetrics& m : answer->use.metrics) {
+  const double iteration = milliseconds(answer->use.iteration);
+  for (size_t i = 0; i < answer->use.metrics.size(); ++i) {
+    const monitor::BurstMetrics& m = answer->use.metrics[i];
     EXPECT_EQ(m.pattern, monitor::Pattern::kAlternating);
-    EXPECT_NEAR(m.idle_ms + m.burst_ms, milliseconds(answer->use.iteration), 0.1 * milliseconds(answer->use.iteration));
+    // Worker 0's link has one burst an iteration, the GPU as many as workers compute apart from each other.
+    const double period = m.idle_ms + m.burst_ms;
+    EXPECT_GT(period, (i < 2 ? 0.45 : 0.9) * iteration) << scale::kResources[i];
+    EXPECT_LT(period, 1.1 * iteration) << scale::kResources[i];
   }
   question.async = true;
   EXPECT_LT(simulate_training(question, scale_knowledge())->use.iteration, answer->use.iteration);

@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "api/data_files.h"
+#include "api/driple_suite.h"
 #include "api/hkbu_suite.h"
 #include "api/left_out_suite.h"
 #include "api/memory_suite.h"
@@ -24,6 +25,7 @@ struct EvalOptions {
   bool leave_out = false;
   int folds = 0;
   std::string write_spread;
+  std::string setting = kBaseResourceSetting;
   bool json = false;
 };
 
@@ -116,6 +118,18 @@ int judge_testbed(const EvalOptions& options) {
   return kDone;
 }
 
+// Driple, the simulation and trees on it, on families that nothing was trained on.
+int judge_driple(const EvalOptions& options) {
+  DripleEvaluation request{.setting = options.setting,
+                           .data = {.records = options.data.records, .problem = {}},
+                           .weights = options.data.weights};
+  request.data.problem = [](const Error& error) { fmt::print(stderr, "forerun: {}\n", error.message()); };
+  const auto accuracy = evaluate_driple(request);
+  if (!accuracy) return fail(accuracy.error());
+  fmt::print("{}", options.json ? to_json(*accuracy) + "\n" : to_text(*accuracy));
+  return kDone;
+}
+
 int leave_out(const EvalOptions& options) {
   if (options.suite != "h200") {
     return fail({"families are left out of the suite h200 only", "--leave-one-out", "leave out --suite"});
@@ -148,11 +162,13 @@ int evaluate(const EvalOptions& given) {
   if (options.suite == "whatif") return judge_whatif(options);
   if (options.suite == "hkbu") return judge_throughputs(options);
   if (options.suite == "testbed") return judge_testbed(options);
+  if (options.suite == "driple") return judge_driple(options);
   if (options.suite == "vtrain" || options.suite == "megatron" || options.suite == "llm-foundry") {
     return judge_scale(options);
   }
   std::vector<std::string> names = suite_names();
-  names.insert(names.end(), {"devices", "memory", "whatif", "hkbu", "vtrain", "megatron", "llm-foundry", "testbed"});
+  names.insert(names.end(),
+               {"devices", "memory", "whatif", "hkbu", "vtrain", "megatron", "llm-foundry", "testbed", "driple"});
   if (std::find(names.begin(), names.end(), options.suite) == names.end()) {
     return fail({"there is no suite '" + options.suite + "'", "--suite", did_you_mean(options.suite, names)});
   }
@@ -169,7 +185,7 @@ void add_eval(CLI::App& app, Run& chosen) {
   CLI::App* verb = app.add_subcommand("eval", "Accuracy of trained predictors, beside what the papers published");
   verb->add_option("--suite", options->suite,
                    "ets-t4, ets-2080ti, h200 (default), devices, memory, whatif, hkbu, vtrain, megatron, llm-foundry, "
-                   "or seeds: the papers' tables");
+                   "testbed, driple, or seeds: the papers' tables");
   verb->add_option("--weights", options->data.weights,
                    "Folders that `forerun train --out` wrote; without it all of data/weights/SUITE");
   verb->add_option("--traces", options->data.traces, "Folder of the ETS authors' traces");
@@ -180,6 +196,7 @@ void add_eval(CLI::App& app, Run& chosen) {
   verb->add_option("--folds", options->folds, "--leave-one-out: leave families out in so many groups, which is faster");
   verb->add_option("--write-spread", options->write_spread,
                    "memory: write the ranges that predictions show (data/memory/spread.json)");
+  verb->add_option("--setting", options->setting, "driple: servers, workers and network, such as P1w2-1G");
   verb->add_flag("--json", options->json, "One JSON object a suite on standard output");
   verb->footer(
       "Errors are relative to what was measured: MRE = mean of |predicted - measured| / measured.\n"
@@ -193,6 +210,7 @@ void add_eval(CLI::App& app, Run& chosen) {
       "  forerun eval --suite hkbu                      data-parallel training on several networks and schedules\n"
       "  forerun eval --suite vtrain                    Megatron on up to eight A100; megatron: on up to 3,072\n"
       "  forerun eval --suite testbed --data FILE       bursts and idles of distributed training, simulated\n"
+      "  forerun eval --suite driple                    the same, predicted for models that nothing was trained on\n"
       "  forerun eval --suite devices --data FOLDER     other GPUs, by NeuSight's op latencies unpacked in FOLDER\n"
       "  forerun eval --suite h200 --data more.jsonl.gz other records");
   verb->callback([options, &chosen] { chosen = [options] { return evaluate(*options); }; });

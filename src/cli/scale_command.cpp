@@ -169,7 +169,8 @@ void add_scale(CLI::App& app, Run& chosen) {
   verb->add_option("--top", options->top, "Plans of a search to print (default 10)");
   verb->add_option("--global-batch", question.global_batch, "Samples a step (default: one micro-batch a replica)")
       ->check(CLI::PositiveNumber);
-  verb->add_option("--micro-batch", question.micro_batch, "Samples that pass through the model at once")
+  verb->add_option("--micro-batch", question.micro_batch,
+                   "Samples that pass through the model at once (default: 1 of a transformer, 32 of others)")
       ->check(CLI::PositiveNumber);
   verb->add_option("--attention", options->attention, "fused (default), or plain: scores are written to memory");
   verb->add_option("--efficiency", question.efficiency, "File of constants, in place of data/scale/a100_megatron.json");

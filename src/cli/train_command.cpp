@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "api/driple_suite.h"
 #include "api/suites.h"
 #include "base/nearest.h"
 #include "cli/command.h"
@@ -24,11 +25,14 @@ struct TrainOptions {
   double minutes = 0;
   std::vector<std::string> without;
   int folds = 0;
+  std::string resource_setting = kBaseResourceSetting;
+  bool transfer = false;
   bool json = false;
 };
 
 int list() {
   for (const PartEntry& part : trained_parts()) fmt::print("{:<14} {}\n", part.name, part.summary);
+  fmt::print("{:<14} {}\n", "driple", "graph network over groups of ops: bursts and idles of GPU and network");
   if (learn::predictors().empty()) {
     fmt::print(stderr, "forerun: {}\n", learn::make_predictor("").error().message());
     return kDone;
@@ -41,6 +45,23 @@ std::vector<std::string> part_names() {
   std::vector<std::string> names;
   for (const PartEntry& part : trained_parts()) names.emplace_back(part.name);
   return names;
+}
+
+// Driple has data of its own: what forerun.testbed measured.
+int train_resources(const TrainOptions& options) {
+  DripleTraining request{.setting = options.resource_setting,
+                         .data = {.records = options.data.records, .problem = {}},
+                         .options = options.request.options,
+                         .out = options.request.out,
+                         .transfers = options.transfer};
+  request.data.problem = [](const Error& error) { fmt::print(stderr, "forerun: {}\n", error.message()); };
+  request.options.progress = [](const learn::EpochReport& report) {
+    if (report.epoch % 10 == 0) fmt::print(stderr, "{}\n", learn::to_text(report));
+  };
+  const auto outcome = train_driple(request);
+  if (!outcome) return fail(outcome.error());
+  fmt::print("{}", to_text(*outcome));
+  return kDone;
 }
 
 int train(TrainOptions options) {
@@ -67,6 +88,7 @@ int train(TrainOptions options) {
   if (options.batch > 0) request.options.batch = options.batch;
   if (options.minutes > 0) request.options.seconds = 60 * options.minutes;
   if (options.rate > 0) request.options.learning_rate = options.rate;
+  if (request.predictor == "driple") return train_resources(options);
   if (!request.predictor.empty()) {
     if (const auto known = learn::make_predictor(request.predictor); !known) {
       Error error = known.error();
@@ -130,6 +152,8 @@ void add_train(CLI::App& app, Run& chosen) {
   verb->add_option("--set", options->settings, "A setting of the predictor: cell=gru, layers=2, ...");
   verb->add_option("--without", options->without, "hybrid, host: families to leave out, to validate on");
   verb->add_option("--folds", options->folds, "spread: leave families out in so many groups; default: each on its own");
+  verb->add_option("--setting", options->resource_setting, "driple: servers, workers and network, such as P1w2-10G");
+  verb->add_flag("--transfer", options->transfer, "driple: also train and tune for every other setting of the data");
   verb->add_flag("--json", options->json, "One JSON object on standard output");
   verb->footer(
       "Examples:\n"
@@ -140,6 +164,7 @@ void add_train(CLI::App& app, Run& chosen) {
       "  forerun train devices --data FOLDER                  other GPUs, from NeuSight's op latencies in FOLDER\n"
       "  forerun train ets --suite ets-t4 --out data/weights/ets-t4/ets\n"
       "  forerun train ets --suite ets-t4 --set cell=gru --epochs 20 --most 4\n"
+      "  forerun train driple --out data/weights/driple-P1w2-10G --transfer\n"
       "  forerun train --suite ets-t4 --write-cache ets_t4.bin      for forerun-train on a machine with a GPU");
   verb->callback([options, &chosen] { chosen = [options] { return train(*options); }; });
 }

@@ -155,10 +155,12 @@ int fit_testbed(const PartOptions& options, const std::vector<std::string>& /*fi
   if (!files) return fail(files.error());
   const auto knowledge = load_knowledge();
   if (!knowledge) return fail(knowledge.error());
-  const auto outcome = train_testbed(*files, *knowledge, options.out,
-                                     [](const Error& error) { fmt::print(stderr, "forerun: {}\n", error.message()); });
+  const auto outcome = train_testbed(
+      *files, *knowledge, options.out, [](const Error& error) { fmt::print(stderr, "forerun: {}\n", error.message()); },
+      [](double error) { fmt::print(stderr, "mean error {:.2f} %\n", 100 * error); });
   if (!outcome) return fail(outcome.error());
-  fmt::print("{}: fitted to {} records\n", outcome->file, outcome->records);
+  fmt::print("{}: fitted to {} records, mean error of the twelve numbers {:.1f} %\n", outcome->file, outcome->records,
+             100 * outcome->error);
   return kDone;
 }
 

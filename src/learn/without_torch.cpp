@@ -1,4 +1,5 @@
 // Stands in for predictors.cpp in a build without LibTorch: there are no learned predictors, and asking for one says why.
+#include "learn/driple/resource_predictor.h"
 #include "learn/predictors.h"
 
 namespace forerun::learn {
@@ -24,5 +25,7 @@ Status save_weights(const std::string& /*folder*/, std::string_view /*name*/, co
 }
 
 Result<LoadedPredictor> load_weights(const std::string& /*folder*/) { return missing(); }
+
+Result<std::unique_ptr<ResourcePredictor>> make_driple() { return missing(); }
 
 }  // namespace forerun::learn

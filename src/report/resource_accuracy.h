@@ -14,6 +14,7 @@ struct BurstCase {
   std::string resource;
   std::array<double, 3> measured = {};
   std::array<double, 3> simulated = {};
+  bool unseen = false;  // of a model family that nothing was fitted to
 };
 
 struct ResourceAccuracy {
@@ -23,7 +24,7 @@ struct ResourceAccuracy {
   int64_t passed_over = 0;  // failed runs, records without metrics, models that cannot be built
 
   // Mean of |simulated - measured| / measured over cases whose measured value is above zero.
-  [[nodiscard]] double mean_error(const std::string& resource, size_t metric) const;
+  [[nodiscard]] double mean_error(const std::string& resource, size_t metric, bool unseen_only = false) const;
 };
 
 std::string to_text(const ResourceAccuracy& accuracy);

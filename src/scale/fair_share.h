@@ -1,8 +1,8 @@
 // Max-min fair rates of transfers over the links of nodes: what many TCP connections come to.
 //
 // Every node has one link, full duplex, of one rate for all. The transfers of the link with the least for each are
-// given that, then the rest is shared out in the same way (progressive filling). Left out: round-trip times, slow
-// start.
+// given that, then the rest is shared out in the same way (progressive filling). A transfer with a weight of two has
+// what two have. Left out: round-trip times, slow start.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +14,7 @@ namespace forerun::scale {
 struct Transfer {
   size_t from = 0;  // node
   size_t to = 0;
+  double weight = 1;
 };
 
 // The rate of each transfer, with links of rate `link`.

@@ -2,11 +2,13 @@
 //
 // The testbed's training (python/forerun/testbed) simulated event by event. A worker computes, copies gradients to the
 // host, exchanges them, copies parameters (or gradients) back, and begins again. Workers that share a GPU share its
-// time. Parameter servers hold an equal slice each; synchronous ones update when every worker's gradients are there and
-// answer all, asynchronous ones update for each worker as they come, one at a time. All-reduce is a ring. Transfers
-// share the nodes' links fairly (fair_share.h). With `overlap` each layer's gradients leave when its backward pass is
-// done. Metrics are found as in measured series (monitor/series.h): the GPU's series is the percentage of a step in
-// which any worker computes, times the mean use meanwhile. Left out: jitter, slow start, memory traffic of copies.
+// time. Parameter servers hold an equal slice each. Synchronous ones update when every worker's gradients are there,
+// answer all, and take gradients again when all answers are out; asynchronous ones update for each worker as they come,
+// one at a time. All-reduce is a ring. Transfers share the nodes' links fairly (fair_share.h), but for what Reno makes
+// of few of them: to a server they take turns of a queue's length, and of those from a server the first gets more. With
+// `overlap` each layer's gradients leave when its backward pass is done. Metrics are found as in measured series
+// (monitor/series.h): the GPU's series is the percentage of a step in which any worker computes, times its mean use over
+// all the time (copies too) for the time of computing. Left out: slow start, time-outs.
 #pragma once
 
 #include <array>
@@ -29,9 +31,12 @@ struct ResourceSetting {
   bool sync = true;
   bool shared_gpu = true;
   bool overlap = false;
+  bool fair = false;  // transfers share links evenly, whatever the hosts' rates say of turns
 };
 // "P1w2-10G", "AR4-10G", "P2w4-500M".
 Result<ResourceSetting> resource_setting(std::string_view name);
+// "P1w2-10G sync", "P2w4-500M async", "AR4-10G allreduce".
+std::string setting_name(const ResourceSetting& setting);
 
 struct LayerLoad {
   Nanoseconds forward;  // on a GPU of its own
@@ -41,9 +46,11 @@ struct LayerLoad {
 
 struct WorkerLoad {
   std::vector<LayerLoad> layers;
-  Nanoseconds update;         // by the worker, after an all-reduce
-  double gpu_percent = 100;   // use of the GPU while a worker computes alone
-  double memory_percent = 0;  // of its memory's bandwidth
+  Nanoseconds update;        // by the worker, after an all-reduce
+  double gpu_percent = 100;  // use of the GPU while a worker computes alone
+  double tensors = 0;        // of gradients
+  ServerOptimizer optimizer = ServerOptimizer::sgd;
+  Traffic traffic = {};  // seconds of an iteration at the memory's bandwidth, by kTraffic
 };
 
 struct SimulationOptions {
@@ -55,9 +62,10 @@ struct SimulationOptions {
 inline constexpr std::array<const char*, 4> kResources = {"gpu", "memory", "send", "receive"};
 
 struct ResourceUse {
-  Nanoseconds iteration;                  // mean, of worker 0
-  Nanoseconds compute;                    // of that, from the begin of the forward to the end of the backward pass
-  std::array<monitor::Series, 4> series;  // by kResources: percent, percent, bytes a second of worker 0's link
+  Nanoseconds iteration;  // mean, of worker 0
+  Nanoseconds compute;    // mean of the workers, from the begin of the forward to the end of the backward pass
+  Nanoseconds computing;  // in which any of those that share a GPU computes, for each iteration
+  std::array<monitor::Series, 4> series;         // by kResources: percent, percent, bytes a second of worker 0's link
   std::array<monitor::BurstMetrics, 4> metrics;  // by kResources: network amounts in megabytes a second
 };
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <numeric>
 #include <random>
 
@@ -17,7 +18,7 @@ WorkerLoad two_layers() {
   WorkerLoad load;
   load.layers = {{Nanoseconds(5'000'000), Nanoseconds(15'000'000), Bytes(60'000'000)},
                  {Nanoseconds(5'000'000), Nanoseconds(15'000'000), Bytes(40'000'000)}};
-  load.memory_percent = 40;
+  load.traffic[2] = 0.016;  // seconds: 40 % of the computation
   return load;
 }
 
@@ -65,7 +66,7 @@ TEST(FairShare, NoLinkCarriesTooMuchAndEachTransferHasAFullOne) {
 TEST(ResourceSimulation, OneWorkerIsASum) {
   const HostRates host{10e9, 5e9, 2e9, 0.5, 1e18, Nanoseconds(1'000'000)};
   const double b = kMegabytes * 1e6;
-  const double expected = 40 + 2 * 1e3 * b / 10e9 + 1 + 1e3 * b / 5e9 + 1e3 * b / 2e9 + 2 * 1e3 * b / (0.5 * 1.25e9);
+  const double expected = 40 + 2 * (1e3 * b / 10e9 + 1) + 1e3 * b / 5e9 + 1e3 * b / 2e9 + 2 * 1e3 * b / (0.5 * 1.25e9);
   EXPECT_NEAR(iteration_ms(setting_of("P1w1-10G"), host), expected, 0.01);
 }
 
@@ -127,6 +128,92 @@ TEST(ResourceSimulation, SeriesHoldWhatWasSent) {
   EXPECT_NEAR(use.metrics[1].amount, 40, 2);
   EXPECT_NEAR(use.metrics[2].burst_ms, 160, 5);
   EXPECT_NEAR(use.metrics[2].amount, 625, 15);  // half of the server's link
+}
+
+TEST(FairShare, WeightsCountAsThatMany) {
+  const std::vector<Transfer> transfers = {{0, 1, 3}, {0, 2}, {3, 2}};
+  const std::vector<double> rates = fair_rates(transfers, 4, 8);
+  EXPECT_NEAR(rates[0], 6, 1e-9);
+  EXPECT_NEAR(rates[1], 2, 1e-9);
+  EXPECT_NEAR(rates[2], 6, 1e-9);
+}
+
+HostRates shared_as(const char* setting, LinkSharing sharing) {
+  HostRates host = free_hosts();
+  host.sharing[setting] = sharing;
+  return host;
+}
+
+TEST(ResourceSimulation, TransfersToAServerTakeTurns) {
+  const ResourceSetting setting = setting_of("P1w2-1G");
+  const ResourceUse fair = simulate_resources(two_layers(), setting, free_hosts(), {.iterations = 4});
+  const HostRates host = shared_as("P1w2-1G sync", {1, 4e6});
+  const ResourceUse turns = simulate_resources(two_layers(), setting, host, {.iterations = 4});
+  // 4 megabytes are 32 ms: bursts and idles so long, at the full rate, in as much time.
+  EXPECT_NEAR(turns.metrics[2].burst_ms, 32, 4);
+  EXPECT_NEAR(turns.metrics[2].amount, 125, 8);
+  EXPECT_GT(fair.metrics[2].burst_ms, 1000);
+  EXPECT_NEAR(fair.metrics[2].amount, 62.5, 2);
+  EXPECT_NEAR(milliseconds(turns.iteration), milliseconds(fair.iteration), 40);
+  ResourceSetting other = setting;
+  other.fair = true;
+  EXPECT_EQ(simulate_resources(two_layers(), other, host, {.iterations = 4}).metrics[2].burst_ms,
+            fair.metrics[2].burst_ms);
+}
+
+TEST(ResourceSimulation, TheFirstAnswerGetsMoreAndItsWorkerComputesEarlier) {
+  const ResourceSetting setting = setting_of("P1w2-10G");
+  const ResourceUse fair = simulate_resources(two_layers(), setting, free_hosts());
+  const ResourceUse first = simulate_resources(two_layers(), setting, shared_as("P1w2-10G sync", {9, 0}));
+  EXPECT_NEAR(fair.metrics[3].amount, 625, 15);
+  EXPECT_NEAR(first.metrics[3].amount, 0.9 * 1250, 30);
+  // One computes after the other, alone on the GPU: twice the bursts, each half as long.
+  EXPECT_NEAR(fair.metrics[0].burst_ms, 80, 5);
+  EXPECT_NEAR(first.metrics[0].burst_ms, 40, 5);
+}
+
+// A worker whose answer came early may not send before the server's last answer is out.
+TEST(ResourceSimulation, ASynchronousServerAnswersBeforeItTakesMore) {
+  ResourceSetting setting = setting_of("P1w2-10G");
+  setting.shared_gpu = false;
+  const HostRates host = shared_as("P1w2-10G sync", {1e6, 0});
+  // 80 ms for each answer; worker 0 has computed when the second is half done, and waits: it sends alone for 40 ms, then
+  // both for 120 ms.
+  EXPECT_NEAR(iteration_ms(setting, host), 80 + 80 + 40 + 120, 1);
+}
+
+TEST(ResourceSimulation, WorkersAtOnceSlowEachOtherAndKeepTheGpuBusy) {
+  WorkerLoad load = two_layers();
+  load.gpu_percent = 50;
+  HostRates host = free_hosts();
+  host.sharing_power = 2;
+  const ResourceUse use = simulate_resources(load, setting_of("P1w2-10G"), host);
+  EXPECT_NEAR(milliseconds(use.compute), 40 * std::sqrt(2.0), 0.1);
+  EXPECT_NEAR(use.metrics[0].amount, 100 / std::sqrt(2.0), 3);
+  host.linger = 0.5;
+  const ResourceUse busy = simulate_resources(load, setting_of("P1w2-10G"), host);
+  EXPECT_NEAR(busy.metrics[0].amount, 100 * (1 - 0.5 * (1 - std::sqrt(0.5))), 3);
+}
+
+TEST(ResourceSimulation, ServersStepTheirOptimizer) {
+  HostRates host = free_hosts();
+  host.server_bytes_per_second = 1e9;
+  host.optimizer_passes = {0, 0, 2, 0, 0};
+  WorkerLoad load = two_layers();
+  const ResourceSetting setting = setting_of("P1w1-10G");
+  const double plain = milliseconds(simulate_resources(load, setting, host).iteration);
+  load.optimizer = ServerOptimizer::rmsprop;
+  EXPECT_NEAR(milliseconds(simulate_resources(load, setting, host).iteration) - plain, 200, 0.1);
+}
+
+TEST(ResourceSimulation, SettingsSayTheirNames) {
+  for (const char* name : {"P1w2-10G", "P2w4-500M", "P1w2-2.5G"}) {
+    ResourceSetting setting = setting_of(name);
+    EXPECT_EQ(setting_name(setting), std::string(name) + " sync");
+    setting.sync = false;
+    EXPECT_EQ(setting_name(setting), std::string(name) + " async");
+  }
+  EXPECT_EQ(setting_name(setting_of("AR4-10G")), "AR4-10G allreduce");
 }
 
 TEST(ResourceSimulation, NamesOfSettings) {

@@ -113,6 +113,7 @@ Result<ResourceRecord> record_in(const ResourceJson& json, RunDecoder& decoder) 
     if (!word) return word.error();
     *into = std::move(*word);
   }
+  if (const auto tcp = word_in(json, "tcp")) record.tcp = *tcp;
   const auto servers = amount_in(json, "servers");
   if (!servers) return servers.error();
   const auto workers = amount_in(json, "workers");

@@ -45,6 +45,7 @@ struct ResourceRecord {
   std::string model;    // name in the plan, such as "resnet50-narrow"
   std::string setting;  // "P1w2-10G"
   std::string mode;     // sync, async, allreduce
+  std::string tcp;      // congestion control of the links, "reno" or "default"; may be empty
   int64_t servers = 0;
   int64_t workers = 1;
   double bits_per_second = 0;  // of every node's link

@@ -16,7 +16,7 @@ const std::string& resource_line() {
       R"({"schema":"resources/1","id":"P1w2-10G/a/sync","status":"ok","family":"alexnet","args":{"width":64},)"
       R"("input":["image",16,3,224,1000],"run":{"precision":"fp32","optimizer":{"name":"SGD","impl":"foreach",)"
       R"("lr":0.001,"momentum":0.0,"weight_decay":0.0},"channels_last":false,"cudnn_benchmark":false,"accumulate":1},)"
-      R"("model":"a","setting":"P1w2-10G","mode":"sync","servers":1,"workers":2,"link_bits_per_second":1e10,)"
+      R"("model":"a","setting":"P1w2-10G","mode":"sync","tcp":"reno","servers":1,"workers":2,"link_bits_per_second":1e10,)"
       R"("iteration_ms":[10.0,20.0],"phases_ms":{"compute":6.5},"metrics":{"gpu":{"idle_ms":1,"burst_ms":2,"amount":3},)"
       R"("memory":{"idle_ms":4,"burst_ms":5,"amount":6},"send":{"idle_ms":7,"burst_ms":8,"amount":9},)"
       R"("receive":{"idle_ms":10,"burst_ms":11,"amount":12}}})";
@@ -35,6 +35,7 @@ TEST(ResourceReader, ReadsWhatARecordSays) {
   EXPECT_EQ(record->described.run.input.batch, 16);
   EXPECT_FALSE(record->described.has_graph);
   EXPECT_EQ(record->mode, "sync");
+  EXPECT_EQ(record->tcp, "reno");
   EXPECT_EQ(record->workers, 2);
   EXPECT_DOUBLE_EQ(record->bits_per_second, 1e10);
   EXPECT_DOUBLE_EQ(record->measured.iteration_ms, 15);

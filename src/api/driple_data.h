@@ -1,0 +1,30 @@
+// Measured resources of distributed training (`resources/1` records) as data to learn from and to judge with.
+//
+// Every workload is built from the zoo as its record names it. Columns and globals come from that and from what
+// `forerun predict` says of one worker's iteration alone on the GPU; simulated metrics from scale/resource_simulation.h
+// with constants of the hosts that `forerun train testbed` fits to training families. Families are split as in
+// data/h200/split.json, by which the models of GPU times were trained, so that nothing was fitted to a test family.
+// Records whose links used the machine's default congestion control are a setting of their own, "P1w2-10G-default".
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "api/knowledge.h"
+#include "base/result.h"
+#include "learn/driple/workload.h"
+
+namespace forerun {
+
+inline constexpr const char* kResourceRecords = "resources/testbed.jsonl.zst";  // in the data folder
+
+struct DripleDataOptions {
+  std::vector<std::string> records;  // files; empty: the data folder's
+  std::function<void(const Error&)> problem;
+};
+
+// Files with one setting, or several; records that cannot be built are left out and told.
+Result<learn::ResourceData> load_driple_data(const DripleDataOptions& options, const Knowledge& knowledge);
+
+}  // namespace forerun

@@ -1,0 +1,50 @@
+// What predictors of distributed training's resources learn from: workloads in a setting, and twelve numbers of each.
+//
+// A workload is a training iteration (an Example of the data set `iterations`, for those who look at the graph) and a
+// row of columns (for those who look at figures). Measured numbers stand in `measured` alone. Needs no LibTorch.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "learn/dataset.h"
+
+namespace forerun::learn {
+
+// GPU utilisation, GPU memory utilisation, network send, network receive; of each idle time, burst time (ms), amount.
+inline constexpr size_t kResourceMetrics = 12;
+using ResourceMetrics = std::array<double, kResourceMetrics>;
+
+struct ResourceWorkload {
+  std::string id;
+  std::string family;
+  std::string setting;  // "P1w2-10G"
+  std::string mode;     // sync, async, allreduce
+  Split split = Split::train;
+  uint32_t example = 0;         // of ResourceData::iterations
+  std::vector<float> globals;   // of the whole workload, for a network: about -2 to 2 each
+  std::vector<float> columns;   // for trees
+  ResourceMetrics simulated{};  // event by event
+  ResourceMetrics formulas{};   // what a few lines of arithmetic say
+  ResourceMetrics measured{};
+};
+
+struct ResourceData {
+  DataSet iterations;
+  std::vector<ResourceWorkload> workloads;
+  std::vector<std::string> column_names;
+  std::string source;
+};
+
+// Workloads of a setting in a split, in order.
+inline Selection select_workloads(const ResourceData& data, const std::string& setting, Split split) {
+  Selection chosen;
+  for (uint32_t i = 0; i < data.workloads.size(); ++i) {
+    if (data.workloads[i].setting == setting && data.workloads[i].split == split) chosen.push_back(i);
+  }
+  return chosen;
+}
+
+}  // namespace forerun::learn

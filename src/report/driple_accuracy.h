@@ -1,0 +1,41 @@
+// How far predictions of distributed training's resources are from what was measured, beside what Driple's paper says.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace forerun {
+
+struct DripleRow {
+  std::string predictor;
+  std::string note;
+  std::array<double, 12> errors{};  // mean of |predicted - measured| / measured: idle, burst, amount of each resource
+  double nrmse = 0;                 // mean over the twelve of RMSE / (largest - smallest measured)
+
+  [[nodiscard]] double resource_error(size_t resource) const;  // gpu, memory, send, receive: mean of its three
+};
+
+// A network trained from the beginning on all workloads of a setting, and one tuned on some of them.
+struct DripleTransferRow {
+  std::string setting;
+  int64_t full_workloads = 0, tuned_workloads = 0, test_workloads = 0;
+  double full_error = 0, tuned_error = 0;  // mean over the twelve
+  double full_seconds = 0, tuned_seconds = 0;
+};
+
+struct DripleAccuracy {
+  std::string setting;
+  std::string source;
+  int64_t training = 0, test = 0;  // workloads
+  std::vector<std::string> test_families;
+  std::vector<DripleRow> rows;
+  std::vector<DripleTransferRow> transfers;
+  std::vector<std::string> missing;  // what could not be judged, and why
+};
+
+std::string to_text(const DripleAccuracy& accuracy);
+std::string to_json(const DripleAccuracy& accuracy);
+
+}  // namespace forerun
