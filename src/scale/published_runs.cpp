@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/csv_cells.h"
 #include "base/line_reader.h"
 
 namespace forerun::scale {
@@ -35,22 +36,6 @@ const FoundryShape* foundry_shape(const std::string& name) {
   return nullptr;
 }
 
-// Cells of a line; one with commas is quoted.
-std::vector<std::string> quoted_cells(std::string_view line) {
-  std::vector<std::string> cells(1);
-  bool quoted = false;
-  for (const char c : line) {
-    if (c == '"') {
-      quoted = !quoted;
-    } else if (c == ',' && !quoted) {
-      cells.emplace_back();
-    } else if (c != '\r') {
-      cells.back() += c;
-    }
-  }
-  return cells;
-}
-
 const std::map<std::string, std::string, std::less<>> kFoundryGpus = {
     {"a100_40gb", "a100-40gb"}, {"a100_80gb", "a100-80gb"}, {"h100_80gb", "h100"}};
 const std::map<std::string, int, std::less<>> kFoundryShards = {
@@ -68,7 +53,7 @@ class FoundryReader {
       if (!line) return line.error();
       if (!*line) break;
       if (is_blank(**line)) continue;
-      const std::vector<std::string> cells = quoted_cells(**line);
+      const std::vector<std::string> cells = csv_cells(**line);
       if (header) {
         for (size_t i = 0; i < cells.size(); ++i) columns_.try_emplace(cells[i], i);
         header = false;

@@ -1,10 +1,10 @@
 #include "ingest/hkbu/throughput_table.h"
 
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <map>
 
+#include "base/csv_cells.h"
 #include "base/line_reader.h"
 
 namespace forerun {
@@ -12,24 +12,6 @@ namespace {
 
 constexpr std::array<const char*, 6> kThroughputColumns = {"dnn",    "bs_per_gpu", "connection",
                                                            "method", "gpus",       "samples_per_s"};
-
-std::vector<std::string> split_at_commas(std::string_view line) {
-  std::vector<std::string> cells(1);
-  for (const char c : line) {
-    if (c == ',') {
-      cells.emplace_back();
-    } else if (c != '\r') {
-      cells.back() += c;
-    }
-  }
-  return cells;
-}
-
-template <class Number>
-bool parse_throughput(const std::string& cell, Number& value) {
-  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-  return error == std::errc() && end == cell.data() + cell.size();
-}
 
 Result<std::vector<ThroughputRow>> read_rows(LineReader lines) {
   const auto fault = [&](const std::string& what) {
@@ -43,7 +25,7 @@ Result<std::vector<ThroughputRow>> read_rows(LineReader lines) {
     if (!line) return line.error();
     if (!line->has_value()) break;
     if (forerun::is_blank(**line)) continue;
-    const std::vector<std::string> cells = split_at_commas(**line);
+    const std::vector<std::string> cells = csv_cells(**line);
     if (columns.empty()) {
       for (size_t i = 0; i < cells.size(); ++i) columns.emplace(cells[i], i);
       for (const char* name : kThroughputColumns) {
@@ -59,9 +41,9 @@ Result<std::vector<ThroughputRow>> read_rows(LineReader lines) {
     }
     ThroughputRow row{own[0], own[2], own[3]};
     constexpr int64_t kMost = 1 << 20;
-    if (!parse_throughput(own[1], row.batch) || row.batch < 1 || row.batch > kMost) return fault("no batch size");
-    if (!parse_throughput(own[4], row.gpus) || row.gpus < 1 || row.gpus > kMost) return fault("no number of GPUs");
-    if (!parse_throughput(own[5], row.samples_per_second) || !std::isfinite(row.samples_per_second) ||
+    if (!parse_cell(own[1], row.batch) || row.batch < 1 || row.batch > kMost) return fault("no batch size");
+    if (!parse_cell(own[4], row.gpus) || row.gpus < 1 || row.gpus > kMost) return fault("no number of GPUs");
+    if (!parse_cell(own[5], row.samples_per_second) || !std::isfinite(row.samples_per_second) ||
         row.samples_per_second <= 0) {
       return fault("the throughput is no number above 0");
     }

@@ -1,38 +1,16 @@
 #include "ingest/neusight/op_latency.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 
+#include "base/csv_cells.h"
 #include "base/line_reader.h"
 
 namespace forerun {
 namespace {
 
 constexpr int64_t kLargestExtent = int64_t{1} << 31;
-
-// The cells of a line; those with commas in them are quoted.
-std::vector<std::string> cells_of(std::string_view line) {
-  std::vector<std::string> cells(1);
-  bool quoted = false;
-  for (const char c : line) {
-    if (c == '"') {
-      quoted = !quoted;
-    } else if (c == ',' && !quoted) {
-      cells.emplace_back();
-    } else if (c != '\r') {
-      cells.back() += c;
-    }
-  }
-  return cells;
-}
-
-template <class Number>
-bool parse(const std::string& cell, Number& value) {
-  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-  return error == std::errc() && end == cell.data() + cell.size();
-}
 
 SampleTensor matrix(Shape shape) { return {DType::float32, std::move(shape), std::nullopt}; }
 
@@ -137,7 +115,7 @@ class LatencyReader {
     auto line = lines_.next();
     if (!line) return line.error();
     if (!*line) return Error{"the file is empty", lines_.name(), kRemedy};
-    const auto names = cells_of(**line);
+    const auto names = csv_cells(**line);
     for (size_t i = 0; i < names.size(); ++i) columns_.emplace(names[i], i);
     std::vector<OpLatency> list;
     while (true) {
@@ -145,7 +123,7 @@ class LatencyReader {
       if (!line) return line.error();
       if (!*line) return list;
       if ((*line)->empty()) continue;
-      auto latency = row(cells_of(**line));
+      auto latency = row(csv_cells(**line));
       if (!latency) return latency.error();
       list.push_back(std::move(*latency));
     }
@@ -174,14 +152,14 @@ class LatencyReader {
     for (const char* column : kind->columns) {
       const std::string* extent = cell(cells, column);
       int64_t value = 0;
-      if (extent == nullptr || !parse(*extent, value) || value < 0 || value > kLargestExtent) {
+      if (extent == nullptr || !parse_cell(*extent, value) || value < 0 || value > kLargestExtent) {
         return fault(std::string("the extent ") + column + " is missing or no whole number");
       }
       extents.push_back(value);
     }
     OpLatency result{.gpu = *gpu, .kind = *name, .sample = {}};
     double ms = 0;
-    if (!parse(*latency, ms) || !std::isfinite(ms) || ms <= 0) return fault("the latency is no number above 0");
+    if (!parse_cell(*latency, ms) || !std::isfinite(ms) || ms <= 0) return fault("the latency is no number above 0");
     result.sample.op = kind->op;
     result.sample.us = 1e3 * ms;
     if (!kind->build(extents, result.sample)) return fault("the window is larger than the image");

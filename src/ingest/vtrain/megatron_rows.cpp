@@ -7,30 +7,13 @@
 #include <iterator>
 #include <map>
 
+#include "base/csv_cells.h"
 #include "base/line_reader.h"
 
 namespace forerun {
 namespace {
 
 constexpr int64_t kLargestField = int64_t{1} << 40;
-
-std::vector<std::string> csv_cells(std::string_view line) {
-  std::vector<std::string> cells(1);
-  for (const char c : line) {
-    if (c == ',') {
-      cells.emplace_back();
-    } else if (c != '\r' && c != '"') {
-      cells.back() += c;
-    }
-  }
-  return cells;
-}
-
-template <class Number>
-bool parse_cell(const std::string& cell, Number& value) {
-  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-  return error == std::errc() && end == cell.data() + cell.size();
-}
 
 struct IntegerColumn {
   const char* name;
