@@ -1,6 +1,5 @@
 #include "scale/published_runs.h"
 
-#include <charconv>
 #include <cmath>
 #include <map>
 
@@ -73,9 +72,7 @@ class FoundryReader {
   }
 
   bool number(const std::vector<std::string>& cells, const char* name, int64_t& value) const {
-    const std::string text = cell(cells, name);
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc() && end == text.data() + text.size() && value >= 1 && value < (int64_t{1} << 40);
+    return parse_cell(cell(cells, name), value) && value >= 1 && value < (int64_t{1} << 40);
   }
 
   Status add(const std::vector<std::string>& cells, FoundryRuns& result) const {
