@@ -92,7 +92,9 @@ int train(TrainOptions options) {
   if (!request.predictor.empty()) {
     if (const auto known = learn::make_predictor(request.predictor); !known) {
       Error error = known.error();
-      for (const std::string& part : parts) {
+      std::vector<std::string> others = parts;
+      others.emplace_back("driple");
+      for (const std::string& part : others) {
         if (edit_distance(request.predictor, part) <= 2) error.remedy = did_you_mean(request.predictor, {part});
       }
       return fail(error);

@@ -27,20 +27,13 @@ class TraceMaker {
 
   EventIndex add(EventKind kind, const std::string& name, LaneIndex lane, double start, double duration,
                  int64_t correlation = kNoNumber, int64_t sequence = kNoNumber) {
-    TraceEvents& events = trace_.events;
-    events.start.push_back(static_cast<int64_t>(start * 1000) + 1'000'000);
-    events.duration.push_back(static_cast<int64_t>(duration * 1000));
-    events.name.push_back(trace_.names.intern(name));
-    events.kind.push_back(kind);
-    events.lane.push_back(lane);
-    events.correlation.push_back(correlation);
-    events.external_id.push_back(kNoNumber);
-    events.sequence.push_back(sequence);
-    events.bytes.push_back(-1);
-    events.forward_thread.push_back(-1);
-    events.detail.push_back(kNoIndex);
-    events.collective.push_back(kNoIndex);
-    return static_cast<EventIndex>(events.size() - 1);
+    return trace_.events.add({.start = static_cast<int64_t>(start * 1000) + 1'000'000,
+                              .duration = static_cast<int64_t>(duration * 1000),
+                              .name = trace_.names.intern(name),
+                              .kind = kind,
+                              .lane = lane,
+                              .correlation = correlation,
+                              .sequence = sequence});
   }
 
   // An op of 10 us that launches a kernel in its middle.

@@ -27,19 +27,11 @@ Trace kernels_at(const std::vector<std::pair<int64_t, int64_t>>& intervals) {
   Trace trace;
   for (size_t i = 0; i < intervals.size(); ++i) {
     trace.lanes.push_back({TraceLane::Kind::gpu_stream, 0, static_cast<int64_t>(i), NameId()});
-    TraceEvents& events = trace.events;
-    events.start.push_back(intervals[i].first);
-    events.duration.push_back(intervals[i].second - intervals[i].first);
-    events.name.push_back(trace.names.intern("kernel"));
-    events.kind.push_back(EventKind::kernel);
-    events.lane.push_back(static_cast<LaneIndex>(i));
-    events.correlation.push_back(kNoNumber);
-    events.external_id.push_back(kNoNumber);
-    events.sequence.push_back(kNoNumber);
-    events.bytes.push_back(-1);
-    events.forward_thread.push_back(-1);
-    events.detail.push_back(kNoIndex);
-    events.collective.push_back(kNoIndex);
+    trace.events.add({.start = intervals[i].first,
+                      .duration = intervals[i].second - intervals[i].first,
+                      .name = trace.names.intern("kernel"),
+                      .kind = EventKind::kernel,
+                      .lane = static_cast<LaneIndex>(i)});
   }
   return trace;
 }

@@ -19,19 +19,13 @@ Trace iteration(int products, int parameters) {
   trace.lanes = {{TraceLane::Kind::host_thread, 1, 100, NameId()}, {TraceLane::Kind::gpu_stream, 0, 7, NameId()}};
   const auto add = [&](EventKind kind, const std::string& name, LaneIndex lane, double start, double duration,
                        int64_t correlation = kNoNumber, uint32_t detail = kNoIndex) {
-    TraceEvents& events = trace.events;
-    events.start.push_back(static_cast<int64_t>(start * 1000));
-    events.duration.push_back(static_cast<int64_t>(duration * 1000));
-    events.name.push_back(trace.names.intern(name));
-    events.kind.push_back(kind);
-    events.lane.push_back(lane);
-    events.correlation.push_back(correlation);
-    events.external_id.push_back(kNoNumber);
-    events.sequence.push_back(kNoNumber);
-    events.bytes.push_back(-1);
-    events.forward_thread.push_back(-1);
-    events.detail.push_back(detail);
-    events.collective.push_back(kNoIndex);
+    trace.events.add({.start = static_cast<int64_t>(start * 1000),
+                      .duration = static_cast<int64_t>(duration * 1000),
+                      .name = trace.names.intern(name),
+                      .kind = kind,
+                      .lane = lane,
+                      .correlation = correlation,
+                      .detail = detail});
   };
   const auto detail = [&](const std::string& dims, const std::string& types) {
     OpDetail made;

@@ -62,19 +62,15 @@ class StepTrace {
   void add(EventKind kind, const std::string& name, LaneIndex lane, int64_t start, int64_t duration,
            int64_t correlation = kNoNumber, int64_t sequence = kNoNumber, int32_t forward_thread = -1,
            uint32_t shapes = kNoIndex) {
-    TraceEvents& events = trace.events;
-    events.start.push_back(start * 1000);
-    events.duration.push_back(duration * 1000);
-    events.name.push_back(trace.names.intern(name));
-    events.kind.push_back(kind);
-    events.lane.push_back(lane);
-    events.correlation.push_back(correlation);
-    events.external_id.push_back(kNoNumber);
-    events.sequence.push_back(sequence);
-    events.bytes.push_back(-1);
-    events.forward_thread.push_back(forward_thread);
-    events.detail.push_back(shapes);
-    events.collective.push_back(kNoIndex);
+    trace.events.add({.start = start * 1000,
+                      .duration = duration * 1000,
+                      .name = trace.names.intern(name),
+                      .kind = kind,
+                      .lane = lane,
+                      .correlation = correlation,
+                      .sequence = sequence,
+                      .forward_thread = forward_thread,
+                      .detail = shapes});
   }
 
   uint32_t detail(const std::string& dims) {

@@ -54,19 +54,11 @@ class TraceOfCalls {
 
  private:
   void add(const std::string& name, EventKind kind, int64_t duration) {
-    TraceEvents& events = trace_.events;
-    events.start.push_back(now_ * 1000);
-    events.duration.push_back(duration * 1000);
-    events.name.push_back(trace_.names.intern(name));
-    events.kind.push_back(kind);
-    events.lane.push_back(0);
-    events.correlation.push_back(kNoNumber);
-    events.external_id.push_back(kNoNumber);
-    events.sequence.push_back(kNoNumber);
-    events.bytes.push_back(-1);
-    events.forward_thread.push_back(0);
-    events.detail.push_back(kNoIndex);
-    events.collective.push_back(kNoIndex);
+    trace_.events.add({.start = now_ * 1000,
+                       .duration = duration * 1000,
+                       .name = trace_.names.intern(name),
+                       .kind = kind,
+                       .forward_thread = 0});
     now_ += kind == EventKind::annotation ? 1 : 0;
   }
 

@@ -4,12 +4,12 @@
 #include <random>
 
 #include "cluster/policies.h"
-#include "cluster/policies/hydra_case_test.h"
+#include "cluster/policies/cluster_case_test.h"
 
 namespace forerun::cluster {
 namespace {
 
-Metrics run(const HydraCase& given, const std::string& policy_name, const Durations& predicted) {
+Metrics run(const ClusterCase& given, const std::string& policy_name, const Durations& predicted) {
   const auto policy = make_policy(policy_name);
   const Schedule schedule = simulate(given.workload, given.cluster, predicted, **policy);
   return metrics_of(schedule, given.workload, given.cluster);
@@ -41,27 +41,13 @@ INSTANTIATE_TEST_SUITE_P(Hydra, AlloxKnown,
                                          Known{"light_20_ddl.csv", 200, 20231.98, 6604.315},
                                          Known{"light_20_ddl.csv", 400, 31094.4425, 16096.635}));
 
-// A job for each duration, all users' own, arriving together.
-HydraCase made_up(const std::vector<std::vector<int>>& seconds_by_type, const std::vector<int>& gpus) {
-  HydraCase result;
-  for (size_t type = 0; type < gpus.size(); ++type) {
-    result.cluster.pools.push_back({"type" + std::to_string(type), gpus[type]});
-  }
-  result.workload.truth = Durations(gpus.size());
-  for (const auto& row : seconds_by_type) {
-    result.workload.jobs.emplace_back();
-    for (const int value : row) result.workload.truth.add(value < 0 ? kNever : time_from_seconds(value));
-  }
-  return result;
-}
-
 TEST(Allox, RunsAJobWhereItCanRun) {
-  const HydraCase given = made_up({{-1, 9}, {-1, 9}, {3, -1}}, {1, 1});
+  const ClusterCase given = small_case({{-1, 9}, {-1, 9}, {3, -1}}, {1, 1});
   EXPECT_DOUBLE_EQ(run(given, "allox", given.workload.truth).mean_jct, (9 + 18 + 3) / 3.0);
 }
 
 TEST(Allox, ArrivalsChangeThePlanOfJobsThatHaveNotStarted) {
-  HydraCase given = made_up({{10}, {8}, {1}}, {1});
+  ClusterCase given = small_case({{10}, {8}, {1}}, {1});
   given.workload.jobs[1].arrival = time_from_seconds(1);
   given.workload.jobs[2].arrival = time_from_seconds(2);
   const auto policy = make_policy("allox");
@@ -73,7 +59,7 @@ TEST(Allox, WrongPredictionsLoseAndEveryJobStillEnds) {
   std::mt19937 random(3);
   std::vector<std::vector<int>> rows(60);
   for (auto& row : rows) row = {static_cast<int>(random() % 100 + 1), static_cast<int>(random() % 100 + 1)};
-  const HydraCase given = made_up(rows, {2, 3});
+  const ClusterCase given = small_case(rows, {2, 3});
   Durations alike(2);
   for (int i = 0; i < 120; ++i) alike.add(time_from_seconds(50));
   const Metrics perfect = run(given, "allox", given.workload.truth);
@@ -83,7 +69,7 @@ TEST(Allox, WrongPredictionsLoseAndEveryJobStillEnds) {
 }
 
 TEST(Allox, GangsGetAllOfTheirGpus) {
-  HydraCase given = made_up({{4}, {4}, {4}, {4}}, {4});
+  ClusterCase given = small_case({{4}, {4}, {4}, {4}}, {4});
   given.workload.jobs[1].gpus = 4;
   given.workload.jobs[3].gpus = 3;
   const Metrics found = run(given, "allox", given.workload.truth);
@@ -93,7 +79,7 @@ TEST(Allox, GangsGetAllOfTheirGpus) {
 
 TEST(Allox, AlphaLetsTheLeastServedUserGoFirst) {
   // User 0 has short jobs, user 1 a long one: without fairness the long one comes last.
-  HydraCase given = made_up({{1}, {2}, {2}, {2}, {9}}, {1});
+  ClusterCase given = small_case({{1}, {2}, {2}, {2}, {9}}, {1});
   for (size_t job = 0; job < 5; ++job) given.workload.jobs[job].user = job == 4 ? 1 : 0;
   const auto order_of_long = [&](const std::string& name) {
     const auto policy = make_policy(name);

@@ -5,12 +5,12 @@
 
 #include "cluster/deadline_plan.h"
 #include "cluster/policies.h"
-#include "cluster/policies/hydra_case_test.h"
+#include "cluster/policies/cluster_case_test.h"
 
 namespace forerun::cluster {
 namespace {
 
-Metrics run(const HydraCase& given, const std::string& policy_name) {
+Metrics run(const ClusterCase& given, const std::string& policy_name) {
   const auto policy = make_policy(policy_name);
   const Schedule schedule = simulate(given.workload, given.cluster, given.workload.truth, **policy);
   return metrics_of(schedule, given.workload, given.cluster);
@@ -47,8 +47,8 @@ TEST(Hydra, BetterThanPublished) {
   EXPECT_LE(run(*given, "hydra").mean_jct, 11703.23);
 }
 
-HydraCase one_gpu(const std::vector<Job>& jobs, const std::vector<int>& durations) {
-  HydraCase result;
+ClusterCase one_gpu(const std::vector<Job>& jobs, const std::vector<int>& durations) {
+  ClusterCase result;
   result.cluster.pools = {{"gpu", 1}};
   result.workload.jobs = jobs;
   result.workload.truth = Durations(1);
@@ -58,7 +58,7 @@ HydraCase one_gpu(const std::vector<Job>& jobs, const std::vector<int>& duration
 
 TEST(Hydra, AnUrgentArrivalOvertakesThePlan) {
   const Time late = time_from_seconds(12);
-  const HydraCase given =
+  const ClusterCase given =
       one_gpu({{.arrival = Time(0)}, {.arrival = Time(0)}, {.arrival = Time(1), .deadline = late}}, {2, 3, 9});
   const auto policy = make_policy("hydra");
   const Schedule schedule = simulate(given.workload, given.cluster, given.workload.truth, **policy);
@@ -67,7 +67,7 @@ TEST(Hydra, AnUrgentArrivalOvertakesThePlan) {
 }
 
 TEST(Hydra, AGangMeetsItsDeadline) {
-  HydraCase given = one_gpu({{}, {}, {.deadline = time_from_seconds(11), .gpus = 2}}, {4, 4, 6});
+  ClusterCase given = one_gpu({{}, {}, {.deadline = time_from_seconds(11), .gpus = 2}}, {4, 4, 6});
   given.cluster.pools[0].gpus = 2;
   EXPECT_EQ(run(given, "hydra").late, 0);
   given.workload.jobs[2].deadline = time_from_seconds(7);
@@ -79,7 +79,7 @@ TEST(Hydra, GangsThatArriveOverTimeAreNoLaterThanUnderEdf) {
   std::mt19937_64 random(21);
   double hydra = 0, edf = 0, skipping = 0;
   for (int round = 0; round < 12; ++round) {
-    HydraCase given;
+    ClusterCase given;
     given.cluster.pools = {{"a", 8}, {"b", 8}};
     given.workload.truth = Durations(2);
     int64_t arrival = 0;
@@ -107,7 +107,7 @@ TEST(DeadlinePlan, StartsAreNeverWorseThanEdfInTheEnd) {
   const auto given = hydra_case("light_20_ddl.csv", 150);
   if (!given) GTEST_SKIP() << "shared/data/cluster/hydra is not there";
   // Deadlines a tenth of what they were: not all can be met.
-  HydraCase tight = *given;
+  ClusterCase tight = *given;
   for (Job& job : tight.workload.jobs) {
     if (job.deadline != kNever) job.deadline = Time(job.deadline.value / 10);
   }

@@ -5,30 +5,13 @@
 #include <random>
 
 #include "cluster/policies.h"
+#include "cluster/policies/cluster_case_test.h"
 #include "cluster/simulator.h"
 
 namespace forerun::cluster {
 namespace {
 
-struct SmallCase {
-  Workload workload;
-  Cluster cluster;
-};
-
-SmallCase small_case(const std::vector<std::vector<int>>& seconds_by_type, const std::vector<int>& gpus) {
-  SmallCase result;
-  for (size_t type = 0; type < gpus.size(); ++type) {
-    result.cluster.pools.push_back({"type" + std::to_string(type), gpus[type]});
-  }
-  result.workload.truth = Durations(gpus.size());
-  for (const auto& row : seconds_by_type) {
-    result.workload.jobs.emplace_back();
-    for (const int value : row) result.workload.truth.add(value < 0 ? kNever : time_from_seconds(value));
-  }
-  return result;
-}
-
-Schedule run(const SmallCase& given, const std::string& name) {
+Schedule schedule_by(const ClusterCase& given, const std::string& name) {
   const auto policy = make_policy(name);
   return simulate(given.workload, given.cluster, given.workload.truth, **policy, {.keep_segments = true});
 }
@@ -41,12 +24,12 @@ TEST_P(EveryRoundPolicy, EndsEveryJobAndNeverUsesMoreGpusThanThereAre) {
   for (auto& row : rows) {
     for (int type = 0; type < 2; ++type) row.push_back(static_cast<int>(random() % 2000 + 50));
   }
-  SmallCase given = small_case(rows, {3, 4});
+  ClusterCase given = small_case(rows, {3, 4});
   for (size_t job = 0; job < 40; ++job) {
     given.workload.jobs[job].gpus = static_cast<int32_t>(random() % 3 + 1);
     given.workload.jobs[job].arrival = time_from_seconds(static_cast<double>(job * 100));
   }
-  const Schedule schedule = run(given, GetParam());
+  const Schedule schedule = schedule_by(given, GetParam());
   for (const Time finish : schedule.finish) EXPECT_NE(finish, kNever);
   for (const Segment& at : schedule.segments) {
     int32_t used = 0;
@@ -55,7 +38,7 @@ TEST_P(EveryRoundPolicy, EndsEveryJobAndNeverUsesMoreGpusThanThereAre) {
     }
     EXPECT_LE(used, given.cluster.pools[at.type].gpus);
   }
-  EXPECT_EQ(run(given, GetParam()).finish, schedule.finish);  // repeatable
+  EXPECT_EQ(schedule_by(given, GetParam()).finish, schedule.finish);  // repeatable
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, EveryRoundPolicy,
@@ -64,22 +47,22 @@ INSTANTIATE_TEST_SUITE_P(Policies, EveryRoundPolicy,
 
 TEST(Gavel, EqualJobsGetEqualShares) {
   // Three like jobs on one GPU: each has had about a third of the time at any moment, so they end close together.
-  const SmallCase given = small_case({{3600}, {3600}, {3600}}, {1});
-  const Schedule schedule = run(given, "gavel:round=60");
+  const ClusterCase given = small_case({{3600}, {3600}, {3600}}, {1});
+  const Schedule schedule = schedule_by(given, "gavel:round=60");
   for (const Time finish : schedule.finish) EXPECT_GT(seconds(finish), 3 * 3600 - 200);
 }
 
 TEST(Sia, EachJobRunsWhereItGainsMost) {
-  const SmallCase given = small_case({{1000, 4000}, {2000, 2500}}, {1, 1});
-  const Schedule schedule = run(given, "sia");
+  const ClusterCase given = small_case({{1000, 4000}, {2000, 2500}}, {1, 1});
+  const Schedule schedule = schedule_by(given, "sia");
   EXPECT_EQ(schedule.segments.front().job, 0U);
   EXPECT_EQ(schedule.finish[0], time_from_seconds(1000));
 }
 
 TEST(Gavel, TimeOnBothTypesBringsTheLastEndForward) {
   // Each on its better type ends after 2500 s; the second job is sooner done with some time on the first type.
-  const SmallCase given = small_case({{1000, 4000}, {2000, 2500}}, {1, 1});
-  const Schedule schedule = run(given, "gavel-makespan:round=20");
+  const ClusterCase given = small_case({{1000, 4000}, {2000, 2500}}, {1, 1});
+  const Schedule schedule = schedule_by(given, "gavel-makespan:round=20");
   EXPECT_LT(std::max(schedule.finish[0], schedule.finish[1]), time_from_seconds(2450));
 }
 
@@ -88,11 +71,11 @@ TEST(Gavel, SharesAreKeptWhileJobsComeAndGo) {
   // shares all the same.
   std::vector<std::vector<int>> rows(62, {30});
   rows[0] = rows[1] = {1200};
-  SmallCase given = small_case(rows, {1});
+  ClusterCase given = small_case(rows, {1});
   for (size_t job = 2; job < rows.size(); ++job) {
     given.workload.jobs[job].arrival = time_from_seconds(static_cast<double>(job) * 60);
   }
-  const Schedule schedule = run(given, "gavel:round=60");
+  const Schedule schedule = schedule_by(given, "gavel:round=60");
   EXPECT_LT(std::abs(seconds(schedule.finish[0] - schedule.finish[1])), 600);
 }
 
@@ -112,32 +95,32 @@ Workload three_sharers(double speed) {
 
 TEST(Gavel, PacksTwoJobsOnAGpuWhereThatWasMeasured) {
   // Three jobs of 1000 s on one GPU, two at a time at 0.9 of their speed: 3000 s of work at 1.8, and the last alone.
-  const SmallCase given{three_sharers(0.9), *parse_cluster("1")};
+  const ClusterCase given{three_sharers(0.9), *parse_cluster("1")};
   const auto last = [&](const std::string& policy) {
-    const Schedule schedule = run(given, policy);
+    const Schedule schedule = schedule_by(given, policy);
     return seconds(*std::max_element(schedule.finish.begin(), schedule.finish.end()));
   };
   EXPECT_NEAR(last("gavel:round=20"), 3000, 1e-6);
   EXPECT_LT(last("gavel:round=20,pack=1"), 3000 / 1.8 + 60);
   EXPECT_LT(last("gavel-makespan:round=20,pack=1"), 3000 / 1.8 + 60);
   EXPECT_LT(last("gavel-ftf:round=20,pack=1"), 3000 / 1.8 + 60);
-  const SmallCase poor{three_sharers(0.4), *parse_cluster("1")};  // together slower than in turns
-  EXPECT_EQ(run(poor, "gavel:round=20,pack=1").finish, run(poor, "gavel:round=20").finish);
+  const ClusterCase poor{three_sharers(0.4), *parse_cluster("1")};  // together slower than in turns
+  EXPECT_EQ(schedule_by(poor, "gavel:round=20,pack=1").finish, schedule_by(poor, "gavel:round=20").finish);
 }
 
 TEST(Gavel, FinishTimesAreFairToThoseThatWaited) {
   // A job has waited for 4000 s when the second comes: it gets the larger share, and ends first.
-  SmallCase given = small_case({{3000}, {8000}, {3000}}, {1});
+  ClusterCase given = small_case({{3000}, {8000}, {3000}}, {1});
   given.workload.jobs[2].arrival = time_from_seconds(4000);
-  const Schedule schedule = run(given, "gavel-ftf:round=60");
+  const Schedule schedule = schedule_by(given, "gavel-ftf:round=60");
   EXPECT_LT(schedule.finish[0], schedule.finish[2]);
 }
 
 TEST(Themis, AWinnerPaysWithTheEndOfItsLease) {
   // Two like jobs and one GPU: with 1000 s left each gains (1000 + 100) / 1000 from a lease of 100 s, so the winner keeps
   // it for 1 / 1.1 of the time and the other has the rest.
-  const SmallCase given = small_case({{1000}, {1000}}, {1});
-  const Schedule schedule = run(given, "themis:lease=100,filter=1");
+  const ClusterCase given = small_case({{1000}, {1000}}, {1});
+  const Schedule schedule = schedule_by(given, "themis:lease=100,filter=1");
   ASSERT_GE(schedule.segments.size(), 2U);
   EXPECT_EQ(schedule.segments[0].job, 0U);
   EXPECT_NEAR(seconds(schedule.segments[0].end), 100 / 1.1, 1e-3);
@@ -145,8 +128,8 @@ TEST(Themis, AWinnerPaysWithTheEndOfItsLease) {
 }
 
 TEST(Themis, AnUncontestedJobKeepsItsGpus) {
-  const SmallCase given = small_case({{1000}, {1000}}, {2});
-  const Schedule schedule = run(given, "themis:lease=100");
+  const ClusterCase given = small_case({{1000}, {1000}}, {2});
+  const Schedule schedule = schedule_by(given, "themis:lease=100");
   EXPECT_EQ(schedule.preemptions, 0);
   EXPECT_EQ(schedule.finish[1], time_from_seconds(1000));
 }
@@ -154,7 +137,7 @@ TEST(Themis, AnUncontestedJobKeepsItsGpus) {
 TEST(Sia, ChoosesHowManyGpusEachJobGets) {
   // Both ask for 2 GPUs and may have 1 to 4 of the 4 there are. The second does not scale: sqrt(2) + sqrt(1) with 2 and 1
   // GPUs (1 and 2 the other way round: 1 + 1), while all 4 for the first would leave nothing for the second.
-  SmallCase given = small_case({{1000}, {1000}}, {4});
+  ClusterCase given = small_case({{1000}, {1000}}, {4});
   Workload& workload = given.workload;
   workload.kinds = {"scales", "does not"};
   auto speeds = std::make_shared<SpeedModel>();
@@ -175,7 +158,7 @@ TEST(Sia, ChoosesHowManyGpusEachJobGets) {
     job.most_gpus = 4;
   }
   workload.speeds = speeds;
-  const Schedule schedule = run(given, "sia:round=10000");
+  const Schedule schedule = schedule_by(given, "sia:round=10000");
   const auto first = [&](JobIndex job) {
     return std::find_if(schedule.segments.begin(), schedule.segments.end(),
                         [&](const Segment& segment) { return segment.job == job; })
@@ -187,9 +170,9 @@ TEST(Sia, ChoosesHowManyGpusEachJobGets) {
 
 TEST(Themis, TheWorstOffComesFirst) {
   // A long job has the GPU; a short one that waits is soon the worse off, and gets the next lease.
-  SmallCase given = small_case({{36000}, {600}}, {1});
+  ClusterCase given = small_case({{36000}, {600}}, {1});
   given.workload.jobs[1].arrival = time_from_seconds(10);
-  const Schedule schedule = run(given, "themis:lease=300");
+  const Schedule schedule = schedule_by(given, "themis:lease=300");
   EXPECT_LT(seconds(schedule.finish[1]), 5000);
 }
 

@@ -192,20 +192,19 @@ void TraceBuilder::take_metadata(const RawEvent& event) {
 }
 
 void TraceBuilder::push(EventKind kind, const RawEvent& event) {
-  TraceEvents& events = trace_.events;
-  events.start.push_back(*event.start);
-  events.duration.push_back(event.duration ? std::max<int64_t>(*event.duration, 0) : 0);
-  events.name.push_back(intern(event.name));
-  events.kind.push_back(kind);
-  events.lane.push_back(lane_of(kind, event));
-  events.correlation.push_back(event.correlation);
-  events.external_id.push_back(event.external_id);
-  events.sequence.push_back(event.sequence);
-  events.bytes.push_back(kind == EventKind::copy || kind == EventKind::fill ? event.bytes : -1);
   const int64_t thread = kind == EventKind::python ? event.python_id : event.forward_thread;
-  events.forward_thread.push_back(static_cast<int32_t>(std::clamp<int64_t>(thread, -1, INT32_MAX)));
-  events.detail.push_back(detail_of(kind, event));
-  events.collective.push_back(collective_of(event));
+  trace_.events.add({.start = *event.start,
+                     .duration = event.duration ? std::max<int64_t>(*event.duration, 0) : 0,
+                     .name = intern(event.name),
+                     .kind = kind,
+                     .lane = lane_of(kind, event),
+                     .correlation = event.correlation,
+                     .external_id = event.external_id,
+                     .sequence = event.sequence,
+                     .bytes = kind == EventKind::copy || kind == EventKind::fill ? event.bytes : -1,
+                     .forward_thread = static_cast<int32_t>(std::clamp<int64_t>(thread, -1, INT32_MAX)),
+                     .detail = detail_of(kind, event),
+                     .collective = collective_of(event)});
 }
 
 TraceBuilder::Taken TraceBuilder::add(const RawEvent& event) {

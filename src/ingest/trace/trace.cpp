@@ -41,6 +41,22 @@ int64_t TraceCollective::bytes(const StringTable& names) const {
   return size == 0 || elements < 0 || elements > kMost ? -1 : size * elements;
 }
 
+EventIndex TraceEvents::add(const TraceEvent& event) {
+  start.push_back(event.start);
+  duration.push_back(event.duration);
+  name.push_back(event.name);
+  kind.push_back(event.kind);
+  lane.push_back(event.lane);
+  correlation.push_back(event.correlation);
+  external_id.push_back(event.external_id);
+  sequence.push_back(event.sequence);
+  bytes.push_back(event.bytes);
+  forward_thread.push_back(event.forward_thread);
+  detail.push_back(event.detail);
+  collective.push_back(event.collective);
+  return static_cast<EventIndex>(size() - 1);
+}
+
 size_t TraceEvents::memory() const {
   const auto held = [](const auto& column) { return column.capacity() * sizeof(column[0]); };
   return held(start) + held(duration) + held(name) + held(kind) + held(lane) + held(correlation) + held(external_id) +

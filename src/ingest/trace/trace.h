@@ -96,6 +96,22 @@ struct TraceCollective {
 };
 
 // The columns; all of one length.
+// One event, as it goes into the columns below.
+struct TraceEvent {
+  int64_t start = 0;
+  int64_t duration = 0;
+  NameId name;
+  EventKind kind = EventKind::op;
+  LaneIndex lane = 0;
+  int64_t correlation = kNoNumber;
+  int64_t external_id = kNoNumber;
+  int64_t sequence = kNoNumber;
+  int64_t bytes = -1;
+  int32_t forward_thread = -1;
+  uint32_t detail = kNoIndex;
+  uint32_t collective = kNoIndex;
+};
+
 struct TraceEvents {
   std::vector<int64_t> start;     // nanoseconds, on the clock of the file
   std::vector<int64_t> duration;  // nanoseconds, never negative; start + duration never overflows
@@ -111,6 +127,7 @@ struct TraceEvents {
   std::vector<uint32_t> detail;      // op, annotation, python: Trace::ops; kernel: Trace::kernels; sync: Trace::syncs
   std::vector<uint32_t> collective;  // Trace::collectives, or kNoIndex
 
+  EventIndex add(const TraceEvent& event);
   [[nodiscard]] size_t size() const { return start.size(); }
   [[nodiscard]] int64_t end(EventIndex i) const { return start[i] + duration[i]; }
   [[nodiscard]] size_t memory() const;  // bytes held

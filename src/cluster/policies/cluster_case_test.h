@@ -1,4 +1,4 @@
-// For tests: the first jobs of a shared hydra case, on 10 A100, 15 2080Ti and 20 V100.
+// For tests: jobs and the cluster they run on, made up or the first of a shared hydra case.
 #pragma once
 
 #include <fstream>
@@ -11,17 +11,31 @@
 
 namespace forerun::cluster {
 
-struct HydraCase {
+struct ClusterCase {
   Workload workload;
   Cluster cluster;
 };
 
-// Columns: number, name, submit time, deadline ("inf": none), seconds on A100, V100, GTX2080Ti. Nothing where the shared
+// A job for each row of durations, in seconds by type of GPU (below zero: cannot run there), all arriving together.
+inline ClusterCase small_case(const std::vector<std::vector<int>>& seconds_by_type, const std::vector<int>& gpus) {
+  ClusterCase result;
+  for (size_t type = 0; type < gpus.size(); ++type) {
+    result.cluster.pools.push_back({"type" + std::to_string(type), gpus[type]});
+  }
+  result.workload.truth = Durations(gpus.size());
+  for (const auto& row : seconds_by_type) {
+    result.workload.jobs.emplace_back();
+    for (const int value : row) result.workload.truth.add(value < 0 ? kNever : time_from_seconds(value));
+  }
+  return result;
+}
+
+// On 10 A100, 15 2080Ti and 20 V100. Columns: number, name, submit time, deadline ("inf": none), seconds on A100, V100, GTX2080Ti. Nothing where the shared
 // data are not there.
-inline std::optional<HydraCase> hydra_case(const std::string& file, size_t first) {
+inline std::optional<ClusterCase> hydra_case(const std::string& file, size_t first) {
   std::ifstream in(std::string(FORERUN_SHARED_DATA_DIR) + "/cluster/hydra/" + file);
   if (!in) return std::nullopt;
-  HydraCase result;
+  ClusterCase result;
   result.cluster.pools = {{"a100", 10}, {"2080ti", 15}, {"v100", 20}};
   result.workload.truth = Durations(3);
   std::string line;
