@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <map>
 #include <set>
 
 #include "api/predict.h"
+#include "base/csv_cells.h"
 #include "base/json_file.h"
 #include "base/line_reader.h"
 
@@ -17,29 +17,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> split_at(std::string_view text, char separator) {
-  std::vector<std::string> parts(1);
-  for (const char c : text) {
-    if (c == separator) {
-      parts.emplace_back();
-    } else if (c != '\r') {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
-
-template <class Number>
-bool parse(const std::string& text, Number& value) {
-  return std::from_chars(text.data(), text.data() + text.size(), value).ec == std::errc();
-}
-
 // "bert_large-train-512-8.json": model, what, length, batch.
 std::optional<OtherGpuRun> run_named(const std::string& stem) {
-  const std::vector<std::string> parts = split_at(stem, '-');
+  std::string commas = stem;
+  std::replace(commas.begin(), commas.end(), '-', ',');
+  const std::vector<std::string> parts = csv_cells(commas);
   if (parts.size() != 4 || (parts[1] != "train" && parts[1] != "inf")) return std::nullopt;
   OtherGpuRun run{.model = parts[0], .what = parts[1] == "train" ? "forward, backward" : "forward"};
-  if (!parse(parts[2], run.length) || !parse(parts[3], run.batch)) return std::nullopt;
+  if (!parse_cell(parts[2], run.length) || !parse_cell(parts[3], run.batch)) return std::nullopt;
   return run;
 }
 
@@ -119,13 +104,13 @@ Result<Cells> read_table(const fs::path& path) {
     const auto line = lines->next();
     if (!line) return line.error();
     if (!*line) return cells;
-    const auto row = split_at(**line, ',');
+    const auto row = csv_cells(**line);
     if (heading.empty()) heading = row;
     double gpus = 0;
-    if (row.size() < 2 || !parse(row[1], gpus) || gpus != 1) continue;
+    if (row.size() < 2 || !parse_cell(row[1], gpus) || gpus != 1) continue;
     for (size_t i = 2; i < std::min(row.size(), heading.size()); ++i) {
       double value = 0;
-      if (parse(row[i], value)) cells[{row[0], heading[i]}] = value;
+      if (parse_cell(row[i], value)) cells[{row[0], heading[i]}] = value;
     }
   }
 }
