@@ -156,6 +156,18 @@ def test_what_is_recorded_is_not_measured_again(tmp_path: Path) -> None:
     assert testbed.done_ids(tmp_path / "x", [tmp_path / "resources-0001.jsonl"], retry_failed=True) == {"a"}
 
 
+def test_measured_again_are_the_workloads_of_the_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ids = [one.id for one in testbed.plan(testbed.Setting.parse("P1w2-10G"), 6, 0, testbed.MODELS)]
+    records = [(ids[1], "ok"), (ids[4], "ok"), (ids[4], "ok"), (ids[5], "failed")]
+    kept = tmp_path / "resources-0001.jsonl"
+    kept.write_text("".join(json.dumps({"schema": "resources/1", "id": one, "status": status}) + "\n"
+                            for one, status in records))
+    assert testbed.times_measured([kept]) == {ids[1]: 1, ids[4]: 2}
+    arguments = ["--settings", "P1w2-10G:6", "--out", str(tmp_path / "more"), "--again", str(kept), "--dry-run"]
+    assert testbed.main(arguments) == 0
+    assert capsys.readouterr().out.split() == [ids[1], ids[4]]
+
+
 # -- real nodes --------------------------------------------------------------------------------------------------------
 
 @pytest.fixture(scope="module")

@@ -30,6 +30,7 @@ EXAMPLES = """\
 examples:
   python -m forerun.testbed --settings P1w2-10G --count 10 --out /tmp/testbed
   python -m forerun.testbed --settings P1w2-10G:150,P1w2-1G:60,AR4-10G:60 --minutes 25 --out data/mine
+  python -m forerun.testbed --settings P1w2-10G:150 --again data/mine/resources-*.jsonl --out data/mine-again
   python -m forerun.testbed --settings AR4-10G --models resnet18,bert-mini --dry-run
 Settings: P1w2-10G is 1 server, 2 workers, links of 10 Gb/s; AR4-10G is 4 workers that all-reduce. All workers share
 this machine's one GPU. The same command again goes on where it stopped."""
@@ -74,6 +75,8 @@ class Collector:
             record = measure(self._group, self._sampler, workload, self._program, self._options.window)
             record["env"] = self._environment()
             record["tcp"] = record["env"].pop("tcp", "")
+            if self._options.times:
+                record["repeat"] = self._options.times[workload.id]
             return record
         except (WorkloadFailed, TooSlow) as problem:
             if "CUDA error" in str(problem):  # the process that had it can do no more
@@ -136,6 +139,9 @@ def parse(arguments: Optional[Sequence[str]] = None) -> argparse.Namespace:
     add("--hz", type=float, default=400.0, help="samples of the network a second (%(default)s)")
     add("--gpu-hz", type=float, default=10.0, help="samples of the GPU a second (%(default)s)")
     add("--done", type=Path, nargs="*", default=[], metavar="FILE", help="records made before: not measured again")
+    add("--again", type=Path, nargs="*", default=[], metavar="FILE",
+        help="records made before: only their workloads, measured once more (give --out another folder); each new "
+             "record says in `repeat` which time it is")
     add("--program", metavar="PATH", help="the built forerun-testbed (default: found, or built in --out)")
     add("--routed", action="store_true", help="route between the nodes even where the kernel has bridges")
     add("--retry-failed", action="store_true", help="measure again what is recorded as failed")
@@ -167,6 +173,16 @@ def done_ids(out: Path, files: Sequence[Path], retry_failed: bool) -> Set[str]:
     return ids
 
 
+def times_measured(files: Sequence[Path]) -> Dict[str, int]:
+    """How often each workload of the records has been measured, by id."""
+    times: Dict[str, int] = {}
+    for path in files:
+        for record in read_records(path):
+            if record.get("status") == "ok":
+                times[str(record["id"])] = times.get(str(record["id"]), 0) + 1
+    return times
+
+
 def collect(options: argparse.Namespace) -> int:
     begun = time.monotonic()
     wanted = settings_of(options.settings, options.count)
@@ -174,6 +190,9 @@ def collect(options: argparse.Namespace) -> int:
     if options.batch:
         models = [dataclasses.replace(model, batches=(options.batch,)) for model in models]
     plans = [(setting, plan(setting, count, options.seed, models)) for setting, count in wanted]
+    options.times = times_measured(options.again)
+    if options.again:
+        plans = [(setting, [one for one in all if one.id in options.times]) for setting, all in plans]
     if options.list or options.dry_run:
         lines = [model.name for model in models] if options.list else [one.id for _, all in plans for one in all]
         print("\n".join(lines))

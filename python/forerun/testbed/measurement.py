@@ -5,7 +5,8 @@ STEP_MS. Network series count whole hundredths of the link's rate. The GPU's cou
 seldom for most bursts, so the GPU is seen twice: `counters` are those readings, and `compute` comes from the workers'
 clocks: the percentage of a step in which any of them was between the begin of its forward pass and the end of its
 backward pass, which it waits for. GPU and memory metrics take the time from `compute` and the level during bursts from
-the counters: their mean over the window divided by the mean of `compute`.
+the counters: their mean over the window divided by the mean of `compute`. `worker` metrics are of worker 0's own
+computing, what its GPU would do if it had one for itself but were as slow.
 """
 
 from __future__ import annotations
@@ -124,7 +125,8 @@ def add_series(record: Json, sampler: Sampler, setting: Setting, steps: Sequence
         "counters": [[round((ns - begin) * 1e-6, 1), *(round(value, 1) for value in values)] for ns, values in counters
                      if begin <= ns <= end + _COUNTERS_LAG_NS]}
     gpu = {name: [value * level / 100 for value in compute] for name, level in record["levels"].items()}
-    record["metrics"] = metrics_of({**gpu, "compute": compute}, shares, link, program)
+    alone = busy_share([(times[0], times[1]) for times in steps[0]], begin, end, step)
+    record["metrics"] = metrics_of({**gpu, "compute": compute, "worker": alone}, shares, link, program)
 
 
 def gpu_levels(counters: Sequence[Reading], compute: Sequence[float], begin: int, end: int) -> Dict[str, float]:
