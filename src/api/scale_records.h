@@ -1,5 +1,4 @@
-// Simulates the workloads of `resources/1` records (docs/records.md): to compare with what they measured, or to make
-// many workloads that nobody measured.
+// Simulates the workloads of `resources/1` records (docs/records.md), also of those that nobody measured.
 #pragma once
 
 #include <functional>
@@ -8,7 +7,6 @@
 
 #include "api/knowledge.h"
 #include "base/result.h"
-#include "report/resource_accuracy.h"
 #include "report/scale_resources.h"
 #include "scale/host_rates.h"
 
@@ -35,21 +33,5 @@ Status simulate_records(const std::vector<std::string>& files, const std::string
 
 // A record of the same workload with the simulated metrics in place of the measured, and source "simulation".
 std::string simulated_record(const RecordedWorkload& workload);
-
-// Simulated against measured metrics; families that nothing was fitted to (data/h200/split.json) apart.
-Result<ResourceAccuracy> evaluate_testbed(const std::vector<std::string>& files, const Knowledge& knowledge,
-                                          const std::function<void(const Error&)>& bad_record);
-
-// Fits the rates of the hosts to measured records of training families and writes them to `out` (empty: the data
-// folder's). Records of other congestion control than Reno tell phases only.
-struct HostRatesOutcome {
-  std::string file;
-  int64_t records = 0;
-  double error = 0;  // mean of the twelve numbers over those records
-  scale::HostRates rates;
-};
-Result<HostRatesOutcome> train_testbed(const std::vector<std::string>& files, const Knowledge& knowledge,
-                                       const std::string& out, const std::function<void(const Error&)>& bad_record,
-                                       const std::function<void(double)>& progress = {});
 
 }  // namespace forerun

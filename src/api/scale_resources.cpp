@@ -7,6 +7,7 @@
 #include "base/data_dir.h"
 #include "derive/work.h"
 #include "scale/graph_cost.h"
+#include "scale/memory_traffic.h"
 #include "timeline/two_lane.h"
 
 namespace forerun {
@@ -31,6 +32,11 @@ Result<scale::HostRates> testbed_rates() {
   return scale::read_host_rates(file);
 }
 
+scale::LinkState simulated_links(const ResourceRecord& record) {
+  if (record.tcp == "default" || record.links == LinksSeen::even) return scale::LinkState::even;
+  return record.links == LinksSeen::last ? scale::LinkState::last : scale::LinkState::first;
+}
+
 scale::WorkerLoad worker_load(const TrainingRun& run, const Device& device, const Knowledge& knowledge) {
   const std::vector<OpCost> costs = gpu_costs(run, device, knowledge);
   const HostCosts host =
@@ -45,15 +51,14 @@ scale::WorkerLoad worker_load(const TrainingRun& run, const Device& device, cons
   double busy = 0;  // nanoseconds
   for (size_t i = 0; i < run.graph.op_count(); ++i) {
     const Op& op = run.graph.ops()[i];
-    if (op.phase == Phase::update) continue;
+    if (op.phase == Phase::update) {
+      load.update_traffic += static_cast<double>(work_of(run.graph, op).bytes().value) / device.memory_bandwidth;
+      continue;
+    }
     busy += static_cast<double>(costs[i].gpu.value - costs[i].overlapped.value);
-    const OpWork work = work_of(run.graph, op);
-    if (!work.on_gpu) continue;
-    const size_t kind = work.cls == OpClass::convolution ? 0 : work.gemm_count > 0 ? 1 : 2;
-    const bool fits = work.bytes() <= device.l2;
-    load.traffic[kind + (fits ? 3 : 0)] += static_cast<double>(work.bytes().value) / device.memory_bandwidth;
   }
-  load.traffic[6] = 4 * static_cast<double>(run.graph.parameter_count()) / device.memory_bandwidth;
+  load.traffic = scale::memory_traffic(run.graph, device.l2);
+  for (double& moved : load.traffic) moved /= device.memory_bandwidth;
   load.tensors = static_cast<double>(run.graph.parameters().size());
   load.optimizer = server_optimizer(run.setup.optimizer);
   const double computing = std::max(1.0, static_cast<double>((times.phases[0] + times.phases[1]).value));

@@ -8,6 +8,7 @@
 #include "api/knowledge.h"
 #include "base/result.h"
 #include "graph/training_run.h"
+#include "ingest/resources/resource_record.h"
 #include "report/scale_resources.h"
 
 namespace forerun {
@@ -28,6 +29,9 @@ struct ResourceQuestion {
 // Rates of the hosts: data/scale/testbed.json where it is there, else rough figures.
 inline constexpr const char* kHostRatesFile = "scale/testbed.json";
 Result<scale::HostRates> testbed_rates();
+
+// How the simulation shares links for a record.
+scale::LinkState simulated_links(const ResourceRecord& record);
 
 // What one worker does in an iteration on a GPU of its own, from the iteration as `forerun predict` sees it.
 scale::WorkerLoad worker_load(const TrainingRun& run, const Device& device, const Knowledge& knowledge);

@@ -11,6 +11,7 @@
 #include "api/scale_records.h"
 #include "api/scale_resources.h"
 #include "api/scale_suite.h"
+#include "api/testbed_suite.h"
 
 namespace forerun {
 namespace {
@@ -189,9 +190,9 @@ TEST(ScaleResources, RecordsOfWorkloads) {
   EXPECT_EQ(record["source"], "simulation");
   EXPECT_EQ(record["family"], "resnet");
   EXPECT_GT(record["metrics"]["send"]["amount"].get<double>(), 100);
-  EXPECT_FALSE(evaluate_testbed({path}, scale_knowledge(), [](const Error&) {}));  // no metrics
+  EXPECT_FALSE(evaluate_testbed({.records = {path}}, scale_knowledge()));  // no metrics
   std::ofstream(path) << simulated;
-  const auto accuracy = evaluate_testbed({path}, scale_knowledge(), [](const Error&) {});
+  const auto accuracy = evaluate_testbed({.records = {path}}, scale_knowledge());
   ASSERT_TRUE(accuracy) << accuracy.error().message();
   EXPECT_EQ(accuracy->records, 1);
   for (const char* resource : scale::kResources) EXPECT_LT(accuracy->mean_error(resource, 1), 1e-4) << resource;

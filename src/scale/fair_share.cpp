@@ -6,9 +6,13 @@
 namespace forerun::scale {
 
 std::vector<double> fair_rates(std::span<const Transfer> transfers, size_t nodes, double link) {
+  return fair_rates(transfers, std::vector<double>(2 * nodes, link));
+}
+
+std::vector<double> fair_rates(std::span<const Transfer> transfers, std::vector<double> left) {
+  const size_t nodes = left.size() / 2;
   std::vector<double> rates(transfers.size(), -1);
-  std::vector<double> left(2 * nodes, link);  // sending, then receiving
-  std::vector<double> open(2 * nodes);        // weights of transfers without a rate
+  std::vector<double> open(2 * nodes);  // weights of transfers without a rate
   std::vector<size_t> count(2 * nodes);
   for (const Transfer& t : transfers) {
     for (const size_t end : {t.from, nodes + t.to}) {

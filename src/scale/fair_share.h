@@ -19,5 +19,7 @@ struct Transfer {
 
 // The rate of each transfer, with links of rate `link`.
 std::vector<double> fair_rates(std::span<const Transfer> transfers, size_t nodes, double link);
+// With a rate for what each node sends, and then for what each receives.
+std::vector<double> fair_rates(std::span<const Transfer> transfers, std::vector<double> links);
 
 }  // namespace forerun::scale

@@ -35,6 +35,7 @@ constexpr RateField kFurtherFields[] = {{"start_us", &HostRates::start_us},
                                         {"sharing_factor", &HostRates::sharing_factor},
                                         {"sharing_power", &HostRates::sharing_power},
                                         {"linger", &HostRates::linger},
+                                        {"duplex_share", &HostRates::duplex_share},
                                         {"copy_use", &HostRates::copy_use},
                                         {"async_passes", &HostRates::async_passes}};
 
@@ -42,18 +43,18 @@ constexpr RateField kFurtherFields[] = {{"start_us", &HostRates::start_us},
 template <size_t N>
 class PositiveFit {
  public:
-  void add(const std::array<double, N>& terms, double time) {
+  void add(const std::array<double, N>& terms, double time, double weight = 1) {
     if (!(time > 0)) return;
     for (size_t i = 0; i < N; ++i) {
-      right_[i] += terms[i] / time;
-      for (size_t j = 0; j < N; ++j) normal_[i][j] += terms[i] / time * terms[j] / time;
+      right_[i] += weight * terms[i] / time;
+      for (size_t j = 0; j < N; ++j) normal_[i][j] += weight * terms[i] / time * terms[j] / time;
     }
     ++count_;
   }
   [[nodiscard]] bool tells() const { return count_ >= N + 1; }
   [[nodiscard]] std::array<double, N> solution() const {
     std::array<double, N> found = {};
-    constexpr int kTurns = 20'000;
+    constexpr int kTurns = 5'000;
     for (int turn = 0; turn < kTurns; ++turn) {
       for (size_t i = 0; i < N; ++i) {
         if (!(normal_[i][i] > 0)) continue;
@@ -120,15 +121,27 @@ void fit_servers(std::span<const MeasuredPhases> phases, HostRates& rates) {
   rates.async_passes = found[6] * rates.server_bytes_per_second;
 }
 
+// Each round weighs the windows by how far the one before was off, which comes to the least sum of errors.
 void fit_traffic(std::span<const MeasuredPhases> phases, HostRates& rates) {
   constexpr double kFull = 99.9;  // levels that the counters cut off tell too little
-  PositiveFit<std::tuple_size_v<Traffic>> moved;
-  for (const MeasuredPhases& p : phases) {
-    if (p.gpu > kFull || !(p.memory > 0)) continue;
-    moved.add(p.traffic, p.memory / 100 * p.computing / static_cast<double>(p.workers));
+  constexpr double kLeastError = 0.03;
+  constexpr int kRounds = 15;
+  Traffic found = {};
+  for (int round = 0; round < kRounds; ++round) {
+    PositiveFit<std::tuple_size_v<Traffic>> moved;
+    for (const MeasuredPhases& p : phases) {
+      // Workers that all-reduce step their optimizers too.
+      if (p.servers == 0 || p.gpu > kFull || !(p.memory > 0) || !(p.computing > 0)) continue;
+      const double measured = p.memory / 100 * p.computing / static_cast<double>(p.workers);
+      double told = 0;
+      for (size_t i = 0; i < found.size(); ++i) told += found[i] * p.traffic[i];
+      const double error = round == 0 ? 1 : std::max(kLeastError, std::abs(told / measured - 1));
+      moved.add(p.traffic, measured, 1 / error);
+    }
+    if (!moved.tells()) return;
+    found = moved.solution();
   }
-  if (!moved.tells()) return;
-  rates.traffic = moved.solution();
+  rates.traffic = found;
   rates.memory_factor = 1;
 }
 
@@ -160,7 +173,8 @@ Result<HostRates> read_host_rates(const std::filesystem::path& path) {
     for (const std::string& setting : settings.keys()) {
       auto found = settings.object(setting);
       rates.sharing[setting] = {found.number("first_weight"), found.number("turn_bytes", Sign::not_negative),
-                                found.number_or("first_turn_bytes", 0, Sign::not_negative)};
+                                found.number_or("first_turn_bytes", 0, Sign::not_negative),
+                                found.number_or("head_bytes", 0, Sign::not_negative)};
     }
   }
   if (const Status status = file->status(); !status) return status.error();
@@ -181,7 +195,8 @@ std::string to_json(const HostRates& rates, const std::string& source) {
   for (const auto& [setting, sharing] : rates.sharing) {
     json["sharing"][setting] = {{"first_weight", rounded(sharing.first_weight)},
                                 {"turn_bytes", rounded(sharing.turn_bytes)},
-                                {"first_turn_bytes", rounded(sharing.first_turn_bytes)}};
+                                {"first_turn_bytes", rounded(sharing.first_turn_bytes)},
+                                {"head_bytes", rounded(sharing.head_bytes)}};
   }
   return json.dump(1) + "\n";
 }

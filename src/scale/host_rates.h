@@ -2,7 +2,7 @@
 //
 // First values are rough figures of one server, of hosts that share fairly. fit_host_rates finds what measured phases
 // (`phases_ms` of resources/1 records) tell: copies, server updates and memory traffic by relative least squares with
-// nothing below zero, the rest as medians. What only shows in a simulation is found by host_tuning.h.
+// nothing below zero (of traffic the errors themselves, so that few strange models do not rule), the rest as medians. What only shows in a simulation is found by host_tuning.h.
 #pragma once
 
 #include <array>
@@ -21,18 +21,28 @@ namespace forerun::scale {
 enum class ServerOptimizer : uint8_t { sgd, momentum, rmsprop, adam, adamw };
 inline constexpr std::array<const char*, 5> kServerOptimizers = {"sgd", "momentum", "rmsprop", "adam", "adamw"};
 
-// Bytes that ops read and write, by kind, and whether an op's operands fit in the GPU's second-level cache; and the
-// gradients, which copies move.
-inline constexpr std::array<const char*, 7> kTraffic = {
-    "convolution_beyond_cache", "product_beyond_cache", "other_beyond_cache", "convolution_in_cache",
-    "product_in_cache",         "other_in_cache",       "gradients"};
-using Traffic = std::array<double, 7>;
+// Bytes that ops read and write, by kind: what passes the GPU's second-level cache and what stays in it
+// (memory_traffic.h); and the gradients, which copies move.
+inline constexpr size_t kTrafficKinds = 5;
+inline constexpr std::array<const char*, 2 * kTrafficKinds + 1> kTraffic = {"convolution_beyond_cache",
+                                                                            "pointwise_convolution_beyond_cache",
+                                                                            "grouped_convolution_beyond_cache",
+                                                                            "product_beyond_cache",
+                                                                            "other_beyond_cache",
+                                                                            "convolution_in_cache",
+                                                                            "pointwise_convolution_in_cache",
+                                                                            "grouped_convolution_in_cache",
+                                                                            "product_in_cache",
+                                                                            "other_in_cache",
+                                                                            "gradients"};
+using Traffic = std::array<double, 2 * kTrafficKinds + 1>;
 
 // What becomes of the few transfers of a server under Reno.
 struct LinkSharing {
-  double first_weight = 1;      // how much more than the others the first of the transfers from a server gets
+  double first_weight = 1;      // how much more than others the answer to worker 0 gets, else to the next
   double turn_bytes = 0;        // transfers to a server take turns of so many bytes; 0: they share the link
   double first_turn_bytes = 0;  // what one that had the link for itself still sends when others come; 0: a turn
+  double head_bytes = 0;        // of the first of several answers, which go before the others come in
 };
 
 struct HostRates {
@@ -55,10 +65,11 @@ struct HostRates {
   double sharing_factor = 1;
   double sharing_power = 100;
   double linger = 0;
+  double duplex_share = 1;                      // of a link's rate, each way, while a node both sends and receives
   double copy_use = 0;                          // of the GPU while a worker copies
   double async_passes = 0;                      // an asynchronous answer is a copy: so many times the bytes of adding
   std::array<double, 5> optimizer_passes = {};  // what steps take beyond plain SGD's, in the same
-  Traffic traffic = {1, 1, 1, 1, 1, 1, 0};      // times the bytes of each kind
+  Traffic traffic = {1, 1, 1, 1, 1};            // times the bytes of each kind
   // By setting and mode ("P1w2-10G sync"); others share fairly.
   std::map<std::string, LinkSharing> sharing;
 };

@@ -9,22 +9,22 @@
 namespace forerun::scale {
 namespace {
 
-constexpr SimulationOptions kTuningRuns = {.warm_iterations = 2, .iterations = 12};
+constexpr SimulationOptions kTuningRuns = {.windows = 2};
 constexpr double kMostError = 2;
 constexpr double kLeastGain = 1e-4;  // of the mean error
-constexpr double kFactors[] = {1.6, 1.25, 1.1, 1.04};
+constexpr double kFactors[] = {1.5, 1.2, 1.07};
 
 struct TunedField {
   double HostRates::*value;
   double start;  // where the rates so far say nothing of it
   double most;
 };
-constexpr TunedField kTunedFields[] = {{&HostRates::compute_factor, 1, 10},   {&HostRates::compute_extra_us, 1000, 1e6},
+constexpr TunedField kTunedFields[] = {{&HostRates::compute_factor, 1, 10},   {&HostRates::compute_extra_us, 1600, 1e6},
                                        {&HostRates::sharing_factor, 1.1, 10}, {&HostRates::sharing_power, 3, 40},
-                                       {&HostRates::linger, 0.6, 1},          {&HostRates::gpu_factor, 1, 2},
-                                       {&HostRates::copy_use, 0.5, 1},        {&HostRates::link_share, 0.95, 1},
-                                       {&HostRates::start_us, 500, 1e5},      {&HostRates::jitter, 0.2, 0.5},
-                                       {&HostRates::async_passes, 1, 100}};
+                                       {&HostRates::linger, 0.8, 1},          {&HostRates::gpu_factor, 1, 2},
+                                       {&HostRates::copy_use, 0.1, 1},        {&HostRates::link_share, 0.95, 1},
+                                       {&HostRates::start_us, 800, 1e5},      {&HostRates::jitter, 0.3, 0.5},
+                                       {&HostRates::async_passes, 1, 100},    {&HostRates::duplex_share, 0.93, 1}};
 
 using WorkloadsBySetting = std::map<std::string, std::vector<MeasuredWorkload>>;
 
@@ -49,8 +49,8 @@ double move(double& value, double most, double factor, double error, const std::
 }
 
 void tune_sharing(const WorkloadsBySetting& settings, double factor, HostRates& rates) {
-  constexpr LinkSharing kFirst = {2.5, 1.4e6, 4e6};
-  constexpr LinkSharing kMost = {50, 1e8, 1e8};
+  constexpr LinkSharing kFirst = {3, 2e6, 6e6, 4e6};
+  constexpr LinkSharing kMost = {50, 1e8, 1e8, 1e8};
   for (const auto& [name, workloads] : settings) {
     if (workloads.front().setting.servers == 0) continue;
     LinkSharing& sharing = rates.sharing.try_emplace(name, kFirst).first->second;
@@ -58,7 +58,9 @@ void tune_sharing(const WorkloadsBySetting& settings, double factor, HostRates& 
     double error = judged();
     error = move(sharing.first_weight, kMost.first_weight, factor, error, judged);
     error = move(sharing.turn_bytes, kMost.turn_bytes, factor * factor, error, judged);
-    move(sharing.first_turn_bytes, kMost.first_turn_bytes, factor * factor, error, judged);
+    error = move(sharing.first_turn_bytes, kMost.first_turn_bytes, factor * factor, error, judged);
+    if (sharing.head_bytes == 0) sharing.head_bytes = kFirst.head_bytes;
+    move(sharing.head_bytes, kMost.head_bytes, factor * factor, error, judged);
   }
 }
 

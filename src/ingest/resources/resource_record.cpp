@@ -63,6 +63,19 @@ MeasuredSteps steps_in(const ResourceJson& record) {
   return steps;
 }
 
+// The mean milliseconds of an iteration in which any worker computes; -1 where a record does not tell.
+double computing_in(const ResourceJson& record) {
+  const auto window = amount_in(record, "window_ms");
+  const auto iterations = amount_in(record, "iterations");
+  const auto series = record.find("series");
+  if (!window || !iterations || !(*iterations > 0) || series == record.end() || !series->is_object()) return -1;
+  const auto compute = series->find("compute");
+  if (compute == series->end() || !compute->is_array() || compute->empty()) return -1;
+  double sum = 0;
+  for (const ResourceJson& value : *compute) sum += value.is_number() ? value.get<double>() : 0;
+  return sum / static_cast<double>(compute->size()) / 100 * *window / *iterations;
+}
+
 Result<MeasuredResources> measured_in(const ResourceJson& record) {
   const auto metrics = record.find("metrics");
   if (metrics == record.end() || !metrics->is_object()) return broken_resource("there are no metrics");
@@ -80,6 +93,7 @@ Result<MeasuredResources> measured_in(const ResourceJson& record) {
     measured.iteration_ms += time.get<double>() / static_cast<double>(times->size());
   }
   measured.steps = steps_in(record);
+  measured.computing_ms = computing_in(record);
   return measured;
 }
 
@@ -114,6 +128,9 @@ Result<ResourceRecord> record_in(const ResourceJson& json, RunDecoder& decoder) 
     *into = std::move(*word);
   }
   if (const auto tcp = word_in(json, "tcp")) record.tcp = *tcp;
+  if (const auto environment = json.find("env"); environment != json.end() && environment->is_object()) {
+    if (const auto host = word_in(*environment, "host")) record.host = *host;
+  }
   const auto servers = amount_in(json, "servers");
   if (!servers) return servers.error();
   const auto workers = amount_in(json, "workers");
@@ -124,6 +141,8 @@ Result<ResourceRecord> record_in(const ResourceJson& json, RunDecoder& decoder) 
   record.servers = static_cast<int64_t>(*servers);
   record.workers = static_cast<int64_t>(*workers);
   record.bits_per_second = *rate;
+  if (const auto repeat = amount_in(json, "repeat")) record.repeat = static_cast<int64_t>(*repeat);
+  if (const auto parameters = amount_in(json, "parameters")) record.parameters = *parameters;
   auto measured = measured_in(json);
   if (!measured) return measured.error();
   record.measured = *measured;
@@ -139,6 +158,12 @@ bool is_good_resource(const ResourceJson& json) {
 }
 
 }  // namespace
+
+std::string table_setting(const ResourceRecord& record) {
+  if (record.tcp == "default") return record.setting + "-default";
+  constexpr const char* kSuffixes[] = {"", "-even", "-first", "-last"};
+  return record.setting + kSuffixes[static_cast<size_t>(record.links)];
+}
 
 Result<ResourceRecord> ResourceReader::decode(std::string_view line) {
   const ResourceJson json = ResourceJson::parse(line, nullptr, false);

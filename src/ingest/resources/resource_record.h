@@ -36,8 +36,13 @@ struct MeasuredSteps {
 struct MeasuredResources {
   std::array<BurstFigures, 4> metrics;  // by kMeasuredResources
   double iteration_ms = 0;              // mean of worker 0
+  double computing_ms = -1;             // of an iteration, in which any worker computes; -1: the record does not say
   MeasuredSteps steps;
 };
+
+// How answers of a server shared its link: evenly, or with more for worker 0 or for the last worker. `usual`: as mostly
+// in that setting.
+enum class LinksSeen : uint8_t { usual, even, first, last };
 
 struct ResourceRecord {
   RunRecord described;  // has_graph is false
@@ -45,12 +50,20 @@ struct ResourceRecord {
   std::string model;    // name in the plan, such as "resnet50-narrow"
   std::string setting;  // "P1w2-10G"
   std::string mode;     // sync, async, allreduce
+  std::string host;     // the machine; may be empty
   std::string tcp;      // congestion control of the links, "reno" or "default"; may be empty
   int64_t servers = 0;
   int64_t workers = 1;
-  double bits_per_second = 0;  // of every node's link
+  double bits_per_second = 0;          // of every node's link
+  int64_t repeat = 0;                  // how often this workload had been measured before
+  double parameters = 0;               // that are exchanged; 0: the record does not say
+  LinksSeen links = LinksSeen::usual;  // which its session tells (link_state.h), no record by itself
   MeasuredResources measured;
 };
+
+// The setting as tables name it: other ways to share links are settings of their own, "P1w2-10G-default" (another
+// congestion control), "P1w2-10G-even", "P1w2-10G-last".
+std::string table_setting(const ResourceRecord& record);
 
 class ResourceReader {
  public:
