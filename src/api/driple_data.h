@@ -4,7 +4,10 @@
 // `forerun predict` says of one worker's iteration alone on the GPU; simulated metrics from scale/resource_simulation.h
 // with constants of the hosts that `forerun train testbed` fits to training families. Families are split as in
 // data/h200/split.json, by which the models of GPU times were trained, so that nothing was fitted to a test family.
-// Records whose links used the machine's default congestion control are a setting of their own, "P1w2-10G-default".
+// Records whose links used the machine's default congestion control are a setting of their own, "P1w2-10G-default", and
+// so are those whose links were shared in another way than mostly, "P1w2-10G-even" (ingest/resources/link_state.h).
+// Records of one id and setting are windows of one workload, whose numbers are their means. Simulated workloads, for
+// pre-training, are of training families alone.
 #pragma once
 
 #include <functional>
@@ -21,6 +24,8 @@ inline constexpr const char* kResourceRecords = "resources/testbed.jsonl.zst";  
 
 struct DripleDataOptions {
   std::vector<std::string> records;  // files; empty: the data folder's
+  int64_t simulated = 0;             // so many simulated workloads beside the measured ones
+  uint64_t seed = 1;                 // of those
   std::function<void(const Error&)> problem;
 };
 

@@ -5,48 +5,36 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <map>
 #include <set>
 #include <tuple>
 
 #include "base/data_dir.h"
 #include "base/nearest.h"
+#include "learn/driple/driple_rows.h"
 #include "learn/driple/resource_trees.h"
-#include "learn/weights_json.h"
-#include "report/table.h"
 
 namespace forerun {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kTransferFile = "transfer.json";
-constexpr int64_t kShorterTuning = 3;  // times fewer epochs than training from the beginning
-constexpr int64_t kTransferEpochs = 240;
+constexpr int64_t kUnseenModelFolds = 6;
+
+using Predictions = std::vector<learn::ResourceMetrics>;
 
 DripleRow driple_row(const std::string& name, const std::string& note, const learn::ResourceData& data,
-                     const learn::Selection& test, const std::vector<learn::ResourceMetrics>& predicted) {
-  DripleRow row{.predictor = name, .note = note, .errors = learn::resource_errors(data, test, predicted)};
-  for (size_t m = 0; m < learn::kResourceMetrics; ++m) {
-    double squares = 0;
-    double least = 1e300;
-    double most = -1e300;
-    for (size_t i = 0; i < test.size(); ++i) {
-      const double measured = data.workloads[test[i]].measured[m];
-      squares += (predicted[i][m] - measured) * (predicted[i][m] - measured);
-      least = std::min(least, measured);
-      most = std::max(most, measured);
-    }
-    const double rmse = std::sqrt(squares / static_cast<double>(std::max<size_t>(test.size(), 1)));
-    row.nrmse += rmse / std::max(most - least, 1e-9) / static_cast<double>(learn::kResourceMetrics);
-  }
-  return row;
+                     const learn::Selection& test, const Predictions& predicted) {
+  return {.predictor = name,
+          .note = note,
+          .errors = learn::resource_errors(data, test, predicted),
+          .nrmse = learn::normalised_rmse(data, test, predicted)};
 }
 
-std::vector<std::string> settings_in(const learn::ResourceData& data) {
-  std::set<std::string> settings;
-  for (const learn::ResourceWorkload& workload : data.workloads) settings.insert(workload.setting);
-  return {settings.begin(), settings.end()};
+Predictions simulated_metrics(const learn::ResourceData& data, const learn::Selection& workloads) {
+  Predictions simulated;
+  for (const uint32_t i : workloads) simulated.push_back(data.workloads[i].simulated);
+  return simulated;
 }
 
 Result<learn::ResourceData> data_with(const DripleDataOptions& options, const std::string& setting) {
@@ -54,189 +42,186 @@ Result<learn::ResourceData> data_with(const DripleDataOptions& options, const st
   if (!knowledge) return knowledge.error();
   auto data = load_driple_data(options, *knowledge);
   if (!data) return data.error();
-  const std::vector<std::string> settings = settings_in(*data);
-  if (std::find(settings.begin(), settings.end(), setting) == settings.end()) {
-    return Error{"no record is of the setting '" + setting + "'", "--setting", did_you_mean(setting, settings)};
+  std::set<std::string> settings;
+  for (const learn::ResourceWorkload& workload : data->workloads) settings.insert(workload.setting);
+  if (!settings.contains(setting)) {
+    return Error{"no record is of the setting '" + setting + "'", "--setting",
+                 did_you_mean(setting, {settings.begin(), settings.end()})};
   }
   return data;
 }
 
-// Every third workload, in the order of the records.
-learn::Selection third_of(const learn::Selection& all) {
-  learn::Selection third;
-  for (size_t i = 0; i < all.size(); i += 3) third.push_back(all[i]);
-  return third;
-}
-
-// A network from the beginning, and one tuned from `weights` on a third of the workloads.
-Result<DripleTransferRow> transfer_to(const learn::ResourceData& data, const std::string& setting,
-                                      const std::string& weights, const learn::TrainOptions& given) {
-  learn::TrainOptions options = given;
-  if (!options.epochs) options.epochs = kTransferEpochs;
-  const learn::Selection all = learn::select_workloads(data, setting, learn::Split::train);
-  const learn::Selection some = third_of(all);
-  const learn::Selection test = learn::select_workloads(data, setting, learn::Split::test);
-  const learn::ResourceFold whole = learn::resource_fold(data, all, options.seed);
-  auto full = learn::make_driple();
-  if (!full) return full.error();
-  const auto full_log = (*full)->train(data, whole.training, whole.validation, options);
-  if (!full_log) return full_log.error();
-  auto tuned = learn::make_driple();
-  if (!tuned) return tuned.error();
-  if (const Status status = (*tuned)->load(weights); !status.ok()) return status.error();
-  const learn::ResourceFold part = learn::resource_fold(data, some, options.seed);
-  learn::TrainOptions shorter = options;
-  if (shorter.epochs) shorter.epochs = std::max<int64_t>(1, *shorter.epochs / kShorterTuning);
-  const auto tuned_log = (*tuned)->transfer(data, part.training, part.validation, shorter);
-  if (!tuned_log) return tuned_log.error();
-  return DripleTransferRow{
-      .setting = setting,
-      .full_workloads = std::ssize(all),
-      .tuned_workloads = std::ssize(some),
-      .test_workloads = std::ssize(test),
-      .full_error = learn::mean_of(learn::resource_errors(data, test, (*full)->predict(data, test))),
-      .tuned_error = learn::mean_of(learn::resource_errors(data, test, (*tuned)->predict(data, test))),
-      .full_seconds = full_log->seconds,
-      .tuned_seconds = tuned_log->seconds};
-}
-
-nlohmann::json transfers_json(const std::vector<DripleTransferRow>& rows) {
-  nlohmann::json json = {{"transfers", nlohmann::json::array()}};
-  for (const DripleTransferRow& row : rows) {
-    json["transfers"].push_back({{"setting", row.setting},
-                                 {"workloads", {row.full_workloads, row.tuned_workloads, row.test_workloads}},
-                                 {"errors", {row.full_error, row.tuned_error}},
-                                 {"seconds", {row.full_seconds, row.tuned_seconds}}});
-  }
-  return json;
-}
-
-// What `forerun train driple --transfer` kept; nothing where it kept nothing.
-std::vector<DripleTransferRow> kept_transfers(const std::string& folder) {
-  std::vector<DripleTransferRow> rows;
-  const auto json = learn::read_json(folder, kTransferFile, {"transfers"});
-  if (!json) return rows;
-  try {
-    for (const nlohmann::json& entry : json->at("transfers")) {
-      rows.push_back({.setting = entry.at("setting").get<std::string>(),
-                      .full_workloads = entry.at("workloads").at(0).get<int64_t>(),
-                      .tuned_workloads = entry.at("workloads").at(1).get<int64_t>(),
-                      .test_workloads = entry.at("workloads").at(2).get<int64_t>(),
-                      .full_error = entry.at("errors").at(0).get<double>(),
-                      .tuned_error = entry.at("errors").at(1).get<double>(),
-                      .full_seconds = entry.at("seconds").at(0).get<double>(),
-                      .tuned_seconds = entry.at("seconds").at(1).get<double>()});
-    }
-  } catch (const nlohmann::json::exception&) {
-    rows.clear();
-  }
-  return rows;
-}
-
-Status write_driple_card(const std::string& folder, const DripleTraining& request, const learn::ResourceData& data,
-                         const DripleTrainingOutcome& outcome, const learn::Settings& settings) {
-  return learn::write_json(folder, "card.json",
-                           {{"predictor", "driple"},
-                            {"setting", request.setting},
-                            {"settings", settings},
-                            {"trained_on", data.source},
-                            {"examples", {{"training", outcome.training}, {"validation", outcome.validation}}},
-                            {"seed", request.options.seed},
-                            {"epochs", outcome.log.epochs.size()},
-                            {"best_epoch", outcome.log.best_epoch},
-                            {"validation_error", outcome.log.best_validation_error},
-                            {"training_seconds", outcome.log.seconds},
-                            {"device", outcome.log.device}});
-}
-
-Status keep_driple(const DripleTraining& request, const learn::ResourceData& data,
-                   const learn::ResourcePredictor& predictor, DripleTrainingOutcome& outcome) {
-  std::error_code failed;
-  fs::create_directories(request.out, failed);
-  if (failed) return Error{"cannot be made: " + failed.message(), request.out, "check the path"};
-  if (const Status status = predictor.save(request.out); !status.ok()) return status;
-  outcome.folder = request.out;
-  return write_driple_card(request.out, request, data, outcome, predictor.settings());
-}
-
-// Predictions of the test workloads by trees that correct a first guess; nothing where trees cannot be grown.
-std::vector<learn::ResourceMetrics> judge_trees(const char* name, const char* note, learn::TreeBasis basis,
-                                                const learn::ResourceData& data, const learn::Selection& test,
-                                                DripleAccuracy& accuracy) {
-  learn::ResourceTrees trees(basis);
-  const learn::Selection training = learn::select_workloads(data, accuracy.setting, learn::Split::train);
-  if (const Status status = trees.train(data, training, 1); !status.ok()) {
-    accuracy.missing.push_back(fmt::format("{}: {}", name, status.error().message()));
-    return {};
-  }
-  std::vector<learn::ResourceMetrics> predicted = trees.predict(data, test);
-  accuracy.rows.push_back(driple_row(name, note, data, test, predicted));
-  return predicted;
-}
-
 // Geometric mean of what several say.
-std::vector<learn::ResourceMetrics> blended(const std::vector<std::vector<learn::ResourceMetrics>>& members) {
-  std::vector<learn::ResourceMetrics> mean = members[0];
+Predictions blended(const std::vector<Predictions>& members) {
+  Predictions mean = members[0];
   for (size_t i = 0; i < mean.size(); ++i) {
     for (size_t m = 0; m < learn::kResourceMetrics; ++m) {
       double sum = 0;
-      for (const auto& member : members) sum += std::log(std::max(member[i][m], 1e-6));
+      for (const Predictions& member : members) sum += std::log(std::max(member[i][m], 1e-6));
       mean[i][m] = std::exp(sum / static_cast<double>(members.size()));
     }
   }
   return mean;
 }
 
-}  // namespace
-
-Result<DripleTrainingOutcome> train_driple(const DripleTraining& request) {
-  auto predictor = learn::make_driple();
-  if (!predictor) return predictor.error();
-  if (request.transfers && request.out.empty()) {
-    return Error{"transfer learning starts from kept weights", "--transfer", "name a folder for them with --out"};
+// Folders of the data folder's weights that begin with "driple-SETTING", by name.
+std::vector<std::string> kept_weights(const fs::path& weights, const std::string& setting) {
+  const std::string first = "driple-" + setting;
+  std::vector<std::string> folders;
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(weights, failed)) {
+    const std::string name = entry.path().filename().string();
+    if (name == first || name.rfind(first + "+", 0) == 0) folders.push_back(entry.path().string());
   }
-  const auto data = data_with(request.data, request.setting);
-  if (!data) return data.error();
-  const learn::Selection all = learn::select_workloads(*data, request.setting, learn::Split::train);
-  const learn::Selection test = learn::select_workloads(*data, request.setting, learn::Split::test);
-  const learn::ResourceFold fold = learn::resource_fold(*data, all, request.options.seed);
-  DripleTrainingOutcome outcome;
-  outcome.training = std::ssize(fold.training);
-  outcome.validation = std::ssize(fold.validation);
-  outcome.test = std::ssize(test);
-  auto log = (*predictor)->train(*data, fold.training, fold.validation, request.options);
-  if (!log) return log.error();
-  outcome.log = std::move(*log);
-  outcome.row = driple_row("driple", "", *data, test, (*predictor)->predict(*data, test));
-  if (request.out.empty()) return outcome;
-  if (const Status status = keep_driple(request, *data, **predictor, outcome); !status.ok()) return status.error();
-  if (!request.transfers) return outcome;
-  for (const std::string& setting : settings_in(*data)) {
-    if (setting == request.setting) continue;
-    auto row = transfer_to(*data, setting, request.out, request.options);
-    if (!row) return row.error().within(setting);
-    outcome.transfers.push_back(*row);
-  }
-  const Status status = learn::write_json(request.out, kTransferFile, transfers_json(outcome.transfers));
-  if (!status.ok()) return status.error();
-  return outcome;
+  std::sort(folders.begin(), folders.end());
+  if (folders.empty()) folders.push_back((weights / first).string());
+  return folders;
 }
 
-std::string to_text(const DripleTrainingOutcome& outcome) {
-  const DripleRow& row = outcome.row;
-  std::string text = fmt::format(
-      "{} workloads trained on, {} to stop by; best epoch {} of {}, validation error {}, {:.0f} s\n"
-      "{} workloads of test families: GPU {}, memory {}, send {}, receive {}, NRMSE {:.3f}\n",
-      outcome.training, outcome.validation, outcome.log.best_epoch, outcome.log.epochs.size(),
-      percent(outcome.log.best_validation_error), outcome.log.seconds, outcome.test, percent(row.resource_error(0)),
-      percent(row.resource_error(1)), percent(row.resource_error(2)), percent(row.resource_error(3)), row.nrmse);
-  for (const DripleTransferRow& each : outcome.transfers) {
-    text += fmt::format("{}: {} in {:.1f} s from {} workloads, {} in {:.1f} s tuned on {}\n", each.setting,
-                        percent(each.full_error), each.full_seconds, each.full_workloads, percent(each.tuned_error),
-                        each.tuned_seconds, each.tuned_workloads);
+class DripleJudge {
+ public:
+  DripleJudge(const learn::ResourceData& data, DripleAccuracy& accuracy)
+      : data_(data),
+        accuracy_(accuracy),
+        training_(learn::select_workloads(data, accuracy.setting, learn::Split::train)),
+        test_(learn::select_workloads(data, accuracy.setting, learn::Split::test)) {}
+
+  void judge_network(const std::string& folder) {
+    auto driple = learn::make_driple();
+    const Status status = driple ? (*driple)->load(folder) : Status(driple.error());
+    if (!status.ok()) {
+      accuracy_.missing.push_back("driple: " + status.error().message());
+    } else {
+      const learn::Settings settings = (*driple)->settings();
+      const auto basis = settings.find("basis");
+      const bool ratio = basis != settings.end() && basis->second == "simulation";
+      members_.push_back((*driple)->predict(data_, test_));
+      accuracy_.rows.push_back(driple_row(ratio ? "driple on simulation" : "driple",
+                                          fs::path(folder).filename().string(), data_, test_, members_.back()));
+    }
+    add_studies(folder);
   }
-  if (!outcome.folder.empty()) text += outcome.folder + "\n";
-  return text;
+
+  void judge_trees(const char* name, const char* note, learn::TreeBasis basis) {
+    learn::ResourceTrees trees(basis);
+    if (const Status status = trees.train(data_, training_, 1); !status.ok()) {
+      accuracy_.missing.push_back(fmt::format("{}: {}", name, status.error().message()));
+      return;
+    }
+    members_.push_back(trees.predict(data_, test_));
+    accuracy_.rows.push_back(driple_row(name, note, data_, test_, members_.back()));
+    if (basis != learn::TreeBasis::simulation) return;
+    // Of what trees would correct half is kept: so it errs least on training families that are left out in turn.
+    const std::vector<Predictions> halves = {simulated_metrics(data_, test_), members_.back()};
+    accuracy_.rows.push_back(
+        driple_row("forerun", "geometric mean of simulation and trees on it", data_, test_, blended(halves)));
+  }
+
+  void judge_blend() {
+    if (members_.size() < 2) return;
+    members_.push_back(simulated_metrics(data_, test_));
+    accuracy_.rows.push_back(
+        driple_row("blend", "geometric mean of networks, simulation and trees", data_, test_, blended(members_)));
+  }
+
+  void judge_models() {
+    learn::Selection all = training_;
+    all.insert(all.end(), test_.begin(), test_.end());
+    std::sort(all.begin(), all.end());
+    accuracy_.models = std::ssize(all);
+    accuracy_.model_folds = kUnseenModelFolds;
+    learn::Selection judged;
+    Predictions predicted;
+    for (const learn::ResourceFold& fold :
+         learn::resource_folds(data_, all, learn::JudgedOn::model_folds, kUnseenModelFolds)) {
+      learn::ResourceTrees trees(learn::TreeBasis::simulation);
+      if (!trees.train(data_, fold.training, 1).ok()) break;
+      const Predictions some = trees.predict(data_, fold.validation);
+      judged.insert(judged.end(), fold.validation.begin(), fold.validation.end());
+      predicted.insert(predicted.end(), some.begin(), some.end());
+    }
+    accuracy_.model_rows.push_back(
+        driple_row("simulation", "hosts fitted to training families", data_, all, simulated_metrics(data_, all)));
+    if (judged.size() == all.size()) {
+      accuracy_.model_rows.push_back(driple_row("simulation + trees", "trees correct it", data_, judged, predicted));
+    }
+  }
+
+ private:
+  void add_studies(const std::string& folder) {
+    const auto rows = learn::read_study_rows(folder);
+    if (!rows) {
+      accuracy_.missing.push_back("studies: " + rows.error().message());
+      return;
+    }
+    for (const learn::ResourceStudyRow& row : *rows) {
+      const DripleRow errors{.predictor = row.name, .note = "kept result", .errors = row.errors, .nrmse = row.nrmse};
+      if (row.study == "models") accuracy_.model_rows.push_back(errors);
+      if (row.study == "ablations" || row.study == "samples") {
+        accuracy_.studies.push_back({.study = row.study,
+                                     .name = row.name,
+                                     .training = row.training,
+                                     .row = errors,
+                                     .validation_error = row.validation_error,
+                                     .seconds = row.seconds});
+      }
+    }
+    for (const DripleTransferRow& row : transfers_of(*rows)) accuracy_.transfers.push_back(row);
+  }
+
+  const learn::ResourceData& data_;
+  DripleAccuracy& accuracy_;
+  learn::Selection training_, test_;
+  std::vector<Predictions> members_;
+};
+
+}  // namespace
+
+DripleRow repeatability(const learn::ResourceData& data, const learn::Selection& workloads) {
+  // Every window as a workload of its own, predicted by the mean of the others.
+  learn::ResourceData single;
+  Predictions others;
+  std::set<uint32_t> repeated;
+  for (const uint32_t i : workloads) {
+    const std::vector<learn::ResourceMetrics>& windows = data.workloads[i].windows;
+    if (windows.size() < 2) continue;
+    repeated.insert(i);
+    for (size_t out = 0; out < windows.size(); ++out) {
+      learn::ResourceWorkload window;
+      learn::add_window(window, windows[out]);
+      learn::ResourceWorkload rest;
+      for (size_t w = 0; w < windows.size(); ++w) {
+        if (w != out) learn::add_window(rest, windows[w]);
+      }
+      single.workloads.push_back(std::move(window));
+      others.push_back(rest.measured);
+    }
+  }
+  learn::Selection all(single.workloads.size());
+  for (uint32_t i = 0; i < all.size(); ++i) all[i] = i;
+  return driple_row("measured again",
+                    fmt::format("each of {} windows against the mean of the others of its workload ({} of {})",
+                                all.size(), repeated.size(), workloads.size()),
+                    single, all, others);
+}
+
+std::vector<DripleTransferRow> transfers_of(const std::vector<learn::ResourceStudyRow>& rows) {
+  std::map<std::string, DripleTransferRow> by_setting;
+  for (const learn::ResourceStudyRow& row : rows) {
+    if (row.study != "transfer") continue;
+    DripleTransferRow& transfer = by_setting[row.setting];
+    transfer.setting = row.setting;
+    transfer.test_workloads = row.test;
+    const bool full = row.name == "full";
+    (full ? transfer.full_workloads : transfer.tuned_workloads) = row.training;
+    (full ? transfer.full_error : transfer.tuned_error) = learn::mean_of(row.errors);
+    (full ? transfer.full_seconds : transfer.tuned_seconds) = row.seconds;
+  }
+  std::vector<DripleTransferRow> transfers;
+  for (const auto& [setting, row] : by_setting) {
+    if (row.full_workloads > 0 && row.tuned_workloads > 0) transfers.push_back(row);
+  }
+  return transfers;
 }
 
 Result<DripleAccuracy> evaluate_driple(const DripleEvaluation& request) {
@@ -255,37 +240,21 @@ Result<DripleAccuracy> evaluate_driple(const DripleEvaluation& request) {
   accuracy.training = std::ssize(learn::select_workloads(*data, request.setting, learn::Split::train));
   accuracy.test = std::ssize(test);
   std::set<std::string> families;
-  std::vector<learn::ResourceMetrics> simulated;
-  for (const uint32_t i : test) {
-    families.insert(data->workloads[i].family);
-    simulated.push_back(data->workloads[i].simulated);
-  }
+  for (const uint32_t i : test) families.insert(data->workloads[i].family);
   accuracy.test_families = {families.begin(), families.end()};
 
+  DripleJudge judge(*data, accuracy);
   std::vector<std::string> weights = request.weights;
-  if (weights.empty()) weights.push_back((*folder / "weights" / ("driple-" + request.setting)).string());
-  std::vector<std::vector<learn::ResourceMetrics>> members;
-  for (const std::string& path : weights) {
-    auto driple = learn::make_driple();
-    const Status status = driple ? (*driple)->load(path) : Status(driple.error());
-    if (!status.ok()) {
-      accuracy.missing.push_back("driple: " + status.error().message());
-    } else {
-      members.push_back((*driple)->predict(*data, test));
-      accuracy.rows.push_back(driple_row("driple", fs::path(path).filename().string(), *data, test, members.back()));
-    }
-    for (const DripleTransferRow& row : kept_transfers(path)) accuracy.transfers.push_back(row);
-  }
-  accuracy.rows.push_back(driple_row("simulation", "event by event, hosts fitted", *data, test, simulated));
-  for (const auto& [name, note, basis] :
-       {std::tuple("simulation + trees", "trees correct it", learn::TreeBasis::simulation),
-        std::tuple("formulas + trees", "trees correct a few formulas", learn::TreeBasis::formulas)}) {
-    auto predicted = judge_trees(name, note, basis, *data, test, accuracy);
-    if (!predicted.empty()) members.push_back(std::move(predicted));
-  }
-  if (members.size() > 1) {
-    accuracy.rows.push_back(driple_row("blend", "geometric mean of driple and trees", *data, test, blended(members)));
-  }
+  if (weights.empty()) weights = kept_weights(*folder / "weights", request.setting);
+  for (const std::string& path : weights) judge.judge_network(path);
+  accuracy.rows.push_back(
+      driple_row("simulation", "event by event, hosts fitted", *data, test, simulated_metrics(*data, test)));
+  judge.judge_trees("simulation + trees", "trees correct it", learn::TreeBasis::simulation);
+  judge.judge_trees("formulas + trees", "trees correct a few formulas", learn::TreeBasis::formulas);
+  judge.judge_blend();
+  const DripleRow again = repeatability(*data, test);
+  if (again.mean_error() > 0) accuracy.rows.push_back(again);
+  judge.judge_models();
   return accuracy;
 }
 

@@ -1,8 +1,9 @@
 // Trains and judges predictors of distributed training's resources: `forerun train driple`, `forerun eval --suite driple`.
 //
-// Judged are, on workloads of test families: Driple's network (kept weights: data/weights/driple-SETTING), the
-// simulation by itself, trees that correct it or a few formulas, and the geometric mean of network and trees. Trees are
-// grown anew each time, which takes seconds.
+// Judged are, on workloads of test families: Driple's network (kept weights: data/weights/driple-SETTING and what else
+// begins so), the simulation by itself, trees that correct it or a few formulas, and the geometric mean of network and
+// trees; beside them, how far one window is from the others of its workload. Trees are grown anew each time, which takes
+// seconds. Studies of networks (ablations, fewer workloads, other settings) are kept beside the weights and printed.
 #pragma once
 
 #include <functional>
@@ -10,7 +11,7 @@
 #include <vector>
 
 #include "api/driple_data.h"
-#include "learn/driple/resource_predictor.h"
+#include "learn/driple/driple_study.h"
 #include "report/driple_accuracy.h"
 
 namespace forerun {
@@ -19,21 +20,27 @@ inline constexpr const char* kBaseResourceSetting = "P1w2-10G";
 
 struct DripleTraining {
   std::string setting = kBaseResourceSetting;
-  DripleDataOptions data;
-  learn::TrainOptions options;
-  std::string out;         // folder of weights; empty: they are not kept
-  bool transfers = false;  // also train and tune for every other setting, and keep what came of it
+  DripleDataOptions data;  // `simulated`: pre-trains on so many
+  std::string cache;       // what write_driple_cache wrote, in place of `data`
+  learn::ResourceRecipe recipe;
+  std::string out;    // folder of weights and studies; empty: they are not kept
+  std::string study;  // ablations, samples, transfer, models; empty: one training
+  int64_t folds = 0;  // judged on training families left out in so many parts, and not on test families
 };
+
+// The data as files that forerun-train reads where nothing else is (learn/driple/resource_file.h); gives their source.
+Result<std::string> write_driple_cache(const DripleDataOptions& options, const std::string& path);
 
 struct DripleTrainingOutcome {
   std::string folder;
-  learn::TrainingLog log;
-  int64_t training = 0, validation = 0, test = 0;
-  DripleRow row;  // on the test families
-  std::vector<DripleTransferRow> transfers;
+  std::vector<learn::ResourceStudyRow> rows;  // one of a training
 };
 Result<DripleTrainingOutcome> train_driple(const DripleTraining& request);
 std::string to_text(const DripleTrainingOutcome& outcome);
+std::string to_json(const DripleTrainingOutcome& outcome);
+
+// The jobs of a study by name.
+Result<std::vector<learn::ResourceJob>> driple_study(const DripleTraining& request, const learn::ResourceData& data);
 
 struct DripleEvaluation {
   std::string setting = kBaseResourceSetting;
@@ -41,5 +48,12 @@ struct DripleEvaluation {
   std::vector<std::string> weights;  // folders; empty: the data folder's of the setting
 };
 Result<DripleAccuracy> evaluate_driple(const DripleEvaluation& request);
+
+// How far each window of the workloads is from the mean of the workload's others; workloads with one window do not
+// count, and the note says how many did.
+DripleRow repeatability(const learn::ResourceData& data, const learn::Selection& workloads);
+
+// Transfers from kept rows: of each setting one trained in full and one tuned.
+std::vector<DripleTransferRow> transfers_of(const std::vector<learn::ResourceStudyRow>& rows);
 
 }  // namespace forerun

@@ -1,4 +1,5 @@
-// How far predictions of distributed training's resources are from what was measured, beside what Driple's paper says.
+// How far predictions of distributed training's resources are from what was measured, beside what Driple's paper says and
+// beside how far measurements are from each other.
 #pragma once
 
 #include <array>
@@ -15,6 +16,17 @@ struct DripleRow {
   double nrmse = 0;                 // mean over the twelve of RMSE / (largest - smallest measured)
 
   [[nodiscard]] double resource_error(size_t resource) const;  // gpu, memory, send, receive: mean of its three
+  [[nodiscard]] double mean_error() const;
+};
+
+// A kept result of training: an ablation, or one number of training workloads.
+struct DripleStudyLine {
+  std::string study;  // ablations, samples
+  std::string name;
+  int64_t training = 0;
+  DripleRow row;
+  double validation_error = 0;
+  double seconds = 0;
 };
 
 // A network trained from the beginning on all workloads of a setting, and one tuned on some of them.
@@ -31,6 +43,9 @@ struct DripleAccuracy {
   int64_t training = 0, test = 0;  // workloads
   std::vector<std::string> test_families;
   std::vector<DripleRow> rows;
+  int64_t models = 0, model_folds = 0;
+  std::vector<DripleRow> model_rows;  // all workloads, models left out in turn
+  std::vector<DripleStudyLine> studies;
   std::vector<DripleTransferRow> transfers;
   std::vector<std::string> missing;  // what could not be judged, and why
 };

@@ -1,13 +1,11 @@
 #include "learn/driple/driple_inspector.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
-#include "base/nearest.h"
 #include "learn/trainer.h"
 #include "learn/weights_json.h"
 
@@ -17,237 +15,138 @@ namespace {
 constexpr int64_t kDripleBatchSize = 32;
 constexpr int64_t kDripleEpochs = 300;
 constexpr double kLeastMetric = 1e-3;
+constexpr double kFarthestTarget = 10;  // deviations
+constexpr double kFarthestRatio = 2;    // logarithm; beyond it nothing is learned
 constexpr int64_t kDeepest = 2048;
 
-struct WordSetting {
-  const char* key;
-  std::string DripleOptions::*field;
-  std::vector<std::string> allowed;
+double log_metric(double value) { return std::log(std::max(value, kLeastMetric)); }
+
+// The network's tensors are small: threads would spend their time waiting for each other.
+class OneThread {
+ public:
+  OneThread() : before_(torch::get_num_threads()) { torch::set_num_threads(1); }
+  ~OneThread() { torch::set_num_threads(before_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int before_;
 };
 
-const std::vector<WordSetting>& word_settings() {
-  static const std::vector<WordSetting> list = {
-      {"layer", &DripleOptions::layer, {"gcn", "gin", "gat", "mpnn"}},
-      {"readout", &DripleOptions::readout, {"set2set", "sum", "mean", "max"}},
-      {"grouping", &DripleOptions::grouping, {"none", "uniform", "proportional"}},
-      {"target", &DripleOptions::target, {"log", "max"}},
-      {"globals", &DripleOptions::globals, {"yes", "no"}}};
-  return list;
-}
-
-Error no_such_value(const std::string& key, const std::string& value, const std::string& allowed) {
-  return {"'" + value + "' is no value of '" + key + "'", "settings of driple", "use " + allowed};
-}
-
-Grouping grouping_named(const std::string& name) {
-  if (name == "none") return Grouping::none;
-  return name == "uniform" ? Grouping::uniform : Grouping::proportional;
-}
-
-Selection examples_of(const ResourceData& data, const Selection& workloads) {
-  Selection examples;
-  for (const uint32_t i : workloads) examples.push_back(data.workloads[i].example);
-  return examples;
-}
-
-std::vector<double> numbers_in(const nlohmann::json& json, size_t count) {
+std::vector<double> numbers_in(const nlohmann::json& json) {
   std::vector<double> numbers;
   if (!json.is_array()) return numbers;
   for (const auto& value : json) {
     if (value.is_number()) numbers.push_back(value.get<double>());
   }
-  if (numbers.size() != count) numbers.clear();
   return numbers;
+}
+
+std::string driple_weights_file(const std::string& folder, size_t net) {
+  const std::string name = net == 0 ? "weights.pt" : "weights." + std::to_string(net + 1) + ".pt";
+  return (std::filesystem::path(folder) / name).string();
 }
 
 }  // namespace
 
-// Graphs one behind the other.
-struct DripleInspector::Graphs {
-  std::vector<int64_t> first_node = {0}, first_edge = {0};
-  std::vector<float> nodes;             // kGroupFeatures each
-  std::vector<int64_t> source, target;  // nodes counted in their graph
-  std::vector<float> weight;
-  std::vector<float> globals;
-};
-
-Settings DripleInspector::settings() const {
-  Settings settings = {{"groups", std::to_string(options_.groups)}, {"depth", std::to_string(options_.depth)}};
-  for (const WordSetting& word : word_settings()) settings[word.key] = options_.*word.field;
-  return settings;
+ResourceMetrics DripleInspector::targets_of(const ResourceWorkload& workload) const {
+  ResourceMetrics targets{};
+  for (size_t m = 0; m < kResourceMetrics; ++m) {
+    targets[m] = options_.target == "log" ? log_metric(workload.measured[m]) : workload.measured[m];
+    if (options_.basis == "simulation") targets[m] -= log_metric(workload.simulated[m]);
+  }
+  return targets;
 }
 
-Status DripleInspector::choose(const Settings& settings) {
-  options_ = {};
-  for (const auto& [key, value] : settings) {
-    const auto word = std::find_if(word_settings().begin(), word_settings().end(),
-                                   [&name = key](const WordSetting& w) { return name == w.key; });
-    if (word != word_settings().end()) {
-      if (std::find(word->allowed.begin(), word->allowed.end(), value) == word->allowed.end()) {
-        std::string list;
-        for (const std::string& name : word->allowed) list += (list.empty() ? "" : ", ") + name;
-        return no_such_value(key, value, list);
-      }
-      options_.*word->field = value;
-    } else if (key == "groups" || key == "depth") {
-      int64_t number = 0;
-      const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-      const int64_t least = key == "depth" ? 0 : 1;
-      if (error != std::errc() || end != value.data() + value.size() || number < least || number > kDeepest) {
-        return no_such_value(key, value, std::to_string(least) + " to " + std::to_string(kDeepest));
-      }
-      (key == "groups" ? options_.groups : options_.depth) = number;
-    } else {
-      std::vector<std::string> known = {"groups", "depth"};
-      for (const WordSetting& each : word_settings()) known.emplace_back(each.key);
-      return Error{"there is no setting '" + key + "'", "settings of driple", did_you_mean(key, known)};
-    }
+ResourceMetrics DripleInspector::metrics_of(const ResourceWorkload& workload, const float* outputs) const {
+  ResourceMetrics metrics{};
+  for (size_t m = 0; m < kResourceMetrics; ++m) {
+    double value = center_[m] + spread_[m] * std::clamp<double>(outputs[m], -kFarthestTarget, kFarthestTarget);
+    if (options_.basis == "simulation") value += log_metric(workload.simulated[m]);
+    metrics[m] = options_.target == "log" ? std::exp(value) : std::max(value, 0.0);
   }
-  return {};
-}
-
-void DripleInspector::fit_scales(const ResourceData& data, const Selection& training) {
-  frequencies_ = operator_frequencies(data.iterations, examples_of(data, training));
-  feature_scale_ = {1, 1, 1};
-  const Graphs graphs = graphs_of(data, training);
-  std::array<double, kGroupFeatures> most = {1e-9, 1e-9, 1e-9};
-  for (size_t i = 0; i < graphs.nodes.size(); ++i) {
-    most[i % kGroupFeatures] = std::max<double>(most[i % kGroupFeatures], graphs.nodes[i]);
-  }
-  feature_scale_ = most;
-  const auto count = static_cast<double>(std::max<size_t>(training.size(), 1));
-  const double nodes = static_cast<double>(graphs.first_node.back()) / count;
-  depth_ = options_.depth > 0 ? options_.depth : std::max<int64_t>(2, std::llround(nodes / 2));
-  fit_targets(data, training);
+  return metrics;
 }
 
 void DripleInspector::fit_targets(const ResourceData& data, const Selection& training) {
-  const auto count = static_cast<double>(std::max<size_t>(training.size(), 1));
+  const auto count = static_cast<double>(training.size());
+  ResourceMetrics sums{}, squares{}, largest{};
+  for (const uint32_t i : training) {
+    const ResourceMetrics targets = targets_of(data.workloads[i]);
+    for (size_t m = 0; m < kResourceMetrics; ++m) {
+      sums[m] += targets[m] / count;
+      squares[m] += targets[m] * targets[m] / count;
+      largest[m] = std::max(largest[m], targets[m]);
+    }
+  }
   for (size_t m = 0; m < kResourceMetrics; ++m) {
-    double sum = 0;
-    double squares = 0;
-    double largest = kLeastMetric;
-    for (const uint32_t i : training) {
-      const double value = std::max(data.workloads[i].measured[m], kLeastMetric);
-      sum += std::log(value) / count;
-      squares += std::log(value) * std::log(value) / count;
-      largest = std::max(largest, value);
-    }
     const bool logarithms = options_.target == "log";
-    center_[m] = logarithms ? sum : 0;
-    spread_[m] = logarithms ? std::sqrt(std::max(squares - sum * sum, 1e-6)) : largest;
+    center_[m] = logarithms ? sums[m] : 0;
+    spread_[m] =
+        logarithms ? std::sqrt(std::max(squares[m] - sums[m] * sums[m], 1e-6)) : std::max(largest[m], kLeastMetric);
   }
 }
 
-DripleInspector::Graphs DripleInspector::graphs_of(const ResourceData& data, const Selection& workloads) const {
-  Graphs graphs;
-  for (const uint32_t i : workloads) {
-    const ResourceWorkload& workload = data.workloads[i];
-    const GroupedGraph grouped = group_ops(data.iterations, data.iterations.examples()[workload.example], frequencies_,
-                                           grouping_named(options_.grouping), static_cast<size_t>(options_.groups));
-    std::vector<double> degree(grouped.features.size(), 1);
-    for (const auto& [source, target] : grouped.edges) degree[target] += 1;
-    const auto link = [&](uint32_t source, uint32_t target) {
-      graphs.source.push_back(source);
-      graphs.target.push_back(target);
-      graphs.weight.push_back(static_cast<float>(1 / std::sqrt(degree[source] * degree[target])));
-    };
-    for (const auto& [source, target] : grouped.edges) link(source, target);
-    for (uint32_t node = 0; node < grouped.features.size(); ++node) {
-      link(node, node);
-      for (size_t f = 0; f < kGroupFeatures; ++f) {
-        const double raw = f == 0 ? grouped.features[node][f] : std::log1p(grouped.features[node][f]);
-        graphs.nodes.push_back(static_cast<float>(raw / feature_scale_[f]));
-      }
-    }
-    graphs.first_node.push_back(static_cast<int64_t>(graphs.nodes.size() / kGroupFeatures));
-    graphs.first_edge.push_back(static_cast<int64_t>(graphs.source.size()));
-    graphs.globals.insert(graphs.globals.end(), workload.globals.begin(), workload.globals.end());
-  }
-  return graphs;
+std::shared_ptr<DripleNet> DripleInspector::make_net() const {
+  return std::make_shared<DripleNet>(DripleShape{.layer = options_.layer,
+                                                 .readout = options_.readout,
+                                                 .depth = depth_,
+                                                 .globals = static_cast<int64_t>(scales_.globals_center.size()),
+                                                 .dropout = 0.01 * static_cast<double>(options_.dropout)});
 }
 
-DripleBatch DripleInspector::batch_of(const Graphs& graphs, const torch::Tensor& chosen) const {
-  std::vector<float> nodes, weight, globals;
-  std::vector<int64_t> graph_of, source, target;
-  const int64_t width = static_cast<int64_t>(graphs.globals.size()) / (std::ssize(graphs.first_node) - 1);
-  int64_t before = 0;
-  for (int64_t i = 0; i < chosen.numel(); ++i) {
-    const auto graph = static_cast<size_t>(chosen.data_ptr<int64_t>()[i]);
-    const int64_t from = graphs.first_node[graph];
-    const int64_t to = graphs.first_node[graph + 1];
-    nodes.insert(nodes.end(), graphs.nodes.begin() + 3 * from, graphs.nodes.begin() + 3 * to);
-    graph_of.insert(graph_of.end(), static_cast<size_t>(to - from), i);
-    for (auto e = static_cast<size_t>(graphs.first_edge[graph]); e < static_cast<size_t>(graphs.first_edge[graph + 1]);
-         ++e) {
-      source.push_back(graphs.source[e] + before);
-      target.push_back(graphs.target[e] + before);
-      weight.push_back(graphs.weight[e]);
-    }
-    const auto row = graphs.globals.begin() + static_cast<int64_t>(graph) * width;
-    globals.insert(globals.end(), row, row + width);
-    before += to - from;
-  }
-  const auto floats = [&](const std::vector<float>& values, int64_t columns) {
-    return torch::tensor(values).view({-1, columns}).to(device_);
-  };
-  const auto whole = [&](const std::vector<int64_t>& values) {
-    return torch::tensor(values, torch::kInt64).to(device_);
-  };
-  return {.graphs = chosen.numel(),
-          .nodes = floats(nodes, 3),
-          .graph_of = whole(graph_of),
-          .source = whole(source),
-          .target = whole(target),
-          .weight = floats(weight, 1),
-          .globals = floats(globals, std::max<int64_t>(width, 1))};
+Status DripleInspector::use_device(const std::string& name) {
+  const auto device = device_named(name);
+  if (!device) return device.error();
+  device_ = *device;
+  for (const auto& net : nets_) net->to(device_);
+  return {};
 }
 
-void DripleInspector::make_net(int64_t globals) {
-  globals_ = options_.globals == "yes" ? globals : 0;
-  net_ = std::make_shared<DripleNet>(
-      DripleShape{.layer = options_.layer, .readout = options_.readout, .depth = depth_, .globals = globals_});
-}
-
-std::vector<ResourceMetrics> DripleInspector::answers(const Graphs& graphs) {
+// The mean over the networks, in the targets' scale.
+std::vector<ResourceMetrics> DripleInspector::answers(const std::vector<std::shared_ptr<DripleNet>>& nets,
+                                                      const ResourceData& data, const Selection& workloads,
+                                                      const DripleGraphs& graphs) const {
   std::vector<ResourceMetrics> all;
-  const auto count = std::ssize(graphs.first_node) - 1;
-  for (int64_t first = 0; first < count; first += kDripleBatchSize) {
-    const torch::Tensor chosen =
-        torch::arange(first, std::min<int64_t>(first + kDripleBatchSize, count), torch::kInt64);
-    const torch::Tensor output = net_->forward(batch_of(graphs, chosen)).to(torch::kCPU).contiguous();
-    const auto* value = output.data_ptr<float>();
-    for (int64_t i = 0; i < output.size(0); ++i) {
-      ResourceMetrics metrics{};
-      for (size_t m = 0; m < kResourceMetrics; ++m, ++value) {
-        const double scaled = center_[m] + spread_[m] * std::clamp<double>(*value, -10, 10);
-        metrics[m] = options_.target == "log" ? std::exp(scaled) : std::max(scaled, 0.0);
-      }
-      all.push_back(metrics);
+  for (int64_t first = 0; first < graphs.size(); first += kDripleBatchSize) {
+    const int64_t last = std::min<int64_t>(first + kDripleBatchSize, graphs.size());
+    const DripleBatch batch = graphs.batch(torch::arange(first, last, torch::kInt64), device_);
+    torch::Tensor sum;
+    for (const auto& net : nets) {
+      const torch::Tensor output = net->forward(batch);
+      sum = sum.defined() ? sum + output : output;
+    }
+    const torch::Tensor mean = (sum / static_cast<double>(nets.size())).to(torch::kCPU).contiguous();
+    for (int64_t i = first; i < last; ++i) {
+      const float* outputs = mean.data_ptr<float>() + (i - first) * static_cast<int64_t>(kResourceMetrics);
+      all.push_back(metrics_of(data.workloads[workloads[static_cast<size_t>(i)]], outputs));
     }
   }
   return all;
 }
 
-Result<TrainingLog> DripleInspector::fit(const ResourceData& data, const Selection& training,
-                                         const Selection& validation, const TrainOptions& options) {
+Result<TrainingLog> DripleInspector::fit(DripleNet& net, const ResourceData& data, const ResourceFold& fold,
+                                         const TrainOptions& options) const {
   std::vector<float> labels;
-  for (const uint32_t i : training) {
+  for (const uint32_t i : fold.training) {
+    const ResourceMetrics targets = targets_of(data.workloads[i]);
     for (size_t m = 0; m < kResourceMetrics; ++m) {
-      const double value = std::max(data.workloads[i].measured[m], kLeastMetric);
-      labels.push_back(
-          static_cast<float>(((options_.target == "log" ? std::log(value) : value) - center_[m]) / spread_[m]));
+      labels.push_back(static_cast<float>((targets[m] - center_[m]) / spread_[m]));
     }
   }
   const torch::Tensor wanted = torch::tensor(labels).view({-1, static_cast<int64_t>(kResourceMetrics)}).to(device_);
-  const Graphs graphs = graphs_of(data, training);
-  const Graphs aside = graphs_of(data, validation);
-  TrainingTask task{.module = net_.get(),
-                    .samples = std::ssize(training),
+  const torch::Tensor spreads =
+      torch::tensor(std::vector<float>(spread_.begin(), spread_.end())).view({1, -1}).to(device_);
+  const DripleGraphs graphs(data, fold.training, options_, scales_);
+  const DripleGraphs aside(data, fold.validation, options_, scales_);
+  TrainingTask task{.module = &net,
+                    .samples = std::ssize(fold.training),
                     .loss =
                         [&](const torch::Tensor& batch) {
-                          const torch::Tensor output = net_->forward(batch_of(graphs, batch));
-                          return (output - wanted.index_select(0, batch.to(device_))).square().mean();
+                          const torch::Tensor output = net.forward(graphs.batch(batch, device_));
+                          const torch::Tensor off = output - wanted.index_select(0, batch.to(device_));
+                          if (options_.loss == "squares") return off.square().mean();
+                          return (off * spreads).clamp_max(kFarthestRatio).expm1().abs().mean();
                         },
                     .epochs = kDripleEpochs,
                     .batch = kDripleBatchSize,
@@ -255,94 +154,154 @@ Result<TrainingLog> DripleInspector::fit(const ResourceData& data, const Selecti
                     .weight_decay = 1e-6,
                     .clip = 1,
                     .decay = true};
-  if (!validation.empty()) {
-    task.validation_error = [&] { return mean_of(resource_errors(data, validation, answers(aside))); };
+  if (!fold.validation.empty()) {
+    const std::vector<std::shared_ptr<DripleNet>> alone = {std::shared_ptr<DripleNet>(&net, [](DripleNet*) {})};
+    task.validation_error = [&data, &fold, &aside, alone, this] {
+      return mean_of(resource_errors(data, fold.validation, answers(alone, data, fold.validation, aside)));
+    };
   }
   return run_training(task, options);
 }
 
+// Every network in turn, on folds of its own but for the first; the log is of the first, with the seconds of all and the
+// mean of their validation errors.
+Result<TrainingLog> DripleInspector::fit_all(const ResourceData& data, const Selection& training,
+                                             const Selection& validation, const TrainOptions& options) {
+  const OneThread guard;
+  Selection both = training;
+  both.insert(both.end(), validation.begin(), validation.end());
+  std::sort(both.begin(), both.end());
+  TrainingLog log;
+  for (size_t n = 0; n < nets_.size(); ++n) {
+    TrainOptions own = options;
+    own.seed = options.seed + n;
+    ResourceFold fold{training, validation};
+    if (n > 0 && !validation.empty()) {
+      fold = resource_fold(data, both, own.seed,
+                           static_cast<double>(validation.size()) / static_cast<double>(both.size()));
+    }
+    auto each = fit(*nets_[n], data, fold, own);
+    if (!each) return each.error();
+    if (n == 0) {
+      log = std::move(*each);
+    } else {
+      log.seconds += each->seconds;
+      log.best_validation_error += each->best_validation_error;
+    }
+  }
+  log.best_validation_error /= static_cast<double>(nets_.size());
+  return log;
+}
+
 Result<TrainingLog> DripleInspector::train(const ResourceData& data, const Selection& training,
                                            const Selection& validation, const TrainOptions& options) {
-  if (const Status status = choose(options.settings); !status.ok()) return status.error();
+  options_ = {};
+  if (const Status status = set_driple_options(options.settings, options_); !status.ok()) return status.error();
+  if ((options_.basis == "simulation" || options_.loss == "percent") && options_.target != "log") {
+    return Error{"ratios are learned as logarithms", "settings of driple", "use target=log"};
+  }
   if (training.empty()) return Error{"there is no workload to train on", "", "check the setting's name"};
-  const auto device = device_named(options.device);
-  if (!device) return device.error();
-  device_ = *device;
-  fit_scales(data, training);
-  torch::manual_seed(options.seed);
-  make_net(std::ssize(data.workloads[training[0]].globals));
+  nets_.clear();
+  if (const Status status = use_device(options.device); !status.ok()) return status.error();
+  scales_ = fit_driple_scales(data, training, options_);
+  const double nodes = DripleGraphs(data, training, options_, scales_).mean_nodes();
+  depth_ = options_.depth > 0 ? options_.depth : std::max<int64_t>(2, std::llround(nodes / 2));
+  fit_targets(data, training);
+  for (int64_t n = 0; n < options_.nets; ++n) {
+    torch::manual_seed(options.seed + static_cast<uint64_t>(n));
+    nets_.push_back(make_net());
+    nets_.back()->to(device_);
+  }
   partitioned_ = false;
-  net_->to(device_);
-  auto log = fit(data, training, validation, options);
-  net_->share_halves();
+  auto log = fit_all(data, training, validation, options);
+  for (const auto& net : nets_) net->share_halves();
   return log;
 }
 
 Result<TrainingLog> DripleInspector::transfer(const ResourceData& data, const Selection& training,
                                               const Selection& validation, const TrainOptions& options) {
-  CHECK(net_ != nullptr, "a network is trained or loaded before it is tuned");
+  CHECK(!nets_.empty(), "a network is trained or loaded before it is tuned");
   if (training.empty()) return Error{"there is no workload to tune on", "", "check the setting's name"};
-  const auto device = device_named(options.device);
-  if (!device) return device.error();
-  device_ = *device;
-  net_->to(device_);
-  net_->partition();
-  partitioned_ = true;
-  fit_targets(data, training);
-  return fit(data, training, validation, options);
+  Settings anew;
+  for (const char* key : {"tune", "rescale", "dropout", "loss"}) {
+    if (const auto named = options.settings.find(key); named != options.settings.end()) anew.insert(*named);
+  }
+  if (const Status status = set_driple_options(anew, options_); !status.ok()) return status.error();
+  if (const Status status = use_device(options.device); !status.ok()) return status.error();
+  for (const auto& net : nets_) {
+    net->set_dropout(0.01 * static_cast<double>(options_.dropout));
+    options_.tune == "half" ? net->partition() : net->tune_all();
+  }
+  partitioned_ = partitioned_ || options_.tune == "half";
+  if (options_.rescale == "yes") fit_targets(data, training);
+  return fit_all(data, training, validation, options);
 }
 
 std::vector<ResourceMetrics> DripleInspector::predict(const ResourceData& data, const Selection& workloads) {
-  CHECK(net_ != nullptr, "a network is trained or loaded before it predicts");
+  CHECK(!nets_.empty(), "a network is trained or loaded before it predicts");
   if (workloads.empty()) return {};
-  torch::NoGradGuard guard;
-  net_->eval();
-  return answers(graphs_of(data, workloads));
+  const torch::NoGradGuard guard;
+  const OneThread thread;
+  for (const auto& net : nets_) net->eval();
+  return answers(nets_, data, workloads, DripleGraphs(data, workloads, options_, scales_));
 }
 
 Status DripleInspector::save(const std::string& folder) const {
-  CHECK(net_ != nullptr, "a network is trained before it is saved");
-  const nlohmann::json described = {{"settings", settings()},      {"depth", depth_},      {"globals", globals_},
-                                    {"frequencies", frequencies_}, {"center", center_},    {"spread", spread_},
-                                    {"features", feature_scale_},  {"tuned", partitioned_}};
+  CHECK(!nets_.empty(), "a network is trained before it is saved");
+  const nlohmann::json described = {{"settings", settings()},
+                                    {"depth", depth_},
+                                    {"frequencies", scales_.frequencies},
+                                    {"center", center_},
+                                    {"spread", spread_},
+                                    {"features", scales_.features},
+                                    {"globals", {scales_.globals_center, scales_.globals_spread}},
+                                    {"tuned", partitioned_}};
   if (Status status = write_json(folder, "predictor.json", described); !status.ok()) return status;
-  return save_module(*net_, (std::filesystem::path(folder) / "weights.pt").string());
+  for (size_t n = 0; n < nets_.size(); ++n) {
+    if (Status status = save_module(*nets_[n], driple_weights_file(folder, n)); !status.ok()) return status;
+  }
+  return {};
 }
 
 Status DripleInspector::load(const std::string& folder) {
   const auto described =
       read_json(folder, "predictor.json",
-                {"settings", "depth", "globals", "frequencies", "center", "spread", "features", "tuned"});
+                {"settings", "depth", "frequencies", "center", "spread", "features", "globals", "tuned"});
   if (!described) return described.error();
   const auto settings = settings_from(*described);
   if (!settings) return settings.error().within(folder);
-  if (const Status status = choose(*settings); !status.ok()) return status.error().within(folder);
-  const std::vector<double> center = numbers_in(described->at("center"), kResourceMetrics);
-  const std::vector<double> spread = numbers_in(described->at("spread"), kResourceMetrics);
-  const std::vector<double> features = numbers_in(described->at("features"), kGroupFeatures);
+  options_ = {};
+  if (const Status status = set_driple_options(*settings, options_); !status.ok()) return status.error().within(folder);
+  const std::vector<double> center = numbers_in(described->at("center"));
+  const std::vector<double> spread = numbers_in(described->at("spread"));
+  const std::vector<double> features = numbers_in(described->at("features"));
   const nlohmann::json& depth = described->at("depth");
   const nlohmann::json& globals = described->at("globals");
-  if (center.empty() || spread.empty() || features.empty() || !depth.is_number_integer() || depth < 1 ||
-      depth > kDeepest || !globals.is_number_integer() || globals < 0 || globals > kDeepest ||
+  const bool paired =
+      globals.is_array() && globals.size() == 2 && numbers_in(globals[0]).size() == numbers_in(globals[1]).size();
+  if (center.size() != kResourceMetrics || spread.size() != kResourceMetrics || features.size() != kGroupFeatures ||
+      !depth.is_number_integer() || depth < 1 || depth > kDeepest || !paired ||
       !described->at("frequencies").is_object()) {
     return Error{"the weights' description makes no sense", folder, "name a folder that `forerun train driple` wrote"};
   }
   std::copy(center.begin(), center.end(), center_.begin());
   std::copy(spread.begin(), spread.end(), spread_.begin());
-  std::copy(features.begin(), features.end(), feature_scale_.begin());
-  frequencies_.clear();
+  std::copy(features.begin(), features.end(), scales_.features.begin());
+  scales_.globals_center = numbers_in(globals[0]);
+  scales_.globals_spread = numbers_in(globals[1]);
+  scales_.frequencies.clear();
   for (const auto& [name, share] : described->at("frequencies").items()) {
-    if (share.is_number()) frequencies_[name] = share.get<double>();
+    if (share.is_number()) scales_.frequencies[name] = share.get<double>();
   }
   depth_ = depth.get<int64_t>();
   device_ = torch::kCPU;
-  make_net(globals.get<int64_t>());
-  if (const Status status = load_module(*net_, (std::filesystem::path(folder) / "weights.pt").string()); !status.ok()) {
-    return status;
-  }
   partitioned_ = described->at("tuned") == true;
-  if (partitioned_) {
-    net_->keep_apart();
+  nets_.clear();
+  for (int64_t n = 0; n < options_.nets; ++n) {
+    nets_.push_back(make_net());
+    const Status status = load_module(*nets_.back(), driple_weights_file(folder, static_cast<size_t>(n)));
+    if (!status.ok()) return status;
+    if (partitioned_) nets_.back()->keep_apart();
   }
   return {};
 }

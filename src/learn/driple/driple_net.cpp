@@ -111,6 +111,10 @@ void DripleNet::partition() {
   }
 }
 
+void DripleNet::tune_all() {
+  for (torch::Tensor& parameter : parameters()) parameter.set_requires_grad(true);
+}
+
 torch::Tensor DripleNet::pooled(const torch::Tensor& nodes, const DripleBatch& batch) {
   if (set2set_) return set2set_(nodes, batch);
   if (shape_.readout == "max") {
@@ -133,6 +137,7 @@ torch::Tensor DripleNet::forward(const DripleBatch& batch) {
   }
   torch::Tensor graph = pooled(nodes, batch);
   if (shape_.globals > 0) graph = torch::cat({graph, batch.globals}, 1);
+  if (shape_.dropout > 0) graph = torch::dropout(graph, shape_.dropout, is_training());
   graph = torch::leaky_relu(mlp1_(graph), kDripleSlope);
   return mlp3_(torch::leaky_relu(mlp2_(graph), kDripleSlope));
 }

@@ -31,6 +31,7 @@ struct DripleShape {
   int64_t hidden = 64;
   int64_t depth = 15;  // graph layers in all
   int64_t globals = 0;
+  double dropout = 0;  // share of the MLP's inputs
 };
 
 // One graph layer of any kind, without the activation behind it.
@@ -67,6 +68,9 @@ class DripleNet : public torch::nn::Module {
 
   // The second half of the repeated layers gets weights of its own, equal at first; only they and the MLP learn on.
   void partition();
+  // Everything learns on; halves that are one stay one.
+  void tune_all();
+  void set_dropout(double share) { shape_.dropout = share; }
   // The same of weights that were read: both halves are as they are.
   void keep_apart() { apart_ = true; }
   // While it is trained as a whole, both halves are one.

@@ -29,7 +29,11 @@ ResourceData chains(int64_t count) {
     workload.setting = "P1w2-10G";
     workload.example = static_cast<uint32_t>(n);
     workload.globals = {0.5F};
-    for (size_t m = 0; m < kResourceMetrics; ++m) workload.measured[m] = static_cast<double>(length * (m + 1));
+    workload.columns = {static_cast<float>(n % 3)};
+    for (size_t m = 0; m < kResourceMetrics; ++m) {
+      workload.measured[m] = static_cast<double>(length * (m + 1));
+      workload.simulated[m] = 2 * workload.measured[m];
+    }
     data.iterations.add(std::move(example));
     data.workloads.push_back(workload);
   }
@@ -57,11 +61,38 @@ TEST(DripleInspector, LearnsWhatTheGraphTells) {
   EXPECT_LT(trained, 0.5 * untrained);
 }
 
+// Measured numbers are half of simulated ones: as a ratio that is learned without any graph.
+TEST(DripleInspector, LearnsTheRatioToASimulation) {
+  const ResourceData data = chains(12);
+  const Selection all = select_workloads(data, "P1w2-10G", Split::train);
+  DripleInspector driple;
+  ASSERT_TRUE(driple.train(data, all, {}, driple_options(1, {{"basis", "simulation"}})));
+  EXPECT_LT(mean_of(resource_errors(data, all, driple.predict(data, all))), 0.01);
+}
+
+TEST(DripleInspector, TuningKeepsTheScaleWhereItIsTold) {
+  ResourceData data = chains(8);
+  const Selection all = select_workloads(data, "P1w2-10G", Split::train);
+  DripleInspector driple;
+  ASSERT_TRUE(driple.train(data, all, {}, driple_options(40)));
+  const double before = driple.predict(data, all)[3][0];
+  for (ResourceWorkload& workload : data.workloads) {
+    for (double& metric : workload.measured) metric *= 50;
+  }
+  TrainOptions still = driple_options(1, {{"rescale", "no"}, {"tune", "all"}});
+  still.learning_rate = 1e-9;
+  ASSERT_TRUE(driple.transfer(data, all, {}, still));
+  EXPECT_NEAR(driple.predict(data, all)[3][0], before, 0.05 * before);
+  still.settings["rescale"] = "yes";
+  ASSERT_TRUE(driple.transfer(data, all, {}, still));
+  EXPECT_NEAR(driple.predict(data, all)[3][0], 50 * before, 5 * before);
+}
+
 TEST(DripleInspector, IsTheSameAfterSavingAndLoading) {
   const ResourceData data = chains(6);
   const Selection all = select_workloads(data, "P1w2-10G", Split::train);
   DripleInspector driple;
-  ASSERT_TRUE(driple.train(data, all, {}, driple_options(3)));
+  ASSERT_TRUE(driple.train(data, all, {}, driple_options(3, {{"nets", "2"}})));
   ASSERT_TRUE(driple.transfer(data, all, {}, driple_options(3)));
   const auto folder = std::filesystem::temp_directory_path() / "forerun_driple_test";
   std::filesystem::create_directories(folder);
@@ -89,6 +120,11 @@ TEST(DripleInspector, RunsInEveryVariantAndRefusesOthers) {
                                                                                    {"grouping", "none"},
                                                                                    {"grouping", "uniform"},
                                                                                    {"target", "max"},
+                                                                                   {"globals", "workload"},
+                                                                                   {"basis", "simulation"},
+                                                                                   {"loss", "percent"},
+                                                                                   {"nets", "2"},
+                                                                                   {"dropout", "30"},
                                                                                    {"depth", "3"}}) {
     DripleInspector driple;
     const auto log = driple.train(data, all, {}, driple_options(2, {{key, value}}));
@@ -101,6 +137,7 @@ TEST(DripleInspector, RunsInEveryVariantAndRefusesOthers) {
   EXPECT_FALSE(driple.train(data, all, {}, driple_options(1, {{"layer", "cnn"}})));
   EXPECT_FALSE(driple.train(data, all, {}, driple_options(1, {{"depth", "-1"}})));
   EXPECT_FALSE(driple.train(data, all, {}, driple_options(1, {{"layers", "gcn"}})));
+  EXPECT_FALSE(driple.train(data, all, {}, driple_options(1, {{"basis", "simulation"}, {"target", "max"}})));
 }
 
 TEST(DripleNet, TunesTheLateHalfAndTheMlpAlone) {

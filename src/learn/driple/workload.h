@@ -1,7 +1,9 @@
 // What predictors of distributed training's resources learn from: workloads in a setting, and twelve numbers of each.
 //
 // A workload is a training iteration (an Example of the data set `iterations`, for those who look at the graph) and a
-// row of columns (for those who look at figures). Measured numbers stand in `measured` alone. Needs no LibTorch.
+// row of columns (for those who look at figures). Measured numbers stand in `windows`, one for each time that it was
+// measured, and their mean in `measured`. Simulated workloads, for pre-training, have the setting "sim:P1w2-10G" and
+// simulated numbers in place of measured ones. Needs no LibTorch.
 #pragma once
 
 #include <array>
@@ -20,6 +22,7 @@ using ResourceMetrics = std::array<double, kResourceMetrics>;
 struct ResourceWorkload {
   std::string id;
   std::string family;
+  std::string model;    // "resnet50-narrow"
   std::string setting;  // "P1w2-10G"
   std::string mode;     // sync, async, allreduce
   Split split = Split::train;
@@ -28,8 +31,11 @@ struct ResourceWorkload {
   std::vector<float> columns;   // for trees
   ResourceMetrics simulated{};  // event by event
   ResourceMetrics formulas{};   // what a few lines of arithmetic say
-  ResourceMetrics measured{};
+  ResourceMetrics measured{};   // mean of the windows
+  std::vector<ResourceMetrics> windows;
 };
+
+inline constexpr const char* kSimulatedPrefix = "sim:";
 
 struct ResourceData {
   DataSet iterations;
@@ -37,6 +43,16 @@ struct ResourceData {
   std::vector<std::string> column_names;
   std::string source;
 };
+
+// Adds a window of a workload that was measured once more, and renews the mean.
+inline void add_window(ResourceWorkload& workload, const ResourceMetrics& window) {
+  workload.windows.push_back(window);
+  for (size_t m = 0; m < kResourceMetrics; ++m) {
+    double sum = 0;
+    for (const ResourceMetrics& each : workload.windows) sum += each[m];
+    workload.measured[m] = sum / static_cast<double>(workload.windows.size());
+  }
+}
 
 // Workloads of a setting in a split, in order.
 inline Selection select_workloads(const ResourceData& data, const std::string& setting, Split split) {
