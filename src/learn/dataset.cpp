@@ -128,4 +128,15 @@ Fold split_for_validation(const DataSet& data, double fraction, uint64_t seed) {
   return fold;
 }
 
+Fold split_by_groups(const DataSet& data, std::span<const std::string> beginnings) {
+  Fold fold;
+  for (const uint32_t i : select(data, Split::train)) {
+    const std::string& group = data.examples()[i].group;
+    const bool apart = std::any_of(beginnings.begin(), beginnings.end(),
+                                   [&](const std::string& beginning) { return group.rfind(beginning, 0) == 0; });
+    (apart ? fold.validation : fold.train).push_back(i);
+  }
+  return fold;
+}
+
 }  // namespace forerun::learn

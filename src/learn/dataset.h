@@ -149,5 +149,7 @@ struct Fold {
   Selection validation;
 };
 Fold split_for_validation(const DataSet& data, double fraction, uint64_t seed);
+// The same with the groups whose names begin with one of these.
+Fold split_by_groups(const DataSet& data, std::span<const std::string> beginnings);
 
 }  // namespace forerun::learn

@@ -134,5 +134,14 @@ TEST(Split, NeitherPartIsEmptyWhereThereAreTwoGroups) {
   EXPECT_TRUE(split_for_validation(data, 0, 3).validation.empty());
 }
 
+TEST(Split, GroupsByTheirBeginning) {
+  const DataSet data = made_up_data(12, 3);
+  const std::vector<std::string> beginnings = {"g1", "g11"};  // g1; g10 and g11 are test groups
+  const Fold fold = split_by_groups(data, beginnings);
+  EXPECT_EQ(fold.train.size() + fold.validation.size(), select(data, Split::train).size());
+  EXPECT_EQ(fold.validation.size(), 3U);
+  for (const uint32_t i : fold.validation) EXPECT_EQ(data.examples()[i].group, "g1");
+}
+
 }  // namespace
 }  // namespace forerun::learn

@@ -162,7 +162,7 @@ Result<TrainingLog> GraphPredictor::train(const DataSet& data, const TrainOption
   if (!device) return device.error();
   device_ = *device;
 
-  Fold fold = split_for_validation(data, options.validation, options.seed);
+  Fold fold = fold_for(data, options);
   const auto unmeasured = [&](uint32_t i) { return !(measured(data.examples()[i].targets, quantity_) > 0); };
   std::erase_if(fold.train, unmeasured);
   std::erase_if(fold.validation, unmeasured);

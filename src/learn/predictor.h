@@ -41,12 +41,13 @@ struct TrainOptions {
   std::optional<int64_t> batch;         // nothing: the predictor's own
   std::optional<double> learning_rate;  // nothing: the predictor's own
   int64_t patience = 0;                 // epochs without a better validation error before it stops; 0: all epochs
-  double validation = 0.15;     // share of training examples to validate on, whole groups; 0: the last weights count
-  double seconds = 0;           // stops after the epoch that passes this; 0: no limit
-  std::string device = "auto";  // "cpu", "cuda", or "auto": CUDA where there is one
-  std::string checkpoint;       // folder for a checkpoint after each epoch; empty: none
-  bool resume = false;          // go on from the checkpoint, where there is one
-  std::string curve;            // CSV file of the epochs; empty: none
+  double validation = 0.15;  // share of training examples to validate on, whole groups; 0: the last weights count
+  std::vector<std::string> validate_on;  // groups that begin so are set aside in place of a share
+  double seconds = 0;                    // stops after the epoch that passes this; 0: no limit
+  std::string device = "auto";           // "cpu", "cuda", or "auto": CUDA where there is one
+  std::string checkpoint;                // folder for a checkpoint after each epoch; empty: none
+  bool resume = false;                   // go on from the checkpoint, where there is one
+  std::string curve;                     // CSV file of the epochs; empty: none
   Settings settings;
   std::function<void(const EpochReport&)> progress;
 };
@@ -58,6 +59,12 @@ struct TrainingLog {
   double seconds = 0;
   std::string device;
 };
+
+// The training examples as two, as the options ask for.
+inline Fold fold_for(const DataSet& data, const TrainOptions& options) {
+  if (!options.validate_on.empty()) return split_by_groups(data, options.validate_on);
+  return split_for_validation(data, options.validation, options.seed);
+}
 
 // What a predictor says about an iteration; nothing where it does not predict that.
 struct Prediction {

@@ -82,7 +82,7 @@ Status save_weights(const std::string& folder, std::string_view name, const Pred
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   if (failed) return Error{"cannot be made: " + failed.message(), folder, "check the path"};
-  const Fold fold = split_for_validation(data, options.validation, options.seed);
+  const Fold fold = fold_for(data, options);
   const nlohmann::json card = {{"predictor", name},
                                {"settings", predictor.settings()},
                                {"trained_on", data.source},

@@ -1,9 +1,10 @@
 // forerun-train: trains a predictor on a cached data set, where there is LibTorch and nothing else (preset `train`).
 //
 //   forerun-train NAME --cache FILE [--out FOLDER] [--epochs N] [--batch N] [--rate X] [--patience N] [--seed N]
-//                 [--seconds S | --minutes M] [--validation SHARE] [--device auto|cpu|cuda]
+//                 [--seconds S | --minutes M] [--validation SHARE | --validate-on GROUP]... [--device auto|cpu|cuda]
 //                 [--checkpoint FOLDER] [--resume] [--curve FILE] [--set NAME=VALUE]...
 //
+// `forerun-train driple` has data and options of its own (learn/driple/driple_command.h).
 // Progress goes to standard error; what came out to standard output, as text and, last, one line of JSON.
 // `forerun train` is the same with readers for every kind of data.
 #include <fmt/format.h>
@@ -14,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "learn/driple/driple_command.h"
 #include "learn/training_session.h"
 
 namespace {
@@ -26,12 +28,12 @@ enum ExitCode : int { kDone = 0, kInputAtFault = 1, kUsage = 2 };
 int usage(const std::string& what) {
   std::string names;
   for (const PredictorEntry& entry : predictors()) names += fmt::format("  {:<12} {}\n", entry.name, entry.summary);
-  fmt::print(
-      stderr,
-      "forerun-train: {}\nforerun-train NAME --cache FILE [--out FOLDER] [--epochs N] [--batch N] [--rate X] "
-      "[--patience N] [--seed N] [--seconds S | --minutes M] [--validation SHARE] [--device D] [--checkpoint FOLDER] "
-      "[--resume] [--curve FILE] [--set NAME=VALUE]...\n{}",
-      what, names);
+  fmt::print(stderr,
+             "forerun-train: {}\nforerun-train NAME --cache FILE [--out FOLDER] [--epochs N] [--batch N] [--rate X] "
+             "[--patience N] [--seed N] [--seconds S | --minutes M] [--validation SHARE | --validate-on GROUP]... "
+             "[--device D] [--checkpoint FOLDER] "
+             "[--resume] [--curve FILE] [--set NAME=VALUE]...\n{}",
+             what, names);
   return kUsage;
 }
 
@@ -69,6 +71,7 @@ bool set(const std::string& option, const std::string& value, TrainingRequest& r
     return true;
   }
   if (option == "--validation") return parse(value, options.validation);
+  if (option == "--validate-on") return options.validate_on.push_back(value), !value.empty();
   if (option == "--set") {
     const size_t equals = value.find('=');
     if (equals == std::string::npos) return false;
@@ -83,6 +86,7 @@ bool set(const std::string& option, const std::string& value, TrainingRequest& r
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (words.empty() || words[0].rfind("--", 0) == 0) return usage("which predictor?");
+  if (words[0] == "driple") return driple_command({words.begin() + 1, words.end()});
   TrainingRequest request{.predictor = words[0]};
   std::string cache;
   for (size_t i = 1; i < words.size(); ++i) {

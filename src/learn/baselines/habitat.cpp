@@ -114,7 +114,7 @@ Result<TrainingLog> HabitatPredictor::train(const DataSet& data, const TrainOpti
   if (!device) return device.error();
   device_ = *device;
 
-  const Fold fold = split_for_validation(data, options.validation, options.seed);
+  const Fold fold = fold_for(data, options);
   encoder_ = FeatureEncoder({.amounts = {Amount::flops, Amount::bytes_read, Amount::bytes_written, Amount::tensors},
                              .batch = false,
                              .size = false},

@@ -19,26 +19,29 @@ constexpr std::string_view kEts = "ets.";
 
 // Settings of a blend as those of its members.
 struct BlendSettings {
-  double share = 0.5;
+  BlendShares shares;
   Settings trees;
   Settings ets;
 };
 
-Result<BlendSettings> parted(const Settings& settings, double share) {
-  BlendSettings parts{.share = share};
+Result<BlendSettings> parted(const Settings& settings, BlendShares shares) {
+  BlendSettings parts{.shares = shares};
   for (const auto& [key, value] : settings) {
     if (key.rfind(kTrees, 0) == 0) {
       parts.trees[key.substr(kTrees.size())] = value;
     } else if (key.rfind(kEts, 0) == 0) {
       parts.ets[key.substr(kEts.size())] = value;
-    } else if (key == "share") {
-      const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), parts.share);
-      if (error != std::errc() || end != value.data() + value.size() || !(parts.share >= 0 && parts.share <= 1)) {
-        return Error{"'" + value + "' is no value of 'share'", "settings of blend", "use a number from 0 to 1"};
+    } else if (key == "share" || key == "gap_share") {
+      double share = 0;
+      const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), share);
+      if (error != std::errc() || end != value.data() + value.size() || !(share >= 0 && share <= 1)) {
+        return Error{"'" + value + "' is no value of '" + key + "'", "settings of blend", "use a number from 0 to 1"};
       }
+      if (key == "gap_share" || !settings.contains("gap_share")) parts.shares.gaps = share;
+      if (key == "share") parts.shares.times = share;
     } else {
       return Error{"there is no setting '" + key + "'", "settings of blend",
-                   "use share, or a member's setting, such as trees.rounds or ets.nets"};
+                   "use share, gap_share, or a member's setting, such as trees.rounds or ets.nets"};
     }
   }
   return parts;
@@ -55,32 +58,37 @@ std::optional<double> between(std::optional<double> a, std::optional<double> b, 
 
 }  // namespace
 
-std::vector<Prediction> mean_of(const std::vector<Prediction>& a, const std::vector<Prediction>& b, double share) {
+std::vector<Prediction> mean_of(const std::vector<Prediction>& a, const std::vector<Prediction>& b,
+                                BlendShares shares) {
   CHECK(a.size() == b.size(), "two predictions of the same examples");
+  const auto idle = [](const Prediction& one) { return *one.iteration_ms - *one.gpu_busy_ms; };
   std::vector<Prediction> mean(a.size());
   for (size_t e = 0; e < a.size(); ++e) {
-    mean[e].iteration_ms = between(a[e].iteration_ms, b[e].iteration_ms, share);
-    mean[e].gpu_busy_ms = between(a[e].gpu_busy_ms, b[e].gpu_busy_ms, share);
+    mean[e].iteration_ms = between(a[e].iteration_ms, b[e].iteration_ms, shares.times);
+    mean[e].gpu_busy_ms = between(a[e].gpu_busy_ms, b[e].gpu_busy_ms, shares.times);
+    if (mean[e].iteration_ms && mean[e].gpu_busy_ms) {
+      mean[e].iteration_ms = *mean[e].gpu_busy_ms + (1 - shares.gaps) * idle(a[e]) + shares.gaps * idle(b[e]);
+    }
     CHECK(a[e].op_us.size() == b[e].op_us.size() && a[e].gap_us.size() == b[e].gap_us.size(), "a time for each op");
     for (size_t i = 0; i < a[e].op_us.size(); ++i) {
-      mean[e].op_us.push_back(between(a[e].op_us[i], b[e].op_us[i], share));
-      mean[e].gap_us.push_back(between(a[e].gap_us[i], b[e].gap_us[i], share));
+      mean[e].op_us.push_back(between(a[e].op_us[i], b[e].op_us[i], shares.times));
+      mean[e].gap_us.push_back(between(a[e].gap_us[i], b[e].gap_us[i], shares.gaps));
     }
   }
   return mean;
 }
 
 Settings BlendPredictor::settings() const {
-  Settings all = {{"share", fmt::format("{}", share_)}};
+  Settings all = {{"share", fmt::format("{}", shares_.times)}, {"gap_share", fmt::format("{}", shares_.gaps)}};
   for (const auto& [key, value] : trees_.settings()) all[std::string(kTrees) + key] = value;
   for (const auto& [key, value] : ets_.settings()) all[std::string(kEts) + key] = value;
   return all;
 }
 
 Result<TrainingLog> BlendPredictor::train(const DataSet& data, const TrainOptions& options) {
-  auto parts = parted(options.settings, share_);
+  auto parts = parted(options.settings, shares_);
   if (!parts) return parts.error();
-  share_ = parts->share;
+  shares_ = parts->shares;
   TrainOptions of_trees = options;
   of_trees.settings = parts->trees;
   TrainOptions of_ets = options;
@@ -94,7 +102,7 @@ Result<TrainingLog> BlendPredictor::train(const DataSet& data, const TrainOption
 }
 
 std::vector<Prediction> BlendPredictor::predict(const DataSet& data, const Selection& examples) {
-  return mean_of(trees_.predict(data, examples), ets_.predict(data, examples), share_);
+  return mean_of(trees_.predict(data, examples), ets_.predict(data, examples), shares_);
 }
 
 Status BlendPredictor::save(const std::string& folder) const {
@@ -105,8 +113,8 @@ Status BlendPredictor::save(const std::string& folder) const {
   }
   if (Status status = trees_.save((fs::path(folder) / "trees").string()); !status.ok()) return status;
   if (Status status = ets_.save((fs::path(folder) / "ets").string()); !status.ok()) return status;
-  return write_json(folder, "predictor.json",
-                    {{"settings", {{"share", fmt::format("{}", share_)}}}, {"trees", "trees"}, {"ets", "ets"}});
+  const Settings shares = {{"share", fmt::format("{}", shares_.times)}, {"gap_share", fmt::format("{}", shares_.gaps)}};
+  return write_json(folder, "predictor.json", {{"settings", shares}, {"trees", "trees"}, {"ets", "ets"}});
 }
 
 Status BlendPredictor::load(const std::string& folder) {
@@ -114,9 +122,9 @@ Status BlendPredictor::load(const std::string& folder) {
   if (!described) return described.error();
   auto settings = settings_from(*described);
   if (!settings) return settings.error().within(folder);
-  auto parts = parted(*settings, share_);
+  auto parts = parted(*settings, shares_);
   if (!parts) return parts.error().within(folder);
-  share_ = parts->share;
+  shares_ = parts->shares;
   const auto member = [&](const char* name) -> Result<std::string> {
     const auto& place = described->at(name);
     if (!place.is_string()) return Error{"the members of these weights are not named", folder, "train it again"};

@@ -2,8 +2,8 @@
 // authors of ETS take them.
 //
 // Trees hold to a roofline and place each op by its figures; the network sees twelve ops at a time and interpolates
-// smoothly. Where they differ, the truth tends to lie between. Settings: `share`, that of ets; what begins with `trees.` or
-// `ets.` is for that member ("ets.nets" = "3"). A folder of weights names its members' folders, relative to itself, so that
+// smoothly. Where they differ, the truth tends to lie between. Settings: `share`, that of ets in GPU times, and `gap_share`,
+// that in gaps (unless set: the same); what begins with `trees.` or `ets.` is for that member ("ets.nets" = "3"). A folder of weights names its members' folders, relative to itself, so that
 // weights that are there anyway are not kept twice. The log of a training is that of ets.
 #pragma once
 
@@ -16,6 +16,12 @@
 
 namespace forerun::learn {
 
+// What counts of the second of two predictors.
+struct BlendShares {
+  double times = 0.5;
+  double gaps = 0.5;
+};
+
 class BlendPredictor : public Predictor {
  public:
   [[nodiscard]] Settings settings() const override;
@@ -25,12 +31,13 @@ class BlendPredictor : public Predictor {
   Status load(const std::string& folder) override;
 
  private:
-  double share_ = 0.5;
+  BlendShares shares_;
   TreesPredictor trees_;
   EtsPredictor ets_;
 };
 
-// `share` of b and the rest of a, op by op; both predict the same examples.
-std::vector<Prediction> mean_of(const std::vector<Prediction>& a, const std::vector<Prediction>& b, double share);
+// The shares of b and the rest of a, op by op; both predict the same examples. Where one of them does not tell GPU time from
+// gaps, iterations go by the share of times.
+std::vector<Prediction> mean_of(const std::vector<Prediction>& a, const std::vector<Prediction>& b, BlendShares shares);
 
 }  // namespace forerun::learn

@@ -16,12 +16,18 @@ namespace fs = std::filesystem;
 TEST(Blend, IsTheMeanByShareOpByOp) {
   Prediction a{.iteration_ms = 1, .gpu_busy_ms = 0.5, .op_us = {100, 400}, .gap_us = {300, 200}};
   Prediction b{.iteration_ms = 2, .op_us = {200, 800}, .gap_us = {600, 400}};
-  const auto mean = mean_of({a}, {b}, 0.25);
+  const auto mean = mean_of({a}, {b}, {0.25, 0.25});
   ASSERT_EQ(mean.size(), 1U);
   EXPECT_DOUBLE_EQ(*mean[0].iteration_ms, 1.25);
   EXPECT_FALSE(mean[0].gpu_busy_ms);  // one of them does not say
   EXPECT_EQ(mean[0].op_us, (std::vector<float>{125, 500}));
   EXPECT_EQ(mean[0].gap_us, (std::vector<float>{375, 250}));
+  b.gpu_busy_ms = 1;
+  const auto apart = mean_of({a}, {b}, {0.25, 0.75});
+  EXPECT_DOUBLE_EQ(*apart[0].gpu_busy_ms, 0.625);
+  EXPECT_DOUBLE_EQ(*apart[0].iteration_ms, 0.625 + 0.875);
+  EXPECT_EQ(apart[0].op_us, (std::vector<float>{125, 500}));
+  EXPECT_EQ(apart[0].gap_us, (std::vector<float>{525, 350}));
 }
 
 TEST(Blend, SettingsGoToTheMemberTheyName) {
@@ -33,6 +39,7 @@ TEST(Blend, SettingsGoToTheMemberTheyName) {
       {.epochs = 2, .device = "cpu", .settings = {{"share", "0.75"}, {"trees.rounds", "5"}, {"ets.layers", "1"}}});
   ASSERT_TRUE(log.ok()) << log.error().message();
   EXPECT_EQ(blend.settings().at("share"), "0.75");
+  EXPECT_EQ(blend.settings().at("gap_share"), "0.75");  // unless set: the same
   EXPECT_EQ(blend.settings().at("trees.rounds"), "5");
   EXPECT_EQ(blend.settings().at("ets.layers"), "1");
   for (const Settings& wrong : {Settings{{"share", "2"}}, {{"rounds", "5"}}, {{"ets.layer", "1"}}}) {

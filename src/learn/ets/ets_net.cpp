@@ -13,6 +13,7 @@ Options recurrent(const EtsNetOptions& options) {
   return Options(options.features, options.hidden)
       .num_layers(options.layers)
       .bidirectional(options.bidirectional)
+      .dropout(options.dropout)
       .batch_first(true);
 }
 

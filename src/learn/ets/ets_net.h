@@ -20,6 +20,7 @@ struct EtsNetOptions {
   int64_t features = 66;
   int64_t hidden = 66;
   int64_t width = 12;
+  double dropout = 0;  // between layers of recurrent cells
 };
 
 class EtsNetImpl : public torch::nn::Module {

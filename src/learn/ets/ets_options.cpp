@@ -52,6 +52,8 @@ Status set(EtsOptions& options, const std::string& key, const std::string& value
   if (key == "nets") return number(options.nets, 1, 16);
   if (key == "sums") return share(options.sums, 100);
   if (key == "balance") return share(options.balance, 1);
+  if (key == "logs") return share(options.logs, 100);
+  if (key == "dropout") return share(options.net.dropout, 0.9);
   if (key == "cell") {
     const auto cell = ets_cell_named(value);
     if (!cell) return bad(key, value, "rnn, gru, lstm, transformer, gcn or mlp");
@@ -63,7 +65,7 @@ Status set(EtsOptions& options, const std::string& key, const std::string& value
     if (!one_of(value, {"l1", "smooth_l1", "huber", "mse"})) return bad(key, value, "l1, smooth_l1, huber or mse");
     options.loss = value;
   } else if (key == "target") {
-    if (!one_of(value, {"ms", "log"})) return bad(key, value, "ms or log");
+    if (!one_of(value, {"ms", "log", "ratio"})) return bad(key, value, "ms, log or ratio");
     options.target = value;
   } else {
     std::vector<std::string> known;
@@ -86,6 +88,8 @@ Settings EtsOptions::to_settings() const {
           {"target", target},
           {"sums", fmt::format("{}", sums)},
           {"balance", fmt::format("{}", balance)},
+          {"logs", fmt::format("{}", logs)},
+          {"dropout", fmt::format("{}", net.dropout)},
           {"nets", std::to_string(nets)}};
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "learn/ets/op_scales.h"
 #include "learn/ets/windows.h"
 #include "learn/metrics.h"
 #include "learn/trainer.h"
@@ -18,6 +19,10 @@ namespace {
 constexpr int64_t kTargets = 2;            // GPU time, gap
 constexpr int64_t kWindowsAtOnce = 16384;  // when predicting
 constexpr double kShortestMs = 1;          // of iterations that are told apart when balanced
+constexpr double kLeastRatio = -10;        // logarithms of ratios
+constexpr double kMostRatio = 6;
+constexpr double kLeastMs = 1e-3;        // below, times are alike to the loss of logarithms
+constexpr float kPaddingScaleMs = 1e-6;  // padding takes no time
 
 // The authors' columns for their traces; for run records what the paper lists. Which it is shows in the data: run records
 // know tensor sizes.
@@ -45,12 +50,39 @@ std::string weights_file(const std::string& folder, size_t net) {
 
 }  // namespace
 
+int64_t EtsPredictor::columns() const { return static_cast<int64_t>(encoder_.width() + (ratio() ? kScaleColumns : 0)); }
+
+void EtsPredictor::add_features(const DataSet& data, const Example& example, std::span<const uint32_t> places,
+                                std::vector<float>& features, std::vector<float>& scales,
+                                std::vector<float>& offsets) const {
+  std::vector<uint32_t> rows;
+  for (const uint32_t place : places) rows.push_back(example.ops[place]);
+  const std::vector<float> encoded = encoder_.encode(data, example, rows);
+  if (!ratio()) {
+    features.insert(features.end(), encoded.begin(), encoded.end());
+    return;
+  }
+  const auto width = static_cast<std::ptrdiff_t>(encoder_.width());
+  auto row = encoded.begin();
+  for (const OpScale& scale : scales_of(data, example, places)) {
+    features.insert(features.end(), row, row + width);
+    row += width;
+    add_scale_columns(scale, features);
+    scales.push_back(static_cast<float>(scale.time_us / 1000));
+    scales.push_back(static_cast<float>(scale.gap_us / 1000));
+    offsets.push_back(0);
+    offsets.push_back(static_cast<float>(scale.untraced_us / 1000));
+  }
+}
+
 EtsPredictor::Windows EtsPredictor::windows_of(const DataSet& data, const Selection& examples,
                                                bool with_targets) const {
   Windows windows;
   const bool log = options_.target == "log";
   const int64_t width = options_.net.width;
   std::vector<float> features;
+  std::vector<float> scales;
+  std::vector<float> offsets;
   std::vector<float> targets;
   std::vector<int64_t> places;
   std::vector<std::pair<int64_t, int64_t>> spans;  // first op in the table, number of ops, by window
@@ -58,14 +90,10 @@ EtsPredictor::Windows EtsPredictor::windows_of(const DataSet& data, const Select
   for (const uint32_t index : examples) {
     const Example& example = data.examples()[index];
     std::vector<uint32_t> positions;
-    std::vector<uint32_t> rows;
     for (size_t i = 0; i < example.ops.size(); ++i) {
-      if (!data.rows()[example.ops[i]].on_gpu) continue;
-      positions.push_back(static_cast<uint32_t>(i));
-      rows.push_back(example.ops[i]);
+      if (data.rows()[example.ops[i]].on_gpu) positions.push_back(static_cast<uint32_t>(i));
     }
-    const std::vector<float> encoded = encoder_.encode(data, example, rows);
-    features.insert(features.end(), encoded.begin(), encoded.end());
+    add_features(data, example, positions, features, scales, offsets);
     if (with_targets) {
       for (const uint32_t i : positions) {
         targets.push_back(to_target(example.targets.op_us[i], log));
@@ -84,9 +112,14 @@ EtsPredictor::Windows EtsPredictor::windows_of(const DataSet& data, const Select
   for (const auto& [first, count] : spans) {
     for (int64_t i = 0; i < width; ++i) places.push_back(i < count ? first + i : total);
   }
-  features.resize(features.size() + encoder_.width());
-  const auto columns = static_cast<int64_t>(encoder_.width());
-  windows.features = torch::from_blob(features.data(), {total + 1, columns}).clone().to(device_);
+  features.resize(features.size() + static_cast<size_t>(columns()));
+  windows.features = torch::from_blob(features.data(), {total + 1, columns()}).clone().to(device_);
+  if (ratio()) {
+    scales.resize(scales.size() + kTargets, kPaddingScaleMs);
+    offsets.resize(offsets.size() + kTargets);
+    windows.scales = torch::from_blob(scales.data(), {total + 1, kTargets}).clone().to(device_);
+    windows.offsets = torch::from_blob(offsets.data(), {total + 1, kTargets}).clone().to(device_);
+  }
   if (with_targets) {
     targets.resize(targets.size() + kTargets);
     windows.targets = torch::from_blob(targets.data(), {total + 1, kTargets}).clone().to(device_);
@@ -94,18 +127,25 @@ EtsPredictor::Windows EtsPredictor::windows_of(const DataSet& data, const Select
   windows.places =
       torch::from_blob(places.data(), {static_cast<int64_t>(spans.size()), width}, torch::kInt64).clone().to(device_);
   if (options_.net.cell == EtsCell::gcn) add_adjacency(data, examples, windows);
-  if (with_targets && options_.balance > 0) add_weights(data, examples, windows);
+  if (with_targets && (options_.balance > 0 || ratio())) add_weights(data, examples, windows);
   return windows;
 }
 
 void EtsPredictor::add_weights(const DataSet& data, const Selection& examples, Windows& windows) const {
   std::vector<float> weights;
+  std::vector<float> times;  // mean of the cells of a window's iteration
   for (size_t e = 0; e < examples.size(); ++e) {
     const double ms = std::max(data.examples()[examples[e]].targets.iteration_ms, kShortestMs);
-    weights.insert(weights.end(), windows.starts[e].size(), static_cast<float>(std::pow(ms, -options_.balance)));
+    const double cell_ms = ms / static_cast<double>(kTargets * std::max<size_t>(windows.ops[e].size(), 1));
+    const double weight = std::pow(ratio() ? cell_ms : ms, -options_.balance);
+    weights.insert(weights.end(), windows.starts[e].size(), static_cast<float>(weight));
+    times.insert(times.end(), windows.starts[e].size(), static_cast<float>(cell_ms));
   }
-  const torch::Tensor all = torch::from_blob(weights.data(), {static_cast<int64_t>(weights.size())}).clone();
-  windows.weights = (all / all.mean()).to(device_);
+  const auto count = static_cast<int64_t>(weights.size());
+  const torch::Tensor all = torch::from_blob(weights.data(), {count}).clone();
+  // With ratio times are weighed against logarithms, so the mean time of a cell becomes 1.
+  const torch::Tensor mean = ratio() ? (all * torch::from_blob(times.data(), {count})).mean() : all.mean();
+  windows.weights = (all / mean).to(device_);
 }
 
 // Ops of a window are linked where one reads what another wrote; where no edges are known, each to the next.
@@ -150,7 +190,13 @@ torch::Tensor EtsPredictor::forward(EtsNet& net, const Windows& windows, const t
   const torch::Tensor present = (places != padding).to(torch::kFloat32);
   const torch::Tensor adjacency =
       windows.adjacency.defined() ? windows.adjacency.index_select(0, batch) : torch::Tensor();
-  return net(input, present, adjacency);
+  const torch::Tensor output = net(input, present, adjacency);
+  if (!ratio()) return output;
+  const torch::Tensor times = output.clamp(kLeastRatio, kMostRatio).exp();
+  const auto of_ops = [&](const torch::Tensor& table) {
+    return table.index_select(0, places.view(-1)).view_as(output);
+  };
+  return of_ops(windows.scales) * times + of_ops(windows.offsets);
 }
 
 torch::Tensor EtsPredictor::loss_of(EtsNet& net, const Windows& windows, const torch::Tensor& batch) const {
@@ -171,11 +217,16 @@ torch::Tensor EtsPredictor::loss_of(EtsNet& net, const Windows& windows, const t
     loss = loss + options_.sums / cells * distance(output.sum({1, 2}), target.sum({1, 2}));
   }
   if (windows.weights.defined()) loss = loss * windows.weights.index_select(0, on_device);
+  if (options_.logs > 0 && ratio()) {
+    const torch::Tensor present = (places != windows.features.size(0) - 1).view({-1, options_.net.width, 1});
+    const torch::Tensor off = (output.clamp_min(kLeastMs / 100).log() - target.clamp_min(kLeastMs).log()).abs();
+    loss = loss + options_.logs * (off * present).mean({1, 2});
+  }
   return loss.mean();
 }
 
 void EtsPredictor::forget() {
-  options_.net.features = static_cast<int64_t>(encoder_.width());
+  options_.net.features = columns();
   options_.net.hidden = options_.hidden > 0 ? options_.hidden : options_.net.features;
   nets_.clear();
 }
@@ -188,7 +239,7 @@ Result<TrainingLog> EtsPredictor::train(const DataSet& data, const TrainOptions&
   options_ = *chosen;
   device_ = *device;
 
-  Fold fold = split_for_validation(data, options.validation, options.seed);
+  Fold fold = fold_for(data, options);
   const auto untimed = [&](uint32_t i) {
     const Targets& targets = data.examples()[i].targets;
     return targets.op_us.empty() || targets.gap_us.empty();

@@ -13,10 +13,15 @@
 // those of the best epoch on its evaluation set; the learning rate falls along half a cosine and gradients are clipped to
 // norm 1; times are in milliseconds; negative predictions count as 0; features far outside of what was seen are clipped.
 // Settings carry the paper's ablations: cell, layers, direction, width, stride, loss, and target (log: ln(1 + us) in place
-// of milliseconds). Three more are ours, and off unless set. `sums`: so many times the error of a window's sum is added to
+// of milliseconds). The others are ours, and off unless set. `sums`: so many times the error of a window's sum is added to
 // the loss; an L1 loss op by op asks for medians, and those of skewed times add up to too little. `balance`: a window counts
 // by the time of its iteration to minus this power, so that short iterations are not drowned by long ones. `nets`: so many
-// networks, each from its own seed, whose predictions are averaged.
+// networks, each from its own seed, whose predictions are averaged (data/weights/README.md says how those that are kept were
+// trained). `target` ratio: the network gives logarithms of the ratios of time and gap to what they would take by rule of
+// thumb (op_scales.h), and is told that too, four features more; the loss stays that of times, those of an iteration over
+// their mean where `balance` is 1, and `logs` times the error of the logarithms is added, so that short ops count. Then
+// layers larger than any in training are predicted in proportion. `dropout`: this share of what passes between the cell's
+// layers is left out in training.
 #pragma once
 
 #include <string>
@@ -32,8 +37,9 @@ struct EtsOptions {
   int64_t stride = 3;
   int64_t hidden = 0;         // 0: as wide as the features
   std::string loss = "l1";    // l1, smooth_l1, huber, mse
-  std::string target = "ms";  // ms; log: ln(1 + us)
+  std::string target = "ms";  // ms; log: ln(1 + us); ratio: ln of the ratio to op_scales.h
   double sums = 0;
+  double logs = 0;  // with ratio
   double balance = 0;
   int64_t nets = 1;
 
@@ -60,6 +66,7 @@ class EtsPredictor : public Predictor {
   struct Windows {
     torch::Tensor features;                    // [ops + 1, features]
     torch::Tensor targets;                     // [ops + 1, 2], where asked for
+    torch::Tensor scales, offsets;             // [ops + 1, 2] in milliseconds, with ratio
     torch::Tensor places;                      // int64 [windows, width]
     torch::Tensor adjacency;                   // [windows, width, width], for gcn
     torch::Tensor weights;                     // [windows], where they are balanced
@@ -68,14 +75,20 @@ class EtsPredictor : public Predictor {
   };
   [[nodiscard]] Windows windows_of(const DataSet& data, const Selection& examples, bool with_targets) const;
   void add_adjacency(const DataSet& data, const Selection& examples, Windows& windows) const;
+  // Features of the ops at these places of an example, their scales and what is added, at the end of all three.
+  void add_features(const DataSet& data, const Example& example, std::span<const uint32_t> places,
+                    std::vector<float>& features, std::vector<float>& scales, std::vector<float>& offsets) const;
   void add_weights(const DataSet& data, const Selection& examples, Windows& windows) const;
   torch::Tensor loss_of(EtsNet& net, const Windows& windows, const torch::Tensor& batch) const;
+  // In the unit of the targets; with ratio in milliseconds.
   torch::Tensor forward(EtsNet& net, const Windows& windows, const torch::Tensor& batch) const;
   // Of one network; of the mean of all.
   std::vector<Prediction> predict_windows(EtsNet& net, const DataSet& data, const Selection& examples,
                                           const Windows& windows) const;
   std::vector<Prediction> predict_windows(const DataSet& data, const Selection& examples, const Windows& windows);
-  void forget();  // all networks; the next are as wide as the encoder says
+  [[nodiscard]] bool ratio() const { return options_.target == "ratio"; }
+  [[nodiscard]] int64_t columns() const;  // features of an op
+  void forget();                          // all networks; the next are as wide as the encoder says
 
   EtsOptions defaults_;
   EtsOptions options_;

@@ -2,12 +2,15 @@
 
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 
 #include "learn/ets/ets_predictor.h"
+#include "learn/ets/op_scales.h"
 #include "learn/ets/windows.h"
 #include "learn/metrics.h"
 #include "learn/predictors.h"
 #include "learn/test_data.h"
+#include "learn/trees/op_figures.h"
 
 namespace forerun::learn {
 namespace {
@@ -91,7 +94,8 @@ TEST(Ets, EveryCellAndLossTrains) {
                               {{"target", "log"}, {"loss", "smooth_l1"}},
                               {{"loss", "mse"}},
                               {{"width", "5"}, {"stride", "5"}, {"layers", "2"}},
-                              {{"sums", "3"}, {"balance", "0.5"}}};
+                              {{"sums", "3"}, {"balance", "0.5"}},
+                              {{"target", "ratio"}, {"logs", "0.2"}, {"layers", "2"}, {"dropout", "0.1"}}};
   for (const Settings& settings : choices) {
     EtsPredictor ets;
     TrainOptions options = quick(settings);
@@ -125,6 +129,82 @@ TEST(Ets, SumsAreRightWhereTimesAreSkewed) {
   const double plain = bias("0");
   EXPECT_LT(plain, -0.5);
   EXPECT_GT(bias("10"), 0.5 * plain);
+}
+
+// Iterations with one linear layer as in the authors' traces, for batches of 2 to the power of `first` and more. Its
+// backward is not traced: it stands as gap behind the backward op before.
+DataSet linear_layers(Split split, int first, int last, DataSet data = {}) {
+  for (int power = first; power < last; ++power) {
+    for (int i = 0; i < 6; ++i) {
+      Example example;
+      example.group = "g" + std::to_string(i);
+      example.split = split;
+      example.device = "T4";
+      example.batch = 1 << power;
+      double total = 0;
+      const auto add = [&](const char* name, Phase phase, float units, double us, double gap) {
+        OpRow row;
+        row.name = data.intern_name(name);
+        row.phase = phase;
+        row.hyper[1] = static_cast<float>(example.batch);
+        row.hyper[2] = row.hyper[12] = units;
+        row.hyper[11] = name == kLinear ? 512.0F : 0.0F;
+        row.set(Amount::flops, name == kLinear ? 1024 * example.batch * units : 0);
+        example.ops.push_back(data.intern(row));
+        example.targets.op_us.push_back(static_cast<float>(us));
+        example.targets.gap_us.push_back(static_cast<float>(gap));
+        total += us + gap;
+      };
+      const double units = 256 << (i % 3);
+      const double us = example.batch * units * 512 * 2 / 5e6 + 20;
+      add("5", Phase::forward, 1, 10, 60);
+      add("201", Phase::forward, static_cast<float>(units), us, 40);
+      add("7", Phase::forward, 1, 10, 60);
+      add("7", Phase::backward, 1, 10, 60 + 2 * us);
+      add("5", Phase::backward, 1, 10, 60);
+      example.targets.iteration_ms = total / 1000;
+      data.add(std::move(example));
+    }
+  }
+  return data;
+}
+
+// Trained on batches up to 256, asked for some up to 32 times as large: a network that gives times stays far too low.
+TEST(Ets, RatiosCarryOverToLargerLayers) {
+  const DataSet data = linear_layers(Split::test, 11, 14, linear_layers(Split::train, 1, 9));
+  const auto bias = [&](const Settings& settings) {
+    EtsPredictor ets;
+    TrainOptions options = quick(settings);
+    options.validation = 0;
+    options.epochs = 60;
+    EXPECT_TRUE(ets.train(data, options).ok());
+    const Selection test = select(data, Split::test);
+    return evaluate(data, test, ets.predict(data, test), Target::iteration_ms).all.bias;
+  };
+  EXPECT_LT(bias({}), -0.5);
+  EXPECT_LT(std::abs(bias({{"target", "ratio"}, {"logs", "0.3"}, {"balance", "1"}})), 0.35);
+}
+
+TEST(Ets, ScalesCountWhatIsNotTracedOnce) {
+  DataSet data = linear_layers(Split::train, 6, 7);
+  Example example = data.examples()[0];
+  const auto scales = [&] {
+    std::vector<uint32_t> places(example.ops.size());
+    std::iota(places.begin(), places.end(), 0U);
+    return scales_of(data, example, places);
+  };
+  const auto plain = scales();
+  ASSERT_EQ(plain.size(), 5U);
+  for (const size_t i : {0U, 1U, 2U, 4U}) EXPECT_EQ(plain[i].untraced_us, 0) << i;
+  EXPECT_DOUBLE_EQ(plain[3].untraced_us, 1.8 * (plain[1].time_us - 10));
+  EXPECT_FALSE(plain[1].bias);
+  // A bias stands as a second op with the same figures.
+  example.ops.insert(example.ops.begin() + 1, example.ops[1]);
+  const auto twice = scales();
+  EXPECT_DOUBLE_EQ(twice[4].untraced_us, plain[3].untraced_us);
+  EXPECT_FALSE(twice[1].bias);
+  EXPECT_TRUE(twice[2].bias && twice[2].repeats);
+  EXPECT_LT(twice[2].time_us, twice[1].time_us / 2);
 }
 
 TEST(Ets, SeveralNetsAreAveraged) {

@@ -100,7 +100,7 @@ Result<TrainingLog> GbdtPredictor::train(const DataSet& data, const TrainOptions
   if (const Status status = set_options(options.settings); !status.ok()) return status.error();
   const auto begun = std::chrono::steady_clock::now();
   EpochReport report{.epoch = 1, .epochs = 1, .best = true};
-  const Fold fold = split_for_validation(data, options.validation, options.seed);
+  const Fold fold = fold_for(data, options);
   if (!fold.validation.empty()) {
     if (const Status status = fit(data, fold.train, options.seed); !status.ok()) return status.error();
     report.validation_error =

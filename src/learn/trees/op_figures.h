@@ -34,7 +34,9 @@ struct OpFigures {
   };
   std::array<Tiled, 3> tiled = {};
   double roofline_us = 0;
-  double bias_us = 0;  // that adding a convolution's bias takes, or summing its gradient
+  double bias_us = 0;      // that adding a convolution's bias takes, or summing its gradient
+  bool bias = false;       // of a linear layer (linear_layers.h): only passes over its output
+  double backward_us = 0;  // of a linear layer's product (linear_layers.h): both gradients
 };
 
 // The authors' numbers of what is a product.

@@ -27,6 +27,11 @@ double median(std::vector<double>& values) {
   return *middle;
 }
 
+// Whether the backward of an op that was skipped behind another is work that the trace does not show.
+bool left_out(const LaneOp& skipped, const LaneOp& before) {
+  return !skipped.bias && (skipped.layer == 0 || skipped.layer != before.layer);
+}
+
 // What ops of one kind took.
 struct Seen {
   std::vector<double> of_short;  // GPU time and gap
@@ -35,6 +40,11 @@ struct Seen {
 };
 
 }  // namespace
+
+uint64_t layer_of(const OpFigures& figures) {
+  const auto whole = [](double extent) { return static_cast<uint64_t>(std::clamp(extent, 0.0, 1e15)); };
+  return (whole(figures.m) * 1000003 + whole(figures.n)) * 1000003 + whole(figures.k) + 1;
+}
 
 std::vector<std::vector<uint32_t>> skipped_ops(std::span<const LaneOp> ops) {
   std::vector<std::vector<uint32_t>> skipped(ops.size());
@@ -120,6 +130,7 @@ void TraceLanes::fit_untraced(std::span<const std::vector<LaneOp>> traces) {
       double all = 0;
       std::map<uint32_t, double> by_name;
       for (const uint32_t op : skipped[i]) {
+        if (!left_out(ops[op], ops[i])) continue;
         all += ops[op].gpu_us;
         by_name[4 * ops[op].name + ops[i].type] += ops[op].gpu_us;
       }
@@ -148,6 +159,7 @@ std::vector<LaneGuess> TraceLanes::guess(std::span<const LaneOp> ops) const {
     LaneGuess& guess = guesses[i];
     double longest = 0;
     for (const uint32_t op : skipped[i]) {
+      if (!left_out(ops[op], ops[i])) continue;
       guess.skipped_us += ops[op].gpu_us;
       guess.untraced_us += untraced_ratio(ops[op]) * ops[op].gpu_us;
       if (ops[op].gpu_us > longest) guess.longest = op;

@@ -5,7 +5,8 @@
 // stays however long the ops are, so there the host issues nothing ahead. And the GPU may be at work that the trace does
 // not show: the backward ops of linear layers and concatenations are missing, and their time stands as gap behind the op
 // before. Backward ops are paired with their forward ops (the same kind, in reverse order); what is skipped in between was
-// not traced, and takes a typical multiple of its forward time.
+// not traced, and takes a typical multiple of its forward time. Where linear layers are told apart (linear_layers.h), a
+// bias takes nothing in backward, and neither does another op of the layer whose backward the op before is.
 // Left out: differences in speed between the hosts that traces were taken on; they cannot be known from the trace's ops.
 #pragma once
 
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "learn/trees/op_figures.h"
 
 namespace forerun::learn {
 
@@ -25,6 +27,8 @@ struct LaneOp {
   bool forward = true;
   uint8_t type = 0;      // 0 float32, 1 a 16-bit type, 2 any other
   bool product = false;  // a linear layer: its backward is two such products
+  uint64_t layer = 0;    // a linear layer's figures (layer_of), 0 where they are not told apart
+  bool bias = false;     // of a linear layer: no product, whatever its figures
   double gpu_us = 0;
   double gap_us = 0;  // measured; for learning alone
 
@@ -64,6 +68,9 @@ class TraceLanes {
   std::map<uint64_t, Typical> typical_;  // by kind and next kind; by kind alone
   std::map<uint32_t, double> untraced_;  // by name and type
 };
+
+// A number that linear layers with the same figures share; never 0.
+uint64_t layer_of(const OpFigures& figures);
 
 // For each backward op the forward ops (their places) that were skipped between its partner and that of the next.
 std::vector<std::vector<uint32_t>> skipped_ops(std::span<const LaneOp> ops);

@@ -11,6 +11,7 @@
 #include "base/line_writer.h"
 #include "base/nearest.h"
 #include "learn/metrics.h"
+#include "learn/trees/linear_layers.h"
 #include "learn/trees/tree_columns.h"
 #include "learn/weights_json.h"
 
@@ -66,11 +67,9 @@ Result<std::string> bytes_of(const std::string& path) {
 }  // namespace
 
 Settings TreesPredictor::settings() const {
-  return {{"rounds", std::to_string(options_.rounds)},
-          {"other_rounds", std::to_string(options_.other_rounds)},
-          {"gap_rounds", std::to_string(options_.gap_rounds)},
-          {"depth", std::to_string(options_.depth)},
-          {"power", std::to_string(options_.power)}};
+  return {{"rounds", std::to_string(options_.rounds)},         {"other_rounds", std::to_string(options_.other_rounds)},
+          {"gap_rounds", std::to_string(options_.gap_rounds)}, {"depth", std::to_string(options_.depth)},
+          {"power", std::to_string(options_.power)},           {"layers", options_.layers ? "1" : "0"}};
 }
 
 Status TreesPredictor::set_options(const Settings& settings) {
@@ -84,7 +83,10 @@ Status TreesPredictor::set_options(const Settings& settings) {
     const double number = std::strtod(value.c_str(), &end);
     const bool good = end != value.c_str() && *end == '\0' && number > 0;
     const Error bad{"'" + value + "' is no value of '" + key + "'", "settings of trees", "use a number"};
-    if (key == "power") {
+    if (key == "layers") {
+      if (value != "0" && value != "1") return bad;
+      options_.layers = value == "1";
+    } else if (key == "power") {
       if (!good || number > 1) return bad;
       options_.power = number;
     } else if (const auto found = numbers.find(key); found != numbers.end()) {
@@ -103,6 +105,8 @@ TreesPredictor::Ops TreesPredictor::ops_of(const DataSet& data, const Example& e
   Ops ops;
   std::vector<std::string_view> names;
   std::vector<Phase> phases;
+  std::vector<const OpRow*> rows;
+  const double multiprocessors = multiprocessors_of(example.device);
   for (size_t i = 0; i < example.ops.size(); ++i) {
     const OpRow& row = data.rows()[example.ops[i]];
     const std::string_view name = data.name_of_row(row);
@@ -117,12 +121,20 @@ TreesPredictor::Ops TreesPredictor::ops_of(const DataSet& data, const Example& e
       op.gap_us = example.targets.gap_us[i];
     }
     ops.lane.push_back(op);
-    ops.figures.push_back(figures_of(row, name, multiprocessors_of(example.device)));
+    ops.figures.push_back(figures_of(row, name, multiprocessors));
+    rows.push_back(&row);
     ops.rows.push_back(example.ops[i]);
     names.push_back(name);
     phases.push_back(row.phase);
   }
   set_biases(names, phases, ops.figures);
+  if (!options_.layers) return ops;
+  set_linear_layers(rows, names, multiprocessors, ops.figures);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (names[i] != kLinear) continue;
+    ops.lane[i].layer = layer_of(ops.figures[i]);
+    ops.lane[i].bias = ops.figures[i].bias;
+  }
   return ops;
 }
 
@@ -226,7 +238,7 @@ Result<TrainingLog> TreesPredictor::train(const DataSet& data, const TrainOption
   };
   TrainingLog log{.device = "cpu"};
   double error = 0;
-  const Fold fold = split_for_validation(data, options.validation, options.seed);
+  const Fold fold = fold_for(data, options);
   if (!fold.validation.empty()) {
     if (const Status status = fit(data, timed_ones(data, fold.train), options.seed); !status.ok()) {
       return status.error();
@@ -296,6 +308,7 @@ Status TreesPredictor::load(const std::string& folder) {
   if (!described) return described.error();
   auto settings = settings_from(*described);
   if (!settings) return settings.error().within(folder);
+  settings->try_emplace("layers", "0");  // weights that do not say so were grown without
   if (const Status status = set_options(*settings); !status.ok()) return status.error().within(folder);
   auto vocabulary = OpVocabulary::from_json(described->at("vocabulary"));
   if (!vocabulary) return vocabulary.error().within(folder);

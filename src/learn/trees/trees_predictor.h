@@ -6,8 +6,8 @@
 //    must be right, and the many short ones. Each kind of op has its own forest. Convolutions take most of the time and
 //    cuDNN chooses their algorithms by shape and type: grouped ones and others are told apart, each with a forest for
 //    all and one for its type and phase, and the mean of the two counts.
-//    Other ops also see what stands before and behind them (a linear layer's bias is a second op with the same figures;
-//    batch normalization does not show its size).
+//    Other ops also see what stands before and behind them (batch normalization does not show its size). Linear layers are
+//    told apart into products and biases, and those in 64-bit floats go by tiles (linear_layers.h).
 // 2. Gaps: two lanes give a first guess (trace_lanes.h).
 // 3. Trees on what lies around the op (kinds and times of its neighbours, how far the host is ahead) learn the ratio of
 //    the measured gap to that guess.
@@ -43,6 +43,7 @@ class TreesPredictor : public Predictor {
     int64_t gap_rounds = 160;
     int64_t depth = 8;
     double power = 0.3;  // of the ratio to the roofline that is learned
+    bool layers = true;  // linear layers are told apart (linear_layers.h)
   };
   // Numbers of an example's ops that the forests share.
   struct Ops {
