@@ -3,52 +3,111 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+
 #include "api/data_files.h"
+#include "api/measured_ops.h"
 #include "api/predict.h"
 #include "api/train_host.h"
-#include "api/train_hybrid.h"
 
 namespace forerun {
 namespace {
 
-// Knowledge fitted to all training families but these.
-Status fit_without(const CrossValidation& request, const std::set<std::string>& without, Knowledge& knowledge) {
-  knowledge.corrector.reset();
-  HybridRequest trees{.files = request.files, .without = without, .problem = request.problem};
-  auto ops = hybrid_ops(trees, knowledge);
+using Groups = std::vector<std::vector<std::string>>;
+
+// What the fits learn from, of all training families.
+struct Measured {
+  std::vector<hybrid::MeasuredOp> ops;
+  std::vector<HostSample> iterations;
+};
+
+Result<Measured> read_measured(const CrossValidation& request, const std::set<std::string>& families,
+                               const Knowledge& knowledge) {
+  Measured measured;
+  auto ops = load_measured_ops(request.files, families, knowledge, request.problem);
   if (!ops) return ops.error();
-  auto corrector = hybrid::train(std::move(*ops), request.growth, [](std::string_view, size_t, size_t) {});
+  measured.ops = std::move(*ops);
+  auto iterations = load_host_samples(request.files, families, [](const DataProblem&) {});
+  if (!iterations) return iterations.error();
+  measured.iterations = std::move(*iterations);
+  return measured;
+}
+
+// Knowledge fitted to all training families but these.
+Result<Knowledge> fit_without(const CrossValidation& request, const Measured& measured,
+                              const std::vector<std::string>& without, Knowledge knowledge) {
+  const auto stays = [&](const auto& one) {
+    return std::find(without.begin(), without.end(), one.family) == without.end();
+  };
+  std::vector<hybrid::MeasuredOp> ops;
+  std::copy_if(measured.ops.begin(), measured.ops.end(), std::back_inserter(ops), stays);
+  auto corrector = hybrid::train(std::move(ops), request.growth, [](std::string_view, size_t, size_t) {});
   if (!corrector) return corrector.error();
   const Result<Device> gpu = knowledge.devices.find(kDefaultGpu);
   if (!gpu) return gpu.error();
   corrector->gpu = gpu->name;
-  const auto families = training_families(request.files, without);
-  if (!families) return families.error();
-  const auto samples = load_host_samples(request.files, *families, request.problem);
-  if (!samples) return samples.error();
-  auto host = fit_host(*samples);
+  std::vector<HostSample> iterations;
+  std::copy_if(measured.iterations.begin(), measured.iterations.end(), std::back_inserter(iterations), stays);
+  auto host = fit_host(iterations);
   if (!host) return host.error();
   knowledge.corrector = std::move(*corrector);
   knowledge.host = host->constants;
-  return {};
+  return knowledge;
 }
 
-Status predict_left_out(const CrossValidation& request, const std::set<std::string>& families,
-                        const Knowledge& knowledge, std::vector<LeftOutRun>& runs) {
+// One fit for each group, several at a time; in the groups' order.
+Result<std::vector<Knowledge>> fit_groups(const CrossValidation& request, const Measured& measured,
+                                          const Groups& groups, const Knowledge& plain) {
+  std::vector<std::optional<Result<Knowledge>>> fits(groups.size());
+  std::atomic<size_t> next = 0;
+  std::mutex telling;
+  size_t done = 0;
+  const auto work = [&] {
+    for (size_t i = next++; i < groups.size(); i = next++) {
+      fits[i] = fit_without(request, measured, groups[i], plain);
+      const std::scoped_lock lock(telling);
+      ++done;
+      if (request.progress)
+        request.progress(fmt::format("without {}", fmt::join(groups[i], ", ")), done, groups.size());
+    }
+  };
+  const unsigned machine = std::max(1U, std::thread::hardware_concurrency());
+  const size_t threads = std::min<size_t>(request.threads > 0 ? request.threads : machine, groups.size());
+  std::vector<std::thread> helpers;
+  for (size_t i = 1; i < threads; ++i) helpers.emplace_back(work);
+  work();
+  for (std::thread& helper : helpers) helper.join();
+  std::vector<Knowledge> fitted;
+  for (auto& fit : fits) {
+    if (!*fit) return fit->error();
+    fitted.push_back(std::move(**fit));
+  }
+  return fitted;
+}
+
+Status predict_left_out(const CrossValidation& request, const std::map<std::string, const Knowledge*>& without,
+                        std::vector<LeftOutRun>& runs) {
   const auto take = [&](const RunRecord& record, const DataPlace& /*place*/) {
-    if (!families.contains(record.run.family) || !record.has_graph || !record.measured) return;
+    const auto fitted = without.find(record.run.family);
+    if (fitted == without.end() || !record.has_graph || !record.measured) return;
     const Measurement& m = *record.measured;
     if (m.status != RunStatus::ok || m.pipelined_median_ms <= 0 || m.gpu_busy_us <= 0) return;
+    const Knowledge& knowledge = *fitted->second;
     const Result<Device> device = knowledge.devices.find(record.run.environment.gpu);
     if (!device) return;
     const auto run = for_device(record.run, *device);
     if (!run) return;
-    const Prediction answer = predict(*run, *device, knowledge);
+    const LaneTimes times = predicted_times(*run, *device, knowledge);
     runs.push_back({.id = record.run.id,
                     .family = record.run.family,
-                    .iteration_ms = milliseconds(answer.times.iteration),
-                    .gpu_busy_ms = milliseconds(answer.times.gpu_busy),
-                    .host_bound = answer.times.bound == Verdict::host,
+                    .iteration_ms = milliseconds(times.iteration),
+                    .gpu_busy_ms = milliseconds(times.gpu_busy),
+                    .host_bound = times.bound == Verdict::host,
                     .measured_ms = m.pipelined_median_ms,
                     .measured_gpu_ms = m.gpu_busy_us / 1e3});
   };
@@ -66,7 +125,7 @@ std::vector<std::vector<std::string>> fold_families(const std::vector<std::strin
 }
 
 Result<std::vector<LeftOutRun>> cross_validate(const CrossValidation& request) {
-  Result<Knowledge> knowledge = load_knowledge({}, Trees::without);
+  const Result<Knowledge> knowledge = load_knowledge({}, Trees::without);
   if (!knowledge) return knowledge.error();
   const auto families = training_families(request.files, {});
   if (!families) return families.error();
@@ -74,14 +133,16 @@ Result<std::vector<LeftOutRun>> cross_validate(const CrossValidation& request) {
   if (groups.size() < 2) {
     return Error{"there are not two families to leave out in turn", "", "give records of several families"};
   }
-  std::vector<LeftOutRun> runs;
+  const auto measured = read_measured(request, *families, *knowledge);
+  if (!measured) return measured.error();
+  const auto fitted = fit_groups(request, *measured, groups, *knowledge);
+  if (!fitted) return fitted.error();
+  std::map<std::string, const Knowledge*> without;
   for (size_t i = 0; i < groups.size(); ++i) {
-    if (request.progress) request.progress(fmt::format("without {}", fmt::join(groups[i], ", ")), i, groups.size());
-    const std::set<std::string> group(groups[i].begin(), groups[i].end());
-    if (const Status fitted = fit_without(request, group, *knowledge); !fitted.ok()) return fitted.error();
-    const Status predicted = predict_left_out(request, group, *knowledge, runs);
-    if (!predicted.ok()) return predicted.error();
+    for (const std::string& family : groups[i]) without[family] = &(*fitted)[i];
   }
+  std::vector<LeftOutRun> runs;
+  if (const Status predicted = predict_left_out(request, without, runs); !predicted.ok()) return predicted.error();
   return runs;
 }
 

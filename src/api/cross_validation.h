@@ -1,5 +1,6 @@
 // How well the whole of `predict` does on families it was not fitted to: the training families are left out in turn, the
-// trees and the host model fitted to the others, and the iterations of those left out predicted.
+// trees and the host model fitted to the others, and the iterations of those left out predicted. Measured ops are read
+// once; fits of several groups run side by side.
 #pragma once
 
 #include <functional>
@@ -16,7 +17,9 @@ struct CrossValidation {
   int folds = 0;                   // families are left out in so many groups; 0: each on its own
   hybrid::GrowthOptions growth;
   std::function<void(const DataProblem&)> problem;
+  // Hears of each group that trees and host model are fitted without, done of total; from one thread at a time.
   std::function<void(const std::string& what, size_t done, size_t of)> progress;
+  unsigned threads = 0;  // that fit at once; 0: as many as the machine has
 };
 
 // An iteration of a family that was left out.

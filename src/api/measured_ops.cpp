@@ -85,6 +85,7 @@ std::vector<MeasuredOp> measured_ops(const RunRecord& record, const Device& devi
     }
     layouts.pass(op);
   }
+  for (MeasuredOp& op : list) op.family = record.run.family;
   return list;
 }
 

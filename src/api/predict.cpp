@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <future>
 #include <map>
 #include <unordered_map>
 
@@ -34,6 +35,8 @@ struct ShareBuilder {
   CostShare row;
   std::array<int64_t, 4> by_bound{};  // nanoseconds by Bound
   Nanoseconds costliest;
+  const Op* largest = nullptr;  // the op that takes so long
+  bool opaque = false;
 
   void add(const OpCost& cost) {
     ++row.count;
@@ -72,30 +75,43 @@ void add_costs(const Graph& graph, const std::vector<OpCost>& costs, Prediction&
   for (const Op& op : graph.ops()) {
     if (op.phase == Phase::forward && op.sequence != 0) module_of.try_emplace(op.sequence, op.module);
   }
-  std::map<std::string, ShareBuilder> ops;
-  std::map<std::string, ShareBuilder> modules;
+  std::unordered_map<uint64_t, ShareBuilder> kinds;  // by phase and name
+  std::unordered_map<uint32_t, ShareBuilder> parts;  // by module
   Nanoseconds measured;
   for (size_t i = 0; i < graph.op_count(); ++i) {
     const Op& op = graph.ops()[i];
     prediction.kernels += costs[i].kernels;
-    const std::string& name = graph.name(op);
+    const auto [found, fresh] =
+        kinds.try_emplace(static_cast<uint64_t>(op.phase) << 32U | static_cast<uint64_t>(op.name.value));
+    ShareBuilder& kind = found->second;
+    if (fresh) {
+      kind.row.name = graph.name(op);
+      kind.row.phase = name_of(op.phase);
+      kind.opaque = op_class(graph.name(op)) == OpClass::opaque;
+    }
     if (costs[i].measured) measured += costs[i].gpu;
-    if (!costs[i].measured && costs[i].gpu.value > 0) ++prediction.unlike[name];
-    if (op_class(name) == OpClass::opaque) ++prediction.unknown_ops[name];
-    ShareBuilder& kind = ops[std::string(name_of(op.phase)) + name];
-    kind.row.name = name;
-    kind.row.phase = name_of(op.phase);
+    if (!costs[i].measured && costs[i].gpu.value > 0) ++prediction.unlike[kind.row.name];
+    if (kind.opaque) ++prediction.unknown_ops[kind.row.name];
     kind.add(costs[i]);
     if (costs[i].gpu > kind.costliest) {
       kind.costliest = costs[i].gpu;
-      kind.row.largest = operands(graph, op);
+      kind.largest = &op;
     }
     if (op.phase == Phase::update) continue;
     const auto known = module_of.find(op.sequence);
     const NameId module = op.phase == Phase::backward && known != module_of.end() ? known->second : op.module;
-    ShareBuilder& share = modules[graph.names()[module]];
-    share.row.name = graph.names()[module];
-    share.add(costs[i]);
+    parts[module.value].add(costs[i]);
+  }
+  // In an order that does not depend on hashes.
+  std::map<std::string, ShareBuilder> ops;
+  std::map<std::string, ShareBuilder> modules;
+  for (auto& [key, kind] : kinds) {
+    if (kind.largest != nullptr) kind.row.largest = operands(graph, *kind.largest);
+    ops.emplace(kind.row.phase + kind.row.name, std::move(kind));
+  }
+  for (auto& [module, part] : parts) {
+    part.row.name = graph.names()[NameId(module)];
+    modules.emplace(part.row.name, std::move(part));
   }
   if (prediction.times.gpu_busy.value > 0) {
     prediction.measured_share =
@@ -151,6 +167,13 @@ void add_range(const Knowledge& knowledge, Prediction& p) {
   };
   p.least = times(range.low);
   p.most = times(range.high);
+}
+
+LaneTimes times_of(const TrainingRun& run, const Device& device, const Knowledge& knowledge,
+                   const std::vector<OpCost>& costs) {
+  const double speed = host_speed(knowledge.host, run.environment.calibration);
+  const HostCosts host = host_costs(run.graph, costs, knowledge.host, speed);
+  return two_lane(lane_ops(run.graph, costs, host), {.gap = device.launch_gap, .per_iteration = host.per_iteration});
 }
 
 void add_rates(Prediction& p) {
@@ -224,8 +247,20 @@ Result<TrainingRun> for_device(TrainingRun run, const Device& device) {
   return run;
 }
 
+LaneTimes predicted_times(const TrainingRun& run, const Device& device, const Knowledge& knowledge) {
+  return times_of(run, device, knowledge, gpu_costs(run, device, knowledge));
+}
+
 Prediction predict(const TrainingRun& run, const Device& device, const Knowledge& knowledge,
-                   const MemoryQuestion& question) {
+                   const MemoryQuestion& question, unsigned threads) {
+  MemoryQuestion asked = question;
+  asked.moment = true;
+  asked.spread = &knowledge.memory_spread;
+  // Deferred where the machine gives no thread.
+  const auto beside = threads > 1 ? std::launch::async | std::launch::deferred : std::launch::deferred;
+  std::future<PredictedMemory> predicted =
+      std::async(beside, [&] { return predicted_memory(run, device, knowledge.workspaces, asked); });
+
   Prediction p;
   p.id = run.id;
   p.model = run.family;
@@ -236,17 +271,12 @@ Prediction predict(const TrainingRun& run, const Device& device, const Knowledge
   p.ops = static_cast<int64_t>(run.graph.op_count());
 
   const std::vector<OpCost> costs = gpu_costs(run, device, knowledge);
-  const double speed = host_speed(knowledge.host, run.environment.calibration);
-  const HostCosts host = host_costs(run.graph, costs, knowledge.host, speed);
-  p.times = two_lane(lane_ops(run.graph, costs, host), {.gap = device.launch_gap, .per_iteration = host.per_iteration});
+  p.times = times_of(run, device, knowledge, costs);
   add_range(knowledge, p);
   add_rates(p);
   add_costs(run.graph, costs, p);
 
-  MemoryQuestion asked = question;
-  asked.moment = true;
-  asked.spread = &knowledge.memory_spread;
-  PredictedMemory memory = predicted_memory(run, device, knowledge.workspaces, asked);
+  PredictedMemory memory = predicted.get();
   p.memory = memory.estimate;
   p.context = memory.context;
   p.device_memory = device.memory;

@@ -14,6 +14,7 @@
 #include "cost/op_cost.h"
 #include "graph/training_run.h"
 #include "report/prediction.h"
+#include "timeline/two_lane.h"
 
 namespace forerun {
 
@@ -52,10 +53,14 @@ Result<TrainingRun> recorded_run(const RunRecord& record, const Device& device);
 // GPU time of each op of the run, in the graph's order.
 std::vector<OpCost> gpu_costs(const TrainingRun& run, const Device& device, const Knowledge& knowledge);
 
+// The steady-state iteration of the run, simulated: what `predict` says of time, without memory or tables.
+LaneTimes predicted_times(const TrainingRun& run, const Device& device, const Knowledge& knowledge);
+
 // The prediction of one run on one device. This is the main flow: work, cost, timeline, memory.
-// `question`: what is asked of its memory beside the run; times are those of one GPU all the same.
+// `question`: what is asked of its memory beside the run; times are those of one GPU all the same. `threads`: with two,
+// time and memory are predicted side by side; one is for callers that keep all cores busy themselves.
 Prediction predict(const TrainingRun& run, const Device& device, const Knowledge& knowledge,
-                   const MemoryQuestion& question = {});
+                   const MemoryQuestion& question = {}, unsigned threads = 2);
 
 // A file of recorded runs, one prediction each, from the predictor's input fields alone. `gpu` replaces the recorded one
 // if given. A broken record goes to `bad_record` and the rest continues; a broken file is an Error.

@@ -115,7 +115,7 @@ void sweep(const std::vector<SweepCase>& cases, const Knowledge& knowledge, unsi
     for (size_t i = next++; i < cases.size(); i = next++) {
       const Result<TrainingRun> run = build_run(cases[i].request, cases[i].device);
       Result<Prediction> prediction =
-          run ? Result<Prediction>(predict(*run, cases[i].device, knowledge)) : Result<Prediction>(run.error());
+          run ? Result<Prediction>(predict(*run, cases[i].device, knowledge, {}, 1)) : Result<Prediction>(run.error());
       const std::lock_guard lock(order);
       done.emplace(i, std::move(prediction));
       for (auto first = done.begin(); first != done.end() && first->first == turn; first = done.begin(), ++turn) {

@@ -8,9 +8,9 @@
 #include "api/hkbu_suite.h"
 #include "api/left_out_suite.h"
 #include "api/memory_suite.h"
-#include "api/scale_records.h"
 #include "api/scale_suite.h"
 #include "api/suites.h"
+#include "api/testbed_suite.h"
 #include "api/train_devices.h"
 #include "api/whatif_suite.h"
 #include "base/nearest.h"
@@ -108,11 +108,9 @@ int judge_whatif(const EvalOptions& options) {
 int judge_testbed(const EvalOptions& options) {
   const auto knowledge = load_knowledge();
   if (!knowledge) return fail(knowledge.error());
-  if (options.data.records.empty()) return fail({"no records are named", "--data", "name files of forerun.testbed"});
-  const auto files = record_files(options.data.records);
-  if (!files) return fail(files.error());
-  const auto accuracy = evaluate_testbed(
-      *files, *knowledge, [](const Error& error) { fmt::print(stderr, "forerun: {}\n", error.message()); });
+  TestbedRequest request{.records = options.data.records};
+  request.bad_record = [](const Error& error) { fmt::print(stderr, "forerun: {}\n", error.message()); };
+  const auto accuracy = evaluate_testbed(request, *knowledge);
   if (!accuracy) return fail(accuracy.error());
   fmt::print("{}", options.json ? to_json(*accuracy) + "\n" : to_text(*accuracy));
   return kDone;
@@ -209,7 +207,7 @@ void add_eval(CLI::App& app, Run& chosen) {
       "  forerun eval --suite whatif                    optimizations of traced steps, against measured variants\n"
       "  forerun eval --suite hkbu                      data-parallel training on several networks and schedules\n"
       "  forerun eval --suite vtrain                    Megatron on up to eight A100; megatron: on up to 3,072\n"
-      "  forerun eval --suite testbed --data FILE       bursts and idles of distributed training, simulated\n"
+      "  forerun eval --suite testbed                   bursts and idles of distributed training, simulated\n"
       "  forerun eval --suite driple                    the same, predicted for models that nothing was trained on\n"
       "  forerun eval --suite devices --data FOLDER     other GPUs, by NeuSight's op latencies unpacked in FOLDER\n"
       "  forerun eval --suite h200 --data more.jsonl.gz other records");

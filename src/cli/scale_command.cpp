@@ -181,7 +181,8 @@ void add_scale(CLI::App& app, Run& chosen) {
   verb->add_option("--mode", options->mode, "--testbed: sync (default) or async parameter servers");
   verb->add_flag("--own-gpus", options->own_gpus, "--testbed: a GPU for each worker; without it they share one");
   add_setup_options(*verb, options->setup);
-  verb->add_option("--svg", options->svg, "Write throughput over the number of GPUs as a picture");
+  verb->add_option("--svg", options->svg,
+                   "Write throughput over the number of GPUs as a picture; with --testbed the series");
   verb->add_flag("--json", options->json, "One JSON object on standard output");
   verb->footer(kScaleFooter);
   verb->callback([options, &chosen] { chosen = [options] { return scale_command(*options); }; });

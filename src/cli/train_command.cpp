@@ -26,7 +26,8 @@ struct TrainOptions {
   std::vector<std::string> without;
   int folds = 0;
   std::string resource_setting = kBaseResourceSetting;
-  bool transfer = false;
+  std::string study;
+  int64_t pretrain = 0;
   bool json = false;
 };
 
@@ -50,17 +51,25 @@ std::vector<std::string> part_names() {
 // Driple has data of its own: what forerun.testbed measured.
 int train_resources(const TrainOptions& options) {
   DripleTraining request{.setting = options.resource_setting,
-                         .data = {.records = options.data.records, .problem = {}},
-                         .options = options.request.options,
+                         .data = {.records = options.data.records, .simulated = options.pretrain, .problem = {}},
+                         .cache = options.data.cache,
+                         .recipe = {.options = options.request.options},
                          .out = options.request.out,
-                         .transfers = options.transfer};
+                         .study = options.study,
+                         .folds = options.folds};
   request.data.problem = [](const Error& error) { fmt::print(stderr, "forerun: {}\n", error.message()); };
-  request.options.progress = [](const learn::EpochReport& report) {
+  request.recipe.options.progress = [](const learn::EpochReport& report) {
     if (report.epoch % 10 == 0) fmt::print(stderr, "{}\n", learn::to_text(report));
   };
+  if (!options.write_cache.empty()) {
+    const auto written = write_driple_cache(request.data, options.write_cache);
+    if (!written) return fail(written.error());
+    fmt::print(stderr, "{}\n", *written);
+    return kDone;
+  }
   const auto outcome = train_driple(request);
   if (!outcome) return fail(outcome.error());
-  fmt::print("{}", to_text(*outcome));
+  fmt::print("{}", options.json ? to_json(*outcome) + "\n" : to_text(*outcome));
   return kDone;
 }
 
@@ -144,6 +153,7 @@ void add_train(CLI::App& app, Run& chosen) {
   verb->add_option("--rate", options->rate, "Learning rate, where the predictor's own is not wanted");
   verb->add_option("--patience", training.patience, "Stop after so many epochs without a better validation error");
   verb->add_option("--validation", training.validation, "Share of the training data to validate on, whole families");
+  verb->add_option("--validate-on", training.validate_on, "Validate on families that begin so, in place of a share");
   verb->add_option("--seconds", training.seconds, "Stop after the epoch that passes this");
   verb->add_option("--minutes", options->minutes, "The same in minutes");
   verb->add_option("--seed", training.seed, "Seed of weights, order and validation families");
@@ -153,20 +163,24 @@ void add_train(CLI::App& app, Run& chosen) {
   verb->add_option("--curve", training.curve, "CSV file for the learning curve");
   verb->add_option("--set", options->settings, "A setting of the predictor: cell=gru, layers=2, ...");
   verb->add_option("--without", options->without, "hybrid, host: families to leave out, to validate on");
-  verb->add_option("--folds", options->folds, "spread: leave families out in so many groups; default: each on its own");
+  verb->add_option("--folds", options->folds, "spread, driple: leave families out in so many groups");
   verb->add_option("--setting", options->resource_setting, "driple: servers, workers and network, such as P1w2-10G");
-  verb->add_flag("--transfer", options->transfer, "driple: also train and tune for every other setting of the data");
+  verb->add_option("--pretrain", options->pretrain, "driple: simulated workloads to train on before measured ones");
+  verb->add_option("--study", options->study,
+                   "driple: ablations, samples (fewer workloads), transfer (to other settings) or models (left out)");
   verb->add_flag("--json", options->json, "One JSON object on standard output");
   verb->footer(
       "Examples:\n"
       "  forerun train                                        the predictors there are\n"
       "  forerun train hybrid                                 the trees of `forerun predict`, from data/h200\n"
       "  forerun train host                                   what the CPU needs to issue ops, from the same\n"
-      "  forerun train spread                                 the range beside a prediction; trains 18 times\n"
+      "  forerun train spread                                 the range beside a prediction; trains 6 times, --folds "
+      "99 once a family\n"
       "  forerun train devices --data FOLDER                  other GPUs, from NeuSight's op latencies in FOLDER\n"
       "  forerun train ets --suite ets-t4 --out data/weights/ets-t4/ets\n"
       "  forerun train ets --suite ets-t4 --set cell=gru --epochs 20 --most 4\n"
-      "  forerun train driple --out data/weights/driple-P1w2-10G --transfer\n"
+      "  forerun train driple --pretrain 3000 --out data/weights/driple-P1w2-10G\n"
+      "  forerun train driple --study ablations --out data/weights/driple-P1w2-10G     beside the weights\n"
       "  forerun train --suite ets-t4 --write-cache ets_t4.bin      for forerun-train on a machine with a GPU");
   verb->callback([options, &chosen] { chosen = [options] { return train(*options); }; });
 }

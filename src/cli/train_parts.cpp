@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "api/data_files.h"
-#include "api/scale_records.h"
 #include "api/scale_suite.h"
+#include "api/testbed_suite.h"
 #include "api/train_devices.h"
 #include "api/train_host.h"
 #include "api/train_hybrid.h"
@@ -19,6 +19,8 @@ namespace forerun::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr int kSpreadFolds = 6;
 
 void print_data_problem(const DataProblem& problem) { fmt::print(stderr, "forerun: {}\n", problem.error().message()); }
 
@@ -94,13 +96,14 @@ int fit_host_model(const PartOptions& options, const std::vector<std::string>& f
 int measure_spread(const PartOptions& options, const std::vector<std::string>& files) {
   SpreadRequest request;
   request.validation.files = files;
-  request.validation.folds = options.folds;
+  request.validation.folds = options.folds > 0 ? options.folds : kSpreadFolds;
   request.validation.growth.seed = static_cast<int>(options.seed);
   request.validation.problem = print_data_problem;
   request.validation.progress = [](const std::string& what, size_t done, size_t of) {
     fmt::print(stderr, "{:2} of {}: {}\n", done, of, what);
   };
   request.out = options.out;
+  fmt::print(stderr, "reading measured ops and iterations; then about a minute a group and core\n");
   const auto outcome = train_spread(request);
   if (!outcome) return fail(outcome.error());
   const SpreadRange& gpu = outcome->spread.gpu_bound;
@@ -150,17 +153,17 @@ int fit_scale(const PartOptions& options, const std::vector<std::string>& /*file
 }
 
 int fit_testbed(const PartOptions& options, const std::vector<std::string>& /*files*/) {
-  if (options.records.empty()) return fail({"no records are named", "--data", "name files of forerun.testbed"});
-  const auto files = record_files(options.records);
-  if (!files) return fail(files.error());
   const auto knowledge = load_knowledge();
   if (!knowledge) return fail(knowledge.error());
-  const auto outcome = train_testbed(
-      *files, *knowledge, options.out, [](const Error& error) { fmt::print(stderr, "forerun: {}\n", error.message()); },
-      [](double error) { fmt::print(stderr, "mean error {:.2f} %\n", 100 * error); });
+  const TestbedRequest request{
+      .records = options.records,
+      .out = options.out,
+      .bad_record = [](const Error& error) { fmt::print(stderr, "forerun: {}\n", error.message()); },
+      .progress = [](double error) { fmt::print(stderr, "mean error {:.2f} %\n", 100 * error); }};
+  const auto outcome = train_testbed(request, *knowledge);
   if (!outcome) return fail(outcome.error());
-  fmt::print("{}: fitted to {} records, mean error of the twelve numbers {:.1f} %\n", outcome->file, outcome->records,
-             100 * outcome->error);
+  fmt::print("{}: fitted to {} workloads, mean error of the twelve numbers {:.1f} %\n", outcome->file,
+             outcome->workloads, 100 * outcome->error);
   return kDone;
 }
 

@@ -25,7 +25,8 @@ constexpr double kLimit = 1LL << 34;       // bytes that cuDNN takes where it as
 constexpr size_t kFewCases = 3;
 constexpr double kMostBytes = 1e17;  // bytes
 constexpr float kSelf = 0.1F;        // the distance at which a case counts half as much as one at no distance
-constexpr float kDoublings = 5;      // alignment beyond 32 tells nothing
+constexpr std::array<size_t, 8> kTold = {0, 1, 2, 4, 8, 11, 13, 20};  // features that tell most, the first among them
+constexpr float kDoublings = 5;                                       // alignment beyond 32 tells nothing
 
 // How much each feature weighs, in the order in which features_of gives them.
 constexpr std::array<std::array<float, 21>, 3> kWeights = {{
@@ -156,12 +157,26 @@ void ConvolutionCases::add(ConvolutionPass pass, const ConvolutionShape& shape, 
   kinds_[kind_of(pass, shape)].cases.push_back({shape, bytes, family_number, features_of(pass, shape)});
 }
 
+namespace {
+
+std::array<float, kTold.size()> telling_of(const std::array<float, 21>& features) {
+  std::array<float, kTold.size()> telling;
+  for (size_t i = 0; i < kTold.size(); ++i) telling[i] = features[kTold[i]];
+  return telling;
+}
+
+}  // namespace
+
 void ConvolutionCases::sort() {
   for (Kind& kind : kinds_) {
     std::sort(kind.cases.begin(), kind.cases.end(),
               [](const Case& a, const Case& b) { return a.features < b.features; });
     kind.features.clear();
-    for (const Case& each : kind.cases) kind.features.push_back(each.features);
+    kind.telling.clear();
+    for (const Case& each : kind.cases) {
+      kind.features.push_back(each.features);
+      kind.telling.push_back(telling_of(each.features));
+    }
   }
 }
 
@@ -230,30 +245,44 @@ ConvolutionCases::Features ConvolutionCases::features_of(ConvolutionPass pass, c
   return features;
 }
 
-// Goes outwards from where the first feature is the same, until that feature alone is too far away.
-size_t ConvolutionCases::find(const std::vector<Features>& cases, const Features& wanted, Nearest& nearest) {
+// Goes outwards from where the first feature is the same, until that feature alone is too far away; cases whose first
+// feature is equal lie together and are looked at in one go.
+size_t ConvolutionCases::find(const Kind& kind, const Features& wanted, Nearest& nearest) {
   constexpr float kFar = std::numeric_limits<float>::infinity();
-  constexpr size_t kTelling = 8;  // the features that tell most come first
+  constexpr float kSurely = 1.00001F;  // adding up in another order changes a sum by less
+  const std::vector<Telling>& cases = kind.telling;
+  const Telling telling = telling_of(wanted);
   nearest.fill({.distance = kFar});
+  const auto look_at = [&](size_t at) {
+    const float worst = nearest.back().distance;
+    std::array<float, 4> sums;
+    for (size_t i = 0; i < 4; ++i) {
+      sums[i] = std::abs(cases[at][i] - telling[i]) + std::abs(cases[at][i + 4] - telling[i + 4]);
+    }
+    if ((sums[0] + sums[1]) + (sums[2] + sums[3]) >= worst * kSurely) return;
+    const Features& each = kind.features[at];
+    float distance = 0;
+    for (size_t i = 0; i < kFeatures; ++i) distance += std::abs(each[i] - wanted[i]);
+    if (distance >= worst) return;
+    size_t place = kNearest - 1;
+    for (; place > 0 && nearest[place - 1].distance > distance; --place) nearest[place] = nearest[place - 1];
+    nearest[place] = {distance, at};
+  };
   const auto start = std::lower_bound(cases.begin(), cases.end(), wanted[0],
-                                      [](const Features& each, float value) { return each[0] < value; });
+                                      [](const Telling& each, float value) { return each[0] < value; });
   auto above = static_cast<size_t>(start - cases.begin());
   size_t below = above;
   while (below > 0 || above < cases.size()) {
     const float up = above < cases.size() ? cases[above][0] - wanted[0] : kFar;
     const float down = below > 0 ? wanted[0] - cases[below - 1][0] : kFar;
-    const float worst = nearest.back().distance;
-    if (std::min(up, down) >= worst) break;
-    const size_t at = up <= down ? above++ : --below;
-    const Features& each = cases[at];
-    float distance = 0;
-    for (size_t i = 0; i < kTelling; ++i) distance += std::abs(each[i] - wanted[i]);
-    if (distance >= worst) continue;
-    for (size_t i = kTelling; i < kFeatures; ++i) distance += std::abs(each[i] - wanted[i]);
-    if (distance >= worst) continue;
-    size_t place = kNearest - 1;
-    for (; place > 0 && nearest[place - 1].distance > distance; --place) nearest[place] = nearest[place - 1];
-    nearest[place] = {distance, at};
+    if (std::min(up, down) >= nearest.back().distance) break;
+    if (up <= down) {
+      const float same = cases[above][0];
+      for (; above < cases.size() && cases[above][0] == same; ++above) look_at(above);
+    } else {
+      const float same = cases[below - 1][0];
+      for (; below > 0 && cases[below - 1][0] == same; --below) look_at(below - 1);
+    }
   }
   return std::min(cases.size(), kNearest);
 }
@@ -290,7 +319,7 @@ double ConvolutionCases::transferred(const Case& from, const ConvolutionShape& s
 std::optional<int64_t> ConvolutionCases::bytes(ConvolutionPass pass, const ConvolutionShape& shape) const {
   Nearest nearest;
   const Kind& kind = kind_for(pass, shape);
-  const size_t count = find(kind.features, features_of(pass, shape), nearest);
+  const size_t count = find(kind, features_of(pass, shape), nearest);
   if (count == 0) return std::nullopt;
   const ConvolutionSizes sizes = sizes_of(shape);
   std::array<std::pair<double, float>, kNearest> values;  // bytes, weight

@@ -39,6 +39,8 @@ class ConvolutionCases {
  private:
   static constexpr size_t kFeatures = 21;
   using Features = std::array<float, kFeatures>;  // differences add up to a distance
+  static constexpr size_t kTelling = 8;
+  using Telling = std::array<float, kTelling>;  // the features that tell most, the first among them
 
   struct Case {
     ConvolutionShape shape;
@@ -48,7 +50,8 @@ class ConvolutionCases {
   };
   struct Kind {
     std::vector<Case> cases;         // by the first feature
-    std::vector<Features> features;  // of each, together: most cases are passed by
+    std::vector<Features> features;  // of each, together
+    std::vector<Telling> telling;    // of each, apart: most cases are passed by after a look at them
   };
   struct Found {
     float distance = 0;
@@ -62,7 +65,7 @@ class ConvolutionCases {
   static size_t kind_of(ConvolutionPass pass, const ConvolutionShape& shape);
   [[nodiscard]] const Kind& kind_for(ConvolutionPass pass, const ConvolutionShape& shape) const;
   static Features features_of(ConvolutionPass pass, const ConvolutionShape& shape);
-  static size_t find(const std::vector<Features>& cases, const Features& features, Nearest& nearest);
+  static size_t find(const Kind& kind, const Features& features, Nearest& nearest);
   static double transferred(const Case& from, const ConvolutionShape& shape, const ConvolutionSizes& sizes);
   void sort();
 

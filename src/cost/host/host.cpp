@@ -58,13 +58,23 @@ Nanoseconds scaled(Nanoseconds cost, double speed) {
   return Nanoseconds(std::llround(static_cast<double>(cost.value) / speed));
 }
 
+std::vector<ScaleReading> scale_readings(JsonObject& scale, const std::string& field) {
+  std::vector<ScaleReading> readings;
+  JsonObject kinds = scale.object(field);
+  for (const std::string& kind : kinds.keys()) {
+    JsonObject reading = kinds.object(kind);
+    readings.push_back({kind, reading.number("reference_us"), reading.number("weight", Sign::not_negative)});
+  }
+  return readings;
+}
+
 }  // namespace
 
 Result<HostConstants> load_host_constants(const std::filesystem::path& path) {
   Result<JsonObject> file = JsonObject::read(path);
   if (!file.ok()) return file.error();
   const std::string format = file->text("format");
-  if (format != "host/1") file->fail("format", "unknown format \"" + format + "\"", "known is host/1");
+  if (format != "host/2") file->fail("format", "unknown format \"" + format + "\"", "known is host/2");
   const auto us = [](JsonObject& object, const std::string& field) {
     return nanoseconds_from_us(object.number(field, Sign::not_negative));
   };
@@ -82,11 +92,9 @@ Result<HostConstants> load_host_constants(const std::filesystem::path& path) {
   constants.parameter = us(*file, "parameter_us");
   constants.iteration = us(*file, "iteration_us");
   JsonObject scale = file->object("calibration");
-  constants.scale.forward_kinds = scale.texts("forward_kinds");
-  constants.scale.backward_kinds = scale.texts("backward_kinds");
-  constants.scale.reference_us = scale.number("reference_us");
   constants.scale.at_reference = scale.number("at_reference");
-  constants.scale.slope = scale.number("slope", Sign::not_negative);
+  constants.scale.forward = scale_readings(scale, "forward");
+  constants.scale.backward = scale_readings(scale, "backward");
   if (!file->status().ok()) return file->status().error();
   return constants;
 }
@@ -94,7 +102,7 @@ Result<HostConstants> load_host_constants(const std::filesystem::path& path) {
 Status save_host_constants(const HostConstants& constants, const std::filesystem::path& path) {
   using Json = nlohmann::ordered_json;
   const auto us = [](Nanoseconds cost) { return std::round(microseconds(cost) * 1000) / 1000; };
-  Json file = {{"format", "host/1"}};
+  Json file = {{"format", "host/2"}};
   for (const Phase phase : {Phase::forward, Phase::backward, Phase::update}) {
     Json& classes = file[std::string(name_of(phase)) + "_op_us"];
     for (size_t i = 0; i < kOpClassCount; ++i) {
@@ -108,38 +116,44 @@ Status save_host_constants(const HostConstants& constants, const std::filesystem
   file["foreach_tensor_us"] = us(constants.foreach_tensor);
   file["parameter_us"] = us(constants.parameter);
   file["iteration_us"] = us(constants.iteration);
-  file["calibration"] = {{"forward_kinds", constants.scale.forward_kinds},
-                         {"backward_kinds", constants.scale.backward_kinds},
-                         {"reference_us", constants.scale.reference_us},
-                         {"at_reference", constants.scale.at_reference},
-                         {"slope", constants.scale.slope}};
+  const auto readings = [](const std::vector<ScaleReading>& list) {
+    Json object = Json::object();
+    for (const ScaleReading& reading : list) {
+      object[reading.kind] = {{"reference_us", reading.reference_us}, {"weight", reading.weight}};
+    }
+    return object;
+  };
+  file["calibration"] = {{"at_reference", constants.scale.at_reference},
+                         {"forward", readings(constants.scale.forward)},
+                         {"backward", readings(constants.scale.backward)}};
   Result<LineWriter> writer = LineWriter::create(path.string(), {.overwrite = true});
   if (!writer) return writer.error();
   if (Status written = writer->write(file.dump(2)); !written.ok()) return written;
   return writer->finish();
 }
 
-std::optional<double> host_reading(const HostScale& scale, const HostCalibration& calibration) {
-  double sum = 0;
-  size_t found = 0;
-  const auto add = [&](const auto& readings, const std::vector<std::string>& kinds) {
-    for (const auto& [kind, us] : readings) {
-      if (us <= 0 || std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) continue;
-      sum += std::log(us);
-      ++found;
+std::optional<double> host_slowness(const HostScale& scale, const HostCalibration& calibration) {
+  double sum = std::log(scale.at_reference);
+  bool whole = scale.forward.size() + scale.backward.size() > 0;
+  const auto add = [&](const std::vector<ScaleReading>& wanted, const auto& readings) {
+    for (const ScaleReading& reading : wanted) {
+      const auto found = std::find_if(readings.begin(), readings.end(),
+                                      [&](const auto& taken) { return taken.first == reading.kind; });
+      if (found == readings.end() || !(found->second > 0)) {
+        whole = false;
+        return;
+      }
+      sum += reading.weight * std::log(found->second / reading.reference_us);
     }
   };
-  add(calibration.forward, scale.forward_kinds);
-  add(calibration.backward, scale.backward_kinds);
-  if (found == 0 || found != scale.forward_kinds.size() + scale.backward_kinds.size()) return std::nullopt;
-  return std::exp(sum / static_cast<double>(found));
+  add(scale.forward, calibration.forward);
+  add(scale.backward, calibration.backward);
+  if (!whole) return std::nullopt;
+  return std::exp(sum);
 }
 
 double host_speed(const HostConstants& constants, const HostCalibration& calibration) {
-  const HostScale& scale = constants.scale;
-  const std::optional<double> reading = host_reading(scale, calibration);
-  if (!reading) return 1;
-  return 1 / (scale.at_reference * std::pow(*reading / scale.reference_us, scale.slope));
+  return 1 / host_slowness(constants.scale, calibration).value_or(1);
 }
 
 HostCounts host_counts(const Graph& graph, std::span<const uint32_t> kernels) {

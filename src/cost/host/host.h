@@ -23,14 +23,17 @@
 namespace forerun {
 
 // How a calibration of the host (docs/records.md, host_us) scales all costs: those of a machine are
-//   at_reference x (geometric mean of the readings / reference) ^ slope
-// of the constants. The slope is below one since a reading tells the speed of its moment, which drifts.
-struct HostScale {
-  std::vector<std::string> forward_kinds;  // of readings
-  std::vector<std::string> backward_kinds;
+//   at_reference x product of (reading / reference) ^ weight
+// of the constants. The weights add up to less than one since a reading tells the speed of its moment, which drifts.
+struct ScaleReading {
+  std::string kind;
   double reference_us = 1;
+  double weight = 0;
+};
+struct HostScale {
+  std::vector<ScaleReading> forward;
+  std::vector<ScaleReading> backward;
   double at_reference = 1;
-  double slope = 0;
 };
 
 struct HostConstants {
@@ -54,8 +57,8 @@ struct HostConstants {
 Result<HostConstants> load_host_constants(const std::filesystem::path& file);
 Status save_host_constants(const HostConstants& constants, const std::filesystem::path& file);
 
-// The geometric mean of the readings that a scale asks for; nothing where one of them is missing.
-std::optional<double> host_reading(const HostScale& scale, const HostCalibration& calibration);
+// What the costs are multiplied by on a calibrated machine; nothing where a reading that the scale asks for is missing.
+std::optional<double> host_slowness(const HostScale& scale, const HostCalibration& calibration);
 
 // How fast a host is, in parts of the speed of the machine that the constants are for; 1 without a whole calibration.
 double host_speed(const HostConstants& constants, const HostCalibration& calibration);

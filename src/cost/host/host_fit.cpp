@@ -5,6 +5,9 @@
 #include <limits>
 #include <set>
 
+#include "cost/host/least_squares.h"
+#include "cost/host/scale_fit.h"
+
 namespace forerun {
 namespace {
 
@@ -82,23 +85,6 @@ HostConstants constants_of(const Vector& costs, const HostScale& scale) {
   return constants;
 }
 
-// min |A x - b|^2 with x >= 0, given A'A and A'b: one coordinate at a time, which converges as A'A is positive definite.
-Vector not_negative_least_squares(const std::array<Vector, kCosts>& gram, const Vector& right) {
-  Vector x = {};
-  for (int sweep = 0; sweep < 5000; ++sweep) {
-    double moved = 0;
-    for (size_t i = 0; i < kCosts; ++i) {
-      double gradient = right[i];
-      for (size_t j = 0; j < kCosts; ++j) gradient -= gram[i][j] * x[j];
-      const double next = std::max(0.0, x[i] + gradient / gram[i][i]);
-      moved = std::max(moved, std::abs(next - x[i]) / kRough[i]);
-      x[i] = next;
-    }
-    if (moved < 1e-9) break;
-  }
-  return x;
-}
-
 struct Row {
   Vector amounts;     // times what a calibration scales them by, as parts of the iteration
   double target = 1;  // 1 less what is set
@@ -113,21 +99,14 @@ Vector fit_costs(const std::vector<Row>& rows, double strength) {
   Vector costs = kRough;
   std::vector<double> weights(rows.size(), 1);
   for (int round = 0; round < kReweightings; ++round) {
-    std::array<Vector, kCosts> gram = {};
-    Vector right = {};
+    BoundedSquares squares(kCosts);
     for (size_t i = 0; i < kCosts; ++i) {
-      const double pull = strength * strength / (kRough[i] * kRough[i]);
-      gram[i][i] = pull;
-      right[i] = pull * kRough[i];
+      squares.unit[i] = kRough[i];
+      squares.pull(i, kRough[i], strength * strength / (kRough[i] * kRough[i]));
     }
-    for (size_t r = 0; r < rows.size(); ++r) {
-      for (size_t i = 0; i < kCosts; ++i) {
-        const double weighted = weights[r] * rows[r].amounts[i];
-        right[i] += weighted * rows[r].target;
-        for (size_t j = 0; j < kCosts; ++j) gram[i][j] += weighted * rows[r].amounts[j];
-      }
-    }
-    costs = not_negative_least_squares(gram, right);
+    for (size_t r = 0; r < rows.size(); ++r) squares.add(rows[r].amounts.data(), rows[r].target, weights[r]);
+    const std::vector<double> solved = squares.solve();
+    std::copy(solved.begin(), solved.end(), costs.begin());
     for (size_t r = 0; r < rows.size(); ++r) {
       const double error = std::abs(rows[r].share(costs) - rows[r].target);
       weights[r] = kUsualError / std::max(error, kSmallestError);
@@ -136,42 +115,12 @@ Vector fit_costs(const std::vector<Row>& rows, double strength) {
   return costs;
 }
 
-double mean_error(const std::vector<const HostSample*>& samples, const HostConstants& constants) {
-  double sum = 0;
-  for (const HostSample* sample : samples) sum += std::abs(predicted_us(*sample, constants) / sample->iteration_us - 1);
-  return sum / static_cast<double>(samples.size());
-}
-
-// The scale among a grid of them with the least error.
-void fit_scale(const std::vector<const HostSample*>& samples, HostConstants& constants) {
-  std::vector<const HostSample*> calibrated;
-  for (const HostSample* sample : samples) {
-    if (host_reading(constants.scale, sample->calibration)) calibrated.push_back(sample);
-  }
-  if (calibrated.empty()) return;
-  HostConstants best = constants;
-  double least = mean_error(calibrated, best);
-  for (int slope = 0; slope <= 20; ++slope) {
-    for (int at = 60; at <= 140; at += 2) {
-      HostConstants tried = constants;
-      tried.scale.slope = slope / 20.0;
-      tried.scale.at_reference = at / 100.0;
-      const double error = mean_error(calibrated, tried);
-      if (error < least - 1e-9) {
-        least = error;
-        best = tried;
-      }
-    }
-  }
-  constants = best;
-}
-
 // The costs times what makes the error of the samples without a calibration least: the constants are those of their
 // machine, and what a calibration scales them by is fitted apart.
 Vector levelled(const std::vector<const HostSample*>& samples, const Vector& costs, const HostScale& scale) {
   std::vector<const HostSample*> plain;
   for (const HostSample* sample : samples) {
-    if (!host_reading(scale, sample->calibration)) plain.push_back(sample);
+    if (!host_slowness(scale, sample->calibration)) plain.push_back(sample);
   }
   if (plain.empty()) return costs;
   const auto times = [&](int percent) {
@@ -191,18 +140,11 @@ Vector levelled(const std::vector<const HostSample*>& samples, const Vector& cos
   return times(best);
 }
 
-HostScale start_of(const std::vector<const HostSample*>& samples, const HostFitOptions& options) {
-  HostScale scale{options.forward_kinds, options.backward_kinds, 1, 1, 0};
-  double sum = 0;
-  int64_t count = 0;
-  for (const HostSample* sample : samples) {
-    if (const auto reading = host_reading(scale, sample->calibration)) {
-      sum += std::log(*reading);
-      ++count;
-    }
+// Readings that say nothing need not be taken.
+void drop_weightless(HostScale& scale) {
+  for (auto* list : {&scale.forward, &scale.backward}) {
+    std::erase_if(*list, [](const ScaleReading& reading) { return reading.weight == 0; });
   }
-  if (count > 0) scale.reference_us = std::round(10 * std::exp(sum / static_cast<double>(count))) / 10;
-  return scale;
 }
 
 std::vector<Row> rows_of(const std::vector<const HostSample*>& samples, const HostConstants& constants) {
@@ -233,15 +175,16 @@ Result<HostFit> fit_host(std::span<const HostSample> samples, const HostFitOptio
     return Error{"there are no iterations that the host bounds", "", "give files of run records of small models"};
   }
   HostFit fit{.samples = used.size()};
-  fit.constants = constants_of(kRough, start_of(used, options));
+  fit.constants = constants_of(kRough, first_scale(used, options));
   Vector costs = kRough;
   for (int round = 0; round < kScaleRounds; ++round) {
     costs = fit_costs(rows_of(used, fit.constants), options.strength);
     fit.constants = constants_of(costs, fit.constants.scale);
-    fit_scale(used, fit.constants);
+    fit.constants.scale = fit_scale(used, fit.constants, options);
   }
   fit.constants = constants_of(levelled(used, costs, fit.constants.scale), fit.constants.scale);
-  fit_scale(used, fit.constants);
+  fit.constants.scale = fit_scale(used, fit.constants, options);
+  drop_weightless(fit.constants.scale);
   fit.error = mean_error(used, fit.constants);
   return fit;
 }

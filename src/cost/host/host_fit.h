@@ -26,6 +26,7 @@ struct HostSample {
 
 struct HostFitOptions {
   double strength = 0.3;         // of the pull towards the rough figures, in relative errors
+  double ridge = 1;              // of the pull of the weights of readings towards nothing
   double most_gpu_share = 0.75;  // samples where the GPU is busier than this are left out
   std::vector<std::string> forward_kinds = {"add", "multiply", "matmul", "convolution", "norm", "foreach"};
   std::vector<std::string> backward_kinds = {"view", "multiply", "matmul", "convolution", "norm"};

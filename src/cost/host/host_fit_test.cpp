@@ -42,15 +42,17 @@ class HostFitTest : public testing::Test {
       sample.counts.host_ops = up_to(400);
       const double slow = i % 3 == 0 ? 1.0 : 0.8 * std::sqrt(i % 3);
       if (i % 3 != 0) {
-        sample.calibration.forward = {{"add", 10.0 * (i % 3)}};
+        // The host takes the root of what the reading of "add" says; "noise" says nothing.
+        sample.calibration.forward = {{"noise", 5.0 + static_cast<double>(up_to(5))}, {"add", 10.0 * (i % 3)}};
       }
       sample.iteration_us = slow * microseconds(host_cost(sample.counts, truth_));
       sample.gpu_us = 0.2 * sample.iteration_us;
       samples_.push_back(sample);
     }
-    options_.forward_kinds = {"add"};
+    options_.forward_kinds = {"noise", "add"};
     options_.backward_kinds = {};
     options_.strength = 0.01;
+    options_.ridge = 0.01;
   }
 
   HostConstants truth_;
@@ -67,7 +69,11 @@ TEST_F(HostFitTest, FindsCostsAndScale) {
   EXPECT_NEAR(microseconds(fit->constants.of(Phase::backward, OpClass::gemm)), 10, 2);
   EXPECT_NEAR(microseconds(fit->constants.further_kernel), 12, 1.5);
   EXPECT_NEAR(microseconds(fit->constants.of(Phase::update, OpClass::optimizer)), 150, 20);
-  EXPECT_NEAR(fit->constants.scale.slope, 0.5, 0.11);
+  for (const ScaleReading& reading : fit->constants.scale.forward) {
+    EXPECT_NEAR(reading.weight, reading.kind == "add" ? 0.5 : 0.0, 0.05) << reading.kind;
+  }
+  const HostCalibration fast{.forward = {{"noise", 7.0}, {"add", 10.0}}, .backward = {}};
+  EXPECT_NEAR(host_slowness(fit->constants.scale, fast).value_or(0), 0.8, 0.02);
 }
 
 TEST_F(HostFitTest, AFewSlowIterationsDoNotPullTheOthers) {

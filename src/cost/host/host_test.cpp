@@ -40,12 +40,13 @@ Graph sample() {
 
 TEST(HostTest, ACalibrationScalesAllCosts) {
   HostConstants constants = round_host_constants();
-  constants.scale = {
-      .forward_kinds = {"add"}, .backward_kinds = {"view"}, .reference_us = 4, .at_reference = 2, .slope = 0.5};
+  constants.scale = {.forward = {{"add", 4, 0.5}}, .backward = {{"view", 4, 0.25}}, .at_reference = 2};
   EXPECT_DOUBLE_EQ(host_speed(constants, {}), 1);
   EXPECT_DOUBLE_EQ(host_speed(constants, {.forward = {{"add", 8.0}}, .backward = {}}), 1);  // half of it says nothing
-  EXPECT_DOUBLE_EQ(host_speed(constants, {.forward = {{"add", 8.0}}, .backward = {{"view", 2.0}}}), 0.5);
-  EXPECT_DOUBLE_EQ(host_speed(constants, {.forward = {{"add", 32.0}, {"view", 1.0}}, .backward = {{"view", 8.0}}}),
+  EXPECT_DOUBLE_EQ(host_speed(constants, {.forward = {{"add", 4.0}}, .backward = {{"view", 4.0}}}), 0.5);
+  EXPECT_DOUBLE_EQ(host_speed(constants, {.forward = {{"add", 16.0}}, .backward = {{"view", 4.0}}}), 0.25);
+  // Each kind counts by its own weight; those that the scale does not ask for count nothing.
+  EXPECT_DOUBLE_EQ(host_speed(constants, {.forward = {{"view", 9.0}, {"add", 4.0}}, .backward = {{"view", 64.0}}}),
                    0.25);
 }
 
@@ -75,14 +76,17 @@ TEST(HostTest, CountsTimesConstantsAreTheTotal) {
 
 TEST(HostTest, SavedConstantsLoadAgain) {
   HostConstants constants = round_host_constants();
-  constants.scale = {.forward_kinds = {"add"}, .backward_kinds = {"norm"}, .reference_us = 4, .at_reference = 2};
+  constants.scale = {.forward = {{"add", 4, 0.3}}, .backward = {{"norm", 5, 0.2}}, .at_reference = 2};
   const std::string file = testing::TempDir() + "/host_test.json";
   ASSERT_TRUE(save_host_constants(constants, file).ok());
   const auto read = load_host_constants(file);
   ASSERT_TRUE(read.ok()) << read.error().message();
   EXPECT_EQ(read->op, constants.op);
   EXPECT_EQ(read->parameter, constants.parameter);
-  EXPECT_EQ(read->scale.backward_kinds, constants.scale.backward_kinds);
+  ASSERT_EQ(read->scale.backward.size(), 1U);
+  EXPECT_EQ(read->scale.backward[0].kind, "norm");
+  EXPECT_DOUBLE_EQ(read->scale.backward[0].reference_us, 5);
+  EXPECT_DOUBLE_EQ(read->scale.forward.at(0).weight, 0.3);
   EXPECT_DOUBLE_EQ(read->scale.at_reference, 2);
 }
 

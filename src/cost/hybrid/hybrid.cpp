@@ -14,7 +14,7 @@
 namespace forerun::hybrid {
 namespace {
 
-constexpr std::string_view kMagic = "forerun hybrid/1\n";
+constexpr std::string_view kMagic = "forerun hybrid/2\n";
 constexpr double kLongestUs = 9e9;
 
 void put_text(std::string& bytes, std::string_view text) {
@@ -56,36 +56,36 @@ bool take_ranges(std::string_view& bytes, std::array<Range, kColumns>& seen) {
 Error broken(std::string what) { return {std::move(what), "", "train it again with `forerun train hybrid`"}; }
 
 // A tenth of the range beyond what was seen is still around it.
-bool within(const Piece& piece, const std::array<Range, kColumns>& seen) {
+bool within(std::span<const float> columns, const std::array<Range, kColumns>& seen) {
   for (size_t column = 1; column < kColumns; ++column) {
     const float slack = 0.1F * (seen[column].high - seen[column].low);
-    const float value = piece.columns[column];
+    const float value = columns[column];
     if (value < seen[column].low - slack || value > seen[column].high + slack) return false;
   }
   return true;
 }
 
-// Remembers what pieces cost: the layers of a model repeat, and asking the trees takes most of the time.
-class KnownPieces {
+// Pieces that differ: the layers of a model repeat, and asking the trees takes most of the time.
+class DistinctPieces {
  public:
-  explicit KnownPieces(const Corrector& corrector) : corrector_(corrector) {}
-
-  const PieceCost& cost(const Piece& piece) {
+  // The number of the piece, the same for equal ones.
+  uint32_t number_of(const Piece& piece) {
     key_.assign(reinterpret_cast<const char*>(piece.columns.data()), sizeof piece.columns);
     key_.push_back(static_cast<char>(piece.model));
     key_ += piece.op;
-    const auto [found, fresh] = known_.try_emplace(key_);
-    if (fresh) found->second = corrector_.cost(piece);
+    const auto [found, fresh] = numbers_.try_emplace(key_, static_cast<uint32_t>(pieces_.size()));
+    if (fresh) pieces_.push_back(piece);
     return found->second;
   }
+  [[nodiscard]] std::span<const Piece> pieces() const { return pieces_; }
 
  private:
-  const Corrector& corrector_;
   std::string key_;
-  std::unordered_map<std::string, PieceCost> known_;
+  std::unordered_map<std::string, uint32_t> numbers_;
+  std::vector<Piece> pieces_;
 };
 
-Bound bound_of(const std::vector<Piece>& pieces, double us) {
+Bound bound_of(std::span<const Piece> pieces, double us) {
   double compute = 0;
   double memory = 0;
   for (const Piece& piece : pieces) {
@@ -96,17 +96,17 @@ Bound bound_of(const std::vector<Piece>& pieces, double us) {
   return compute > memory ? Bound::compute : Bound::memory;
 }
 
-// The cost of a piece on another GPU, from that on the measured one.
-PieceCost carried(const PieceCost& cost, const Piece& measured, const Piece& piece, Unit unit, const OtherGpu& other,
+// The cost of a piece on another GPU, from that on the measured one and its analytic time there.
+PieceCost carried(const PieceCost& cost, double measured_us, const Piece& piece, Unit unit, const OtherGpu& other,
                   const Device& there) {
   const auto kind = carried_as(piece.model, unit, other.measured, there);
   PieceCost result = cost;
-  result.us = carried_us(piece.analytic_us, cost.us / measured.analytic_us, kind, other.scale);
+  result.us = carried_us(piece.analytic_us, cost.us / measured_us, kind, other.scale);
   result.overlapped_us = cost.us > 0 ? cost.overlapped_us * result.us / cost.us : 0;
   return result;
 }
 
-OpCost sum_of(const std::vector<Piece>& pieces, const std::vector<PieceCost>& parts) {
+OpCost sum_of(std::span<const Piece> pieces, std::span<const PieceCost> parts) {
   OpCost total;
   if (pieces.empty()) return total;
   double us = 0;
@@ -133,43 +133,98 @@ int Knowledge::number_of(std::string_view op) const {
   return found != ops.end() && *found == op ? static_cast<int>(found - ops.begin()) : -1;
 }
 
-PieceCost Corrector::cost(Piece piece) const {
-  PieceCost cost{.us = piece.analytic_us};
-  const std::optional<Knowledge>& known = models[static_cast<size_t>(piece.model)];
-  const int number = known ? known->number_of(piece.op) : -1;
-  if (number < 0) return cost;
-  piece.columns[0] = static_cast<float>(number);
-  cost.us = piece.analytic_us * std::exp(static_cast<double>(known->time.predict(piece.columns)));
-  cost.kernels = std::exp2(static_cast<double>(known->kernels.predict(piece.columns)));
-  const double span = std::min(static_cast<double>(known->span.predict(piece.columns)), 0.0);
-  cost.overlapped_us = cost.us * -std::expm1(span);
-  cost.familiar = within(piece, known->seen);
-  return cost;
+std::vector<PieceCost> Corrector::costs(std::span<const Piece> pieces) const {
+  std::vector<PieceCost> costs(pieces.size());
+  std::array<std::vector<float>, kModelCount> rows;
+  std::array<std::vector<size_t>, kModelCount> places;  // of the rows among the pieces
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const auto model = static_cast<size_t>(pieces[i].model);
+    costs[i].us = pieces[i].analytic_us;
+    const int number = models[model] ? models[model]->number_of(pieces[i].op) : -1;
+    if (number < 0) continue;
+    rows[model].push_back(static_cast<float>(number));
+    rows[model].insert(rows[model].end(), pieces[i].columns.begin() + 1, pieces[i].columns.end());
+    places[model].push_back(i);
+  }
+  for (size_t model = 0; model < kModelCount; ++model) {
+    if (places[model].empty()) continue;
+    const Knowledge& known = *models[model];
+    const std::vector<float> times = known.time.predict_all(rows[model], kColumns);
+    const std::vector<float> kernels = known.kernels.predict_all(rows[model], kColumns);
+    const std::vector<float> spans = known.span.predict_all(rows[model], kColumns);
+    for (size_t r = 0; r < places[model].size(); ++r) {
+      PieceCost& cost = costs[places[model][r]];
+      cost.us = cost.us * std::exp(static_cast<double>(times[r]));
+      cost.kernels = pieces[places[model][r]].steps * std::exp2(static_cast<double>(kernels[r]));
+      cost.overlapped_us = cost.us * -std::expm1(std::min(static_cast<double>(spans[r]), 0.0));
+      cost.familiar = within(std::span(rows[model]).subspan(r * kColumns, kColumns), known.seen);
+    }
+  }
+  return costs;
 }
+
+namespace {
+
+// The pieces of a graph's ops, one behind the other, with what the trees are asked about each.
+struct GraphPieces {
+  std::vector<Piece> pieces;    // on the device
+  std::vector<uint32_t> asked;  // numbers of the pieces on the measured GPU
+  // Of the pieces, where the device was not measured: what their products ask for, analytic times on the measured one.
+  std::vector<Unit> units;
+  std::vector<double> measured_us;
+  std::vector<uint32_t> behind;  // by op, where its pieces end
+  DistinctPieces distinct;
+};
+
+GraphPieces pieces_of_graph(const Graph& graph, const Device& there, const TrainingSetup& setup,
+                            const AnalyticConstants& constants, const std::optional<OtherGpu>& other) {
+  GraphPieces all;
+  all.pieces.reserve(graph.op_count());
+  all.asked.reserve(graph.op_count());
+  all.behind.reserve(graph.op_count());
+  LayoutTracker layouts(graph, setup.channels_last);
+  for (const Op& op : graph.ops()) {
+    const OpWork work = work_of(graph, op);
+    const std::vector<Piece> pieces = pieces_of(graph, op, work, layouts, there, setup, constants);
+    if (other && !pieces.empty()) {
+      const Unit unit = product_unit(work, setup.precision);
+      for (const Piece& piece : pieces_of(graph, op, work, layouts, other->measured, setup, constants)) {
+        all.asked.push_back(all.distinct.number_of(piece));
+        all.units.push_back(unit);
+        all.measured_us.push_back(piece.analytic_us);
+      }
+    } else {
+      for (const Piece& piece : pieces) all.asked.push_back(all.distinct.number_of(piece));
+    }
+    layouts.pass(op);
+    all.pieces.insert(all.pieces.end(), pieces.begin(), pieces.end());
+    all.behind.push_back(static_cast<uint32_t>(all.pieces.size()));
+  }
+  CHECK(all.asked.size() == all.pieces.size(), "an op has as many pieces on one GPU as on another");
+  return all;
+}
+
+}  // namespace
 
 std::vector<OpCost> hybrid_costs(const Graph& graph, const Device& device, const TrainingSetup& setup,
                                  const AnalyticConstants& constants, const Corrector& corrector,
                                  const std::optional<OtherGpu>& other) {
+  const Device there = other ? other->scale.sustaining(device) : device;
+  const GraphPieces all = pieces_of_graph(graph, there, setup, constants, other);
+  const std::vector<PieceCost> known = corrector.costs(all.distinct.pieces());
   std::vector<OpCost> costs;
   costs.reserve(graph.op_count());
-  LayoutTracker layouts(graph, setup.channels_last);
-  KnownPieces known(corrector);
-  const Device there = other ? other->scale.sustaining(device) : device;
-  for (const Op& op : graph.ops()) {
-    const OpWork work = work_of(graph, op);
-    const std::vector<Piece> pieces = pieces_of(graph, op, work, layouts, there, setup, constants);
-    std::vector<PieceCost> parts;
-    if (other) {
-      const Unit unit = product_unit(work, setup.precision);
-      const auto measured = pieces_of(graph, op, work, layouts, other->measured, setup, constants);
-      for (size_t i = 0; i < pieces.size(); ++i) {
-        parts.push_back(carried(known.cost(measured[i]), measured[i], pieces[i], unit, *other, there));
-      }
-    } else {
-      for (const Piece& piece : pieces) parts.push_back(known.cost(piece));
+  std::vector<PieceCost> parts;
+  size_t first = 0;
+  for (const uint32_t behind : all.behind) {
+    parts.clear();
+    for (size_t i = first; i < behind; ++i) {
+      const uint32_t asked = all.asked[i];
+      parts.push_back(other ? carried(known[asked], all.measured_us[i], all.pieces[i], all.units[i], *other, there)
+                            : known[asked]);
     }
-    layouts.pass(op);
-    costs.push_back(sum_of(pieces, parts));
+    costs.push_back(sum_of(std::span(all.pieces).subspan(first, behind - first), parts));
+    first = behind;
   }
   return costs;
 }

@@ -1,7 +1,7 @@
 // The hybrid cost model: the analytic model's time of an op, corrected by trees that were grown on measured ops.
 //
 //   time    = analytic time x exp(forest(columns))          for each piece of an op (op_features.h), then summed
-//   kernels = 2 ^ forest(columns), rounded
+//   kernels = steps of a recurrent layer (1 of others) x 2 ^ forest(columns), rounded
 //   span    = time x exp(forest(columns)), at most the time: what remains where kernels of one op run side by side
 // The trees see how an op differs from the formula on the GPU they were measured on (data/cost/hybrid.bin, its card
 // beside it). On another GPU as much of the correction is applied to that GPU's analytic time as carries over
@@ -12,6 +12,7 @@
 #include <array>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -52,7 +53,9 @@ class Corrector {
   std::string gpu;  // that it was measured on, as the catalogue calls it
   std::array<std::optional<Knowledge>, kModelCount> models;
 
-  [[nodiscard]] PieceCost cost(Piece piece) const;
+  [[nodiscard]] PieceCost cost(const Piece& piece) const { return costs({&piece, 1})[0]; }
+  // Many at once, which is faster.
+  [[nodiscard]] std::vector<PieceCost> costs(std::span<const Piece> pieces) const;
 };
 
 // What it takes to cost ops on a GPU other than the measured one.

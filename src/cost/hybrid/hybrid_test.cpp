@@ -80,6 +80,28 @@ Corrector doubled() {
   return corrector;
 }
 
+TEST(Hybrid, PiecesTogetherCostWhatTheyCostAlone) {
+  const Corrector corrector = doubled();
+  std::vector<Piece> list;
+  std::vector<Graph> graphs;  // pieces view the names of their ops
+  for (const int64_t m : {64, 128, 4096}) graphs.push_back(product(m, 64, 32));
+  for (const Graph& graph : graphs) list.push_back(pieces(graph).at(0));
+  list.push_back(list[1]);
+  list.back().op = "unheard_of";
+  list.push_back(list[0]);
+  list.back().steps = 35;  // of a recurrent layer: kernels are counted by step
+  const std::vector<PieceCost> together = corrector.costs(list);
+  ASSERT_EQ(together.size(), list.size());
+  for (size_t i = 0; i < list.size(); ++i) {
+    EXPECT_EQ(together[i].us, corrector.cost(list[i]).us) << i;
+    EXPECT_EQ(together[i].familiar, corrector.cost(list[i]).familiar) << i;
+  }
+  EXPECT_NEAR(together[2].us, 2 * list[2].analytic_us, 1e-3);
+  EXPECT_DOUBLE_EQ(together[3].us, list[3].analytic_us);
+  EXPECT_DOUBLE_EQ(together[0].kernels, 4);
+  EXPECT_DOUBLE_EQ(together[4].kernels, 140);
+}
+
 TEST(Hybrid, AGradientIsAPieceOfItsOwn) {
   EXPECT_EQ(pieces(convolution_backward({true, true, false}, false)).size(), 2U);
   EXPECT_EQ(pieces(convolution_backward({false, true, false}, false)).size(), 1U);

@@ -368,6 +368,7 @@ Piece make_piece(const Call& call, Model model, std::string_view op, const GemmS
   }
   const OpCost cost = analytic_cost(part, op, call.device, call.setup, call.constants);
   piece.analytic_us = std::max(static_cast<double>(cost.gpu.value) / 1e3, 0.5);
+  piece.steps = static_cast<double>(std::max<int64_t>(call.work.steps, 1));
   Columns general(piece.columns, 1, kGeneral);
   general_columns(call, piece, read, written, flops, general);
   Columns specific(piece.columns, kGeneral, kColumns);

@@ -51,6 +51,7 @@ struct Piece {
   double analytic_us = 0;  // what the trees correct: waves of tiles, bytes, the floor of kernels, steps of an RNN
   double compute_us = 0;   // at the unit's peak rate
   double memory_us = 0;    // at the full bandwidth
+  double steps = 1;        // of a recurrent layer, one after the other: most of its kernels run once a step
   std::array<float, kColumns> columns = {};  // column 0 is the op's number in the model's vocabulary, set later
 };
 

@@ -28,6 +28,7 @@ struct Row {
   double us = 0;
   double span_us = 0;
   double kernels = 1;
+  double steps = 1;
   bool alone = false;
   double weight = 1;
 };
@@ -60,9 +61,9 @@ Table distinct(const Table& rows) {
 }
 
 Result<Forest> grow(const Table& table, BoostingTarget target, const std::function<float(const Row&)>& label,
-                    int rounds, const GrowthOptions& options) {
+                    const std::function<double(const Row&)>& weight, int rounds, const GrowthOptions& options) {
   BoostingTable rows(kColumns);
-  for (const Row& row : table) rows.add(row.columns, label(row), row.weight);
+  for (const Row& row : table) rows.add(row.columns, label(row), weight(row));
   return rows.grow({.target = target,
                     .rounds = rounds,
                     .depth = options.depth,
@@ -77,7 +78,11 @@ float time_label(const Row& row) {
 float span_label(const Row& row) {
   return row.span_us > 0 ? static_cast<float>(std::log(std::min(row.span_us / row.us, 1.0))) : 0.0F;
 }
-float kernel_label(const Row& row) { return static_cast<float>(std::log2(std::max(row.kernels, 1.0))); }
+float kernel_label(const Row& row) { return static_cast<float>(std::log2(std::max(row.kernels, 1.0) / row.steps)); }
+
+double row_weight(const Row& row) { return row.weight; }
+// Of a recurrent layer's number of kernels: the host takes as long to launch it as there are kernels.
+double launch_weight(const Row& row) { return std::clamp(std::sqrt(row.kernels / 20), 0.5, 8.0); }
 
 class Trainer {
  public:
@@ -131,7 +136,8 @@ class Trainer {
 
   static void add(std::array<Table, kModelCount>& tables, const Piece& piece, double us, double span_us, double kernels,
                   bool alone) {
-    tables[static_cast<size_t>(piece.model)].push_back({piece.columns, piece.analytic_us, us, span_us, kernels, alone});
+    tables[static_cast<size_t>(piece.model)].push_back(
+        {piece.columns, piece.analytic_us, us, span_us, kernels, piece.steps, alone});
   }
 
   Status learn(size_t model, const Table& rows) {
@@ -141,15 +147,17 @@ class Trainer {
     }
     const Table table = distinct(rows);
     Knowledge& known = *corrector_.models[model];
-    Result<Forest> time = grow(table, BoostingTarget::logarithm, time_label, options_.rounds, options_);
+    const bool recurrent = model == static_cast<size_t>(Model::rnn);
+    Result<Forest> time = grow(table, BoostingTarget::logarithm, time_label, row_weight, options_.rounds, options_);
     if (!time) return time.error();
     known.time = std::move(*time);
-    Result<Forest> kernels =
-        grow(table, BoostingTarget::label, kernel_label, std::max(1, options_.rounds / 4), options_);
+    // Whether cuDNN launches kernels step by step or one for all is hard to tell: it takes more trees, as times do.
+    Result<Forest> kernels = grow(table, BoostingTarget::label, kernel_label, recurrent ? launch_weight : row_weight,
+                                  recurrent ? options_.rounds : std::max(1, options_.rounds / 4), options_);
     if (!kernels) return kernels.error();
     known.kernels = std::move(*kernels);
-    if (model == static_cast<size_t>(Model::rnn)) {
-      Result<Forest> span = grow(table, BoostingTarget::label, span_label, options_.rounds, options_);
+    if (recurrent) {
+      Result<Forest> span = grow(table, BoostingTarget::label, span_label, row_weight, options_.rounds, options_);
       if (!span) return span.error();
       known.span = std::move(*span);
     }

@@ -22,6 +22,7 @@ struct MeasuredOp {
   double span_us = 0;              // while any of them ran; 0 where that is not known
   int kernels = 1;
   bool alone = false;  // an op sample
+  std::string family;  // of the iteration that it is of
 };
 
 struct GrowthOptions {

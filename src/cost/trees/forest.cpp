@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -11,6 +12,7 @@ namespace {
 
 constexpr uint32_t kMostTrees = 1U << 20;
 constexpr size_t kMostNodes = Forest::kLeaf;  // of one tree
+constexpr size_t kAbreast = 8;                // rows that walk a tree side by side
 
 Error broken(std::string what) { return {std::move(what), "", "train the model again, or fetch the file again"}; }
 
@@ -34,15 +36,25 @@ bool take(std::string_view& bytes, Integer& value) {
 
 Status Forest::add_tree(std::span<const Node> nodes) {
   if (nodes.empty() || nodes.size() > kMostNodes) return broken(fmt::format("a tree has {} nodes", nodes.size()));
+  std::vector<uint16_t> depths(nodes.size(), 0);
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (nodes[i].column == kLeaf) continue;
     if (nodes[i].left <= i || nodes[i].left + size_t{1} >= nodes.size()) {
       return broken(fmt::format("node {} of a tree has child {} of {}", i, nodes[i].left, nodes.size()));
     }
     columns_ = std::max(columns_, static_cast<uint16_t>(nodes[i].column + 1));
+    const auto below = static_cast<uint16_t>(depths[i] + 1);
+    for (const size_t child : {size_t{nodes[i].left}, nodes[i].left + size_t{1}}) {
+      depths[child] = std::max(depths[child], below);
+    }
   }
   roots_.push_back(static_cast<uint32_t>(nodes_.size()));
+  depths_.push_back(*std::max_element(depths.begin(), depths.end()));
   nodes_.insert(nodes_.end(), nodes.begin(), nodes.end());
+  Node* tree = nodes_.data() + roots_.back();
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (tree[i].column == kLeaf) tree[i].left = static_cast<uint16_t>(i);
+  }
   return {};
 }
 
@@ -58,6 +70,34 @@ float Forest::predict(std::span<const float> row) const {
   return static_cast<float>(sum);
 }
 
+std::vector<float> Forest::predict_all(std::span<const float> rows, size_t width) const {
+  CHECK(width >= std::max<size_t>(columns_, 1), "rows lack columns that a forest asks for");
+  const size_t count = rows.size() / width;
+  std::vector<double> sums(count, base_);
+  std::array<const float*, kAbreast> values;
+  std::array<uint32_t, kAbreast> at;
+  for (size_t tree = 0; tree < roots_.size(); ++tree) {
+    const Node* nodes = nodes_.data() + roots_[tree];
+    for (size_t first = 0; first < count; first += kAbreast) {
+      const size_t abreast = std::min(kAbreast, count - first);
+      for (size_t r = 0; r < kAbreast; ++r) {
+        values[r] = rows.data() + (first + std::min(r, abreast - 1)) * width;
+        at[r] = 0;
+      }
+      for (uint16_t step = 0; step < depths_[tree]; ++step) {
+        for (size_t r = 0; r < kAbreast; ++r) {
+          const Node node = nodes[at[r]];
+          const auto inner = static_cast<uint32_t>(node.column != kLeaf);
+          const auto right = static_cast<uint32_t>(!(values[r][node.column * inner] < node.value));
+          at[r] = node.left + (inner & right);
+        }
+      }
+      for (size_t r = 0; r < abreast; ++r) sums[first + r] += nodes[at[r]].value;
+    }
+  }
+  return {sums.begin(), sums.end()};
+}
+
 void Forest::write(std::string& bytes) const {
   put(bytes, std::bit_cast<uint32_t>(base_));
   put(bytes, static_cast<uint32_t>(roots_.size()));
@@ -67,7 +107,7 @@ void Forest::write(std::string& bytes) const {
   }
   // Column by column: alike bytes beside each other pack better.
   for (const Node& node : nodes_) put(bytes, node.column);
-  for (const Node& node : nodes_) put(bytes, node.left);
+  for (const Node& node : nodes_) put(bytes, node.column == kLeaf ? uint16_t{0} : node.left);
   for (const Node& node : nodes_) put(bytes, std::bit_cast<uint32_t>(node.value));
 }
 

@@ -21,7 +21,7 @@ class Forest {
   struct Node {
     float value = 0;          // threshold, or what a leaf adds
     uint16_t column = kLeaf;  // that is compared
-    uint16_t left = 0;        // child, counted from the tree's first node; the right one follows it
+    uint16_t left = 0;        // child, counted from the tree's first node; the right one follows it; 0 of a leaf
     bool operator==(const Node&) const = default;
   };
 
@@ -33,6 +33,9 @@ class Forest {
 
   // `row` has a value for every column that a tree asks for; NaN goes right.
   [[nodiscard]] float predict(std::span<const float> row) const;
+  // Many rows of `width` values, one behind the other: the same figures, sooner. Tree after tree is walked for several
+  // rows side by side, so that no row waits for another and a tree is fetched from memory once.
+  [[nodiscard]] std::vector<float> predict_all(std::span<const float> rows, size_t width) const;
 
   [[nodiscard]] size_t tree_count() const { return roots_.size(); }
   [[nodiscard]] size_t node_count() const { return nodes_.size(); }
@@ -48,7 +51,8 @@ class Forest {
   float base_ = 0;
   uint16_t columns_ = 0;
   std::vector<uint32_t> roots_;
-  std::vector<Node> nodes_;
+  std::vector<uint16_t> depths_;  // steps from a tree's root to its deepest leaf
+  std::vector<Node> nodes_;       // a leaf is its own left child
 };
 
 }  // namespace forerun

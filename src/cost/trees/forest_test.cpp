@@ -24,6 +24,51 @@ TEST(Forest, AddsTheLeavesThatARowFallsInto) {
   EXPECT_EQ(forest.columns(), 2);
 }
 
+// The same, one tree and one step after the other.
+float predict_plainly(float base, const std::vector<std::vector<Node>>& trees, const std::vector<float>& row) {
+  double sum = base;
+  for (const std::vector<Node>& tree : trees) {
+    size_t at = 0;
+    while (tree[at].column != Forest::kLeaf) at = tree[at].left + (row[tree[at].column] < tree[at].value ? 0 : 1);
+    sum += tree[at].value;
+  }
+  return static_cast<float>(sum);
+}
+
+TEST(Forest, RowsSideBySideGiveWhatTheyGiveOneByOne) {
+  std::mt19937 random(3);
+  const auto number = [&] { return static_cast<float>(random() % 1000) / 10 - 50; };
+  for (const size_t count : {1U, 7U, 8U, 21U}) {
+    Forest forest(2);
+    std::vector<std::vector<Node>> trees;
+    for (size_t i = 0; i < count; ++i) {
+      std::vector<Node> tree(1);
+      const size_t splits = random() % 40;
+      for (size_t split = 0, at = 0; split < splits && at < tree.size(); at += 1 + random() % 2) {
+        if (at >= tree.size()) break;
+        tree[at] = {number(), static_cast<uint16_t>(random() % 5), static_cast<uint16_t>(tree.size())};
+        tree.insert(tree.end(), {Node{number()}, Node{number()}});
+        ++split;
+      }
+      for (Node& node : tree) {
+        if (node.column == Forest::kLeaf) node.value = number();
+      }
+      ASSERT_TRUE(forest.add_tree(tree).ok());
+      trees.push_back(tree);
+    }
+    std::vector<float> rows(5 * 3 * count);
+    for (float& value : rows) value = random() % 9 == 0 ? std::nanf("") : number();
+    const std::vector<float> together = forest.predict_all(rows, 5);
+    ASSERT_EQ(together.size(), 3 * count);
+    for (size_t i = 0; i < together.size(); ++i) {
+      const std::vector<float> row(rows.begin() + static_cast<int64_t>(5 * i),
+                                   rows.begin() + static_cast<int64_t>(5 * i + 5));
+      EXPECT_EQ(forest.predict(row), predict_plainly(2, trees, row)) << count;
+      EXPECT_EQ(together[i], predict_plainly(2, trees, row)) << count;
+    }
+  }
+}
+
 TEST(Forest, ReadsWhatItWrote) {
   Forest forest(-1.25F);
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(forest.add_tree(kTree).ok());
