@@ -5,7 +5,7 @@
 #include <limits>
 #include <set>
 
-#include "cost/host/least_squares.h"
+#include "cost/host/bounded_squares.h"
 #include "cost/host/scale_fit.h"
 
 namespace forerun {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "cost/host/least_squares.h"
+#include "cost/host/bounded_squares.h"
 
 namespace forerun {
 namespace {

@@ -1,4 +1,4 @@
-#include "cost/host/least_squares.h"
+#include "cost/host/bounded_squares.h"
 
 #include <algorithm>
 #include <cmath>
