@@ -3,10 +3,10 @@
 //
 // A recurrent network's outputs are bounded by what it saw, so one that gives times is far too low for layers that are larger
 // than any in training. The ratio to a roofline hardly depends on size, and the roofline carries it on. Times: the roofline
-// of learn/trees/op_figures.h and a convolution's bias; linear layers as in learn/trees/linear_layers.h. Gaps: a constant that the host takes, which is to be
-// learned, and work that the traces do not show, which is added: backward of linear layers and concatenations, found as
-// in learn/trees/trace_lanes.h. Multiples of the roofline for that are round figures from the T4's training traces; nothing
-// depends on what was measured.
+// of learn/trees/op_figures.h and a convolution's bias; linear layers as in learn/trees/linear_layers.h. Gaps: a constant
+// that the host takes, which is to be learned, and work that the traces do not show, which is added: backward of linear
+// layers and concatenations, found as in learn/trees/trace_lanes.h. Multiples of the roofline for that are round figures
+// from the T4's training traces; nothing depends on what was measured.
 #pragma once
 
 #include <cstdint>
