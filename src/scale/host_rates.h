@@ -2,7 +2,8 @@
 //
 // First values are rough figures of one server, of hosts that share fairly. fit_host_rates finds what measured phases
 // (`phases_ms` of resources/1 records) tell: copies, server updates and memory traffic by relative least squares with
-// nothing below zero (of traffic the errors themselves, so that few strange models do not rule), the rest as medians. What only shows in a simulation is found by host_tuning.h.
+// nothing below zero (of traffic the errors themselves, so that few strange models do not rule), the rest as medians.
+// What only shows in a simulation is found by host_tuning.h.
 #pragma once
 
 #include <array>

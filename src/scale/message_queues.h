@@ -2,7 +2,8 @@
 //
 // Messages from one node to another go one after the other, those between different nodes share the links fairly
 // (fair_share.h), but for what Reno makes of few of them: to a server they take turns of a queue's length, and of the
-// answers of a server one, whose congestion window is the largest, gets more (LinkSharing). Servers are the first nodes, workers those after them.
+// answers of a server one, whose congestion window is the largest, gets more (LinkSharing). Servers are the first
+// nodes, workers those after them.
 #pragma once
 
 #include <cstdint>

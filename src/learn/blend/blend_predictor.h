@@ -2,9 +2,10 @@
 // authors of ETS take them.
 //
 // Trees hold to a roofline and place each op by its figures; the network sees twelve ops at a time and interpolates
-// smoothly. Where they differ, the truth tends to lie between. Settings: `share`, that of ets in GPU times, and `gap_share`,
-// that in gaps (unless set: the same); what begins with `trees.` or `ets.` is for that member ("ets.nets" = "3"). A folder of weights names its members' folders, relative to itself, so that
-// weights that are there anyway are not kept twice. The log of a training is that of ets.
+// smoothly. Where they differ, the truth tends to lie between. Settings: `share`, that of ets in GPU times, and
+// `gap_share`, that in gaps (unless set: the same); what begins with `trees.` or `ets.` is for that member ("ets.nets"
+// = "3"). A folder of weights names its members' folders, relative to itself, so that weights that are there anyway are
+// not kept twice. The log of a training is that of ets.
 #pragma once
 
 #include <string>
