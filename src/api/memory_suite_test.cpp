@@ -20,12 +20,12 @@ TEST(MemorySuite, JudgesEachConfigurationOnce) {
   const fs::path source = *data / "h200" / "runs-1.jsonl.zst";
   if (!fs::exists(source)) GTEST_SKIP() << "no " << source;
   const fs::path file = fs::path(testing::TempDir()) / "memory_suite_test.jsonl";
-  constexpr size_t kRuns = 6;
+  constexpr size_t kJudged = 6;
   {
     auto lines = LineReader::open(source.string());
     ASSERT_TRUE(lines.ok()) << lines.error().message();
     std::ofstream out(file);
-    for (size_t i = 0; i < kRuns; ++i) {
+    for (size_t i = 0; i < kJudged; ++i) {
       const auto line = lines->next();
       ASSERT_TRUE(line.ok() && *line);
       out << **line << '\n' << **line << '\n';  // as if each had been measured twice
@@ -37,12 +37,12 @@ TEST(MemorySuite, JudgesEachConfigurationOnce) {
                                          .problem = [](const DataProblem&) { ADD_FAILURE() << "a record is broken"; }});
   fs::remove(file);
   ASSERT_TRUE(accuracy.ok()) << accuracy.error().message();
-  EXPECT_EQ(seen, static_cast<int64_t>(kRuns));
+  EXPECT_EQ(seen, static_cast<int64_t>(kJudged));
   ASSERT_GE(accuracy->predictors.size(), 3U);
   const MemoryPredictor& ours = accuracy->predictors[0];
-  ASSERT_EQ(ours.cases.size(), kRuns);
+  ASSERT_EQ(ours.cases.size(), kJudged);
   double worst_rule = 0;
-  for (size_t i = 0; i < kRuns; ++i) {
+  for (size_t i = 0; i < kJudged; ++i) {
     const MemoryCase& judged = ours.cases[i];
     EXPECT_TRUE(judged.did_fit && judged.said_to_fit) << judged.id;
     EXPECT_NEAR(judged.allocated / judged.measured_allocated, 1, 0.1) << judged.id;
