@@ -157,7 +157,7 @@ def test_what_is_recorded_is_not_measured_again(tmp_path: Path) -> None:
 
 
 def test_measured_again_are_the_workloads_of_the_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ids = [one.id for one in testbed.plan(testbed.Setting.parse("P1w2-10G"), 6, 0, testbed.MODELS)]
+    ids = [one.id for one in workloads.plan(BASE, 6, 0)]
     records = [(ids[1], "ok"), (ids[4], "ok"), (ids[4], "ok"), (ids[5], "failed")]
     kept = tmp_path / "resources-0001.jsonl"
     kept.write_text("".join(json.dumps({"schema": "resources/1", "id": one, "status": status}) + "\n"
