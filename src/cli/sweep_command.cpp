@@ -61,6 +61,7 @@ Result<SweepCase> case_of(const Question& question, std::vector<std::string> val
   }
   const Result<TrainingSetup> setup = parse_setup(options);
   if (!setup) return setup.error();
+  if (question.model.empty()) return Error{"there is no model", "", "name one, or several with --over model=A,B"};
   SweepCase found{std::move(values), {}, *device};
   found.request.model = question.model;
   found.request.settings = question.settings;
@@ -141,7 +142,7 @@ int run(const SweepOptions& options) {
 void add_sweep(CLI::App& app, Run& chosen) {
   auto options = std::make_shared<SweepOptions>();
   CLI::App* verb = app.add_subcommand("sweep", "Many configurations of a model at once, and the fastest that fits");
-  verb->add_option("MODEL", options->model, "A name from `forerun zoo`, or an ONNX file")->required();
+  verb->add_option("MODEL", options->model, "A name from `forerun zoo`, or an ONNX file; not with --over model=A,B");
   verb->add_option("--over", options->over,
                    "NAME=VALUES to go through; repeatable (all combinations). NAME: model, gpu, batch, precision, "
                    "optimizer, channels_last, or a parameter of the model. VALUES: a,b,c or 8..256*2 or 1..9+2")
@@ -158,6 +159,7 @@ void add_sweep(CLI::App& app, Run& chosen) {
       "  forerun sweep resnet50 --over batch=8..512*2 --over precision=fp32,amp_bf16\n"
       "  forerun sweep vit_b_16 --over gpu=a100_80gb,h100_sxm,h200 --over image=224,384 --set batch=64\n"
       "  forerun sweep gpt2_small --over seq=256..1024*2 --over optimizer=adamw,adamw:impl=fused --csv > sweep.csv\n"
+      "  forerun sweep --over model=resnet50,vit_b_16,swin_t --over batch=32,64\n"
       "Exit code 1: none of the configurations could be built.");
   verb->callback([options, &chosen] { chosen = [options] { return run(*options); }; });
 }

@@ -24,6 +24,15 @@ TEST(SweepCommand, AnswersWrongValuesWithWhatToDo) {
   EXPECT_EQ(forerun_outcome("sweep resnet18").code, 2);
 }
 
+TEST(SweepCommand, ModelsCanBeWhatItGoesThrough) {
+  const Outcome two = forerun_outcome("sweep --over model=resnet18,mobilenet_v2 --set batch=4 --csv");
+  EXPECT_EQ(two.code, 0) << two.out;
+  EXPECT_TRUE(says(two, "resnet18,") && says(two, "mobilenet_v2,")) << two.out;
+  const Outcome none = forerun_outcome("sweep --over batch=4");
+  EXPECT_EQ(none.code, 1);
+  EXPECT_TRUE(says(none, "--over model=A,B")) << none.out;
+}
+
 TEST(SweepCommand, WhatDoesNotFitIsSaid) {
   const Outcome none = forerun_outcome("sweep llama2_7b --gpu t4 --over batch=1");
   EXPECT_EQ(none.code, 0) << none.out;
