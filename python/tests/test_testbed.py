@@ -166,6 +166,9 @@ def test_measured_again_are_the_workloads_of_the_records(tmp_path: Path, capsys:
     arguments = ["--settings", "P1w2-10G:6", "--out", str(tmp_path / "more"), "--again", str(kept), "--dry-run"]
     assert testbed.main(arguments) == 0
     assert capsys.readouterr().out.split() == [ids[1], ids[4]]
+    kept.write_text("{broken\n")
+    assert testbed.main(arguments) == 1
+    assert "--again" in capsys.readouterr().err
 
 
 # -- real nodes --------------------------------------------------------------------------------------------------------

@@ -41,6 +41,11 @@ TEST(Suites, JudgeTrainedWeightsOnTheTestSplitAndApart) {
   learn::TrainingRequest request{.predictor = "mlp-memory", .out = folder + "/weights"};
   request.options = {.epochs = 2, .device = "cpu", .settings = {{"hidden", "8"}}};
   ASSERT_TRUE(learn::train_and_save(request, data).ok());
+  learn::TrainingRequest stray = request;
+  stray.options.validate_on = {"no such family"};
+  const auto refused = learn::train_and_save(stray, data);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message().find("no such family"), std::string::npos);
 
   const auto results = evaluate_suite("h200", {.cache = folder + "/data.bin", .weights = {folder + "/weights"}});
   ASSERT_TRUE(results.ok()) << results.error().message();

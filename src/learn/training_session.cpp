@@ -44,6 +44,11 @@ std::vector<Evaluation> evaluate_all(const DataSet& data, const Selection& examp
 Result<TrainingOutcome> train_and_save(const TrainingRequest& request, const DataSet& data) {
   auto predictor = make_predictor(request.predictor);
   if (!predictor) return predictor.error();
+  const std::vector<std::string>& families = request.options.validate_on;
+  if (!families.empty() && split_by_groups(data, families).validation.empty()) {
+    return Error{"no training family begins with '" + families.front() + "'", "--validate-on",
+                 "name one of the data set's, such as resnet"};
+  }
   TrainingOutcome outcome;
   auto log = (*predictor)->train(data, request.options);
   if (!log) return log.error();

@@ -193,6 +193,9 @@ def collect(options: argparse.Namespace) -> int:
     options.times = times_measured(options.again)
     if options.again:
         plans = [(setting, [one for one in all if one.id in options.times]) for setting, all in plans]
+        if not any(all for _, all in plans):
+            raise ValueError("--again: no workload of the plan is recorded as ok in these files; name the same "
+                             "--settings with as many workloads, and --seed, as when they were made")
     if options.list or options.dry_run:
         lines = [model.name for model in models] if options.list else [one.id for _, all in plans for one in all]
         print("\n".join(lines))
