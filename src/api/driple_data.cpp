@@ -1,10 +1,14 @@
 #include "api/driple_data.h"
 
+#include <algorithm>
+#include <set>
+
 #include "api/data_files.h"
 #include "api/driple_builder.h"
 #include "api/driple_simulated.h"
 #include "api/scale_resources.h"
 #include "base/data_dir.h"
+#include "base/nearest.h"
 #include "ingest/resources/link_state.h"
 
 namespace forerun {
@@ -51,6 +55,20 @@ Result<learn::ResourceData> load_driple_data(const DripleDataOptions& options, c
   data.source = std::to_string(measured) + " workloads measured by forerun.testbed in " +
                 std::to_string(records.size()) + " windows";
   return data;
+}
+
+std::vector<std::string> measured_settings(const learn::ResourceData& data) {
+  std::set<std::string> settings;
+  for (const learn::ResourceWorkload& workload : data.workloads) {
+    if (workload.setting.rfind(learn::kSimulatedPrefix, 0) != 0) settings.insert(workload.setting);
+  }
+  return {settings.begin(), settings.end()};
+}
+
+Status check_measured(const learn::ResourceData& data, const std::string& setting) {
+  const std::vector<std::string> settings = measured_settings(data);
+  if (std::find(settings.begin(), settings.end(), setting) != settings.end()) return {};
+  return Error{"no record is of the setting '" + setting + "'", "--setting", did_you_mean(setting, settings)};
 }
 
 }  // namespace forerun

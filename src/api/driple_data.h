@@ -32,4 +32,9 @@ struct DripleDataOptions {
 // Files with one setting, or several; records that cannot be built are left out and told.
 Result<learn::ResourceData> load_driple_data(const DripleDataOptions& options, const Knowledge& knowledge);
 
+// In alphabetical order.
+std::vector<std::string> measured_settings(const learn::ResourceData& data);
+// An Error that names the nearest where nothing was measured in the setting.
+Status check_measured(const learn::ResourceData& data, const std::string& setting);
+
 }  // namespace forerun

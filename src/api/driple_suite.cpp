@@ -10,7 +10,6 @@
 #include <tuple>
 
 #include "base/data_dir.h"
-#include "base/nearest.h"
 #include "learn/driple/driple_rows.h"
 #include "learn/driple/resource_trees.h"
 
@@ -42,12 +41,7 @@ Result<learn::ResourceData> data_with(const DripleDataOptions& options, const st
   if (!knowledge) return knowledge.error();
   auto data = load_driple_data(options, *knowledge);
   if (!data) return data.error();
-  std::set<std::string> settings;
-  for (const learn::ResourceWorkload& workload : data->workloads) settings.insert(workload.setting);
-  if (!settings.contains(setting)) {
-    return Error{"no record is of the setting '" + setting + "'", "--setting",
-                 did_you_mean(setting, {settings.begin(), settings.end()})};
-  }
+  if (const Status known = check_measured(*data, setting); !known.ok()) return known.error();
   return data;
 }
 

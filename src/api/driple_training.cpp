@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "api/driple_suite.h"
 #include "base/nearest.h"
@@ -51,14 +50,6 @@ Result<learn::ResourceData> training_data(const DripleTraining& request) {
   const auto knowledge = load_knowledge();
   if (!knowledge) return knowledge.error();
   return load_driple_data(request.data, *knowledge);
-}
-
-std::vector<std::string> measured_settings(const learn::ResourceData& data) {
-  std::set<std::string> settings;
-  for (const learn::ResourceWorkload& workload : data.workloads) {
-    if (workload.setting.rfind(learn::kSimulatedPrefix, 0) != 0) settings.insert(workload.setting);
-  }
-  return {settings.begin(), settings.end()};
 }
 
 learn::ResourceJob training_job(const DripleTraining& request) {
@@ -205,11 +196,7 @@ Result<DripleTrainingOutcome> train_driple(const DripleTraining& request) {
   if (const auto predictor = learn::make_driple(); !predictor) return predictor.error();
   const auto data = training_data(request);
   if (!data) return data.error();
-  const std::vector<std::string> settings = measured_settings(*data);
-  if (std::find(settings.begin(), settings.end(), request.setting) == settings.end()) {
-    return Error{"no record is of the setting '" + request.setting + "'", "--setting",
-                 did_you_mean(request.setting, settings)};
-  }
+  if (const Status known = check_measured(*data, request.setting); !known.ok()) return known.error();
   return request.study.empty() ? train_one(request, *data) : run_study(request, *data);
 }
 

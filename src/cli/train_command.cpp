@@ -164,7 +164,7 @@ void add_train(CLI::App& app, Run& chosen) {
   verb->add_option("--set", options->settings, "A setting of the predictor: cell=gru, layers=2, ...");
   verb->add_option("--without", options->without, "hybrid, host: families to leave out, to validate on");
   verb->add_option("--folds", options->folds, "spread, driple: leave families out in so many groups")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 99));
   verb->add_option("--setting", options->resource_setting, "driple: servers, workers and network, such as P1w2-10G");
   verb->add_option("--pretrain", options->pretrain, "driple: simulated workloads to train on before measured ones");
   verb->add_option("--study", options->study,
