@@ -1,6 +1,7 @@
 #include "learn/trees/trace_lanes.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -17,6 +18,7 @@ constexpr double kMainShare = 0.8;      // of the skipped time that one kind mus
 constexpr double kLeastWaiting = 20;    // us: a gap of this length behind long ops means that the host waits
 constexpr size_t kFewest = 20;          // examples to take a typical value from
 constexpr double kProductRatio = 2;     // of a linear layer's backward, where none was seen
+constexpr double kSlopeApart = 50;      // ops that two traces must differ by to tell what one op adds
 
 uint64_t key_of(uint32_t kind, uint32_t next) { return uint64_t{kind} << 32 | next; }
 uint32_t next_kind(std::span<const LaneOp> ops, size_t i) { return i + 1 < ops.size() ? ops[i + 1].kind() : kEnd; }
@@ -25,6 +27,23 @@ double median(std::vector<double>& values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
+}
+
+// The one of these that the others are off by least in the mean, relative to themselves: a median by weights 1 / value.
+double closest_to_all(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const auto weight = [](double value) { return 1 / std::max(value, 1.0); };
+  double rest = 0;
+  for (const double value : values) rest += weight(value) / 2;
+  for (const double value : values) {
+    rest -= weight(value);
+    if (rest <= 0) return value;
+  }
+  return 0;
+}
+
+bool turns(std::span<const LaneOp> ops, size_t i) {
+  return ops[i].forward && i + 1 < ops.size() && !ops[i + 1].forward;
 }
 
 // Whether the backward of an op that was skipped behind another is work that the trace does not show.
@@ -70,7 +89,12 @@ TraceLanes::Typical TraceLanes::typical(uint32_t kind, uint32_t next) const {
   for (const uint32_t follower : {next, kNone}) {
     if (const auto found = typical_.find(key_of(kind, follower)); found != typical_.end()) return found->second;
   }
-  return {};
+  // A kind that was never seen takes what others of its phase do.
+  std::vector<double> of_phase;
+  for (const auto& [key, times] : typical_) {
+    if ((key & kNone) == kNone && (key >> 32) % 2 == kind % 2) of_phase.push_back(times.host_us);
+  }
+  return {closest_to_all(std::move(of_phase)), 1};
 }
 
 double TraceLanes::untraced_ratio(const LaneOp& op) const {
@@ -145,9 +169,33 @@ void TraceLanes::fit_untraced(std::span<const std::vector<LaneOp>> traces) {
   }
 }
 
+// A line through gaps over numbers of ops that outliers do not move: the median of slopes between pairs (Theil-Sen).
+void TraceLanes::fit_turn(std::span<const std::vector<LaneOp>> traces) {
+  std::vector<std::pair<double, double>> seen;  // ops of the trace, gap
+  for (const auto& ops : traces) {
+    size_t i = 0;
+    while (i < ops.size() && !turns(ops, i)) ++i;
+    if (i < ops.size()) seen.emplace_back(static_cast<double>(ops.size()), ops[i].gap_us);
+  }
+  turn_us_ = turn_op_us_ = 0;
+  if (seen.size() < kFewest) return;
+  std::vector<double> slopes;
+  for (size_t i = 0; i < seen.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      const double apart = seen[i].first - seen[j].first;
+      if (std::abs(apart) >= kSlopeApart) slopes.push_back((seen[i].second - seen[j].second) / apart);
+    }
+  }
+  if (!slopes.empty()) turn_op_us_ = std::max(median(slopes), 0.0);
+  std::vector<double> rests;
+  for (const auto& [count, gap] : seen) rests.push_back(gap - turn_op_us_ * count);
+  turn_us_ = std::max(median(rests), 1.0);
+}
+
 void TraceLanes::fit(std::span<const std::vector<LaneOp>> traces) {
   fit_typical(traces);
   fit_untraced(traces);
+  fit_turn(traces);
 }
 
 std::vector<LaneGuess> TraceLanes::guess(std::span<const LaneOp> ops) const {
@@ -166,7 +214,11 @@ std::vector<LaneGuess> TraceLanes::guess(std::span<const LaneOp> ops) const {
       longest = std::max(longest, ops[op].gpu_us);
     }
     guess.skipped = static_cast<uint32_t>(skipped[i].size());
-    const Typical typical = this->typical(ops[i].kind(), next_kind(ops, i));
+    Typical typical = this->typical(ops[i].kind(), next_kind(ops, i));
+    if (turn_us_ > 0 && turns(ops, i)) {
+      const double turn = turn_us_ + turn_op_us_ * static_cast<double>(ops.size());
+      typical = {turn, turn};
+    }
     guess.host_us = typical.host_us;
     guess.waiting_us = typical.waiting_us;
     const double end = std::max(gpu, host) + ops[i].gpu_us;
@@ -186,7 +238,7 @@ nlohmann::json TraceLanes::to_json() const {
   }
   nlohmann::json untraced = nlohmann::json::array();
   for (const auto& [name, ratio] : untraced_) untraced.push_back({name, ratio});
-  return {{"typical", typical}, {"untraced", untraced}};
+  return {{"typical", typical}, {"untraced", untraced}, {"turn", {turn_us_, turn_op_us_}}};
 }
 
 Result<TraceLanes> TraceLanes::from_json(const nlohmann::json& json) {
@@ -198,6 +250,10 @@ Result<TraceLanes> TraceLanes::from_json(const nlohmann::json& json) {
     }
     for (const auto& entry : json.at("untraced")) {
       lanes.untraced_[entry.at(0).get<uint32_t>()] = entry.at(1).get<double>();
+    }
+    if (json.contains("turn")) {  // not in weights of before it was learned
+      lanes.turn_us_ = json.at("turn").at(0).get<double>();
+      lanes.turn_op_us_ = json.at("turn").at(1).get<double>();
     }
   } catch (const nlohmann::json::exception&) {
     return Error{"the typical times of these weights cannot be read", "", "train the predictor again"};

@@ -2,7 +2,8 @@
 //
 // Gaps have three causes. The host may be behind: it issues ops one after the other, each taking a typical time of its
 // kind and that of the op that follows. It may wait for the GPU: behind some kinds (batch normalization in forward) a gap
-// stays however long the ops are, so there the host issues nothing ahead. And the GPU may be at work that the trace does
+// stays however long the ops are, so there the host issues nothing ahead. It waits where backward begins, too: it walks the
+// whole graph before the first op, so that gap grows with the number of ops. And the GPU may be at work that the trace does
 // not show: the backward ops of linear layers and concatenations are missing, and their time stands as gap behind the op
 // before. Backward ops are paired with their forward ops (the same kind, in reverse order); what is skipped in between was
 // not traced, and takes a typical multiple of its forward time. Where linear layers are told apart (linear_layers.h), a
@@ -64,9 +65,12 @@ class TraceLanes {
   [[nodiscard]] double untraced_ratio(const LaneOp& op) const;
   void fit_typical(std::span<const std::vector<LaneOp>> traces);
   void fit_untraced(std::span<const std::vector<LaneOp>> traces);
+  void fit_turn(std::span<const std::vector<LaneOp>> traces);
 
   std::map<uint64_t, Typical> typical_;  // by kind and next kind; by kind alone
   std::map<uint32_t, double> untraced_;  // by name and type
+  double turn_us_ = 0;     // gap where backward begins, without what each op of the trace adds; 0: not known
+  double turn_op_us_ = 0;  // that each adds
 };
 
 // A number that linear layers with the same figures share; never 0.

@@ -130,6 +130,37 @@ TEST(TraceLanes, LearnsTheHostItsWaitsAndUntracedWork) {
   EXPECT_FALSE(TraceLanes::from_json({{"typical", {{1, 2}}}, {"untraced", nlohmann::json::array()}}).ok());
 }
 
+TEST(TraceLanes, BackwardBeginsLaterTheMoreOpsThereAre) {
+  // 200 us and 2 us for each op; one trace in three was disturbed there.
+  std::vector<std::vector<LaneOp>> traces;
+  for (size_t i = 0; i < 60; ++i) {
+    std::vector<LaneOp> ops(60 + 10 * i, op(1, true, 10, 90));
+    ops.resize(2 * ops.size(), op(1, false, 10, 30));
+    ops[ops.size() / 2 - 1].gap_us = i % 3 == 0 ? 5000 : 200 + 2 * static_cast<double>(ops.size());
+    traces.push_back(std::move(ops));
+  }
+  TraceLanes lanes;
+  lanes.fit(traces);
+  std::vector<LaneOp> small(20, op(1, true, 10));
+  small.resize(40, op(1, false, 10));
+  EXPECT_NEAR(lanes.guess(small)[19].gap_us, 200 + 2 * 40, 60);  // fewer ops than any trace had
+  EXPECT_NEAR(lanes.guess(traces.back())[traces.back().size() / 2 - 1].gap_us, 200 + 2.0 * 1300, 260);
+}
+
+TEST(TraceLanes, AKindThatWasNeverSeenTakesWhatOthersDo) {
+  std::vector<std::vector<LaneOp>> traces;
+  for (int i = 0; i < 30; ++i) {
+    traces.push_back({op(1, true, 10, 90), op(2, true, 10, 190), op(3, true, 10, 790), op(4, true, 10, 90),
+                      op(4, false, 10, 20), op(1, false, 10, 20)});
+  }
+  TraceLanes lanes;
+  lanes.fit(traces);
+  const std::vector<LaneOp> ops = {op(9, true, 10), op(9, true, 10), op(1, false, 10), op(9, false, 10)};
+  const auto guesses = lanes.guess(ops);
+  EXPECT_NEAR(guesses[0].host_us, 100, 1);
+  EXPECT_NEAR(guesses[3].host_us, 30, 1);
+}
+
 // Traces of blocks whose linear layer (201) has no backward op in the trace: its time stands as gap before the next.
 DataSet traces_with_untraced_work(int groups, int each) {
   DataSet data;
