@@ -168,10 +168,10 @@ void add_scale(CLI::App& app, Run& chosen) {
                  "Try all plans that make sense and rank those that fit; the best for each of several --gpus");
   verb->add_option("--top", options->top, "Plans of a search to print (default 10)");
   verb->add_option("--global-batch", question.global_batch, "Samples a step (default: one micro-batch a replica)")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   verb->add_option("--micro-batch", question.micro_batch,
                    "Samples that pass through the model at once (default: 1 of a transformer, 32 of others)")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   verb->add_option("--attention", options->attention, "fused (default), or plain: scores are written to memory");
   verb->add_option("--efficiency", question.efficiency, "File of constants, in place of data/scale/a100_megatron.json");
   verb->add_option("--testbed", options->testbed,

@@ -163,17 +163,17 @@ void add_cluster_options(CLI::App& verb, ScheduleOptions& options) {
       ->check(CLI::Range(0.0, 0.99))
       ->group(group);
   verb.add_option("--restart-cost", options.restart_cost, "Seconds a stopped job loses when it next starts")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(0.0, 1e9))
       ->group(group);
   verb.add_option("--failure-hours", options.failure_hours,
                   "Mean hours until a node (without nodes: a GPU) fails; 0: none does")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(0.0, 1e9))
       ->group(group);
   verb.add_option("--repair-hours", options.repair_hours, "Hours until it is back (default 1)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(0.0, 1e9))
       ->group(group);
   verb.add_option("--checkpoint", options.checkpoint, "Seconds between checkpoints: work since is lost on a failure")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(0.0, 1e9))
       ->group(group);
 }
 
