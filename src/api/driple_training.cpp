@@ -127,6 +127,21 @@ Result<DripleTrainingOutcome> train_one(const DripleTraining& request, const lea
   return outcome;
 }
 
+// What can be told of the study before any data is read.
+Status check_study(const DripleTraining& request) {
+  const std::vector<std::string> studies = {"ablations", "samples", "transfer", "models"};
+  if (std::find(studies.begin(), studies.end(), request.study) == studies.end()) {
+    return Error{"there is no study '" + request.study + "'", "--study", did_you_mean(request.study, studies)};
+  }
+  if (request.study == "samples" && request.data.simulated <= 0 && request.cache.empty()) {
+    return Error{"fewer workloads are studied with and without pre-training", "--study", "name --pretrain, say 3000"};
+  }
+  if (request.study == "transfer" && request.out.empty()) {
+    return Error{"transfer learning starts from kept weights", "--study", "name their folder with --out"};
+  }
+  return {};
+}
+
 Result<DripleTrainingOutcome> run_study(const DripleTraining& request, const learn::ResourceData& data) {
   const auto jobs = driple_study(request, data);
   if (!jobs) return jobs.error();
@@ -147,6 +162,7 @@ Result<DripleTrainingOutcome> run_study(const DripleTraining& request, const lea
 }  // namespace
 
 Result<std::vector<learn::ResourceJob>> driple_study(const DripleTraining& request, const learn::ResourceData& data) {
+  if (const Status asked = check_study(request); !asked.ok()) return asked.error();
   if (request.study == "ablations") {
     std::vector<learn::ResourceJob> jobs;
     for (const DripleVariant& variant : driple_ablations()) {
@@ -160,26 +176,14 @@ Result<std::vector<learn::ResourceJob>> driple_study(const DripleTraining& reque
     return jobs;
   }
   if (request.study == "samples") {
-    if (request.data.simulated <= 0 && request.cache.empty()) {
-      return Error{"fewer workloads are studied with and without pre-training", "--study", "name --pretrain, say 3000"};
-    }
     return sample_jobs(request, std::ssize(learn::select_workloads(data, request.setting, learn::Split::train)));
   }
-  if (request.study == "transfer") {
-    if (request.out.empty()) {
-      return Error{"transfer learning starts from kept weights", "--study", "name their folder with --out"};
-    }
-    return transfer_jobs(request, data);
-  }
-  if (request.study == "models") {
-    learn::ResourceJob job = training_job(request);
-    job.study = request.study;
-    job.on = learn::JudgedOn::model_folds;
-    job.folds = kModelFolds;
-    return std::vector<learn::ResourceJob>{job};
-  }
-  return Error{"there is no study '" + request.study + "'", "--study",
-               did_you_mean(request.study, {"ablations", "samples", "transfer", "models"})};
+  if (request.study == "transfer") return transfer_jobs(request, data);
+  learn::ResourceJob job = training_job(request);  // models
+  job.study = request.study;
+  job.on = learn::JudgedOn::model_folds;
+  job.folds = kModelFolds;
+  return std::vector<learn::ResourceJob>{job};
 }
 
 Result<std::string> write_driple_cache(const DripleDataOptions& options, const std::string& path) {
@@ -194,6 +198,9 @@ Result<std::string> write_driple_cache(const DripleDataOptions& options, const s
 
 Result<DripleTrainingOutcome> train_driple(const DripleTraining& request) {
   if (const auto predictor = learn::make_driple(); !predictor) return predictor.error();
+  if (!request.study.empty()) {
+    if (const Status asked = check_study(request); !asked.ok()) return asked.error();
+  }
   const auto data = training_data(request);
   if (!data) return data.error();
   if (const Status known = check_measured(*data, request.setting); !known.ok()) return known.error();
