@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <ctime>
@@ -124,7 +125,21 @@ bool time_records(const std::string& path, const Knowledge& knowledge) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string records = argc > 1 ? argv[1] : FORERUN_SHARED_DATA_DIR "/h200/starter.jsonl.gz";
+  CLI::App app("How fast Forerun itself is; all parts, or those that are named");
+  std::vector<std::string> parts;
+  std::string records = FORERUN_SHARED_DATA_DIR "/h200/starter.jsonl.gz";
+  app.add_option("part", parts, "models, traces, records, memory, fit, cluster or replay")
+      ->check(CLI::IsMember({"models", "traces", "records", "memory", "fit", "cluster", "replay"}));
+  app.add_option("--records", records, "Run records for the parts records and memory (default: those of ../shared)")
+      ->check(CLI::ExistingFile);
+  app.footer(
+      "Wall-clock, in this process, after start-up. Parts whose data is absent say so.\n"
+      "Examples:\n"
+      "  ./run bench                                    everything, about a minute\n"
+      "  ./run bench models                             a model from its name to its answer\n"
+      "  ./run bench records --records FILE.jsonl.gz    predictions for recorded runs");
+  CLI11_PARSE(app, argc, argv);
+
   const Result<Knowledge> knowledge = load_knowledge();
   if (!knowledge) {
     fmt::print("{}\n", knowledge.error().message());
@@ -134,18 +149,29 @@ int main(int argc, char** argv) {
   CHECK(device.ok(), "the catalogue has no H200");
 
   fmt::print("{} UTC, {}, {} cores\n", today(), processor(), std::thread::hardware_concurrency());
+  const auto asked = [&](const char* part) {
+    return parts.empty() || std::find(parts.begin(), parts.end(), part) != parts.end();
+  };
   bool good = true;
-  for (const NamedCase& wanted : {NamedCase{"resnet50", 64, 25557032}, NamedCase{"gpt2", 8, 124439808}}) {
-    good = time_model(wanted, *device, *knowledge) && good;
+  if (asked("models")) {
+    for (const NamedCase& wanted : {NamedCase{"resnet50", 64, 25557032}, NamedCase{"gpt2", 8, 124439808}}) {
+      good = time_model(wanted, *device, *knowledge) && good;
+    }
+    fmt::print("{:<34}{:>10.1f} MiB\n", "peak memory so far", peak_mebibytes());
   }
-  fmt::print("{:<34}{:>10.1f} MiB\n", "peak memory so far", peak_mebibytes());
-  good = bench::time_trace(FORERUN_SHARED_DATA_DIR "/traces/hta/transformer_v100_404_allreduce.json.gz") && good;
-  good = time_records(records, *knowledge) && good;
-  good = bench::time_memory(records, *device, *knowledge) && good;
-  for (const char* model : {"resnet50", "gpt2"}) good = bench::time_fit(model, *device, *knowledge) && good;
-  good = bench::time_philly(FORERUN_SHARED_DATA_DIR "/cluster/philly/philly.csv.gz") && good;
-  good = bench::time_growth(10'000'000) && good;
-  good = bench::time_replay(3'333'333) && good;
+  if (asked("traces")) {
+    good = bench::time_trace(FORERUN_SHARED_DATA_DIR "/traces/hta/transformer_v100_404_allreduce.json.gz") && good;
+  }
+  if (asked("records")) good = time_records(records, *knowledge) && good;
+  if (asked("memory")) good = bench::time_memory(records, *device, *knowledge) && good;
+  if (asked("fit")) {
+    for (const char* model : {"resnet50", "gpt2"}) good = bench::time_fit(model, *device, *knowledge) && good;
+  }
+  if (asked("cluster")) {
+    good = bench::time_philly(FORERUN_SHARED_DATA_DIR "/cluster/philly/philly.csv.gz") && good;
+    good = bench::time_growth(10'000'000) && good;
+  }
+  if (asked("replay")) good = bench::time_replay(3'333'333) && good;
   fmt::print("{:<34}{:>10.1f} MiB\n", "peak memory", peak_mebibytes());
   return good ? 0 : 1;
 }
