@@ -13,6 +13,7 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -107,12 +108,15 @@ bool time_records(const std::string& path, const Knowledge& knowledge) {
     ++records;
     ops += prediction.ops;
   };
-  handlers.bad_record = [&](const Error&) { ++bad; };
+  std::string reason;  // why the first of them is bad
+  handlers.bad_record = [&](const Error& error) {
+    if (++bad == 1) reason = error.message();
+  };
   const Clock::time_point start = Clock::now();
   const Status status = predict_records(path, std::nullopt, knowledge, handlers);
   const double seconds = seconds_since(start);
   if (!status || records == 0 || bad > 0) {
-    fmt::print("{}: {} records, {} bad; {}\n", path, records, bad, status ? "" : status.error().message());
+    fmt::print("{}: {} records, {} bad; {}\n", path, records, bad, status ? reason : status.error().message());
     return false;
   }
   const double megabytes = static_cast<double>(std::filesystem::file_size(path)) * 1e-6;
@@ -122,24 +126,44 @@ bool time_records(const std::string& path, const Knowledge& knowledge) {
   return true;
 }
 
+struct Part {
+  const char* name;
+  const char* what;
+  std::function<bool()> run;  // false: an answer was wrong
+};
+
+// What there is to measure, in the order it is measured.
+std::vector<Part> all_parts(const std::string& records, const Device& device, const Knowledge& knowledge) {
+  const auto models = [&] {
+    bool good = true;
+    for (const NamedCase& wanted : {NamedCase{"resnet50", 64, 25557032}, NamedCase{"gpt2", 8, 124439808}}) {
+      good = time_model(wanted, device, knowledge) && good;
+    }
+    fmt::print("{:<34}{:>10.1f} MiB\n", "peak memory so far", peak_mebibytes());
+    return good;
+  };
+  const auto fit = [&] {
+    const bool first = bench::time_fit("resnet50", device, knowledge);
+    return bench::time_fit("gpt2", device, knowledge) && first;
+  };
+  const auto cluster = [] {
+    const bool philly = bench::time_philly(FORERUN_SHARED_DATA_DIR "/cluster/philly/philly.csv.gz");
+    return bench::time_growth(10'000'000) && philly;
+  };
+  return {
+      {"models", "a model from its name to its answer", models},
+      {"traces", "a profiler trace from disk to columns",
+       [] { return bench::time_trace(FORERUN_SHARED_DATA_DIR "/traces/hta/transformer_v100_404_allreduce.json.gz"); }},
+      {"records", "recorded runs from disk to predictions", [&] { return time_records(records, knowledge); }},
+      {"memory", "their allocators replayed", [&] { return bench::time_memory(records, device, knowledge); }},
+      {"fit", "the largest batch of a model", fit},
+      {"cluster", "jobs scheduled", cluster},
+      {"replay", "ten million tasks read and replayed", [] { return bench::time_replay(3'333'333); }}};
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("How fast Forerun itself is; all parts, or those that are named");
-  std::vector<std::string> parts;
-  std::string records = FORERUN_SHARED_DATA_DIR "/h200/starter.jsonl.gz";
-  app.add_option("part", parts, "models, traces, records, memory, fit, cluster or replay")
-      ->check(CLI::IsMember({"models", "traces", "records", "memory", "fit", "cluster", "replay"}));
-  app.add_option("--records", records, "Run records for the parts records and memory (default: those of ../shared)")
-      ->check(CLI::ExistingFile);
-  app.footer(
-      "Wall-clock, in this process, after start-up. Parts whose data is absent say so.\n"
-      "Examples:\n"
-      "  ./run bench                                    everything, about a minute\n"
-      "  ./run bench models                             a model from its name to its answer\n"
-      "  ./run bench records --records FILE.jsonl.gz    predictions for recorded runs");
-  CLI11_PARSE(app, argc, argv);
-
   const Result<Knowledge> knowledge = load_knowledge();
   if (!knowledge) {
     fmt::print("{}\n", knowledge.error().message());
@@ -147,31 +171,28 @@ int main(int argc, char** argv) {
   }
   const Result<Device> device = knowledge->devices.find("h200");
   CHECK(device.ok(), "the catalogue has no H200");
+  std::string records = FORERUN_SHARED_DATA_DIR "/h200/starter.jsonl.gz";
+  const std::vector<Part> parts = all_parts(records, *device, *knowledge);
+
+  CLI::App app("How fast Forerun itself is: wall-clock, in one process, after start-up");
+  app.name("./run bench");
+  std::vector<std::string> names, asked;
+  std::string help = "Parts (all of them where none is named; those whose data is absent say so):\n";
+  for (const Part& part : parts) {
+    names.emplace_back(part.name);
+    help += fmt::format("  {:<10}{}\n", part.name, part.what);
+  }
+  app.add_option("part", asked, "What to measure, see below")->check(CLI::IsMember(names));
+  app.add_option("--records", records, "Run records for `records` and `memory` (default: those of ../shared)")
+      ->check(CLI::ExistingFile);
+  app.footer(help + "Example:\n  ./run bench records --records FILE.jsonl.gz");
+  CLI11_PARSE(app, argc, argv);
 
   fmt::print("{} UTC, {}, {} cores\n", today(), processor(), std::thread::hardware_concurrency());
-  const auto asked = [&](const char* part) {
-    return parts.empty() || std::find(parts.begin(), parts.end(), part) != parts.end();
-  };
   bool good = true;
-  if (asked("models")) {
-    for (const NamedCase& wanted : {NamedCase{"resnet50", 64, 25557032}, NamedCase{"gpt2", 8, 124439808}}) {
-      good = time_model(wanted, *device, *knowledge) && good;
-    }
-    fmt::print("{:<34}{:>10.1f} MiB\n", "peak memory so far", peak_mebibytes());
+  for (const Part& part : parts) {
+    if (asked.empty() || std::find(asked.begin(), asked.end(), part.name) != asked.end()) good = part.run() && good;
   }
-  if (asked("traces")) {
-    good = bench::time_trace(FORERUN_SHARED_DATA_DIR "/traces/hta/transformer_v100_404_allreduce.json.gz") && good;
-  }
-  if (asked("records")) good = time_records(records, *knowledge) && good;
-  if (asked("memory")) good = bench::time_memory(records, *device, *knowledge) && good;
-  if (asked("fit")) {
-    for (const char* model : {"resnet50", "gpt2"}) good = bench::time_fit(model, *device, *knowledge) && good;
-  }
-  if (asked("cluster")) {
-    good = bench::time_philly(FORERUN_SHARED_DATA_DIR "/cluster/philly/philly.csv.gz") && good;
-    good = bench::time_growth(10'000'000) && good;
-  }
-  if (asked("replay")) good = bench::time_replay(3'333'333) && good;
   fmt::print("{:<34}{:>10.1f} MiB\n", "peak memory", peak_mebibytes());
   return good ? 0 : 1;
 }

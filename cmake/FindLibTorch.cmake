@@ -32,21 +32,20 @@ foreach(name torch_cuda c10_cuda)  # only where PyTorch was built with CUDA
   endif()
 endforeach()
 
-# LibTorch's libraries use the shared C++ library. A program that has the static one inside gives strings and locales of
-# one to the other, and dies ("free(): invalid pointer") as soon as weights are read.
-execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libstdc++.so OUTPUT_VARIABLE shared_libstdcxx
-                OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
-if(shared_libstdcxx STREQUAL "libstdc++.so")  # the name alone: it has none
-  message(WARNING "${CMAKE_CXX_COMPILER} has the C++ library as a static one only: what is built with it cannot read "
-                  "weights through LibTorch. Name another compiler, such as -DCMAKE_CXX_COMPILER=/usr/bin/g++")
-endif()
-
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(LibTorch REQUIRED_VARS LIBTORCH_torch LIBTORCH_torch_cpu LIBTORCH_c10 LIBTORCH_INCLUDE
                                                          LIBTORCH_API_INCLUDE)
 mark_as_advanced(LIBTORCH_INCLUDE LIBTORCH_API_INCLUDE)
 
 if(LibTorch_FOUND AND NOT TARGET LibTorch::LibTorch)
+  # LibTorch's libraries use the shared C++ library. A program that has the static one inside gives strings and locales of
+  # one to the other, and dies ("free(): invalid pointer") as soon as weights are read.
+  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libstdc++.so OUTPUT_VARIABLE shared_libstdcxx
+                  OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  if(shared_libstdcxx STREQUAL "libstdc++.so")  # the name alone: it has none
+    message(WARNING "${CMAKE_CXX_COMPILER} has the C++ library as a static one only: what is built with it cannot read "
+                    "weights through LibTorch. Name another compiler, such as -DCMAKE_CXX_COMPILER=/usr/bin/g++")
+  endif()
   add_library(LibTorch::LibTorch INTERFACE IMPORTED)
   # IMPORTED: the compiler treats its headers as the system's, without our warnings.
   target_include_directories(LibTorch::LibTorch INTERFACE ${LIBTORCH_INCLUDE} ${LIBTORCH_API_INCLUDE})

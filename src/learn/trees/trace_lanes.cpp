@@ -42,6 +42,7 @@ double closest_to_all(std::vector<double> values) {
   return 0;
 }
 
+// Whether backward begins behind this op.
 bool turns(std::span<const LaneOp> ops, size_t i) {
   return ops[i].forward && i + 1 < ops.size() && !ops[i + 1].forward;
 }

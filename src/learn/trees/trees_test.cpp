@@ -145,6 +145,9 @@ TEST(TraceLanes, BackwardBeginsLaterTheMoreOpsThereAre) {
   small.resize(40, op(1, false, 10));
   EXPECT_NEAR(lanes.guess(small)[19].gap_us, 200 + 2 * 40, 60);  // fewer ops than any trace had
   EXPECT_NEAR(lanes.guess(traces.back())[traces.back().size() / 2 - 1].gap_us, 200 + 2.0 * 1300, 260);
+  const auto again = TraceLanes::from_json(lanes.to_json());
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->guess(small)[19].gap_us, lanes.guess(small)[19].gap_us);
 }
 
 TEST(TraceLanes, AKindThatWasNeverSeenTakesWhatOthersDo) {
