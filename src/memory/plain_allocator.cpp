@@ -249,7 +249,10 @@ void PlainAllocator::unmap_pages(size_t s) {
     if (first >= last) continue;
     source_.unmap(first, last - first);
     if (last < end) cut({s, p}, last - at({s, p}).address);
-    if (first > at({s, p}).address) cut({s, p++}, first - at({s, p}).address);
+    if (first > at({s, p}).address) {
+      cut({s, p}, first - at({s, p}).address);
+      ++p;  // what is unmapped lies behind the cut
+    }
     at({s, p}).state = State::unmapped;
   }
   join(s);
