@@ -17,7 +17,7 @@ set(names "")
 file(GLOB tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/python ${CMAKE_SOURCE_DIR}/python/tests/test_*.py)
 foreach(test ${tests})
   get_filename_component(name ${test} NAME_WE)
-  add_test(NAME python.${name} COMMAND ${FORERUN_PYTEST} -m pytest -p no:cacheprovider ${test})
+  add_test(NAME python.${name} COMMAND ${FORERUN_PYTEST} -m pytest -rs -p no:cacheprovider ${test})
   # A file whose every test was skipped, for want of torch, counts as skipped.
   set_tests_properties(python.${name} PROPERTIES SKIP_REGULAR_EXPRESSION "=+ [0-9]+ skipped in ")
   list(APPEND names python.${name})

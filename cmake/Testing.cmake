@@ -1,7 +1,11 @@
 # Tests: every src/<stage>/*_test.cpp goes into <stage>_test, every tests/*_test.cpp becomes a program, README commands are
 # run by tests/readme_test.py, the Slurm bridge by tests/slurm_test.py, *_fuzz.cpp replay their corpus
-# (tests/corpus/<name>/), and PythonTests.cmake adds those of python/. A test's label is its stage, as fast-<stage> for what
-# `./run test` repeats under the sanitizers (one label each: gtest_discover_tests loses lists).
+# (tests/corpus/<name>/), and PythonTests.cmake adds those of python/.
+#
+# A test program runs all of its cases in one process, or in as many as it has shards: starting one process a case takes
+# longer than most cases, above all under the sanitizers. What each case did is written to cases/<name>.<shard>.xml in the
+# build folder, where `./run test` counts. Labels: `sanitized` for what the sanitizers repeat, `threads` for what the
+# thread sanitizer runs.
 
 enable_testing()
 if(FORERUN_TRAIN_ONLY AND EXISTS ${FORERUN_HEADERS}/googletest/CMakeLists.txt)
@@ -23,22 +27,46 @@ add_library(forerun_test_settings INTERFACE)
 target_compile_definitions(forerun_test_settings INTERFACE
   FORERUN_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
   FORERUN_DATA_DIR="${CMAKE_SOURCE_DIR}/data"
-  FORERUN_SHARED_DATA_DIR="${CMAKE_SOURCE_DIR}/../shared/data"
   FORERUN_STAGE_ORDER="${FORERUN_STAGE_ORDER}")
 target_link_libraries(forerun_test_settings INTERFACE GTest::gtest GTest::gtest_main)
 target_compile_options(forerun_test_settings INTERFACE -O0)  # the tests' own code: compiling it is what takes long
 
-add_custom_target(fast_tests)
+add_custom_target(sanitized_tests)
+add_custom_target(threads_tests)
 
-# forerun_add_test(NAME LABEL LIBRARIES SOURCE...): a GoogleTest program whose cases ctest knows one by one.
-function(forerun_add_test name label libraries)
+# Shards of the programs that take longest, so that two cores end at about the same time.
+set(FORERUN_SHARDS_api_test 6)
+set(FORERUN_SHARDS_cli_test 4)
+set(FORERUN_SHARDS_cluster_test 2)
+set(FORERUN_SHARDS_ingest_test 2)
+set(FORERUN_SHARDS_learn_test 2)
+set(FORERUN_SHARDS_zoo_test 2)
+
+# Cases with threads, or with processes that wait for one another.
+set(FORERUN_THREADED_TESTS base_test cli_test monitor_test)
+
+# forerun_add_test(NAME LIBRARIES SOURCE...): a GoogleTest program.
+function(forerun_add_test name libraries)
   add_executable(${name} ${ARGN})
   forerun_unity(${name})
   target_link_libraries(${name} PRIVATE ${libraries} forerun_test_settings)
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS ${label} TIMEOUT 600)
-  if(label MATCHES "^fast-")
-    add_dependencies(fast_tests ${name})
+  set(labels sanitized)
+  add_dependencies(sanitized_tests ${name})
+  if(name IN_LIST FORERUN_THREADED_TESTS)
+    list(APPEND labels threads)
+    add_dependencies(threads_tests ${name})
   endif()
+  set(shards 1)
+  if(DEFINED FORERUN_SHARDS_${name})
+    set(shards ${FORERUN_SHARDS_${name}})
+  endif()
+  math(EXPR last "${shards} - 1")
+  foreach(shard RANGE ${last})
+    set(case ${name}.${shard})
+    add_test(NAME ${case} COMMAND ${name} --gtest_output=xml:${CMAKE_BINARY_DIR}/cases/${case}.xml)
+    set_tests_properties(${case} PROPERTIES LABELS "${labels}" TIMEOUT 1500 COST ${shards}
+                         ENVIRONMENT "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard}")
+  endforeach()
 endfunction()
 
 foreach(stage ${FORERUN_STAGES} cli)
@@ -47,12 +75,8 @@ foreach(stage ${FORERUN_STAGES} cli)
     forerun_learn_sources(tests plain _test)
   endif()
   if(tests AND (TARGET forerun_${stage} OR (stage STREQUAL cli AND TARGET forerun)))
-    set(label ${stage})
-    if(stage IN_LIST FORERUN_FAST_STAGES)
-      set(label fast-${stage})
-    endif()
     if(stage STREQUAL cli)
-      forerun_add_test(${stage}_test ${label} "${left};forerun_without_torch" ${tests})
+      forerun_add_test(${stage}_test "${left};forerun_without_torch" ${tests})
       target_compile_definitions(${stage}_test PRIVATE FORERUN_PROGRAM="$<TARGET_FILE:forerun>")
       add_dependencies(${stage}_test forerun)
     else()
@@ -60,7 +84,7 @@ foreach(stage ${FORERUN_STAGES} cli)
       if(stage STREQUAL learn OR stage STREQUAL api)
         set(predictors ${FORERUN_PREDICTORS})
       endif()
-      forerun_add_test(${stage}_test ${label} "forerun_${stage};${predictors}" ${tests})
+      forerun_add_test(${stage}_test "forerun_${stage};${predictors}" ${tests})
       if(stage STREQUAL learn AND FORERUN_TORCH)
         forerun_precompile_torch(learn_test)
       endif()
@@ -72,7 +96,7 @@ if(NOT FORERUN_TRAIN_ONLY)
   file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*_test.cpp)
   foreach(test ${tests})
     get_filename_component(name ${test} NAME_WE)
-    forerun_add_test(${name} tests "${left};forerun_without_torch" ${test})
+    forerun_add_test(${name} "${left};forerun_without_torch" ${test})
   endforeach()
 
   file(GLOB_RECURSE fuzzers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/*_fuzz.cpp)
@@ -83,8 +107,8 @@ if(NOT FORERUN_TRAIN_ONLY)
     add_executable(${name}_replay ${fuzzer} ${CMAKE_SOURCE_DIR}/tests/replay_corpus.cpp)
     target_link_libraries(${name}_replay PRIVATE forerun_${stage})
     add_test(NAME ${name}_replay COMMAND ${name}_replay ${CMAKE_SOURCE_DIR}/tests/corpus/${name})
-    set_tests_properties(${name}_replay PROPERTIES LABELS fast-fuzz TIMEOUT 600)
-    add_dependencies(fast_tests ${name}_replay)
+    set_tests_properties(${name}_replay PROPERTIES LABELS sanitized TIMEOUT 600)
+    add_dependencies(sanitized_tests ${name}_replay)
   endforeach()
 
   find_package(Python3 COMPONENTS Interpreter)
