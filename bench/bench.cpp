@@ -21,6 +21,7 @@
 #include "api/knowledge.h"
 #include "api/predict.h"
 #include "base/check.h"
+#include "base/datasets.h"
 #include "cluster_bench.h"
 #include "memory_bench.h"
 #include "report/prediction.h"
@@ -126,6 +127,14 @@ bool time_records(const std::string& path, const Knowledge& knowledge) {
   return true;
 }
 
+// Measures on a data set of others where it is here, and says so where it is not.
+bool with_dataset(const char* name, const std::function<bool(const std::string& path)>& measure) {
+  const Result<std::filesystem::path> path = dataset(name);
+  if (path) return measure(path->string());
+  fmt::print("{}: not measured; {}\n", name, path.error().remedy);
+  return true;
+}
+
 struct Part {
   const char* name;
   const char* what;
@@ -147,18 +156,17 @@ std::vector<Part> all_parts(const std::string& records, const Device& device, co
     return bench::time_fit("gpt2", device, knowledge) && first;
   };
   const auto cluster = [] {
-    const bool philly = bench::time_philly(FORERUN_SHARED_DATA_DIR "/cluster/philly/philly.csv.gz");
+    const bool philly = with_dataset("cluster/philly/philly.csv.gz", bench::time_philly);
     return bench::time_growth(10'000'000) && philly;
   };
-  return {
-      {"models", "a model from its name to its answer", models},
-      {"traces", "a profiler trace from disk to columns",
-       [] { return bench::time_trace(FORERUN_SHARED_DATA_DIR "/traces/hta/transformer_v100_404_allreduce.json.gz"); }},
-      {"records", "recorded runs from disk to predictions", [&] { return time_records(records, knowledge); }},
-      {"memory", "their allocators replayed", [&] { return bench::time_memory(records, device, knowledge); }},
-      {"fit", "the largest batch of a model", fit},
-      {"cluster", "jobs scheduled", cluster},
-      {"replay", "ten million tasks read and replayed", [] { return bench::time_replay(3'333'333); }}};
+  return {{"models", "a model from its name to its answer", models},
+          {"traces", "a profiler trace from disk to columns",
+           [] { return bench::time_trace(FORERUN_DATA_DIR "/h200/whatif_traces/vit_b_16.base.trace.json.gz"); }},
+          {"records", "recorded runs from disk to predictions", [&] { return time_records(records, knowledge); }},
+          {"memory", "their allocators replayed", [&] { return bench::time_memory(records, device, knowledge); }},
+          {"fit", "the largest batch of a model", fit},
+          {"cluster", "jobs scheduled", cluster},
+          {"replay", "ten million tasks read and replayed", [] { return bench::time_replay(3'333'333); }}};
 }
 
 }  // namespace
@@ -171,7 +179,7 @@ int main(int argc, char** argv) {
   }
   const Result<Device> device = knowledge->devices.find("h200");
   CHECK(device.ok(), "the catalogue has no H200");
-  std::string records = FORERUN_SHARED_DATA_DIR "/h200/starter.jsonl.gz";
+  std::string records = FORERUN_DATA_DIR "/h200/first-starter.jsonl.zst";
   const std::vector<Part> parts = all_parts(records, *device, *knowledge);
 
   CLI::App app("How fast Forerun itself is: wall-clock, in one process, after start-up");
@@ -183,7 +191,8 @@ int main(int argc, char** argv) {
     help += fmt::format("  {:<10}{}\n", part.name, part.what);
   }
   app.add_option("part", asked, "What to measure, see below")->check(CLI::IsMember(names));
-  app.add_option("--records", records, "Run records for `records` and `memory` (default: those of ../shared)")
+  app.add_option("--records", records,
+                 "Run records for `records` and `memory` (default: data/h200/first-starter.jsonl.zst)")
       ->check(CLI::ExistingFile);
   app.footer(help + "Example:\n  ./run bench records --records FILE.jsonl.gz");
   CLI11_PARSE(app, argc, argv);

@@ -24,14 +24,18 @@ import pathlib
 import sys
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 
-import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+from . import torch_version
 
-from .cuda_fakes import complete_fakes
-from .generic import cuda_like_dispatch
-from .recorder import OpRecorder
-from .stand_ins import stand_ins
-from .training import LossFunction, TrainingTask, default_loss
+torch_version.require(__name__)
+
+import torch  # noqa: E402
+from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
+
+from .cuda_fakes import complete_fakes  # noqa: E402
+from .generic import cuda_like_dispatch  # noqa: E402
+from .recorder import OpRecorder  # noqa: E402
+from .stand_ins import stand_ins  # noqa: E402
+from .training import LossFunction, TrainingTask, default_loss  # noqa: E402
 
 Json = Dict[str, Any]
 _AUTOCAST = {"bf16": torch.bfloat16, "bfloat16": torch.bfloat16, "fp16": torch.float16, "float16": torch.float16}

@@ -5,11 +5,10 @@ import subprocess
 import sys
 from typing import Any, Dict, List
 
+import needs_torch  # noqa: F401  (skips first)
 import pytest
 
-torch: Any = pytest.importorskip("torch", reason="torch is not installed")
-if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 4):
-    pytest.skip(f"torch {torch.__version__} is older than 2.4", allow_module_level=True)
+torch: Any = pytest.importorskip("torch")
 
 from forerun.capture import capture  # noqa: E402
 

@@ -2,11 +2,10 @@
 
 from typing import Any, Dict, List, Tuple
 
+import needs_torch  # noqa: F401  (skips first)
 import pytest
 
-torch: Any = pytest.importorskip("torch", reason="torch is not installed")
-if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 4):
-    pytest.skip(f"torch {torch.__version__} is older than 2.4", allow_module_level=True)
+torch: Any = pytest.importorskip("torch")
 
 from forerun import cuda_autocast  # noqa: E402
 from forerun.capture import capture  # noqa: E402

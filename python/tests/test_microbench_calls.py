@@ -10,9 +10,10 @@ import types
 from collections import defaultdict
 from typing import Any, Dict, Iterator, List, Tuple
 
+import needs_torch  # noqa: F401  (skips first)
 import pytest
 
-torch = pytest.importorskip("torch", reason="needs PyTorch")
+torch = pytest.importorskip("torch")
 
 from forerun import op_timing  # noqa: E402
 from forerun.grids import plan  # noqa: E402

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any, List, Tuple
 
+import needs_torch  # noqa: F401  (skips first)
 import pytest
 
 torch = pytest.importorskip("torch")

@@ -5,9 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#ifndef FORERUN_SHARED_DATA_DIR
-#define FORERUN_SHARED_DATA_DIR ""
-#endif
+#include "base/needs_dataset.h"
 
 namespace forerun {
 namespace {
@@ -75,8 +73,7 @@ TEST_F(NeuSightOps, AreCarriedToTheirGpu) {
 }
 
 TEST_F(NeuSightOps, ConvolutionsOfEts) {
-  const std::string folder = std::string(FORERUN_SHARED_DATA_DIR) + "/ets";
-  if (!fs::exists(folder)) GTEST_SKIP() << "no traces at " << folder;
+  NEEDS_DATASET(folder, "ets");
   const auto ops = load_ets_convolutions(folder, knowledge_->devices, 40);
   ASSERT_TRUE(ops.ok()) << ops.error().message();
   EXPECT_EQ(ops->size(), 80U);  // of each GPU

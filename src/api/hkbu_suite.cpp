@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "api/predict.h"
-#include "base/data_dir.h"
+#include "base/datasets.h"
 #include "ingest/hkbu/throughput_table.h"
 #include "timeline/model_tasks.h"
 #include "whatif/exchange_costs.h"
@@ -305,13 +305,9 @@ Result<ThroughputAccuracy> evaluate_throughputs(const std::string& path,
                                                 const std::function<void(int64_t rows)>& progress) {
   std::string file = path;
   if (file.empty()) {
-    const auto data = data_dir();
-    if (!data) return data.error();
-    const auto shared = std::filesystem::absolute(*data).parent_path().parent_path() / "shared" / "data";
-    file = (shared / "hkbu" / "throughput.csv").lexically_normal().string();
-    if (!std::filesystem::exists(file)) {
-      return Error{"the benchmark's table is not there", file, "name it with --data"};
-    }
+    const auto table = dataset("hkbu/throughput.csv");
+    if (!table) return table.error().within("the benchmark's table (or --data)");
+    file = table->string();
   }
   auto rows = read_throughputs(file);
   if (!rows) return rows.error();

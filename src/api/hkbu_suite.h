@@ -18,7 +18,7 @@
 
 namespace forerun {
 
-// `path`: the benchmark's table; empty: `shared/data/hkbu` beside the project. `progress`: rows fitted so far; may be
+// `path`: the benchmark's table; empty: the data set hkbu/throughput.csv. `progress`: rows fitted so far; may be
 // empty.
 Result<ThroughputAccuracy> evaluate_throughputs(const std::string& path,
                                                 const std::function<void(int64_t rows)>& progress = {});

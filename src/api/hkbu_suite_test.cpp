@@ -6,16 +6,13 @@
 #include <filesystem>
 #include <fstream>
 
-#ifndef FORERUN_SHARED_DATA_DIR
-#define FORERUN_SHARED_DATA_DIR ""
-#endif
+#include "base/needs_dataset.h"
 
 namespace forerun {
 namespace {
 
 TEST(HkbuSuite, ThroughputsOfTheBenchmark) {
-  const std::string file = std::string(FORERUN_SHARED_DATA_DIR) + "/hkbu/throughput.csv";
-  if (!std::filesystem::exists(file)) GTEST_SKIP() << "no table at " << file;
+  NEEDS_DATASET(file, "hkbu/throughput.csv");
   const auto accuracy = evaluate_throughputs(file);
   ASSERT_TRUE(accuracy.ok()) << accuracy.error().message();
   EXPECT_EQ(accuracy->cases.size(), 168U);

@@ -1,4 +1,4 @@
-// Replay of the real traces in the shared data: how near the simulated iteration comes to the measured one.
+// Replay of real traces: how near the simulated iteration comes to the measured one.
 #include "api/replay.h"
 
 #include <gtest/gtest.h>
@@ -6,14 +6,12 @@
 #include <cstdio>
 #include <filesystem>
 
-#ifndef FORERUN_SHARED_DATA_DIR
-#define FORERUN_SHARED_DATA_DIR ""
-#endif
+#include "base/needs_dataset.h"
 
 namespace forerun {
 namespace {
 
-const std::string kShared = FORERUN_SHARED_DATA_DIR;
+const std::string kOwnTraces = FORERUN_DATA_DIR "/h200/whatif_traces";
 
 std::vector<ReplayRow> replayed(const std::vector<std::string>& paths, bool separately, bool usual = false) {
   const auto files = trace_files(paths);
@@ -28,10 +26,7 @@ std::vector<ReplayRow> replayed(const std::vector<std::string>& paths, bool sepa
   return rows;
 }
 
-TEST(ReplayTest, RealTracesTakeAsLongAsTheyDid) {
-  const std::vector<std::string> folders = {kShared + "/traces/hta", kShared + "/traces/kineto",
-                                            kShared + "/traces/param", kShared + "/h200/whatif_traces"};
-  if (!std::filesystem::exists(folders.front())) GTEST_SKIP() << "no traces at " << folders.front();
+void expect_measured_times(const std::vector<std::string>& folders, int at_least) {
   double sum = 0;
   int count = 0;
   for (const ReplayRow& row : replayed(folders, true)) {
@@ -40,24 +35,36 @@ TEST(ReplayTest, RealTracesTakeAsLongAsTheyDid) {
     sum += row.error();
     ++count;
   }
-  ASSERT_GE(count, 20);
+  ASSERT_GE(count, at_least);
   EXPECT_LE(sum / count, 0.02);
 }
 
+TEST(ReplayTest, OwnTracesTakeAsLongAsTheyDid) { expect_measured_times({kOwnTraces}, 6); }
+
+TEST(ReplayTest, RealTracesTakeAsLongAsTheyDid) {
+  NEEDS_DATASET(traces, "traces");
+  expect_measured_times({traces + "/hta", traces + "/kineto", traces + "/param"}, 14);
+}
+
 // With the trace's usual lags in place of each event's own: what is left to go wrong is how much waits for what.
-TEST(ReplayTest, RealTracesAreUnderstoodWithoutTheirOwnLags) {
-  const std::vector<std::string> folders = {kShared + "/traces/hta", kShared + "/traces/kineto",
-                                            kShared + "/h200/whatif_traces"};
-  if (!std::filesystem::exists(folders.front())) GTEST_SKIP() << "no traces at " << folders.front();
+TEST(ReplayTest, OwnTracesAreUnderstoodWithoutTheirOwnLags) {
   double sum = 0;
-  const std::vector<ReplayRow> rows = replayed(folders, true, true);
+  const std::vector<ReplayRow> rows = replayed({kOwnTraces}, true, true);
+  ASSERT_EQ(rows.size(), 6U);
+  for (const ReplayRow& row : rows) sum += row.error();
+  EXPECT_LE(sum / static_cast<double>(rows.size()), 0.03);
+}
+
+TEST(ReplayTest, RealTracesAreUnderstoodWithoutTheirOwnLags) {
+  NEEDS_DATASET(traces, "traces");
+  double sum = 0;
+  const std::vector<ReplayRow> rows = replayed({traces + "/hta", traces + "/kineto"}, true, true);
   for (const ReplayRow& row : rows) sum += row.error();
   EXPECT_LE(sum / static_cast<double>(rows.size()), 0.03);
 }
 
 TEST(ReplayTest, EightRanksMeetInTheirCollectives) {
-  const std::string folder = kShared + "/traces/param/dlrm_8ranks";
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no traces at " << folder;
+  NEEDS_DATASET(folder, "traces/param/dlrm_8ranks");
   const std::vector<ReplayRow> rows = replayed({folder}, false);
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(rows[0].files.size(), 8u);

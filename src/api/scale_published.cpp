@@ -6,6 +6,7 @@
 
 #include "api/scale_suite.h"
 #include "base/data_dir.h"
+#include "base/datasets.h"
 #include "device/catalogue.h"
 #include "scale/network_name.h"
 #include "scale/published_runs.h"
@@ -100,10 +101,9 @@ Result<ScaleAccuracy> evaluate_foundry(const std::string& path) {
   known->efficiency.shapes.clear();
   std::string file = path;
   if (file.empty()) {
-    const auto data = data_dir();
-    if (!data) return data.error();
-    const auto shared = std::filesystem::absolute(*data).parent_path().parent_path() / "shared" / "data";
-    file = (shared / "llm_foundry" / "benchmark.csv").lexically_normal().string();
+    const auto table = dataset("llm_foundry/benchmark.csv");
+    if (!table) return table.error();
+    file = table->string();
   }
   const auto table = scale::read_foundry_runs(file);
   if (!table) return table.error();

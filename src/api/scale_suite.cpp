@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "base/data_dir.h"
+#include "base/datasets.h"
 #include "device/catalogue.h"
 #include "ingest/vtrain/megatron_rows.h"
 #include "scale/fit_efficiency.h"
@@ -28,11 +29,19 @@ struct VtrainPaths {
 Result<VtrainPaths> vtrain_paths(const ScaleSuiteOptions& options) {
   const auto data = data_dir();
   if (!data) return data.error();
-  const auto shared =
-      (std::filesystem::absolute(*data).parent_path().parent_path() / "shared" / "data" / "vtrain").lexically_normal();
   VtrainPaths paths;
-  paths.rows = options.rows.empty() ? (shared / "ground_truth_single.csv").string() : options.rows;
-  paths.tables = options.tables.empty() ? (shared / "trace" / "a100").string() : options.tables;
+  paths.rows = options.rows;
+  paths.tables = options.tables;
+  if (paths.rows.empty()) {
+    const auto rows = dataset("vtrain/ground_truth_single.csv");
+    if (!rows) return rows.error();
+    paths.rows = rows->string();
+  }
+  if (paths.tables.empty()) {
+    const auto tables = dataset("vtrain/trace/a100");
+    if (!tables) return tables.error();
+    paths.tables = tables->string();
+  }
   paths.efficiency = options.efficiency.empty() ? (*data / kMegatronEfficiency).string() : options.efficiency;
   paths.data = *data;
   return paths;

@@ -15,8 +15,8 @@ namespace forerun {
 inline constexpr const char* kMegatronEfficiency = "scale/a100_megatron.json";
 
 struct ScaleSuiteOptions {
-  std::string rows;               // CSV file of iterations; empty: shared/data/vtrain/ground_truth_single.csv
-  std::string tables;             // folder of all-reduce tables, for the fit; empty: shared/data/vtrain/trace/a100
+  std::string rows;               // CSV file of iterations; empty: the data set vtrain/ground_truth_single.csv
+  std::string tables;             // folder of all-reduce tables, for the fit; empty: the data set vtrain/trace/a100
   std::string efficiency;         // file of constants; empty: the data folder's
   std::string network = "4xhdr";  // of a node, where iterations used several
 };
@@ -24,7 +24,7 @@ struct ScaleSuiteOptions {
 Result<ScaleAccuracy> evaluate_vtrain(const ScaleSuiteOptions& options);
 
 // Published runs that nothing is fitted to: GPT models of Megatron on 32 to 3,072 A100 (micro-batch: the best that
-// fits), and MPT models of LLM Foundry (`path`; empty: shared/data/llm_foundry/benchmark.csv).
+// fits), and MPT models of LLM Foundry (`path`; empty: the data set llm_foundry/benchmark.csv).
 Result<ScaleAccuracy> evaluate_megatron(const ScaleSuiteOptions& options);
 Result<ScaleAccuracy> evaluate_foundry(const std::string& path);
 

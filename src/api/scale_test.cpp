@@ -12,6 +12,7 @@
 #include "api/scale_resources.h"
 #include "api/scale_suite.h"
 #include "api/testbed_suite.h"
+#include "base/needs_dataset.h"
 
 namespace forerun {
 namespace {
@@ -33,8 +34,7 @@ ScaleAnswer answer_to(const ScaleQuestion& question) {
 
 // The bar is 8 %: vTrain's own error is 8.37 %. A worse table than before is a fault too.
 TEST(ScaleSuite, MegatronOnOneMachine) {
-  const std::string rows = std::string(FORERUN_SHARED_DATA_DIR) + "/vtrain/ground_truth_single.csv";
-  if (!std::filesystem::exists(rows)) GTEST_SKIP() << rows << " is not there";
+  NEEDS_DATASET(rows, "vtrain/ground_truth_single.csv");
   const auto accuracy = evaluate_vtrain({.rows = rows});
   ASSERT_TRUE(accuracy) << accuracy.error().message();
   EXPECT_EQ(accuracy->cases.size(), 1440);
@@ -43,11 +43,10 @@ TEST(ScaleSuite, MegatronOnOneMachine) {
 }
 
 TEST(ScaleSuite, TheFitIsRepeatable) {
-  const std::string shared = std::string(FORERUN_SHARED_DATA_DIR) + "/vtrain";
-  if (!std::filesystem::exists(shared)) GTEST_SKIP() << shared << " is not there";
+  NEEDS_DATASET(vtrain, "vtrain");
   const std::string out = testing::TempDir() + "/refit.json";
   const auto outcome =
-      train_scale({.rows = shared + "/ground_truth_single.csv", .tables = shared + "/trace/a100"}, out);
+      train_scale({.rows = vtrain + "/ground_truth_single.csv", .tables = vtrain + "/trace/a100"}, out);
   ASSERT_TRUE(outcome) << outcome.error().message();
   EXPECT_EQ(outcome->rows, 240);
   std::ifstream fitted(out);

@@ -10,6 +10,7 @@
 #include "api/knowledge.h"
 #include "api/predict.h"
 #include "base/data_dir.h"
+#include "base/datasets.h"
 #include "base/nearest.h"
 #include "learn/predictors.h"
 #include "learn/training_session.h"
@@ -37,14 +38,9 @@ Result<Suite> suite_named(const std::string& name) {
 
 Result<std::string> traces_folder(const SuiteOptions& options) {
   if (!options.traces.empty()) return options.traces;
-  const auto data = data_dir();
-  if (!data) return data.error();
-  const fs::path folder = fs::absolute(*data).parent_path().parent_path() / "shared" / "data" / "ets";
-  if (!fs::is_directory(folder)) {
-    return Error{"the traces of the authors of ETS are not there", folder.lexically_normal().string(),
-                 "name their folder with --traces, or a data set written before with --cache"};
-  }
-  return folder.string();
+  const auto folder = dataset("ets");
+  if (!folder) return folder.error().within("the traces of the authors of ETS (or --traces, --cache)");
+  return folder->string();
 }
 
 // Folders with a card, in the order of their names; none where nothing is trained.

@@ -20,7 +20,7 @@
 namespace forerun {
 
 struct SuiteOptions {
-  std::string traces;                          // folder of the ETS traces; empty: `shared/data/ets` beside the project
+  std::string traces;                          // folder of the ETS traces; empty: the data set `ets`
   std::vector<std::string> records;            // record files for h200; empty: the data folder's
   std::string cache;                           // a data set written before, in place of all those
   int64_t most_a_group = 0;                    // of ETS traces, of a model; 0: all

@@ -13,6 +13,7 @@
 #include "api/device_ops.h"
 #include "api/train_spread.h"
 #include "base/data_dir.h"
+#include "base/datasets.h"
 
 namespace forerun {
 namespace {
@@ -22,11 +23,11 @@ using hybrid::BoardPower;
 using hybrid::CarriedOp;
 using hybrid::DeviceScale;
 
-Result<std::string> shared_folder(const std::string& given, const char* name) {
+Result<std::string> dataset_folder(const std::string& given, const char* name) {
   if (!given.empty()) return given;
-  const auto data = data_dir();
-  if (!data) return data.error();
-  return (fs::absolute(*data).parent_path().parent_path() / "shared" / "data" / name).lexically_normal().string();
+  const auto folder = dataset(name);
+  if (!folder) return folder.error();
+  return folder->string();
 }
 
 std::set<std::string> gpus_of(const std::vector<DeviceOp>& ops) {
@@ -118,8 +119,8 @@ Result<DeviceCheck> check_devices(const DeviceRequest& request) {
   if (!knowledge->corrector) {
     return Error{"there are no trees to carry over", "", "train them with `forerun train hybrid`"};
   }
-  const auto neusight = shared_folder(request.neusight, "neusight");
-  const auto ets = shared_folder(request.ets, "ets");
+  const auto neusight = dataset_folder(request.neusight, "neusight");
+  const auto ets = dataset_folder(request.ets, "ets");
   if (!neusight || !ets) return neusight ? ets.error() : neusight.error();
   DeviceCheck check;
   tell("reading op latencies");
@@ -140,7 +141,7 @@ Result<DeviceCheck> check_devices(const DeviceRequest& request) {
     append(check.fitted, errors_on(gpu, search, search.fit(gpu)));
   }
   tell("predicting whole models");
-  const auto lambda = shared_folder(request.lambda, "lambda");
+  const auto lambda = dataset_folder(request.lambda, "lambda");
   if (!lambda) return lambda.error();
   auto without = [&](const Device& device) -> const Knowledge& {
     knowledge->scale = search.fit(device.name);

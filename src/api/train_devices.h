@@ -15,7 +15,7 @@ inline constexpr const char* kDeviceScaleFile = "cost/devices.json";
 
 struct DeviceRequest {
   std::string ops;       // folder that NeuSight's archive of op latencies was unpacked in; empty: beside `neusight`
-  std::string neusight;  // folder of its labels and model configurations; empty: shared/data beside the project
+  std::string neusight;  // folder of its labels and model configurations; empty: the data set neusight
   std::string ets;       // folder of the traces of ETS; empty: the same
   std::string lambda;    // folder of the throughputs that Lambda published; empty: the same
   std::function<void(const std::string& what)> progress;

@@ -59,10 +59,14 @@ Result<fs::path> suite_folder(const std::string& given) {
   if (!given.empty()) return fs::path(given);
   const auto data = data_dir();
   if (!data) return data.error();
-  const fs::path folder = fs::absolute(*data).parent_path().parent_path() / "shared" / "data" / "h200";
-  if (fs::exists(folder / "whatif.jsonl.gz")) return folder;
-  return Error{"the measured variants are not there", (folder / "whatif.jsonl.gz").lexically_normal().string(),
-               "name their folder with --data"};
+  return *data / "h200";
+}
+
+Result<fs::path> variants_file(const fs::path& folder) {
+  for (const char* name : {"whatif.jsonl.gz", "whatif.jsonl.zst", "first-whatif.jsonl.zst"}) {
+    if (fs::exists(folder / name)) return folder / name;
+  }
+  return Error{"holds no measured variants", folder.string(), "name the folder of whatif.jsonl.gz with --data"};
 }
 
 }  // namespace
@@ -70,7 +74,9 @@ Result<fs::path> suite_folder(const std::string& given) {
 Result<WhatIfAccuracy> evaluate_whatif(const WhatIfSuiteOptions& options) {
   const auto folder = suite_folder(options.folder);
   if (!folder) return folder.error();
-  const auto variants = measured_variants((*folder / "whatif.jsonl.gz").string());
+  const auto file = variants_file(*folder);
+  if (!file) return file.error();
+  const auto variants = measured_variants(file->string());
   if (!variants) return variants.error();
   const auto knowledge = load_knowledge();
   if (!knowledge) return knowledge.error();
@@ -87,8 +93,8 @@ Result<WhatIfAccuracy> evaluate_whatif(const WhatIfSuiteOptions& options) {
     const auto known = traces.find(variant.family);
     if (known == traces.end()) {
       traces.clear();
-      const fs::path file = *folder / "whatif_traces" / (variant.family + ".base.trace.json.gz");
-      traces.emplace(variant.family, read_kineto(file.string()));
+      const fs::path traced = *folder / "whatif_traces" / (variant.family + ".base.trace.json.gz");
+      traces.emplace(variant.family, read_kineto(traced.string()));
       if (!traces.at(variant.family)) accuracy.problems.push_back(traces.at(variant.family).error().message());
     }
     const Result<Trace>& trace = traces.at(variant.family);

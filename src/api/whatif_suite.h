@@ -14,7 +14,7 @@
 namespace forerun {
 
 struct WhatIfSuiteOptions {
-  std::string folder;  // empty: shared/data/h200 beside the project
+  std::string folder;  // empty: data/h200
   std::function<void(const std::string& what)> progress;
 };
 

@@ -9,19 +9,14 @@
 #include <filesystem>
 
 #include "api/whatif_suite.h"
+#include "base/needs_dataset.h"
 #include "ingest/kineto/kineto_reader.h"
-
-#ifndef FORERUN_SHARED_DATA_DIR
-#define FORERUN_SHARED_DATA_DIR ""
-#endif
 
 namespace forerun {
 namespace {
 
 TEST(WhatIfTest, MeasuredVariantsStayWithinTheirBand) {
-  const std::string folder = std::string(FORERUN_SHARED_DATA_DIR) + "/h200";
-  if (!std::filesystem::exists(folder + "/whatif.jsonl.gz")) GTEST_SKIP() << "no measured variants in " << folder;
-  const auto accuracy = evaluate_whatif({.folder = folder, .progress = {}});
+  const auto accuracy = evaluate_whatif({.folder = {}, .progress = {}});
   ASSERT_TRUE(accuracy.ok()) << accuracy.error().message();
   EXPECT_TRUE(accuracy->problems.empty());
   ASSERT_GE(accuracy->cases.size(), 40U);
@@ -131,8 +126,7 @@ TEST(WhatIfTest, OptimizationsMoveWhatTheyShould) {
 // The same training before and after a change of its DataLoader, as PyTorch's own tutorial recorded it: 152 to 176 ms with
 // none, 116 to 127 ms (the usual step) with four workers.
 TEST(WhatIfTest, FasterDataLoadingIsWhatWasMeasured) {
-  const std::string folder = std::string(FORERUN_SHARED_DATA_DIR) + "/traces/kineto/resnet50_num_workers_0";
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no traces in " << folder;
+  NEEDS_DATASET(folder, "traces/kineto/resnet50_num_workers_0");
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     const auto trace = read_kineto(entry.path().string());
     ASSERT_TRUE(trace.ok()) << trace.error().message();

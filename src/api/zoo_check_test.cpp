@@ -15,7 +15,8 @@
 namespace forerun {
 namespace {
 
-const std::string kStarterRecords = FORERUN_SHARED_DATA_DIR "/h200/starter.jsonl.gz";
+const std::string kStarterRecords = FORERUN_DATA_DIR "/h200/first-starter.jsonl.zst";
+const std::string kOtherFamilies = FORERUN_DATA_DIR "/h200/first-test.jsonl.zst";
 const std::string kMeasured = FORERUN_DATA_DIR "/h200/runs-1.jsonl.zst";
 
 // Every family matches whole, none has an op too many.
@@ -65,6 +66,8 @@ int expect_the_order_of_the_capture(const std::string& path) {
     if (!model.ok()) continue;
     const Graph derived = *derive::derive_iteration(model->forward, run.input, run.setup);
     EXPECT_EQ(derived.op_count(), run.graph.op_count()) << run.id;
+    EXPECT_EQ(derived.parameter_count(), run.graph.parameter_count()) << run.id;
+    EXPECT_EQ(derived.parameter_tensors(), run.graph.parameter_tensors()) << run.id;
     const auto& tensors = run.graph.tensors();
     const bool tells_strides =
         std::all_of(tensors.begin(), tensors.end(), [](const Tensor& t) { return t.strides.valid(); });
@@ -84,15 +87,17 @@ int expect_the_order_of_the_capture(const std::string& path) {
 }
 
 TEST(ZooCheck, MatchesWhatPyTorchDispatched) {
-  if (!std::filesystem::exists(kStarterRecords)) GTEST_SKIP() << "no recorded runs at " << kStarterRecords;
   EXPECT_EQ(expect_all_matched(kStarterRecords),
             (std::set<std::string>{"alexnet", "convnext", "efficientnet", "lstm", "mnasnet", "resnet", "rnn",
                                    "transformer", "wide_resnet"}));
+  EXPECT_EQ(expect_all_matched(kOtherFamilies),
+            (std::set<std::string>{"googlenet", "gru", "inception_v3", "randwire", "regnet", "shufflenet", "squeezenet",
+                                   "swin", "vgg", "vit"}));
 }
 
 TEST(ZooCheck, DerivesOpsInTheOrderOfTheCapture) {
-  if (!std::filesystem::exists(kStarterRecords)) GTEST_SKIP() << "no recorded runs at " << kStarterRecords;
   EXPECT_EQ(expect_the_order_of_the_capture(kStarterRecords), 222);
+  EXPECT_EQ(expect_the_order_of_the_capture(kOtherFamilies), 101);
 }
 
 // The project's own measurements: every family of the zoo.

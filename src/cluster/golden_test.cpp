@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "base/needs_dataset.h"
 #include "cluster/policies.h"
 #include "cluster/simulator.h"
 #include "cluster/sources/csv_rows.h"
@@ -12,8 +13,6 @@
 
 namespace forerun::cluster {
 namespace {
-
-const std::string kPhilly = FORERUN_SHARED_DATA_DIR "/cluster/philly/philly.csv.gz";
 
 struct Published {
   const char* policy;
@@ -23,14 +22,14 @@ struct Published {
 class PhillyWeek : public testing::TestWithParam<Published> {};
 
 TEST_P(PhillyWeek, MatchesKnownFigures) {
-  if (!std::filesystem::exists(kPhilly)) GTEST_SKIP() << kPhilly << " is not there";
+  NEEDS_DATASET(philly, "cluster/philly/philly.csv.gz");
   const auto cluster = parse_cluster("480");
   LoadOptions options;
   options.cluster = &*cluster;
   options.from = parse_date("2017-10-09");
   options.to = parse_date("2017-10-16");
   options.most_gpus = 64;
-  const auto loaded = load_jobs(kPhilly, "philly", options);
+  const auto loaded = load_jobs(philly, "philly", options);
   ASSERT_TRUE(loaded.ok()) << loaded.error().message();
   const Workload& workload = loaded->workload;
   auto policy = make_policy(GetParam().policy);

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <random>
 
+#include "base/needs_dataset.h"
 #include "cluster/nodes.h"
 #include "cluster/policies.h"
 #include "cluster/simulator.h"
@@ -127,8 +128,7 @@ TEST(Elastic, OptimusSharesIdleGpus) {
 }
 
 TEST(Elastic, PolluxWorkloadsRun) {
-  const std::string folder = FORERUN_SHARED_DATA_DIR "/cluster/pollux/";
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is not there";
+  NEEDS_DATASET(folder, "cluster/pollux/");
   const Cluster cluster = *parse_cluster("64");
   LoadOptions options;
   options.cluster = &cluster;
@@ -170,8 +170,7 @@ TEST(Packing, TwoJobsShareAGpuAndSpeedUpWhenAlone) {
 }
 
 TEST(Packing, GavelTracesHavePairs) {
-  const std::string trace = FORERUN_SHARED_DATA_DIR "/cluster/gavel/physical_cluster/small_test.trace";
-  if (!std::filesystem::exists(trace)) GTEST_SKIP() << trace << " is not there";
+  NEEDS_DATASET(trace, "cluster/gavel/physical_cluster/small_test.trace");
   const Cluster cluster = *parse_cluster("v100=4,p100=4");
   LoadOptions options;
   options.cluster = &cluster;

@@ -10,6 +10,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/needs_dataset.h"
 #include "ingest/kineto/kineto_reader.h"
 #include "report/trace_report.h"
 
@@ -87,8 +88,7 @@ TEST(TraceChrome, OverlappingKernelsGetTracksOfTheirOwn) {
 }
 
 TEST(TraceChrome, RealTracesNest) {
-  const std::string folder = FORERUN_SHARED_DATA_DIR "/traces/";
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is absent";
+  NEEDS_DATASET(folder, "traces/");
   for (const char* file : {"hta/resnet50_ddp_a100_rank0of2.json.gz", "hta/mi250_minitoy_train_ROCm6_2_kineto.json.gz",
                            "hta/critical_path/alexnet/benchmark_result_2869224_1695835535_trace.json.gz"}) {
     auto trace = read_kineto(folder + file);

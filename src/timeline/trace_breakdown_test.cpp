@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <random>
 
+#include "base/needs_dataset.h"
 #include "ingest/kineto/kineto_reader.h"
 #include "timeline/trace_analysis.h"
 
@@ -165,8 +166,7 @@ struct Golden {
 TEST(TraceBreakdown, AgreesWithHolisticTraceAnalysis) {
   for (const Golden& golden : {Golden{"transformer_v100_404_allreduce", 1'396'669, 643'612, 496'485, 256'572, 0.0},
                                Golden{"resnet50_ddp_a100_rank0of2", 435'586, 338'781, 75'169, 21'636, 14.31}}) {
-    const std::string path = fmt::format("{}/traces/hta/{}.json.gz", FORERUN_SHARED_DATA_DIR, golden.file);
-    if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is absent";
+    NEEDS_DATASET(path, fmt::format("traces/hta/{}.json.gz", golden.file));
     const auto trace = read_kineto(path);
     ASSERT_TRUE(trace.ok());
     AnalysisOptions options;
@@ -205,9 +205,8 @@ TEST(TraceRanks, FindsClockOffsetsAndTheStraggler) {
   EXPECT_EQ(comparison.ranks[2].kept_waiting, Nanoseconds(5 * 20'000 * 2));
 }
 
-TEST(TraceRanks, ClocksOfTheSharedRanksAreAMillisecondApartAtMost) {
-  const std::filesystem::path folder = FORERUN_SHARED_DATA_DIR "/traces/param/dlrm_8ranks";
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is absent";
+TEST(TraceRanks, ClocksOfRealRanksAreAMillisecondApartAtMost) {
+  NEEDS_DATASET(folder, "traces/param/dlrm_8ranks");
   std::vector<Trace> ranks;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     auto trace = read_kineto(entry.path().string());

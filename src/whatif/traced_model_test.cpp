@@ -1,4 +1,4 @@
-// The forward pass rebuilt from a trace: a small network whose graph is known, and the shared traces.
+// The forward pass rebuilt from a trace: a small network whose graph is known, and the measured traces.
 #include "whatif/traced_model.h"
 
 #include <gtest/gtest.h>
@@ -8,10 +8,6 @@
 #include "derive/iteration.h"
 #include "ingest/kineto/kineto_reader.h"
 #include "whatif/traced_call.h"
-
-#ifndef FORERUN_SHARED_DATA_DIR
-#define FORERUN_SHARED_DATA_DIR ""
-#endif
 
 namespace forerun::whatif {
 namespace {
@@ -186,9 +182,8 @@ TEST(TracedModelTest, BrokenCallsAreErrorsAndNoCrash) {
   EXPECT_FALSE(TraceOfCalls().model().ok());
 }
 
-TEST(TracedModelTest, SharedTracesGiveEveryParameterItsUpdate) {
-  const std::string folder = std::string(FORERUN_SHARED_DATA_DIR) + "/h200/whatif_traces";
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no traces in " << folder;
+TEST(TracedModelTest, MeasuredTracesGiveEveryParameterItsUpdate) {
+  const std::string folder = FORERUN_DATA_DIR "/h200/whatif_traces";
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     const auto trace = read_kineto(entry.path().string());
     ASSERT_TRUE(trace.ok()) << trace.error().message();

@@ -27,7 +27,7 @@ class AlloxKnown : public testing::TestWithParam<Known> {};
 // Heavy: published. Light: an assignment by scipy's linear_sum_assignment over all places.
 TEST_P(AlloxKnown, EveryDigit) {
   const auto given = hydra_case(GetParam().file, GetParam().jobs);
-  if (!given) GTEST_SKIP() << "shared/data/cluster/hydra is not there";
+  if (!given) GTEST_SKIP() << kNoHydraCase;
   const Metrics found = run(*given, "allox", given->workload.truth);
   EXPECT_DOUBLE_EQ(found.mean_jct, GetParam().jct);
   EXPECT_DOUBLE_EQ(found.mean_wait, GetParam().wait);

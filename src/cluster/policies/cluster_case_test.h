@@ -1,4 +1,4 @@
-// For tests: jobs and the cluster they run on, made up or the first of a shared hydra case.
+// For tests: jobs and the cluster they run on, made up or the first of a case of the data set hydra.
 #pragma once
 
 #include <fstream>
@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/datasets.h"
 #include "cluster/simulator.h"
 
 namespace forerun::cluster {
@@ -30,11 +31,14 @@ inline ClusterCase small_case(const std::vector<std::vector<int>>& seconds_by_ty
   return result;
 }
 
-// On 10 A100, 15 2080Ti and 20 V100. Columns: number, name, submit time, deadline ("inf": none), seconds on A100, V100, GTX2080Ti. Nothing where the shared
-// data are not there.
+constexpr const char* kNoHydraCase = "needs the data set cluster/hydra: set FORERUN_DATASETS";
+
+// On 10 A100, 15 2080Ti and 20 V100. Columns: number, name, submit time, deadline ("inf": none), seconds on A100, V100,
+// GTX2080Ti. Nothing where the data set is not there.
 inline std::optional<ClusterCase> hydra_case(const std::string& file, size_t first) {
-  std::ifstream in(std::string(FORERUN_SHARED_DATA_DIR) + "/cluster/hydra/" + file);
-  if (!in) return std::nullopt;
+  const auto path = dataset("cluster/hydra/" + file);
+  if (!path) return std::nullopt;
+  std::ifstream in(*path);
   ClusterCase result;
   result.cluster.pools = {{"a100", 10}, {"2080ti", 15}, {"v100", 20}};
   result.workload.truth = Durations(3);

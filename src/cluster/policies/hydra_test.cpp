@@ -25,7 +25,7 @@ class HydraOnCase : public testing::TestWithParam<DeadlineCase> {};
 
 TEST_P(HydraOnCase, NoMoreTardyThanEdfAndNoFasterThanAllox) {
   const auto given = hydra_case(GetParam().file, GetParam().jobs);
-  if (!given) GTEST_SKIP() << "shared/data/cluster/hydra is not there";
+  if (!given) GTEST_SKIP() << kNoHydraCase;
   const Metrics hydra = run(*given, "hydra");
   EXPECT_EQ(hydra.unfinished, 0);
   EXPECT_EQ(hydra.late, 0);
@@ -43,7 +43,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, HydraOnCase,
 // Published for Hydra: 11703.23 with none late.
 TEST(Hydra, BetterThanPublished) {
   const auto given = hydra_case("heavy_30_ddl.csv", 100);
-  if (!given) GTEST_SKIP() << "shared/data/cluster/hydra is not there";
+  if (!given) GTEST_SKIP() << kNoHydraCase;
   EXPECT_LE(run(*given, "hydra").mean_jct, 11703.23);
 }
 
@@ -105,7 +105,7 @@ TEST(Hydra, GangsThatArriveOverTimeAreNoLaterThanUnderEdf) {
 
 TEST(DeadlinePlan, StartsAreNeverWorseThanEdfInTheEnd) {
   const auto given = hydra_case("light_20_ddl.csv", 150);
-  if (!given) GTEST_SKIP() << "shared/data/cluster/hydra is not there";
+  if (!given) GTEST_SKIP() << kNoHydraCase;
   // Deadlines a tenth of what they were: not all can be met.
   ClusterCase tight = *given;
   for (Job& job : tight.workload.jobs) {

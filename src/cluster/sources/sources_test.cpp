@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <random>
 
+#include "base/needs_dataset.h"
 #include "cluster/sources/csv_rows.h"
 #include "cluster/sources/introsort_order.h"
 
@@ -300,9 +301,8 @@ TEST(Sources, UnknownFormatIsAnswered) {
   EXPECT_NE(load_jobs("x", "phily", {}).error().message().find("philly"), std::string::npos);
 }
 
-TEST(Sources, ReadsTheSharedTraces) {
-  const std::string folder = FORERUN_SHARED_DATA_DIR "/cluster/";
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is not there";
+TEST(Sources, ReadsRealTraces) {
+  NEEDS_DATASET(folder, "cluster/");
   const auto count = [&](const std::string& file, const std::string& format) -> size_t {
     const auto loaded = load_jobs(folder + file, format, {});
     EXPECT_TRUE(loaded.ok()) << file << ": " << (loaded.ok() ? "" : loaded.error().message());

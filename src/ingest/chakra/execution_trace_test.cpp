@@ -4,9 +4,7 @@
 
 #include <filesystem>
 
-#ifndef FORERUN_SHARED_DATA_DIR
-#define FORERUN_SHARED_DATA_DIR ""
-#endif
+#include "base/needs_dataset.h"
 
 namespace forerun {
 namespace {
@@ -146,8 +144,7 @@ struct RealTrace {
 };
 
 TEST(ExecutionTraceReader, RealFiles) {
-  const std::string folder = std::string(FORERUN_SHARED_DATA_DIR) + "/traces";
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no traces at " << folder;
+  NEEDS_DATASET(folder, "traces");
   // ResNet-50 has 25,557,032 parameters: one iteration, and three.
   for (const RealTrace& real : {RealTrace{"/chakra/chakra.0.et.gz", "1.0.1", 3664, 7, 102'228'128},
                                 RealTrace{"/param/resnet_et.json.gz", "1.1.0-chakra.0.0.4", 14392, 21, 306'684'384},

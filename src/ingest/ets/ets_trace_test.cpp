@@ -6,6 +6,8 @@
 #include <fstream>
 #include <map>
 
+#include "base/needs_dataset.h"
+
 namespace forerun {
 namespace {
 
@@ -87,11 +89,10 @@ TEST(EtsTraces, AHeadingWithoutTheColumnsIsRefused) {
 
 // The label of every published trace, from the authors' own table.
 TEST(EtsTraces, SumsEqualTheAuthorsLabels) {
-  const std::filesystem::path folder = std::filesystem::path(FORERUN_SHARED_DATA_DIR) / "ets";
-  const std::string file = (folder / "ets_T4_eval.csv.gz").string();
-  if (!std::filesystem::exists(file)) GTEST_SKIP() << file << " is not there";
+  NEEDS_DATASET(folder, "ets");
+  const std::string file = folder + "/ets_T4_eval.csv.gz";
   std::multimap<std::string, double> labels;  // by "model.config"
-  std::ifstream table(folder / "ets_iterations.csv");
+  std::ifstream table(folder + "/ets_iterations.csv");
   std::string line;
   std::getline(table, line);
   while (std::getline(table, line)) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string>
 
+#include "base/needs_dataset.h"
 #include "ingest/trace/trace_links.h"
 
 namespace forerun {
@@ -266,10 +267,9 @@ TEST(KinetoReader, LinksLaunchesOpsAndGraphs) {
   EXPECT_EQ(links.launched(3).size(), 2U);
 }
 
-// Every shared trace reads whole; see DATA.md for what they are.
-TEST(KinetoReader, ReadsEverySharedTrace) {
-  const std::filesystem::path folder = FORERUN_SHARED_DATA_DIR "/traces";
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is absent";
+// Every trace of the data set reads whole; docs/datasets.md says what they are.
+TEST(KinetoReader, ReadsEveryRealTrace) {
+  NEEDS_DATASET(folder, "traces");
   int files = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     const std::string path = entry.path().string();

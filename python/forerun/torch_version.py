@@ -1,0 +1,35 @@
+"""Looks whether a PyTorch is here that the package can work with, before anything imports it."""
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import re
+from typing import Optional, Tuple
+
+OLDEST: Tuple[int, int] = (2, 4)
+_REMEDY = f"install PyTorch {OLDEST[0]}.{OLDEST[1]} or later (a CPU build is enough to capture)"
+
+
+def problem() -> Optional[str]:
+    """What is wrong with the installed PyTorch, and what to do; None where it will do."""
+    if importlib.util.find_spec("torch") is None:
+        return f"PyTorch is not installed; {_REMEDY}"
+    try:
+        version = importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError:  # distributions build it without metadata
+        import torch
+        version = str(torch.__version__)
+    found = re.match(r"(\d+)\.(\d+)", version)
+    if found and (int(found.group(1)), int(found.group(2))) < OLDEST:
+        return f"PyTorch {version} is too old; {_REMEDY}"
+    return None
+
+
+def require(module: str) -> None:
+    """Ends a program (`module` is "__main__") with one sentence; refuses an import with the same words."""
+    wrong = problem()
+    if wrong is None:
+        return
+    if module == "__main__":
+        raise SystemExit(f"forerun: {wrong}")
+    raise ImportError(wrong)
