@@ -2,53 +2,71 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <set>
 
+#include "cluster/choice_knapsack.h"
 #include "cluster/linear_program.h"
 
 namespace forerun::cluster {
 namespace {
 
-constexpr size_t kMostExact = 64;
-constexpr uint32_t kNobody = std::numeric_limits<uint32_t>::max();
+// By bid: the logarithm of its gain, so that sums stand for products; 0: it does not count.
+std::vector<int64_t> worths(const std::vector<AuctionBid>& bids) {
+  std::vector<int64_t> values;
+  for (const AuctionBid& bid : bids) values.push_back(bid.gain > 1 ? knapsack_value(std::log(bid.gain)) : 0);
+  return values;
+}
 
-double worth(const AuctionBid& bid) { return std::log(bid.gain); }
+double payment(int64_t others_with, int64_t others_without) {
+  return steady(std::exp(-from_knapsack_value(std::max<int64_t>(others_without - others_with, 0))));
+}
 
-// The bids that win if `without` does not take part.
-std::vector<size_t> best_exact(const std::vector<AuctionBid>& bids, const std::vector<int32_t>& gpus,
-                               uint32_t without) {
-  LinearProgram program;
-  std::vector<size_t> order;
-  std::map<uint32_t, LinearProgram::Terms> one;
-  std::vector<LinearProgram::Terms> room(gpus.size());
+// Bidders in the order of their first bids, each with its bids in order.
+struct Bidders {
+  std::vector<KnapsackChooser> options;
+  std::vector<std::vector<size_t>> bids;  // by option
+};
+
+Bidders bidders_of(const std::vector<AuctionBid>& bids, const std::vector<int64_t>& worth) {
+  Bidders bidders;
+  std::map<uint32_t, size_t> places;
   for (size_t i = 0; i < bids.size(); ++i) {
-    if (bids[i].bidder == without || bids[i].gain <= 1) continue;
-    const double earlier = 1e-7 * (1 - static_cast<double>(i) / static_cast<double>(bids.size()));  // breaks ties
-    const int variable = program.add_variable(worth(bids[i]) + earlier, 0, 1, true);
-    order.push_back(i);
-    one[bids[i].bidder].emplace_back(variable, 1);
-    room[bids[i].type].emplace_back(variable, bids[i].gpus);
+    if (worth[i] == 0) continue;
+    const auto [place, is_new] = places.try_emplace(bids[i].bidder, bidders.options.size());
+    if (is_new) {
+      bidders.options.emplace_back();
+      bidders.bids.emplace_back();
+    }
+    bidders.options[place->second].push_back({bids[i].type, bids[i].gpus, worth[i]});
+    bidders.bids[place->second].push_back(i);
   }
-  for (auto& [bidder, terms] : one) program.add_row(0, 1, terms);
-  for (size_t type = 0; type < gpus.size(); ++type) program.add_row(0, gpus[type], room[type]);
-  std::vector<size_t> won;
-  const auto found = order.empty() ? std::nullopt : program.maximize();
-  for (size_t i = 0; found && i < order.size(); ++i) {
-    if ((*found)[i] > 0.5) won.push_back(order[i]);
+  return bidders;
+}
+
+std::vector<AuctionWin> exact_wins(const ChoiceKnapsack& knapsack, const Bidders& bidders,
+                                   const std::vector<int64_t>& worth) {
+  const std::vector<int64_t> without = knapsack.totals_without();
+  std::vector<AuctionWin> wins;
+  for (size_t i = 0; i < bidders.bids.size(); ++i) {
+    if (knapsack.picks()[i] < 0) continue;
+    const size_t bid = bidders.bids[i][static_cast<size_t>(knapsack.picks()[i])];
+    wins.push_back({bid, payment(knapsack.total() - worth[bid], without[i])});
   }
-  return won;
+  std::sort(wins.begin(), wins.end(), [](const AuctionWin& a, const AuctionWin& b) { return a.bid < b.bid; });
+  return wins;
 }
 
 // The bids by log value per GPU, the best first.
-std::vector<size_t> by_density(const std::vector<AuctionBid>& bids) {
+std::vector<size_t> by_density(const std::vector<AuctionBid>& bids, const std::vector<int64_t>& worth) {
   std::vector<size_t> order;
   for (size_t i = 0; i < bids.size(); ++i) {
-    if (bids[i].gain > 1) order.push_back(i);
+    if (worth[i] > 0) order.push_back(i);
   }
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return worth(bids[a]) * bids[b].gpus > worth(bids[b]) * bids[a].gpus; });
+  __extension__ using Wide = __int128;
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return static_cast<Wide>(worth[a]) * bids[b].gpus > static_cast<Wide>(worth[b]) * bids[a].gpus;
+  });
   return order;
 }
 
@@ -65,42 +83,34 @@ std::vector<size_t> take_greedily(const std::vector<AuctionBid>& bids, const std
   return won;
 }
 
-double total(const std::vector<AuctionBid>& bids, const std::vector<size_t>& won, uint32_t without) {
-  double sum = 0;
-  for (const size_t i : won) sum += bids[i].bidder == without ? 0 : worth(bids[i]);
-  return sum;
-}
-
-double payment(double others_with, double others_without) {
-  return std::clamp(std::exp(others_with - others_without), 0.0, 1.0);
-}
-
-}  // namespace
-
-std::vector<AuctionWin> run_auction(const std::vector<AuctionBid>& bids, const std::vector<int32_t>& gpus) {
-  std::vector<AuctionWin> wins;
-  if (bids.size() <= kMostExact) {
-    const std::vector<size_t> won = best_exact(bids, gpus, kNobody);
-    for (const size_t i : won) {
-      const uint32_t bidder = bids[i].bidder;
-      const double without = total(bids, best_exact(bids, gpus, bidder), bidder);
-      wins.push_back({i, payment(total(bids, won, bidder), without)});
-    }
-    return wins;
-  }
-  const std::vector<size_t> order = by_density(bids);
+std::vector<AuctionWin> greedy_wins(const std::vector<AuctionBid>& bids, const std::vector<int32_t>& gpus,
+                                    const std::vector<int64_t>& worth) {
+  const std::vector<size_t> order = by_density(bids, worth);
   std::vector<int32_t> room = gpus;
   std::set<uint32_t> settled;
   std::vector<size_t> won = take_greedily(bids, order, room, settled);
   std::sort(won.begin(), won.end());
+  std::vector<AuctionWin> wins;
   for (const size_t i : won) {
     // What the winner leaves goes to those who have nothing.
     std::vector<int32_t> left = room;
     left[bids[i].type] += bids[i].gpus;
     std::set<uint32_t> others = settled;
-    wins.push_back({i, payment(0, total(bids, take_greedily(bids, order, left, others), bids[i].bidder))});
+    int64_t gained = 0;
+    for (const size_t other : take_greedily(bids, order, left, others)) gained += worth[other];
+    wins.push_back({i, payment(0, gained)});
   }
   return wins;
+}
+
+}  // namespace
+
+std::vector<AuctionWin> run_auction(const std::vector<AuctionBid>& bids, const std::vector<int32_t>& gpus,
+                                    size_t most_steps) {
+  const std::vector<int64_t> worth = worths(bids);
+  const Bidders bidders = bidders_of(bids, worth);
+  const auto exact = ChoiceKnapsack::solve(bidders.options, gpus, most_steps);
+  return exact ? exact_wins(*exact, bidders, worth) : greedy_wins(bids, gpus, worth);
 }
 
 }  // namespace forerun::cluster

@@ -4,7 +4,8 @@
 // A bid is a gang on a type of GPU and what the bidder's value, 1 / finish-time fairness, would be with it, over its value
 // with nothing. The payment of winner i: keep = product of the others' values in this allocation / product of theirs in
 // the best allocation without i, at most 1. So telling the truth pays: bidding more makes others lose more. Exact
-// (integer programs) up to 64 bids; with more the allocation is greedy by log value per GPU, and so are payments.
+// (cluster/choice_knapsack.h) where that is not much work; else the allocation is greedy by log value per GPU, and so are
+// payments. Values that differ by less than a millionth are alike, and of like ones earlier bids win.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +26,11 @@ struct AuctionWin {
   double keep = 1;  // of the lease
 };
 
-// At most one bid of each bidder wins. Winners in the order of their bids.
-std::vector<AuctionWin> run_auction(const std::vector<AuctionBid>& bids, const std::vector<int32_t>& gpus);
+inline constexpr size_t kMostAuctionSteps = 2'000'000;
+
+// At most one bid of each bidder wins. Winners in the order of their bids. What is kept is a multiple of 2^-20.
+// `most_steps`: of an exact allocation, as ChoiceKnapsack counts them.
+std::vector<AuctionWin> run_auction(const std::vector<AuctionBid>& bids, const std::vector<int32_t>& gpus,
+                                    size_t most_steps = kMostAuctionSteps);
 
 }  // namespace forerun::cluster

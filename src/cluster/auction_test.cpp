@@ -59,14 +59,28 @@ TEST(Auction, WinnersPayWhatTheyCostOthers) {
   EXPECT_TRUE(run_auction({{0, 0, 1, 1}}, {1}).empty());  // a bid that gains nothing
 }
 
-TEST(Auction, ManyBidsAreTakenByValuePerGpu) {
+TEST(Auction, OfLikeBidsTheEarlierWin) {
+  std::vector<AuctionBid> bids;
+  for (uint32_t i = 0; i < 12; ++i) bids.push_back({i, 0, 1, 1.5 + 1e-12 * i});
+  for (const size_t most_steps : {kMostAuctionSteps, size_t{0}}) {
+    const auto wins = run_auction(bids, {3}, most_steps);
+    ASSERT_EQ(wins.size(), 3U);
+    for (size_t i = 0; i < 3; ++i) EXPECT_EQ(wins[i].bid, i);
+  }
+}
+
+class ManyBids : public testing::TestWithParam<size_t> {};
+
+TEST_P(ManyBids, AreTakenByValuePerGpu) {
   std::vector<AuctionBid> bids;
   for (uint32_t i = 0; i < 100; ++i) bids.push_back({i, 0, 1, 2 + i * 0.01});
-  const auto wins = run_auction(bids, {10});
+  const auto wins = run_auction(bids, {10}, GetParam());
   ASSERT_EQ(wins.size(), 10U);
   EXPECT_EQ(wins.front().bid, 90U);
   for (const AuctionWin& win : wins) EXPECT_NEAR(win.keep, 1 / 2.89, 1e-6);  // the best loser's gain
 }
+
+INSTANTIATE_TEST_SUITE_P(Auction, ManyBids, testing::Values(kMostAuctionSteps, size_t{0}));  // exact, and greedy
 
 }  // namespace
 }  // namespace forerun::cluster

@@ -60,6 +60,53 @@ TEST(GavelProgram, PairsShareAGpuWhereBothTogetherGain) {
   EXPECT_NEAR(uneven->worst, 0.9 / 1.4, 1e-6);  // 0.9 p = 0.5 p + (1 - p), p = 1 / 1.4
 }
 
+// Classes that are much alike, as jobs of which nothing is known are: the program has many optima.
+std::vector<GavelClass> like_classes(std::mt19937_64& random, size_t types) {
+  std::vector<GavelClass> classes(2 + random() % 12);
+  for (GavelClass& one : classes) {
+    one.jobs = static_cast<double>(1 + random() % 4);
+    one.gpus = static_cast<int32_t>(1 + random() % 4);
+    for (size_t type = 0; type < types; ++type) one.rates.push_back(static_cast<double>(random() % 3));
+  }
+  return classes;
+}
+
+TEST(GavelProgram, OneAnswerInWhateverOrderTheSolverSeesIt) {
+  std::mt19937_64 random(17);
+  for (int round = 0; round < 150; ++round) {
+    const size_t types = 1 + random() % 3;
+    const std::vector<GavelClass> classes = like_classes(random, types);
+    std::vector<int32_t> gpus(types);
+    for (int32_t& count : gpus) count = static_cast<int32_t>(1 + random() % 12);
+    const PairSpeeds pairs = [&](size_t a, size_t b, uint32_t type) -> std::optional<std::pair<double, double>> {
+      if (classes[a].gpus != 1 || classes[b].gpus != 1 || (a + b + type) % 3 == 0) return std::nullopt;
+      return std::pair(0.7, 0.7);
+    };
+    for (const bool packed : {false, true}) {
+      const auto answer = solve_gavel(classes, gpus, packed ? pairs : PairSpeeds());
+      for (uint64_t shuffle = 1; shuffle <= 4; ++shuffle) {
+        const auto other = solve_gavel(classes, gpus, packed ? pairs : PairSpeeds(), {true, shuffle});
+        ASSERT_EQ(answer.has_value(), other.has_value());
+        if (!answer) continue;
+        EXPECT_EQ(answer->worst, other->worst);
+        ASSERT_EQ(answer->shares, other->shares) << "round " << round << (packed ? ", in pairs" : "");
+      }
+    }
+  }
+}
+
+TEST(GavelProgram, WhatTheWorstOffCannotUseGoesToOthersTheEarlierFirst) {
+  // One job can use the first type only, and has half of it by right; of the second type the earlier of the others has
+  // all.
+  const auto answer = solve_gavel({{1, 1, {1, 0}}, {1, 2, {0, 1}}, {1, 2, {0, 1}}}, {1, 3});
+  ASSERT_TRUE(answer);
+  EXPECT_NEAR(answer->worst, 0.75, 1e-6);
+  EXPECT_NEAR(time_of(*answer, 0, 0), 1, 1e-6);
+  const auto spare = solve_gavel({{1, 1, {1, 1}}, {1, 1, {1, 1}}}, {1, 1});  // alike: the first gets the first type
+  EXPECT_NEAR(time_of(*spare, 0, 0), 1, 1e-6);
+  EXPECT_NEAR(time_of(*spare, 1, 1), 1, 1e-6);
+}
+
 TEST(GavelProgram, NobodyThatCanRunIsNoAnswer) {
   EXPECT_FALSE(solve_gavel({{1, 1, {0}}}, {1}));
   EXPECT_FALSE(solve_gavel({}, {1}));

@@ -20,7 +20,7 @@ Error bad_option(const std::string& text, const std::string& what) {
 
 Result<PolicyOptions> parse_options(const std::string& text, size_t begin) {
   PolicyOptions options;
-  while (begin < text.size()) {
+  for (bool more = begin <= text.size(); more;) {
     const size_t end = std::min(text.find(',', begin), text.size());
     const std::string part = text.substr(begin, end - begin);
     const size_t equals = part.find('=');
@@ -31,7 +31,11 @@ Result<PolicyOptions> parse_options(const std::string& text, size_t begin) {
     if (fault != std::errc() || stop != last || !std::isfinite(option.value)) {
       return bad_option(text, fmt::format("'{}' is no number", part.substr(equals + 1)));
     }
+    for (const PolicyOption& other : options) {
+      if (other.name == option.name) return bad_option(text, fmt::format("'{}' stands twice", option.name));
+    }
     options.push_back(std::move(option));
+    more = end < text.size();
     begin = end + 1;
   }
   return options;
@@ -39,14 +43,22 @@ Result<PolicyOptions> parse_options(const std::string& text, size_t begin) {
 
 }  // namespace
 
-double OptionReader::number(std::string_view name, double otherwise) {
+double OptionReader::number(std::string_view name, double otherwise, double least, double most) {
   known_.emplace_back(name);
   for (size_t i = 0; i < options_.size(); ++i) {
     if (options_[i].name != name) continue;
     used_[i] = true;
-    return options_[i].value;
+    const double value = options_[i].value;
+    if (value >= least && value <= most) return value;
+    refuse(fmt::format("{}={} is out of range: {} to {}", name, value, least, most));
   }
   return otherwise;
+}
+
+int64_t OptionReader::whole(std::string_view name, int64_t otherwise, double least, double most) {
+  const double value = number(name, static_cast<double>(otherwise), least, most);
+  if (value != std::floor(value)) refuse(fmt::format("{}={} is no whole number", name, value));
+  return static_cast<int64_t>(value);
 }
 
 std::vector<std::string> OptionReader::unused() const {
@@ -59,14 +71,14 @@ std::vector<std::string> OptionReader::unused() const {
 
 const std::vector<PolicyEntry>& policies() {
   static const std::vector<PolicyEntry> list = {
-      {"fifo", "in order of arrival; the first that does not fit holds up all behind it", make_fifo},
-      {"fifo-skip", "in order of arrival; whatever fits starts", make_fifo_skip},
+      {"fifo", "in order of arrival; the first that does not fit holds up all behind it", make_fifo, true},
+      {"fifo-skip", "in order of arrival; whatever fits starts", make_fifo_skip, true},
       {"fifo-pack", "as fifo-skip, and two single-GPU jobs share a GPU where both together gain (gain=1.2)",
-       make_fifo_pack},
-      {"sjf", "shortest predicted duration first; the first that does not fit holds up all behind it", make_sjf},
-      {"sjf-skip", "shortest predicted duration first; whatever fits starts", make_sjf_skip},
-      {"srsf", "least predicted GPU time first; the first that does not fit holds up all behind it", make_srsf},
-      {"srsf-skip", "least predicted GPU time first; whatever fits starts", make_srsf_skip},
+       make_fifo_pack, true},
+      {"sjf", "shortest predicted duration first; the first that does not fit holds up all behind it", make_sjf, true},
+      {"sjf-skip", "shortest predicted duration first; whatever fits starts", make_sjf_skip, true},
+      {"srsf", "least predicted GPU time first; the first that does not fit holds up all behind it", make_srsf, true},
+      {"srsf-skip", "least predicted GPU time first; whatever fits starts", make_srsf_skip, true},
       {"srtf", "least predicted time left first, stopping longer jobs to make room", make_srtf},
       {"srtf-skip", "least predicted time left first among running and waiting; whatever fits runs", make_srtf_skip},
       {"srsf-preempt", "least predicted GPU time left first among running and waiting; whatever fits runs",
@@ -74,14 +86,15 @@ const std::vector<PolicyEntry>& policies() {
       {"2d-las", "Tiresias: least attained GPU time first, in queues with thresholds q1 and q2 (GPU seconds)",
        make_las},
       {"gittins", "Tiresias: most likely to end soon, by the GPU time of jobs that have ended", make_gittins},
-      {"easy", "in order of arrival, and later jobs fill gaps if they do not delay the first in line", make_easy},
-      {"conservative", "every job gets a reservation on arrival, which no later job moves back", make_conservative},
+      {"easy", "in order of arrival, and later jobs fill gaps if they do not delay the first in line", make_easy, true},
+      {"conservative", "every job gets a reservation on arrival, which no later job moves back", make_conservative,
+       true},
       {"optimus", "elastic jobs: every further GPU to the job it brings forward most (interval: seconds)",
        make_optimus},
       {"pollux", "elastic jobs: every further GPU to the job slowest against its stated GPUs (interval: seconds)",
        make_goodput},
-      {"edf", "earliest deadline first; the first that does not fit holds up all behind it", make_edf},
-      {"edf-skip", "earliest deadline first; whatever fits starts", make_edf_skip},
+      {"edf", "earliest deadline first; the first that does not fit holds up all behind it", make_edf, true},
+      {"edf-skip", "earliest deadline first; whatever fits starts", make_edf_skip, true},
       {"allox", "least mean completion time on unlike GPUs, by matching; alpha=0..1: fair to users", make_allox},
       {"hydra", "least tardiness, then least mean completion time, on unlike GPUs", make_hydra},
       {"gavel",
@@ -99,7 +112,7 @@ const std::vector<PolicyEntry>& policies() {
 Result<std::unique_ptr<Policy>> make_policy(const std::string& text) {
   const size_t colon = text.find(':');
   const std::string name = text.substr(0, colon);
-  const auto options = parse_options(text, colon == std::string::npos ? text.size() : colon + 1);
+  const auto options = parse_options(text, colon == std::string::npos ? text.size() + 1 : colon + 1);
   if (!options) return options.error();
   std::vector<std::string> names;
   for (const PolicyEntry& entry : policies()) {
@@ -112,10 +125,17 @@ Result<std::unique_ptr<Policy>> make_policy(const std::string& text) {
       return bad_option(
           text, fmt::format("no option is called '{}' (options: {})", unused.front(), known.empty() ? "none" : known));
     }
+    if (!reader.faults().empty()) return bad_option(text, reader.faults().front());
     return policy;
   }
   return Error{fmt::format("no policy is called '{}'", name), "--policy",
                did_you_mean(name, names) + " `forerun schedule --list` lists them all"};
+}
+
+bool goes_by_priority(const std::string& text) {
+  const std::string name = text.substr(0, text.find(':'));
+  return std::any_of(policies().begin(), policies().end(),
+                     [&](const PolicyEntry& entry) { return entry.name == name && entry.by_priority; });
 }
 
 }  // namespace forerun::cluster

@@ -195,5 +195,39 @@ TEST(Policies, UnknownNamesAndOptionsAreAnswered) {
   EXPECT_TRUE(make_policy("2d-las:q1=10,q2=100").ok());
 }
 
+TEST(Policies, OptionsOutOfRangeOrTwiceAreRefused) {
+  for (const char* text : {"gavel:round=0",
+                           "gavel:round=-1",
+                           "gavel:round=1e-9",
+                           "gavel:round=1e300",
+                           "gavel:pack=2",
+                           "gavel:pack=0.5",
+                           "gavel:round=60,round=120",
+                           "gavel:",
+                           "gavel:round=60,",
+                           "gavel:round=nan",
+                           "gavel:round=inf",
+                           "themis:lease=0",
+                           "themis:filter=0",
+                           "themis:filter=2",
+                           "sia:round=0",
+                           "sia:power=-1",
+                           "sia:run=-1",
+                           "2d-las:q1=-5",
+                           "2d-las:q1=100,q2=10",
+                           "optimus:interval=-1",
+                           "pollux:interval=-1",
+                           "allox:alpha=2",
+                           "allox:alpha=-0.1",
+                           "hydra:nodes=-1",
+                           "hydra:nodes=1.5",
+                           "hydra:steps=-1",
+                           "fifo-pack:gain=-1"}) {
+    EXPECT_FALSE(make_policy(text).ok()) << text;
+  }
+  EXPECT_NE(make_policy("gavel:round=0").error().message().find("round=0 is out of range: 1 to"), std::string::npos);
+  EXPECT_NE(make_policy("gavel:round=60,round=120").error().message().find("twice"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace forerun::cluster

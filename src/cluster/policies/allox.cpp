@@ -87,7 +87,7 @@ class Allox final : public PlannedQueues {
 }  // namespace
 
 std::unique_ptr<Policy> make_allox(OptionReader& options) {
-  return std::make_unique<Allox>(std::clamp(options.number("alpha", 1.0), 0.0, 1.0));
+  return std::make_unique<Allox>(options.number("alpha", 1, 0, 1));
 }
 
 }  // namespace forerun::cluster

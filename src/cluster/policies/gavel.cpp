@@ -6,13 +6,15 @@
 // gavel-ftf        the worst finish-time fairness (time in the system / time on a 1/n share) is made smallest
 // The program is solved when the set of jobs has changed. With pack=1 two single-GPU jobs may share a GPU, where their
 // speeds together were measured. In a round those run that are owed most: what their shares of the rounds so far come to,
-// less the rounds they had. Jobs of one kind whose rates are within 2 % of each other are treated alike where there are
-// more than 40 jobs.
+// less the rounds they had; ties go by order of arrival. Shares are multiples of 2^-20, so that such sums are exact. Jobs
+// of one kind whose rates are within 2 % of each other are treated alike where there are more than 40 jobs. With
+// shuffle=SEED the solver sees the program in another order: a check that the schedule does not depend on it.
 #include <algorithm>
 #include <cmath>
 #include <map>
 
 #include "cluster/gavel_program.h"
+#include "cluster/linear_program.h"
 #include "cluster/policies/factories.h"
 #include "cluster/policies/rounds.h"
 
@@ -26,7 +28,8 @@ constexpr size_t kFewJobs = 40;  // of which each is a class of its own unless t
 
 class Gavel final : public RoundPolicy {
  public:
-  Gavel(GavelGoal goal, Time round, bool pack) : RoundPolicy(round), goal_(goal), pack_(pack) {}
+  Gavel(GavelGoal goal, Time round, bool pack, uint64_t shuffle)
+      : RoundPolicy(round), goal_(goal), pack_(pack), shuffle_(shuffle) {}
 
  protected:
   std::vector<RoundChoice> choices(const ClusterView& view, const std::vector<JobIndex>& active) override {
@@ -57,7 +60,7 @@ class Gavel final : public RoundPolicy {
   }
 
   void filled(JobIndex job, TypeIndex type, double share) override {
-    if (const auto owed = owed_.find({job, type}); owed != owed_.end()) owed->second.rounds -= share;
+    if (const auto owed = owed_.find({job, type}); owed != owed_.end()) owed->second.rounds -= steady(share);
   }
 
  private:
@@ -97,7 +100,8 @@ class Gavel final : public RoundPolicy {
     return 1;
   }
 
-  // Jobs whose rates over their floors are alike, with what they train, which decides who can share a GPU with whom.
+  // Jobs whose rates over their floors are alike, with what they train, which decides who can share a GPU with whom; in
+  // order of their first arrivals.
   std::vector<JobClass> classes_of(const ClusterView& view, const std::vector<double>& floor) const {
     using Key = std::pair<int32_t, std::vector<double>>;
     std::map<Key, JobClass> found;
@@ -117,20 +121,25 @@ class Gavel final : public RoundPolicy {
     }
     std::vector<JobClass> classes;
     for (auto& [key, one] : found) classes.push_back(std::move(one));
+    std::sort(classes.begin(), classes.end(),
+              [](const JobClass& a, const JobClass& b) { return a.jobs.front() < b.jobs.front(); });
     return classes;
   }
 
-  std::optional<GavelAnswer> solve(const ClusterView& view, const std::vector<JobClass>& classes) const {
+  std::optional<GavelAnswer> solve(const ClusterView& view, const std::vector<JobClass>& classes,
+                                   bool shares = true) const {
+    const GavelQuestion question{shares, shuffle_};
     std::vector<GavelClass> programs;
     for (const JobClass& one : classes) programs.push_back(one.program);
     std::vector<int32_t> gpus;
     for (TypeIndex type = 0; type < view.types(); ++type) gpus.push_back(view.working(type));
-    if (!pack_ || !view.any_pairs()) return solve_gavel(programs, gpus);
-    return solve_gavel(programs, gpus, [&](size_t a, size_t b, uint32_t type) {
+    if (!pack_ || !view.any_pairs()) return solve_gavel(programs, gpus, {}, question);
+    const auto pairs = [&](size_t a, size_t b, uint32_t type) {
       const auto speeds = view.packed_speeds(classes[a].jobs.front(), classes[b].jobs.front(), type);
       // Two that get no more done together than one alone may as well take turns.
       return speeds && speeds->first + speeds->second > 1 ? speeds : std::nullopt;
-    });
+    };
+    return solve_gavel(programs, gpus, pairs, question);
   }
 
   // Hands what a class gets to its jobs, and what two classes get together to pairs of their jobs.
@@ -145,7 +154,7 @@ class Gavel final : public RoundPolicy {
         const JobIndex other = share.alone ? kNoJob : share.a == share.b ? a[(i + 1) % a.size()] : b[i % b.size()];
         const RoundChoice choice{other == kNoJob ? one : std::min(one, other), share.type, 0,
                                  other == kNoJob ? kNoJob : std::max(one, other)};
-        shares[choice] += share.time / static_cast<double>(parts);
+        shares[choice] += steady(share.time / static_cast<double>(parts));
       }
     }
     return shares;
@@ -181,6 +190,11 @@ class Gavel final : public RoundPolicy {
     for (size_t i = 0; i < jobs_.size(); ++i) {
       floor[i] = goal_ == GavelGoal::makespan ? left(view, jobs_[i]) : equal_rate(view, jobs_[i], demand);
     }
+    keep_to_floors(view, floor);
+  }
+
+  // Allocates so that the worst-off job's rate over its floor is largest.
+  void keep_to_floors(const ClusterView& view, const std::vector<double>& floor) {
     const std::vector<JobClass> classes = classes_of(view, floor);
     if (const auto answer = solve(view, classes)) keep_to(hand_out(classes, *answer));
   }
@@ -203,16 +217,13 @@ class Gavel final : public RoundPolicy {
     double low = 0;     // cannot be had
     double high = 1e9;  // can be had
     double next = fairness_;
-    std::map<RoundChoice, double> best;
+    std::optional<std::vector<double>> best;  // floors
     for (int i = 0; i < 40 && high - low > kCloseEnough * high; ++i) {
-      const auto floor = floors_for(view, next, demand);
+      auto floor = floors_for(view, next, demand);
       double worst = 0;
       if (floor) {
-        const std::vector<JobClass> classes = classes_of(view, *floor);
-        if (const auto answer = solve(view, classes)) {
-          worst = answer->worst;
-          if (worst >= 1) best = hand_out(classes, *answer);
-        }
+        if (const auto answer = solve(view, classes_of(view, *floor), false)) worst = answer->worst;
+        if (worst >= 1) best = std::move(floor);
       }
       (worst >= 1 ? high : low) = next;
       // Needs fall as 1 / (fairness x alone - waited): about as the fairness itself, where waits are short.
@@ -221,20 +232,22 @@ class Gavel final : public RoundPolicy {
       const double middle = high < 1e9 ? (low + high) / 2 : next * 2;
       next = guess > low && guess < high ? guess : middle;
     }
-    if (!best.empty()) keep_to(best);
+    if (best) keep_to_floors(view, *best);
     fairness_ = std::clamp(high, 0.01, 1e6);
   }
 
   GavelGoal goal_;
   bool pack_;
+  uint64_t shuffle_;
   double fairness_ = 1;         // the best worst finish-time fairness, when last looked for
   std::vector<JobIndex> jobs_;  // of the last allocation
   std::map<RoundChoice, Owed> owed_;
 };
 
 std::unique_ptr<Policy> make_gavel_for(GavelGoal goal, OptionReader& options) {
-  const Time round = time_from_seconds(std::max(options.number("round", 360), 1.0));
-  return std::make_unique<Gavel>(goal, round, options.number("pack", 0) > 0);
+  const Time round = time_from_seconds(options.number("round", 360, 1, kLongestRound));
+  const bool pack = options.whole("pack", 0, 0, 1) == 1;
+  return std::make_unique<Gavel>(goal, round, pack, static_cast<uint64_t>(options.whole("shuffle", 0, 0, 1e9)));
 }
 
 }  // namespace

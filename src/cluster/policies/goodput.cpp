@@ -19,7 +19,7 @@ struct SpeedUp {
 }  // namespace
 
 std::unique_ptr<Policy> make_goodput(OptionReader& options) {
-  const Time interval = time_from_seconds(std::max(options.number("interval", 60), 0.0));
+  const Time interval = time_from_seconds(options.number("interval", 60, 0, kLongestRound));
   return std::make_unique<ElasticShares<SpeedUp>>(SpeedUp(), interval);
 }
 

@@ -51,8 +51,8 @@ class Hydra final : public PlannedQueues {
 
 std::unique_ptr<Policy> make_hydra(OptionReader& options) {
   DeadlinePlanOptions plan;
-  plan.most_nodes = static_cast<int>(std::clamp(options.number("nodes", plan.most_nodes), 0.0, 1e9));
-  plan.most_steps = static_cast<int64_t>(std::clamp(options.number("steps", 3e6), 0.0, 1e15));
+  plan.most_nodes = static_cast<int>(options.whole("nodes", plan.most_nodes, 0, 1e9));
+  plan.most_steps = options.whole("steps", 3'000'000, 0, 1e15);
   return std::make_unique<Hydra>(plan);
 }
 

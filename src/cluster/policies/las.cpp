@@ -3,6 +3,8 @@
 // Jobs start in queue 0 and sink to the next when their service passes a threshold; a lower queue number goes first, and
 // within a queue the order is that of arrival. No prediction is used. The thresholds are options (q1, q2: GPU seconds);
 // the defaults are 1 and 10 GPU hours. Left out: Tiresias' promotion of starving jobs, which it has off by default.
+#include <fmt/format.h>
+
 #include "cluster/policies/factories.h"
 #include "cluster/policies/preemptive_walk.h"
 #include "cluster/service.h"
@@ -47,9 +49,10 @@ class AttainedService {
 }  // namespace
 
 std::unique_ptr<Policy> make_las(OptionReader& options) {
-  std::vector<Time> thresholds = {time_from_seconds(options.number("q1", 3600)),
-                                  time_from_seconds(options.number("q2", 36000))};
-  std::sort(thresholds.begin(), thresholds.end());
+  const double first = options.number("q1", 3600, 0, 9e9);
+  const double second = options.number("q2", 36000, 0, 9e9);
+  if (second < first) options.refuse(fmt::format("q1={} is more than q2={}", first, second));
+  std::vector<Time> thresholds = {time_from_seconds(first), time_from_seconds(second)};
   return std::make_unique<PreemptiveWalk<AttainedService>>(AttainedService(std::move(thresholds)));
 }
 

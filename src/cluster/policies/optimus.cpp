@@ -19,7 +19,7 @@ struct TimeSaved {
 }  // namespace
 
 std::unique_ptr<Policy> make_optimus(OptionReader& options) {
-  const Time interval = time_from_seconds(std::max(options.number("interval", 600), 0.0));
+  const Time interval = time_from_seconds(options.number("interval", 600, 0, kLongestRound));
   return std::make_unique<ElasticShares<TimeSaved>>(TimeSaved(), interval);
 }
 

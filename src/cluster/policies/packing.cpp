@@ -67,7 +67,7 @@ class FifoPack final : public Policy {
 }  // namespace
 
 std::unique_ptr<Policy> make_fifo_pack(OptionReader& options) {
-  return std::make_unique<FifoPack>(options.number("gain", 1.2));
+  return std::make_unique<FifoPack>(options.number("gain", 1.2, 0, 2));
 }
 
 }  // namespace forerun::cluster

@@ -6,6 +6,7 @@
 
 #include "cluster/policies.h"
 #include "cluster/policies/cluster_case_test.h"
+#include "cluster/predictions.h"
 #include "cluster/simulator.h"
 
 namespace forerun::cluster {
@@ -43,7 +44,53 @@ TEST_P(EveryRoundPolicy, EndsEveryJobAndNeverUsesMoreGpusThanThereAre) {
 
 INSTANTIATE_TEST_SUITE_P(Policies, EveryRoundPolicy,
                          testing::Values("gavel", "gavel-makespan", "gavel-ftf", "gavel:pack=1", "gavel-ftf:pack=1",
-                                         "themis", "themis:filter=0.3", "sia"));
+                                         "themis", "themis:filter=0.3", "sia", "sia:exact=0"));
+
+// Jobs of a few kinds on three types, of which some share a GPU well; the second case knows no sizes, so that nothing
+// tells jobs or types apart.
+ClusterCase shared_case(uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<std::vector<int>> rows(30);
+  for (auto& row : rows) {
+    for (int type = 0; type < 3; ++type) row.push_back(static_cast<int>(random() % 20 + 1) * 300);
+  }
+  ClusterCase given = small_case(rows, {3, 4, 2});
+  auto packing = std::make_shared<PackingModel>();
+  given.workload.kinds = {"a", "b"};
+  for (uint32_t type = 0; type < 3; ++type) {
+    for (int32_t kind = 0; kind < 2; ++kind) packing->add(0, kind, type, 0.8, 0.7);
+  }
+  given.workload.packing = packing;
+  for (size_t job = 0; job < rows.size(); ++job) {
+    given.workload.jobs[job].gpus = static_cast<int32_t>(random() % 3 == 0 ? 2 : 1);
+    given.workload.jobs[job].kind = static_cast<int32_t>(random() % 2);
+    given.workload.jobs[job].arrival = time_from_seconds(static_cast<double>(job / 3 * 900));
+  }
+  return given;
+}
+
+class SolvingPolicy : public testing::TestWithParam<const char*> {};
+
+TEST_P(SolvingPolicy, SameScheduleInWhateverOrderTheSolverSeesTheProgram) {
+  const std::string name = GetParam();
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    const ClusterCase given = shared_case(seed);
+    for (const char* predictor : {"perfect", "none"}) {
+      const Durations predicted = *predict_durations(given.workload, predictor, 1);
+      const auto finish = [&](const std::string& policy) {
+        return simulate(given.workload, given.cluster, predicted, **make_policy(policy)).finish;
+      };
+      const auto plain = finish(name + "shuffle=0");
+      for (const char* shuffle : {"shuffle=1", "shuffle=2"}) {
+        EXPECT_EQ(finish(name + shuffle), plain) << name << shuffle << ", " << predictor << ", seed " << seed;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, SolvingPolicy,
+                         testing::Values("gavel:", "gavel-makespan:", "gavel-ftf:", "gavel:pack=1,",
+                                         "gavel-makespan:pack=1,", "gavel-ftf:pack=1,", "sia:exact=0,"));
 
 TEST(Gavel, EqualJobsGetEqualShares) {
   // Three like jobs on one GPU: each has had about a third of the time at any moment, so they end close together.

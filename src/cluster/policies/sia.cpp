@@ -4,12 +4,15 @@
 // A gain is the job's speed in that configuration over its speed in its slowest one, to the power `power` (0.5), less for
 // a change the more recently the job started, plus `run` (1.1) for running at all: a job that waits gains nothing. Elastic
 // jobs may have 1, 2, 4, ... GPUs of a type, and as many as they state, within their bounds; others have their gang. Left
-// out: Sia's choice of batch sizes, for which statistical efficiency would have to be known. With more than kMostExact
-// configurations the program is solved without asking for whole numbers: of such a program at most one job a type comes out
-// in parts, and those take what room the others leave. While no job comes or goes a choice stands for ten rounds.
+// out: Sia's choice of batch sizes, for which statistical efficiency would have to be known. The program is solved exactly
+// (cluster/choice_knapsack.h): gains that differ by less than a millionth are alike, and of like choices earlier jobs go
+// first, to the configuration they are fastest in. Where that takes more than kMostSteps, as on large clusters of many
+// types, it is solved without asking for whole numbers: of such a program at most one job a type comes out in parts, and
+// those take what room the others leave. While no job comes or goes a choice stands for ten rounds.
 #include <algorithm>
 #include <cmath>
 
+#include "cluster/choice_knapsack.h"
 #include "cluster/linear_program.h"
 #include "cluster/policies/factories.h"
 #include "cluster/policies/rounds.h"
@@ -19,7 +22,8 @@ namespace {
 
 class Sia final : public RoundPolicy {
  public:
-  Sia(Time round, double power, double run) : RoundPolicy(round), power_(power), run_(run) {}
+  Sia(Time round, double power, double run, bool exact, uint64_t shuffle)
+      : RoundPolicy(round), power_(power), run_(run), most_steps_(exact ? kMostSteps : 0), shuffle_(shuffle) {}
 
  protected:
   std::vector<RoundChoice> choices(const ClusterView& view, const std::vector<JobIndex>& active) override {
@@ -30,50 +34,76 @@ class Sia final : public RoundPolicy {
   }
 
  private:
-  static constexpr size_t kMostExact = 64;
+  static constexpr size_t kMostSteps = 2'000'000;
   static constexpr int kMostRounds = 10;  // that a choice stands while no job comes or goes
 
+  struct Valued {
+    RoundChoice choice;
+    int64_t gain = 0;  // as knapsack_value() has it
+  };
+
   std::vector<RoundChoice> choose(const ClusterView& view, const std::vector<JobIndex>& active) const {
-    std::vector<std::vector<RoundChoice>> by_job;
-    size_t count = 0;
-    for (const JobIndex job : active) {
-      by_job.push_back(configurations(view, job));
-      count += by_job.back().size();
+    std::vector<std::vector<Valued>> by_job;
+    for (const JobIndex job : active) by_job.push_back(valued(view, configurations(view, job)));
+    std::vector<int32_t> room;
+    for (TypeIndex type = 0; type < view.types(); ++type) room.push_back(view.working(type));
+    std::vector<KnapsackChooser> choosers(by_job.size());
+    for (size_t i = 0; i < by_job.size(); ++i) {
+      for (const auto& [choice, gain] : by_job[i]) choosers[i].push_back({choice.type, choice.gpus, gain});
     }
-    const bool whole = count <= kMostExact;
+    const auto exact = ChoiceKnapsack::solve(std::move(choosers), room, most_steps_);
+    if (!exact) return in_parts(by_job, room);
+    std::vector<RoundChoice> chosen;
+    for (size_t i = 0; i < by_job.size(); ++i) {
+      const int pick = exact->picks()[i];
+      if (pick >= 0) chosen.push_back(by_job[i][static_cast<size_t>(pick)].choice);
+    }
+    return chosen;
+  }
+
+  // The program without whole numbers, and of its answer the most wanted first.
+  [[nodiscard]] std::vector<RoundChoice> in_parts(const std::vector<std::vector<Valued>>& by_job,
+                                                  const std::vector<int32_t>& room) const {
     LinearProgram program;
     std::vector<RoundChoice> options;
-    std::vector<LinearProgram::Terms> gpus(view.types());
-    for (const std::vector<RoundChoice>& own : by_job) {
-      double slowest = 0;
-      for (const RoundChoice& option : own) slowest = std::max(slowest, time_in(view, option));
+    std::vector<double> ties;
+    std::vector<LinearProgram::Terms> gpus(room.size());
+    for (size_t job = 0; job < by_job.size(); ++job) {
       LinearProgram::Terms one;
-      for (const RoundChoice& option : own) {
-        const double value = gain(view, option, slowest) * (1 - 1e-9 * static_cast<double>(options.size()));  // ties
-        const int variable = program.add_variable(value, 0, 1, whole);
+      for (size_t place = 0; place < by_job[job].size(); ++place) {
+        const auto& [option, gain] = by_job[job][place];
+        const int variable = program.add_variable(from_knapsack_value(gain), 0, 1);
         options.push_back(option);
+        ties.push_back(tie_weight(job, by_job.size()) * tie_weight(place, by_job[job].size()));
         one.emplace_back(variable, 1);
         gpus[option.type].emplace_back(variable, option.gpus);
       }
       program.add_row(0, 1, one);
     }
-    for (TypeIndex type = 0; type < view.types(); ++type) program.add_row(0, view.working(type), gpus[type]);
-    const auto found = program.maximize();
-    return found ? most_wanted_first(options, *found) : std::vector<RoundChoice>();
+    for (size_t type = 0; type < room.size(); ++type) program.add_row(0, room[type], gpus[type]);
+    program.then_maximize(ties);
+    const auto found = program.maximize(shuffle_);
+    if (!found) return {};
+    std::vector<std::pair<double, size_t>> order;
+    for (size_t i = 0; i < options.size(); ++i) {
+      if (steady((*found)[i]) > 0) order.emplace_back(-steady((*found)[i]), i);
+    }
+    std::sort(order.begin(), order.end());
+    std::vector<RoundChoice> chosen;
+    for (const auto& [part, i] : order) chosen.push_back(options[i]);
+    return chosen;
   }
 
-  static std::vector<RoundChoice> most_wanted_first(const std::vector<RoundChoice>& options,
-                                                    const std::vector<double>& parts) {
-    std::vector<size_t> order;
-    for (size_t i = 0; i < options.size(); ++i) {
-      if (parts[i] > 1e-6) order.push_back(i);
+  // With what the job gains by each, the fastest first.
+  [[nodiscard]] std::vector<Valued> valued(const ClusterView& view, std::vector<RoundChoice> options) const {
+    std::stable_sort(options.begin(), options.end(),
+                     [&](const RoundChoice& a, const RoundChoice& b) { return time_in(view, a) < time_in(view, b); });
+    std::vector<Valued> result;
+    for (const RoundChoice& option : options) {
+      const int64_t gained = knapsack_value(gain(view, option, time_in(view, options.back())));
+      if (gained > 0) result.push_back({option, gained});
     }
-    // Whole ones are all 1 but for rounding, which must not decide.
-    const auto part = [&](size_t i) { return parts[i] > 1 - 1e-6 ? 1.0 : parts[i]; };
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return part(a) > part(b); });
-    std::vector<RoundChoice> chosen;
-    for (const size_t i : order) chosen.push_back(options[i]);
-    return chosen;
+    return result;
   }
 
   static std::vector<RoundChoice> configurations(const ClusterView& view, JobIndex job) {
@@ -110,6 +140,8 @@ class Sia final : public RoundPolicy {
   }
 
   double power_, run_;
+  size_t most_steps_;
+  uint64_t shuffle_;
   int rounds_ = 0;  // since it was chosen
   std::vector<RoundChoice> chosen_;
 };
@@ -117,9 +149,12 @@ class Sia final : public RoundPolicy {
 }  // namespace
 
 std::unique_ptr<Policy> make_sia(OptionReader& options) {
-  const Time round = time_from_seconds(std::max(options.number("round", 360), 1.0));
-  const double power = std::clamp(options.number("power", 0.5), 0.0, 10.0);
-  return std::make_unique<Sia>(round, power, std::clamp(options.number("run", 1.1), 0.0, 1000.0));
+  const Time round = time_from_seconds(options.number("round", 360, 1, kLongestRound));
+  const double power = options.number("power", 0.5, 0, 10);
+  const double run = options.number("run", 1.1, 0, 1000);
+  const bool exact = options.whole("exact", 1, 0, 1) == 1;
+  const auto shuffle = static_cast<uint64_t>(options.whole("shuffle", 0, 0, 1e9));
+  return std::make_unique<Sia>(round, power, run, exact, shuffle);
 }
 
 }  // namespace forerun::cluster

@@ -76,8 +76,8 @@ class Themis final : public RoundPolicy {
 }  // namespace
 
 std::unique_ptr<Policy> make_themis(OptionReader& options) {
-  const Time lease = time_from_seconds(std::max(options.number("lease", 1200), 1.0));
-  return std::make_unique<Themis>(lease, std::clamp(options.number("filter", 0.8), 0.0, 1.0));
+  const Time lease = time_from_seconds(options.number("lease", 1200, 1, kLongestRound));
+  return std::make_unique<Themis>(lease, options.number("filter", 0.8, 0.001, 1));
 }
 
 }  // namespace forerun::cluster
