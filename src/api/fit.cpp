@@ -157,6 +157,7 @@ class Changes {
   [[nodiscard]] TriedChange mixed_precision() const {
     Variant variant = changed();
     variant.request().model.setup.precision = Precision::amp_bf16;
+    if (!variant.build(grid_.smallest)) return {};  // the GPU has no units for it
     return finish(variant, {.name = "bf16 mixed precision",
                             .how = "--precision amp_bf16 (torch.autocast)",
                             .time = against_now(variant.predicted(value_))});

@@ -13,6 +13,7 @@
 #include "cost/analytic/analytic.h"
 #include "derive/cuda_forms.h"
 #include "derive/iteration.h"
+#include "derive/precision_support.h"
 #include "graph/graph.h"
 #include "ingest/capture/run_record.h"
 #include "ingest/onnx/onnx_reader.h"
@@ -121,7 +122,7 @@ void add_costs(const Graph& graph, const std::vector<OpCost>& costs, Prediction&
   prediction.costliest_modules = costliest(modules, prediction.times.gpu_busy);
 }
 
-std::vector<std::string> assumptions_of(const Prediction& p, const Knowledge& knowledge) {
+std::vector<std::string> assumptions_of(const Prediction& p, const Device& device, const Knowledge& knowledge) {
   const std::string gpu_times =
       !knowledge.corrector ? "GPU times from an analytic model that is not fitted: expect some tens of percent"
       : knowledge.corrector->gpu == p.gpu
@@ -134,6 +135,9 @@ std::vector<std::string> assumptions_of(const Prediction& p, const Knowledge& kn
       "host times of one server with eager PyTorch 2.11: machines of the same kind differ by 10 %, others by more",
       "memory from three iterations through a simulation of PyTorch's allocator, with cuDNN's workspaces on an H200",
   };
+  if (std::string caveat = derive::precision_caveat(p.setup.precision, device); !caveat.empty()) {
+    list.push_back(std::move(caveat));
+  }
   int64_t unknown = 0;
   for (const auto& [name, count] : p.unknown_ops) unknown += count;
   if (p.memory_answer.parallel.any()) {
@@ -148,13 +152,14 @@ std::vector<std::string> assumptions_of(const Prediction& p, const Knowledge& kn
 }  // namespace
 
 std::vector<OpCost> gpu_costs(const TrainingRun& run, const Device& device, const Knowledge& knowledge) {
-  if (!knowledge.corrector) return analytic_costs(run.graph, device, run.setup, knowledge.analytic);
+  const TrainingSetup setup = derive::setup_on(run.setup, device);
+  if (!knowledge.corrector) return analytic_costs(run.graph, device, setup, knowledge.analytic);
   std::optional<hybrid::OtherGpu> other;
   if (const auto measured = knowledge.devices.find(knowledge.corrector->gpu);
       measured && measured->name != device.name) {
     other = hybrid::OtherGpu{*measured, knowledge.scale};
   }
-  return hybrid::hybrid_costs(run.graph, device, run.setup, knowledge.analytic, *knowledge.corrector, other);
+  return hybrid::hybrid_costs(run.graph, device, setup, knowledge.analytic, *knowledge.corrector, other);
 }
 
 namespace {
@@ -222,6 +227,9 @@ Result<ForwardModel> forward_model(const ModelRequest& request) {
 }
 
 Result<TrainingRun> build_run(const ModelRequest& request, const Device& device) {
+  if (const Status status = derive::check_precision(request.setup.precision, device); !status.ok()) {
+    return status.error();
+  }
   const Result<ForwardModel> model = forward_model(request);
   if (!model) return model.error();
   TrainingRun run;
@@ -237,6 +245,7 @@ Result<TrainingRun> build_run(const ModelRequest& request, const Device& device)
 }
 
 Result<TrainingRun> for_device(TrainingRun run, const Device& device) {
+  if (const Status status = derive::check_precision(run.setup.precision, device); !status.ok()) return status.error();
   const bool generic = run.backend == Backend::generic;
   if (!generic && !derive::lacks_reserves(run.graph)) return run;
   Result<Graph> graph =
@@ -282,7 +291,7 @@ Prediction predict(const TrainingRun& run, const Device& device, const Knowledge
   p.device_memory = device.memory;
   p.fits = memory.fits;
   p.memory_answer = std::move(memory.answer);
-  p.assumptions = assumptions_of(p, knowledge);
+  p.assumptions = assumptions_of(p, device, knowledge);
   return p;
 }
 
@@ -290,6 +299,7 @@ namespace {
 
 // A run that is only described: what it would dispatch follows from the zoo.
 Result<TrainingRun> from_zoo(TrainingRun run, const Device& device) {
+  if (const Status status = derive::check_precision(run.setup.precision, device); !status.ok()) return status.error();
   Result<zoo::Model> model = zoo::build_recorded(run.family, run.arguments, run.input);
   if (!model) {
     return Error{fmt::format("the record has no ops, and the zoo cannot build it: {}", model.error().what), "",

@@ -71,6 +71,22 @@ TEST(Predict, SaysWhatDoesNotFit) {
   EXPECT_FALSE(predicted(request("resnet50", 4096), "l4").fits);
 }
 
+TEST(Predict, PrecisionIsWhatTheGpuHasUnitsFor) {
+  ModelRequest tf32 = request("bert_base", 4);
+  tf32.setup.precision = Precision::tf32;
+  for (const char* older : {"t4", "v100", "p100"}) {
+    const Prediction as_fp32 = predicted(request("bert_base", 4), older), allowed = predicted(tf32, older);
+    EXPECT_EQ(allowed.times.iteration, as_fp32.times.iteration) << older;
+    EXPECT_NE(to_text(allowed).find("no TF32 units"), std::string::npos) << older;
+    EXPECT_EQ(to_text(as_fp32).find("TF32"), std::string::npos) << older;
+    ModelRequest amp = request("bert_base", 4);
+    amp.setup.precision = Precision::amp_bf16;
+    EXPECT_FALSE(build_run(amp, gpu(older)).ok()) << older;
+  }
+  EXPECT_LT(predicted(tf32, "a100").times.gpu_busy, predicted(request("bert_base", 4), "a100").times.gpu_busy);
+  EXPECT_EQ(to_text(predicted(tf32, "a100")).find("no TF32 units"), std::string::npos);
+}
+
 TEST(Predict, UsesCudnnAttentionOnHopperOnly) {
   ModelRequest amp = request("vit_b_16", 8);
   amp.setup.precision = Precision::amp_bf16;

@@ -13,6 +13,7 @@
 #include "api/predict.h"
 #include "base/data_dir.h"
 #include "base/nearest.h"
+#include "derive/precision_support.h"
 
 namespace forerun {
 namespace {
@@ -92,11 +93,8 @@ Result<ModelRequest> request_of(const cluster::Configuration& configuration) {
   request.model = configuration.model;
   if (configuration.batch > 0) request.batch = configuration.batch;
   if (!configuration.precision.empty()) {
-    const auto precision = precision_named(configuration.precision);
-    if (!precision) {
-      return Error{fmt::format("no precision is called '{}'", configuration.precision), "",
-                   "write fp32, tf32 or amp_bf16"};
-    }
+    const auto precision = parse_precision(configuration.precision);
+    if (!precision) return precision.error();
     request.setup.precision = *precision;
   }
   if (!configuration.optimizer.empty()) {
@@ -190,6 +188,10 @@ Result<cluster::StepAnswer> StepPredictor::predict_step(const cluster::StepQuest
   if (!device) return device.error();
   const auto request = request_of(question.configuration);
   if (!request) return request.error();
+  // A job that asks for what the GPU does not have cannot run there, as one that does not fit.
+  if (!derive::check_precision(request->setup.precision, *device).ok()) {
+    return cluster::StepAnswer{cluster::kNever, Bytes(0)};
+  }
   const auto run = build_run(*request, *device);
   if (!run) return run.error();
   return answer_of(predict(*run, *device, *state_->knowledge));

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "derive/precision_support.h"
 #include "whatif/host_calibration.h"
 #include "whatif/optimizations.h"
 
@@ -105,6 +106,8 @@ Result<Scene> scene_of(const ModelRequest& request, const OpTimer& timer) {
   if (!model) return model.error();
   auto scene = Scene::of_model(std::move(*model), &timer);
   if (scene) scene->assume("the iteration as `forerun predict` sees it: nothing of it was measured");
+  const std::string caveat = derive::precision_caveat(request.setup.precision, timer.device());
+  if (scene && !caveat.empty()) scene->assume(caveat);
   return scene;
 }
 
@@ -219,6 +222,9 @@ Result<BaseIteration> base_iteration(const ModelRequest& model, const WhatIfQues
   if (Status status = known_names(question); !status.ok()) return status.error();
   auto found = timer_of(question.gpu, knowledge);
   if (!found) return found.error();
+  if (Status status = derive::check_precision(model.setup.precision, found->device()); !status.ok()) {
+    return status.error();
+  }
   auto timer = std::make_unique<const OpTimer>(std::move(*found));
   auto scene = scene_of(model, *timer);
   if (!scene) return scene.error();

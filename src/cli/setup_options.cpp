@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <set>
 
 #include "base/nearest.h"
 
@@ -52,18 +53,21 @@ Result<OptimizerSpec> parse_optimizer(const std::string& text) {
   } else {
     return unknown("optimizer", name, {"sgd", "momentum", "adam", "adamw", "rmsprop", "adagrad"});
   }
-  std::string rest = colon == std::string::npos ? "" : text.substr(colon + 1);
-  while (!rest.empty()) {
-    const size_t comma = rest.find(',');
-    const std::string pair = rest.substr(0, comma);
-    rest = comma == std::string::npos ? "" : rest.substr(comma + 1);
+  std::set<std::string> given;
+  for (size_t at = colon; at != std::string::npos;) {
+    const size_t next = text.find(',', at + 1);
+    const std::string pair = text.substr(at + 1, next == std::string::npos ? next : next - at - 1);
+    at = next;
     const size_t equals = pair.find('=');
     if (equals == std::string::npos) {
       return Error{fmt::format("'{}' is not key=value", pair), "--optimizer",
                    "write for instance sgd:momentum=0.9,impl=fused"};
     }
-    if (const Status status = apply(pair.substr(0, equals), pair.substr(equals + 1), spec); !status.ok())
-      return status.error();
+    const std::string key = pair.substr(0, equals);
+    if (!given.insert(key).second) {
+      return Error{fmt::format("{} is given twice", key), "--optimizer " + text, "give each key once"};
+    }
+    if (const Status status = apply(key, pair.substr(equals + 1), spec); !status.ok()) return status.error();
   }
   if (spec.kind == OptimizerKind::rmsprop && spec.impl == OptimizerImpl::fused) {
     return Error{"RMSprop has no fused implementation", "--optimizer", "use impl=foreach or impl=forloop"};
@@ -73,9 +77,10 @@ Result<OptimizerSpec> parse_optimizer(const std::string& text) {
 
 }  // namespace
 
-void add_setup_options(CLI::App& verb, SetupOptions& options) {
+void add_setup_options(CLI::App& verb, SetupOptions& options, const std::string& default_precision) {
   verb.add_option("--precision", options.precision,
-                  "fp32 (PyTorch's defaults), tf32 (also for matrix products) or amp_bf16 (autocast); default fp32");
+                  "fp32 (PyTorch's defaults), tf32 (also for matrix products) or amp_bf16 (autocast); default " +
+                      default_precision);
   verb.add_option(
       "--optimizer", options.optimizer,
       "NAME[:key=value,...]: sgd, momentum, adam, adamw, rmsprop, adagrad; keys impl (forloop, foreach, fused), "
@@ -87,9 +92,8 @@ Result<TrainingSetup> parse_setup(const SetupOptions& options) {
   TrainingSetup setup;
   setup.channels_last = options.channels_last;
   if (!options.precision.empty()) {
-    const bool bf16 = options.precision == "bf16" || options.precision == "amp";
-    const auto precision = bf16 ? Precision::amp_bf16 : precision_named(options.precision);
-    if (!precision) return unknown("precision", options.precision, {"fp32", "tf32", "amp_bf16"});
+    const Result<Precision> precision = parse_precision(options.precision);
+    if (!precision) return precision.error();
     setup.precision = *precision;
   }
   if (!options.optimizer.empty()) {

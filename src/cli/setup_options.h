@@ -16,7 +16,7 @@ struct SetupOptions {
   [[nodiscard]] bool any() const { return !precision.empty() || !optimizer.empty() || channels_last; }
 };
 
-void add_setup_options(CLI::App& verb, SetupOptions& options);
+void add_setup_options(CLI::App& verb, SetupOptions& options, const std::string& default_precision = "fp32");
 
 // What the options mean; unknown names are answered with the known ones.
 Result<TrainingSetup> parse_setup(const SetupOptions& options);

@@ -21,6 +21,18 @@ TEST(WhatIfCommand, AnswersForAModel) {
   EXPECT_GE(row["assumptions"].size(), 2U);
 }
 
+TEST(WhatIfCommand, Tf32DoesNotTakeAutocastAway) {
+  const Outcome line =
+      forerun_outcome("whatif gpt2_small --gpu a100 --precision amp_bf16 --set batch=16 --apply tf32 --json");
+  ASSERT_EQ(line.code, 0) << line.out;
+  const json row = json::parse(line.out);
+  EXPECT_NEAR(row["predicted_ms"].get<double>(), row["baseline_ms"].get<double>(),
+              0.01 * row["baseline_ms"].get<double>());
+  const Outcome older = forerun_outcome("whatif gpt2_small --gpu t4 --set batch=2 --apply tf32");
+  ASSERT_EQ(older.code, 0) << older.out;
+  EXPECT_NE(older.out.find("no TF32 units"), std::string::npos) << older.out;
+}
+
 TEST(WhatIfCommand, RanksByGain) {
   const Outcome lines = forerun_outcome("whatif resnet18 --set batch=8 --all --json");
   ASSERT_EQ(lines.code, 0) << lines.out;

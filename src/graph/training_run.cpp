@@ -4,6 +4,8 @@
 #include <array>
 #include <cctype>
 
+#include "base/nearest.h"
+
 namespace forerun {
 namespace {
 
@@ -56,6 +58,24 @@ std::string_view name_of(OptimizerImpl impl) { return name_in(kImpls, impl); }
 std::string_view name_of(Backend backend) { return name_in(kBackends, backend); }
 std::optional<InputKind> input_kind_named(std::string_view name) { return value_in(kInputKinds, name); }
 std::optional<Precision> precision_named(std::string_view name) { return value_in(kPrecisions, name); }
+
+Result<Precision> parse_precision(const std::string& name) {
+  if (const auto known = precision_named(name)) return *known;
+  const char* remedy =
+      "amp_bf16 is autocast in bfloat16 with float32 weights (torch.autocast); others are fp32 and tf32";
+  for (const char* pure : {"bf16", "bfloat16"}) {
+    if (same_ignoring_case(name, pure)) {
+      return Error{"'" + name + "' may mean weights in bfloat16, which are not modelled yet", "precision", remedy};
+    }
+  }
+  for (const char* open : {"amp", "fp16", "float16", "half", "amp_fp16"}) {
+    if (same_ignoring_case(name, open)) {
+      return Error{"'" + name + "' may mean float16, which is not modelled yet", "precision", remedy};
+    }
+  }
+  return Error{"there is no precision '" + name + "'", "", did_you_mean(name, {"fp32", "tf32", "amp_bf16"})};
+}
+
 std::optional<OptimizerKind> optimizer_named(std::string_view name) { return value_in(kOptimizers, name); }
 std::optional<OptimizerImpl> optimizer_impl_named(std::string_view name) { return value_in(kImpls, name); }
 std::optional<Backend> backend_named(std::string_view name) { return value_in(kBackends, name); }

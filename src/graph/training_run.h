@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/result.h"
 #include "graph/graph.h"
 
 namespace forerun {
@@ -82,6 +83,8 @@ std::string_view name_of(OptimizerImpl impl);
 std::string_view name_of(Backend backend);
 std::optional<InputKind> input_kind_named(std::string_view name);
 std::optional<Precision> precision_named(std::string_view name);
+// As a user gives it; a name that could mean several things (bf16, amp) is an Error that says which there are.
+Result<Precision> parse_precision(const std::string& name);
 std::optional<OptimizerKind> optimizer_named(std::string_view name);  // any case; "momentum" is not a kind
 std::optional<OptimizerImpl> optimizer_impl_named(std::string_view name);
 std::optional<Backend> backend_named(std::string_view name);

@@ -5,6 +5,7 @@
 // as before, and that everything fits the other's memory.
 #include <array>
 
+#include "derive/precision_support.h"
 #include "whatif/optimizations.h"
 #include "whatif/setup_change.h"
 
@@ -33,6 +34,12 @@ Status apply_gpu(Scene& scene, const Parameters& parameters) {
   if (!parameters.has("name")) return Error{"which GPU?", "gpu", "name one of `forerun devices`: gpu:name=a100_80gb"};
   auto other = scene.timer()->on(parameters.text("name"));
   if (!other) return other.error();
+  if (Status status = derive::check_precision(scene.variant.precision, other->device()); !status.ok()) {
+    return status.error().within("--apply gpu");
+  }
+  if (std::string caveat = derive::precision_caveat(scene.variant.precision, other->device()); !caveat.empty()) {
+    scene.assume(std::move(caveat));
+  }
   const Status status = scene.model() != nullptr ? change_setup(scene, scene.setup, scene.batch_factor, *other)
                                                  : swap_by_op(scene, *other);
   if (!status.ok()) return status;

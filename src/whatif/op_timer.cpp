@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cost/analytic/analytic.h"
+#include "derive/precision_support.h"
 
 namespace forerun::whatif {
 
@@ -13,8 +14,9 @@ Result<OpTimer> OpTimer::on(const std::string& gpu) const {
 }
 
 std::vector<OpCost> OpTimer::costs(const Graph& graph, const TrainingSetup& setup) const {
-  return corrector_ == nullptr ? analytic_costs(graph, device_, setup, constants_)
-                               : hybrid::hybrid_costs(graph, device_, setup, constants_, *corrector_, other_);
+  const TrainingSetup own = derive::setup_on(setup, device_);
+  return corrector_ == nullptr ? analytic_costs(graph, device_, own, constants_)
+                               : hybrid::hybrid_costs(graph, device_, own, constants_, *corrector_, other_);
 }
 
 // PyTorch takes cuDNN attention for half precision from compute capability 9.0 on.

@@ -12,7 +12,7 @@ namespace {
 constexpr LaneIndex kMain = 0, kStream = 1;
 
 // One iteration: `products` large matrix products of 1000 us, then Adam over `parameters` tensors, then a device sync.
-Trace iteration(int products, int parameters) {
+Trace iteration(int products, int parameters, const std::string& type = "float") {
   Trace trace;
   trace.file = "by_hand.json";
   trace.gpu = "NVIDIA H200";
@@ -34,7 +34,7 @@ Trace iteration(int products, int parameters) {
     trace.ops.push_back(made);
     return static_cast<uint32_t>(trace.ops.size() - 1);
   };
-  const uint32_t product = detail("[[8192, 4096], [4096, 4096]]", R"(["float", "float"])");
+  const uint32_t product = detail("[[8192, 4096], [4096, 4096]]", "[\"" + type + "\", \"" + type + "\"]");
   const uint32_t parameter = detail("[[64, 64], [64, 64], [64, 64], []]", R"(["float", "float", "float", "Scalar"])");
   double host = 0, gpu = 8;
   int64_t id = 0;
@@ -85,6 +85,25 @@ class OptimizationsTest : public ::testing::Test {
     return milliseconds(*time);
   }
 
+  // What the optimization answers on a GPU of that name.
+  Status applied_on(const std::string& gpu, const std::string& text, std::vector<std::string>* assumptions = nullptr) {
+    const auto catalogue = load_devices(*data_dir() / "devices");
+    const auto constants = load_analytic_constants(*data_dir() / "cost/analytic.json");
+    const OpTimer timer(*catalogue->find(gpu), *constants, nullptr);
+    const Trace trace = iteration(10, 4);
+    auto scene = Scene::of(trace, &timer);
+    EXPECT_TRUE(scene.ok());
+    const Nanoseconds before = scene->device_busy();
+    const auto application = parse_application(text);
+    EXPECT_TRUE(application.ok());
+    const Status status = application->optimization->apply(*scene, application->parameters);
+    if (status.ok()) {
+      EXPECT_EQ(scene->device_busy(), before) << gpu << ": " << text;
+    }
+    if (assumptions != nullptr) *assumptions = scene->assumptions;
+    return status;
+  }
+
   std::optional<OpTimer> timer_;
 };
 
@@ -112,6 +131,44 @@ TEST_F(OptimizationsTest, PrecisionFollowsTheCostModel) {
   EXPECT_NEAR(after(iteration(10, 4), {"amp:rule=daydream"}), before / 3, 0.1);
   // The order of two changes of precision does not matter for what is reached.
   EXPECT_NEAR(after(iteration(10, 4), {"tf32", "amp"}), amp, 0.25 * amp);
+}
+
+TEST_F(OptimizationsTest, Tf32LeavesAutocastAsItIs) {
+  for (const char* type : {"c10::BFloat16", "c10::Half"}) {
+    const double before = after(iteration(10, 4, type), {});
+    EXPECT_DOUBLE_EQ(after(iteration(10, 4, type), {"tf32"}), before) << type;
+    EXPECT_DOUBLE_EQ(after(iteration(10, 4, type), {"amp"}), before) << type;  // it runs so already
+  }
+  const double amp = after(iteration(10, 4), {"amp"});
+  EXPECT_DOUBLE_EQ(after(iteration(10, 4), {"amp", "tf32"}), amp);
+}
+
+TEST_F(OptimizationsTest, OnlyWhatTheGpuHasUnitsForIsPromised) {
+  for (const char* gpu : {"v100", "t4", "rtx 2080 ti", "p100"}) {
+    const Status amp = applied_on(gpu, "amp");
+    ASSERT_FALSE(amp.ok()) << gpu;
+    EXPECT_NE(amp.error().message().find("no bfloat16 units"), std::string::npos) << amp.error().message();
+    std::vector<std::string> said;
+    EXPECT_TRUE(applied_on(gpu, "tf32", &said).ok()) << gpu;
+    ASSERT_EQ(said.size(), 1U);
+    EXPECT_NE(said[0].find("no TF32 units"), std::string::npos) << said[0];
+  }
+}
+
+TEST_F(OptimizationsTest, ATimeBeyondCountingIsAnError) {
+  const Trace trace = iteration(10, 4);
+  for (const char* text : {"batch:factor=1e9", "faster_kernel:match=sgemm,factor=1e-6"}) {
+    auto scene = Scene::of(trace, &*timer_);
+    ASSERT_TRUE(scene.ok());
+    const auto application = parse_application(text);
+    ASSERT_TRUE(application.ok());
+    Status status;
+    for (int i = 0; i < 3 && status.ok(); ++i) {
+      status = application->optimization->apply(*scene, application->parameters);
+    }
+    ASSERT_FALSE(status.ok()) << text;
+    EXPECT_NE(status.error().message().find("three years"), std::string::npos) << status.error().message();
+  }
 }
 
 TEST_F(OptimizationsTest, FusingTheUpdateFreesTheHost) {
@@ -152,7 +209,13 @@ TEST(ParseApplicationTest, NamesWhatThereIs) {
   EXPECT_NE(unknown.error().message().find("fused_adam"), std::string::npos) << unknown.error().message();
   EXPECT_FALSE(parse_application("batch:size=2").ok());
   EXPECT_FALSE(parse_application("batch:factor").ok());
-  for (const char* bad : {"batch:factor=-1", "batch:factor=2x", "batch:factor=nan"}) {
+  for (const char* refused : {"batch:factor=2,factor=3", "batch:factor=", "faster_kernel:match=,factor=2",
+                              "gpu:name=", "ddp:workers=8,network=10gbe,workers=4", "amp:", "batch:factor=2,"}) {
+    EXPECT_FALSE(parse_application(refused).ok()) << refused;
+  }
+  EXPECT_NE(parse_application("batch:factor=2,factor=3").error().message().find("twice"), std::string::npos);
+  for (const char* bad :
+       {"batch:factor=-1", "batch:factor=2x", "batch:factor=nan", "batch:factor=1e15", "batch:factor=1e-300"}) {
     const auto parsed = parse_application(bad);
     ASSERT_TRUE(parsed.ok());
     EXPECT_FALSE(parsed->parameters.positive("factor", 1).ok()) << bad;

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "derive/op_class.h"
+#include "derive/precision_support.h"
 #include "whatif/kernel_insertion.h"
 #include "whatif/optimizations.h"
 #include "whatif/setup_change.h"
@@ -68,6 +69,7 @@ class Rescaler {
     const std::optional<TracedOp> op = scene_.op_of(task);
     if (!op || scene_.graph().phase(task) == StepPhase::update) return {};
     const OpClass cls = class_of(*op);
+    if (to_.precision != scene_.variant.precision && in_half(*op)) return {};  // neither TF32 nor autocast changes it
     const std::optional<double> ratio = scene_.timer()->ratio(*op, scene_.variant, to_);
     if (ratio) return {true, *ratio};
     const bool half = to_.precision == Precision::amp_bf16 && scene_.variant.precision != Precision::amp_bf16;
@@ -121,7 +123,7 @@ Status insert_casts(Scene& scene) {
     const std::optional<TracedOp> op = scene.op_of(kernel);
     if (!op) continue;
     const OpClass cls = class_of(*op);
-    if (cls != OpClass::gemm && cls != OpClass::convolution) continue;
+    if ((cls != OpClass::gemm && cls != OpClass::convolution) || in_half(*op)) continue;
     seen[call] = true;
     TaskId launch;
     for (const Dependency& on : graph.dependencies(kernel)) {
@@ -147,6 +149,23 @@ Status insert_casts(Scene& scene) {
   return scene.commit(edit);
 }
 
+// Under autocast the products run in bfloat16 as before; those that are left in float32 run on TF32 units.
+Status tf32_beside_autocast(Scene& scene) {
+  scene.assume("autocast stays: products in bfloat16 are as before, those left in float32 change");
+  const Precision recorded =
+      scene.model() != nullptr ? scene.model()->setup.precision : traced_precision(scene.trace());
+  if (recorded != Precision::amp_bf16) return {};  // autocast is itself a what-if: it has all products in bfloat16
+  GraphEdit edit(scene.graph());
+  const bool channels_last = scene.variant.channels_last;
+  for (const TaskId task : select(scene.graph(), is_kind(TaskKind::kernel))) {
+    const std::optional<TracedOp> op = scene.op_of(task);
+    if (!op || class_of(*op) != OpClass::gemm || in_half(*op)) continue;
+    const auto ratio = scene.timer()->ratio(*op, {Precision::fp32, channels_last}, {Precision::tf32, channels_last});
+    if (ratio) edit.scale(std::vector<TaskId>{task}, *ratio);
+  }
+  return scene.commit(edit);
+}
+
 Status daydream_amp(Scene& scene) {
   GraphEdit edit(scene.graph());
   for (const TaskId task : select(scene.graph(), is_kind(TaskKind::kernel))) {
@@ -166,6 +185,13 @@ Status apply_amp(Scene& scene, const Parameters& parameters) {
     return Error{"there is no rule '" + parameters.text("rule") + "'", "amp", "there is rule=daydream, or none"};
   }
   if (scene.timer() == nullptr) return no_cost_model();
+  if (Status status = derive::check_precision(Precision::amp_bf16, scene.timer()->device()); !status.ok()) {
+    return status.error().within("--apply amp");
+  }
+  if (scene.variant.precision == Precision::amp_bf16) {
+    scene.assume("the iteration runs under autocast already: nothing changes");
+    return {};
+  }
   TrainingSetup to = scene.setup;
   to.precision = Precision::amp_bf16;
   if (derived_again(scene, to)) {
@@ -182,7 +208,12 @@ Status apply_amp(Scene& scene, const Parameters& parameters) {
 
 Status apply_tf32(Scene& scene, const Parameters&) {
   if (scene.timer() == nullptr) return no_cost_model();
+  if (std::string caveat = derive::precision_caveat(Precision::tf32, scene.timer()->device()); !caveat.empty()) {
+    scene.assume(std::move(caveat));
+    return {};
+  }
   scene.assume("float32 matrix products run on TF32 tensor cores; convolutions do so already (PyTorch's default)");
+  if (scene.variant.precision == Precision::amp_bf16) return tf32_beside_autocast(scene);
   TrainingSetup to = scene.setup;
   to.precision = Precision::tf32;
   if (derived_again(scene, to)) return {};

@@ -21,6 +21,7 @@ Result<Scene> Scene::of(const Trace& trace, const OpTimer* timer) {
     scene.model_ = std::make_shared<const TracedModel>(std::move(*model));
   } else {
     scene.no_model_ = model.error();
+    scene.setup.precision = scene.variant.precision = traced_precision(trace);
   }
   scene.innermost_ = links.op;
   scene.share_ = device_shares(trace);

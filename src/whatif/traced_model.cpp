@@ -288,14 +288,8 @@ TrainingSetup setup_of(const Trace& trace, const EventLayers& layers) {
       if (name.starts_with("aten::_foreach_")) setup.optimizer.impl = OptimizerImpl::foreach;
       if (name.starts_with("aten::_fused_")) setup.optimizer.impl = OptimizerImpl::fused;
     }
-    if (trace.events.kind[i] != EventKind::op || setup.precision == Precision::amp_bf16) continue;
-    if (name != "aten::mm" && name != "aten::addmm" && name != "aten::cudnn_convolution") continue;
-    const auto op = traced_op(trace, i);
-    const bool half = op && std::any_of(op->inputs.begin(), op->inputs.end(), [](const TracedTensor& t) {
-                        return t.type == "c10::BFloat16" || t.type == "c10::Half";
-                      });
-    if (half) setup.precision = Precision::amp_bf16;
   }
+  setup.precision = traced_precision(trace);
   return setup;
 }
 
@@ -321,6 +315,17 @@ void map_calls(const Trace& trace, const TracedIteration& iteration, const std::
 }
 
 }  // namespace
+
+Precision traced_precision(const Trace& trace) {
+  for (EventIndex i = 0; i < trace.size(); ++i) {
+    const std::string& name = trace.name(i);
+    if (trace.events.kind[i] != EventKind::op) continue;
+    if (name != "aten::mm" && name != "aten::addmm" && name != "aten::cudnn_convolution") continue;
+    const auto op = traced_op(trace, i);
+    if (op && in_half(*op)) return Precision::amp_bf16;
+  }
+  return Precision::fp32;
+}
 
 Result<TracedModel> traced_model(const Trace& trace, const TraceLinks& links) {
   const Iterations found = find_iterations(trace, links);

@@ -31,6 +31,9 @@ struct TracedModel {
   std::unordered_map<uint32_t, uint32_t> call_of;  // outermost op of the trace (an event), forward and backward -> call
 };
 
+// amp_bf16 where products ran in half precision; whether those in float32 were allowed TF32 a trace does not tell.
+Precision traced_precision(const Trace& trace);
+
 // An Error where the file has no shapes or values of scalars, or the calls do not fit together.
 Result<TracedModel> traced_model(const Trace& trace, const TraceLinks& links);
 

@@ -264,6 +264,12 @@ std::optional<DType> dtype_traced(const std::string& type) {
   return found == kTypes.end() ? std::nullopt : std::optional(found->second);
 }
 
+bool in_half(const TracedOp& op) {
+  return std::any_of(op.inputs.begin(), op.inputs.end(), [](const TracedTensor& input) {
+    return input.type == "c10::BFloat16" || input.type == "c10::Half";
+  });
+}
+
 std::optional<TracedOp> traced_op(const Trace& trace, EventIndex op) {
   if (op == kNoIndex || trace.events.kind[op] != EventKind::op || trace.events.detail[op] == kNoIndex) {
     return std::nullopt;

@@ -40,6 +40,9 @@ struct TracedOp {
 // Nothing where the file has no shapes of it.
 std::optional<TracedOp> traced_op(const Trace& trace, EventIndex op);
 
+// Whether it was recorded in half precision, as ops are under autocast.
+bool in_half(const TracedOp& op);
+
 // How an op is run.
 struct Variant {
   Precision precision = Precision::fp32;
