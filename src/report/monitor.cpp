@@ -118,39 +118,50 @@ std::string to_json(const monitor::Recording& recording) {
 }
 
 std::string to_svg(const monitor::Recording& recording) {
+  std::vector<SeriesPanel> panels;
+  for (const MonitoredResource& resource : resources_of(recording)) {
+    if (resource.series->values.empty()) continue;
+    const monitor::BurstMetrics found = monitor::burst_metrics(*resource.series, resource.floor);
+    panels.push_back(
+        {fmt::format("{} ({}), {}: burst {:.1f} ms, idle {:.1f} ms, amount {:.2f}", resource.label, resource.unit,
+                     monitor::name(found.pattern), found.burst_ms, found.idle_ms, found.amount * resource.scale),
+         resource.series, resource.scale, found.threshold * resource.scale});
+  }
+  return panels_svg(panels, recording.seconds);
+}
+
+std::string panels_svg(const std::vector<SeriesPanel>& panels, double seconds) {
   constexpr double kMonitorWidth = 900, kMonitorLeft = 70, kMonitorPanel = 110, kMonitorGap = 42;
   const double plot = kMonitorWidth - kMonitorLeft - 20;
   std::string body;
   double top = 40;
-  for (const MonitoredResource& resource : resources_of(recording)) {
-    const std::vector<double>& values = resource.series->values;
+  for (const SeriesPanel& panel : panels) {
+    const std::vector<double>& values = panel.series->values;
     if (values.empty()) continue;
-    const monitor::BurstMetrics found = monitor::burst_metrics(*resource.series, resource.floor);
-    double most = found.threshold;
-    for (const double value : values) most = std::max(most, value);
+    double most = panel.threshold;
+    for (const double value : values) most = std::max(most, value * panel.scale);
     if (most <= 0) most = 1;
     body += fmt::format(
-        "<text x=\"{}\" y=\"{}\">{} ({}), {}: burst {:.1f} ms, idle {:.1f} ms, amount {:.2f}</text>\n"
+        "<text x=\"{}\" y=\"{}\">{}</text>\n"
         "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"none\" stroke=\"#999\"/>\n"
         "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{:.3g}</text>\n",
-        kMonitorLeft, top - 6, resource.label, resource.unit, monitor::name(found.pattern), found.burst_ms,
-        found.idle_ms, found.amount * resource.scale, kMonitorLeft, top, plot, kMonitorPanel, kMonitorLeft - 6,
-        top + 10, most * resource.scale);
-    const double level = top + kMonitorPanel * (1 - found.threshold / most);
+        kMonitorLeft, top - 6, panel.title, kMonitorLeft, top, plot, kMonitorPanel, kMonitorLeft - 6, top + 10, most);
+    const double level = top + kMonitorPanel * (1 - panel.threshold / most);
     body += fmt::format(
         "<line x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"#d62728\" stroke-dasharray=\"4\"/>\n",
         kMonitorLeft, kMonitorLeft + plot, level, level);
     body += "<polyline fill=\"none\" stroke=\"#1f77b4\" points=\"";
     const double step = plot / static_cast<double>(values.size());
     for (size_t i = 0; i < values.size(); ++i) {
-      const double x = kMonitorLeft + step * static_cast<double>(i), y = top + kMonitorPanel * (1 - values[i] / most);
+      const double x = kMonitorLeft + step * static_cast<double>(i);
+      const double y = top + kMonitorPanel * (1 - values[i] * panel.scale / most);
       body += fmt::format("{:.1f},{:.1f} {:.1f},{:.1f} ", x, y, x + step, y);
     }
     body += "\"/>\n";
     top += kMonitorPanel + kMonitorGap;
   }
   body += fmt::format("<text x=\"{}\" y=\"{}\">0 to {:.2f} s; dashed: what separates burst from idle</text>\n",
-                      kMonitorLeft, top - 14, recording.seconds);
+                      kMonitorLeft, top - 14, seconds);
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" font-family=\"sans-serif\" "
       "font-size=\"12\">\n"

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "monitor/recording.h"
 #include "report/monitor.h"
 #include "report/table.h"
 
@@ -14,6 +13,18 @@ namespace {
 
 constexpr const char* kResourceLabels[] = {"GPU utilisation", "GPU memory utilisation", "network send",
                                            "network receive"};
+
+// The figures of a resource, as the table and the picture show them.
+struct ResourceCells {
+  std::string pattern, idle, burst, amount, mean;
+};
+
+ResourceCells cells_of(const ResourceAnswer& answer, size_t resource) {
+  const monitor::BurstMetrics& m = answer.use.metrics[resource];
+  const char* unit = resource < 2 ? "%" : "MB/s";
+  return {monitor::name(m.pattern), fmt::format("{:.1f}", m.idle_ms), fmt::format("{:.1f}", m.burst_ms),
+          fmt::format("{:.1f} {}", m.amount, unit), fmt::format("{:.1f} {}", m.mean, unit)};
+}
 
 }  // namespace
 
@@ -24,11 +35,8 @@ std::string to_text(const ResourceAnswer& answer) {
                                  grouped(answer.parameters), milliseconds(answer.use.iteration));
   Table table({"", "pattern", "idle ms", "burst ms", "burst amount", "mean"});
   for (size_t i = 0; i < 4; ++i) {
-    const monitor::BurstMetrics& m = answer.use.metrics[i];
-    const char* unit = i < 2 ? "%" : "MB/s";
-    table.add({kResourceLabels[i], monitor::name(m.pattern), fmt::format("{:.1f}", m.idle_ms),
-               fmt::format("{:.1f}", m.burst_ms), fmt::format("{:.1f} {}", m.amount, unit),
-               fmt::format("{:.1f} {}", m.mean, unit)});
+    const ResourceCells cells = cells_of(answer, i);
+    table.add({kResourceLabels[i], cells.pattern, cells.idle, cells.burst, cells.amount, cells.mean});
   }
   return text + table.text();
 }
@@ -65,17 +73,17 @@ std::string to_json(const ResourceAnswer& answer) {
       .dump();
 }
 
+// The series are those of one window; the figures are those of the table, means over all windows.
 std::string to_svg(const ResourceAnswer& answer) {
-  monitor::Recording recording;
-  recording.command = {answer.model, answer.setting, answer.mode, "(simulated)"};
-  recording.gpu_model = answer.gpu;
   const monitor::Series& first = answer.use.series[0];
-  recording.seconds = static_cast<double>(first.period_ns) * 1e-9 * static_cast<double>(first.values.size());
-  recording.gpu = answer.use.series[0];
-  recording.memory = answer.use.series[1];
-  recording.send = answer.use.series[2];
-  recording.receive = answer.use.series[3];
-  return to_svg(recording);
+  std::vector<SeriesPanel> panels;
+  for (size_t i = 0; i < 4; ++i) {
+    const ResourceCells cells = cells_of(answer, i);
+    panels.push_back({fmt::format("{}, {}: burst {} ms, idle {} ms, amount {}", kResourceLabels[i], cells.pattern,
+                                  cells.burst, cells.idle, cells.amount),
+                      &answer.use.series[i], i < 2 ? 1.0 : 1e-6, answer.use.metrics[i].threshold});
+  }
+  return panels_svg(panels, static_cast<double>(first.period_ns) * 1e-9 * static_cast<double>(first.values.size()));
 }
 
 }  // namespace forerun
