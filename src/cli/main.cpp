@@ -38,6 +38,17 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, cha
   return kUsage;
 }
 
+// An empty value is a shell variable that was not set: no option takes it for its default.
+void refuse_empty_values(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_items_expected_max() == 0) continue;  // a flag
+    option->check([](const std::string& value) {
+      return value.empty() ? std::string("is empty: give a value, or leave the option out") : std::string();
+    });
+  }
+  for (CLI::App* verb : app.get_subcommands({})) refuse_empty_values(*verb);
+}
+
 // Verbs that ask learned predictors go to the program that has them, where it was built: loading LibTorch takes longer
 // than the answers of all the others.
 void hand_over(int argc, char** argv) {
@@ -79,6 +90,7 @@ int run(int argc, char** argv) {
   add_whatif(app, chosen);
   add_scale(app, chosen);
   add_monitor(app, chosen);
+  refuse_empty_values(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {

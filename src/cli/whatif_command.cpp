@@ -64,6 +64,7 @@ Result<ModelRequest> model_request(const WhatIfOptions& options) {
       if (value.empty() || *end != '\0' || batch < 1 || batch > (int64_t{1} << 30)) {
         return Error{"a batch cannot be '" + value + "'", "--set batch", "give a whole number from 1"};
       }
+      if (request.batch) return Error{"batch is given twice", "--set", "give it once"};
       request.batch = batch;
     } else {
       request.settings.emplace_back(key, value);

@@ -11,8 +11,10 @@ namespace {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+constexpr double kLongestIteration = 1e17;  // nanoseconds, three years: several copies of it still can be counted
+
 Nanoseconds scaled(Nanoseconds time, double factor) {
-  return Nanoseconds(std::llround(static_cast<double>(time.value) * factor));
+  return Nanoseconds(std::llround(std::min(static_cast<double>(time.value) * factor, kLongestIteration)));
 }
 
 uint64_t pair_key(TaskId after, TaskId before) { return uint64_t{after.value} << 32 | before.value; }
@@ -236,6 +238,13 @@ class GraphEdit::Relinker {
 };
 
 Result<TaskGraph> GraphEdit::build(std::vector<TaskId>* renumbered) const {
+  double total = 0;
+  for (size_t i = 0; i < tasks_.size(); ++i) {
+    if (!removed_[i]) total += static_cast<double>(tasks_[i].duration.value) + static_cast<double>(tasks_[i].gap.value);
+  }
+  if (total >= kLongestIteration) {
+    return Error{"the iteration would take more than three years", "what-if", "give numbers nearer to what there is"};
+  }
   const std::vector<uint32_t> sequence = order();
   const Relinker relinker(*this, sequence);
   TaskGraphBuilder builder(names_ ? names_ : graph_.names());

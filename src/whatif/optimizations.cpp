@@ -10,6 +10,8 @@
 namespace forerun::whatif {
 namespace {
 
+constexpr double kLeastParameter = 1e-6, kLargestParameter = 1e9;
+
 // The parameters of a distributed optimization: its own, and the network's.
 std::vector<std::string_view> over_network(std::vector<std::string_view> own) {
   own.insert(own.begin(), std::begin(kNetworkKeys), std::end(kNetworkKeys));
@@ -88,6 +90,9 @@ Result<double> Parameters::positive(const std::string& key, double otherwise) co
   if (error != std::errc() || end != given.data() + given.size() || !(value > 0) || !std::isfinite(value)) {
     return Error{"'" + given + "' is no number above zero", key, "give one, as " + key + "=2"};
   }
+  if (value < kLeastParameter || value > kLargestParameter) {
+    return Error{"'" + given + "' is out of range", key, "give a number from 1e-6 to 1e9"};
+  }
   return value;
 }
 
@@ -116,7 +121,11 @@ Result<Application> parse_application(const std::string& text) {
       return Error{"'" + pair + "' is no parameter of " + name, "--apply " + text,
                    keys.empty() ? "it takes none" : "it takes " + keys};
     }
-    values[key] = pair.substr(equals + 1);
+    const std::string value = pair.substr(equals + 1);
+    if (value.empty()) return Error{key + " is empty", "--apply " + text, "give it a value, or leave it out"};
+    if (!values.emplace(key, value).second) {
+      return Error{key + " is given twice", "--apply " + text, "give each parameter once"};
+    }
     at = next;
   }
   made.parameters = Parameters(std::move(values));

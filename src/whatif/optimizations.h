@@ -23,7 +23,7 @@ class Parameters {
 
   [[nodiscard]] bool has(const std::string& key) const { return values_.contains(key); }
   [[nodiscard]] std::string text(const std::string& key, const std::string& otherwise = "") const;
-  // A number above zero.
+  // A number above zero: from 1e-6 to 1e9.
   [[nodiscard]] Result<double> positive(const std::string& key, double otherwise) const;
   [[nodiscard]] const std::map<std::string, std::string>& values() const { return values_; }
 

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "base/nearest.h"
 #include "zoo/families.h"
@@ -235,9 +236,13 @@ Result<Model> build(std::string_view name, const std::vector<std::pair<std::stri
       configuration.set(key, value);
     }
   }
+  std::set<std::string_view> given;
   for (const auto& [key, text] : settings) {
     const Parameter* parameter = find_parameter(*family, key);
     if (parameter == nullptr) return unknown_parameter(*family, key);
+    if (!given.insert(key).second) {
+      return Error{fmt::format("{} is given twice", key), "family " + family->name, "give each parameter once"};
+    }
     std::optional<ParameterValue> value = parse(parameter->otherwise, text);
     if (!value) return wrong_kind(*parameter, text).within("family " + family->name);
     configuration.set(key, *std::move(value));

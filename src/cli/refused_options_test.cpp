@@ -1,0 +1,58 @@
+// Options that say nothing, the same thing twice, or what cannot be: each is refused with a word, none is swallowed.
+#include <gtest/gtest.h>
+
+#include "cli/program_outcome.h"
+
+namespace forerun::cli {
+namespace {
+
+struct RefusedCall {
+  const char* arguments;
+  int code;
+  const char* says;
+};
+
+constexpr RefusedCall kRefusedCalls[] = {
+    {"predict resnet50 --optimizer sgd:impl=fused,impl=foreach", 1, "twice"},
+    {"predict resnet50 --optimizer sgd:", 1, "key=value"},
+    {"predict resnet50 --optimizer sgd:lr=", 1, "lr"},
+    {"predict resnet50 --optimizer ''", 2, "--optimizer"},
+    {"predict resnet50 --gpu ''", 2, "--gpu"},
+    {"predict resnet50 --precision ''", 2, "empty"},
+    {"predict ''", 2, "empty"},
+    {"predict resnet50 --set width=64 --set width=32", 1, "twice"},
+    {"predict resnet50 --batch 8 --set batch=4", 1, "twice"},
+    {"whatif resnet50 --set batch=8 --set batch=4 --apply amp", 1, "twice"},
+    {"scale resnet50 --set batch=4", 1, "--micro-batch"},
+    {"scale gpt2 --strategy ''", 2, "--strategy"},
+    {"scale gpt2 --strategy zero1,zero3", 1, "second time"},
+    {"predict resnet50 --precision bf16", 1, "amp_bf16"},
+    {"predict resnet50 --precision bfloat16", 1, "amp_bf16"},
+    {"predict resnet50 --precision fp16", 1, "not modelled"},
+    {"predict resnet50 --precision amp_bf16 --gpu v100", 1, "bfloat16"},
+    {"fit resnet50 --precision amp_bf16 --gpu t4", 1, "bfloat16"},
+    {"whatif resnet18 --gpu v100 --apply amp", 1, "float16 autocast"},
+    {"whatif resnet18 --precision amp_bf16 --apply gpu:name=v100", 1, "V100"},
+    {"whatif resnet18 --apply batch:factor=1e15", 1, "out of range"},
+    {"whatif resnet18 --apply batch:factor=1e9", 1, "batch"},
+    {"whatif resnet18 --apply batch:factor=0.001", 1, "samples"},
+    {"whatif resnet18 --apply batch:factor=2,factor=3", 1, "twice"},
+};
+
+TEST(RefusedOptions, AreAnsweredWithAWord) {
+  for (const RefusedCall& call : kRefusedCalls) {
+    const Outcome outcome = forerun_outcome(call.arguments);
+    EXPECT_EQ(outcome.code, call.code) << call.arguments << "\n" << outcome.out;
+    EXPECT_NE(outcome.out.find(call.says), std::string::npos) << call.arguments << "\n" << outcome.out;
+  }
+}
+
+TEST(RefusedOptions, NothingIsAdvisedThatTheGpuCannotDo) {
+  const Outcome older = forerun_outcome("fit resnet18 --gpu v100"), newer = forerun_outcome("fit resnet18 --gpu a100");
+  EXPECT_EQ(older.code, 0) << older.out;
+  EXPECT_EQ(older.out.find("amp_bf16"), std::string::npos) << older.out;
+  EXPECT_NE(newer.out.find("amp_bf16"), std::string::npos) << newer.out;
+}
+
+}  // namespace
+}  // namespace forerun::cli
