@@ -61,6 +61,12 @@ std::vector<std::string> scale_assumptions(const ScaledModel& model, const scale
   } else {
     list.emplace_back("blocks of the iteration that `forerun predict` sees on one GPU; layers are not shared");
   }
+  list.push_back(precision_text(model, setup.cluster.gpu));
+  const bool servers = !answer.steps.empty() && answer.steps.front().plan.exchange != scale::Exchange::all_reduce;
+  if (servers) {
+    list.emplace_back(
+        "parameter servers run on the nodes and share their connections; a node's GPUs add up gradients first");
+  }
   list.push_back(
       fmt::format("NCCL reaches {:.0f} % of the links of a node and {:.0f} % of the network; nothing else uses them",
                   100 * setup.efficiency.within.share, 100 * setup.efficiency.between.share));
@@ -137,6 +143,7 @@ ScaleAnswer empty_answer(const ScaleQuestion& question, const ScaledModel& model
   answer.within = fmt::format("{} {:.0f} GB/s a direction", cluster.within.name, cluster.within.bandwidth / 1e9);
   answer.between = fmt::format("{} {:g} GB/s a node", cluster.between.name, cluster.between.bandwidth / 1e9);
   answer.device_memory = cluster.gpu.memory;
+  answer.precision = name_of(model.setup.precision);
   answer.searched = question.search && question.gpus.size() == 1;
   return answer;
 }

@@ -43,7 +43,7 @@ scale::WorkerLoad worker_load(const TrainingRun& run, const Device& device, cons
       host_costs(run.graph, costs, knowledge.host, host_speed(knowledge.host, run.environment.calibration));
   const LaneTimes times =
       two_lane(lane_ops(run.graph, costs, host), {.gap = device.launch_gap, .per_iteration = host.per_iteration});
-  const scale::ModelCosts blocks = scale::graph_costs(run, costs, host, times, 0);
+  const scale::ModelCosts blocks = scale::graph_costs(run, costs, host, times, {});
   scale::WorkerLoad load;
   for (const scale::Block& block : blocks.blocks) {
     load.layers.push_back({block.forward, block.backward, Bytes(4 * block.parameters)});

@@ -1,5 +1,6 @@
 #include "api/scale.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -132,6 +133,64 @@ TEST(Scale, SchedulesOfReplicasDiffer) {
   EXPECT_LE(exposed["bytescheduler"].value, exposed["bsp"].value);
 }
 
+// Products are counted against the units that run them: nothing is faster than its peak.
+TEST(Scale, NoModelIsFasterThanThePeak) {
+  for (const char* model : {"resnet50", "mobilenet_v2", "vgg16", "convnext_tiny", "vit_b_16", "lstm", "unet", "dlrm",
+                            "gpt2_small", "bert_large", "llama2_7b"}) {
+    for (const Device& gpu : scale_knowledge().devices.devices()) {
+      for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::amp_bf16}) {
+        ScaleQuestion question{
+            .model = model, .gpu = gpu.name, .gpus = {1}, .micro_batch = 32, .default_precision = false};
+        question.setup.precision = precision;
+        const auto answer = scale_out(question, scale_knowledge());
+        if (!answer && precision == Precision::amp_bf16 && gpu.peak.bf16_tensor <= 0) continue;
+        ASSERT_TRUE(answer) << model << " " << gpu.name << ": " << answer.error().message();
+        const double share = answer->steps[0].model_flops_share;
+        EXPECT_GT(share, 0) << model << " " << gpu.name;
+        EXPECT_LE(share, 1) << model << " " << gpu.name << " " << name_of(precision);
+      }
+    }
+  }
+}
+
+// Two nodes of the same connection: what four GPUs of a node push is what one pushes, after their sum.
+TEST(Scale, ParameterServersDoNotGetSlowerByGpusOfANode) {
+  const auto asked = [](const char* model, int64_t gpus, int64_t node, const char* strategy) {
+    return answer_to({.model = model,
+                      .gpu = "a100",
+                      .gpus = {gpus},
+                      .node = node,
+                      .network = "10gbe",
+                      .strategy = strategy,
+                      .micro_batch = 8});
+  };
+  for (const char* model : {"bert_large", "resnet50"}) {
+    const ScaleAnswer one = asked(model, 8, 1, "ps");
+    const ScaleAnswer four = asked(model, 32, 4, "ps");
+    EXPECT_EQ(one.steps[0].plan.servers, 8);
+    EXPECT_EQ(four.steps[0].plan.servers, 8);
+    EXPECT_LT(milliseconds(four.steps[0].time), 1.2 * milliseconds(one.steps[0].time)) << model;
+    EXPECT_GE(four.steps[0].time, one.steps[0].time) << model;
+    EXPECT_GT(asked(model, 32, 4, "ps,servers=2").steps[0].time, four.steps[0].time) << model;
+    // Servers on every node move as many bytes as a ring does.
+    const double ring = milliseconds(asked(model, 32, 4, "dp").steps[0].time);
+    EXPECT_NEAR(milliseconds(four.steps[0].time), ring, 0.25 * ring) << model;
+    EXPECT_LE(asked(model, 32, 4, "ps-async").steps[0].time, four.steps[0].time) << model;
+  }
+}
+
+TEST(Scale, SaysWhichPrecision) {
+  EXPECT_EQ(answer_to({.model = "gpt2"}).precision, "amp_bf16");
+  EXPECT_EQ(answer_to({.model = "resnet18"}).precision, "fp32");
+  const std::string text = to_text(answer_to({.model = "gpt2", .gpu = "v100"}));
+  EXPECT_NE(text.find("float16 weights"), std::string::npos) << text;
+  ScaleQuestion question{.model = "resnet18", .gpu = "v100", .default_precision = false};
+  question.setup.precision = Precision::amp_bf16;
+  EXPECT_FALSE(scale_out(question, scale_knowledge()));
+  question.setup.precision = Precision::tf32;
+  EXPECT_NE(to_text(answer_to(question)).find("no TF32 units"), std::string::npos);
+}
+
 TEST(Scale, NamesWhatIsWrong) {
   const auto problem = [](const ScaleQuestion& question) {
     const auto answer = scale_out(question, scale_knowledge());
@@ -166,6 +225,15 @@ TEST(ScaleResources, SimulatesTheTestbed) {
   const auto written = nlohmann::json::parse(to_json(*answer));
   EXPECT_EQ(written["metrics"].size(), 4);
   EXPECT_EQ(written["series"]["gpu"].size(), answer->use.series[0].values.size());
+  // The picture's titles have the figures of the table.
+  const std::string text = to_text(*answer), svg = to_svg(*answer);
+  for (const monitor::BurstMetrics& m : answer->use.metrics) {
+    const std::string burst = fmt::format("{:.1f}", m.burst_ms), idle = fmt::format("{:.1f}", m.idle_ms);
+    EXPECT_NE(text.find("  " + burst), std::string::npos) << text;
+    EXPECT_NE(svg.find("burst " + burst + " ms, idle " + idle + " ms, amount " + fmt::format("{:.1f}", m.amount)),
+              std::string::npos)
+        << svg.substr(0, 1000);
+  }
 }
 
 // Workloads that nobody measured, simulated; then taken for measured.

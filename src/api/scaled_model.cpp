@@ -7,6 +7,8 @@
 
 #include "api/predict.h"
 #include "api/predicted_memory.h"
+#include "cost/analytic/analytic.h"
+#include "derive/precision_support.h"
 #include "derive/work.h"
 #include "scale/graph_cost.h"
 #include "scale/replica_schedule.h"
@@ -30,12 +32,16 @@ int64_t optimizer_bytes(const OptimizerSpec& optimizer) {
   return 8;
 }
 
-double iteration_flops(const Graph& graph) {
-  double flops = 0;
+scale::ProductWork product_work(const Graph& graph, const Device& gpu, Precision precision) {
+  scale::ProductWork sum;
   for (const Op& op : graph.ops()) {
-    if (op.phase != Phase::update) flops += work_of(graph, op).flops.value;
+    if (op.phase == Phase::update) continue;
+    const OpWork work = work_of(graph, op);
+    if (work.gemm_count == 0 || !work.on_gpu) continue;
+    sum.flops += work.flops.value;
+    sum.peak_seconds += work.flops.value / gpu.rate(arithmetic_unit(work, precision));
   }
-  return flops;
+  return sum;
 }
 
 Result<TrainingRun> run_of(const ScaleQuestion& question, const ScaledModel& model, const Device& gpu,
@@ -70,13 +76,17 @@ Result<scale::ModelCosts> costs_of_graph(const ScaleQuestion& question, const Sc
   const auto run = run_of(question, model, gpu, micro_batch);
   if (!run) return run.error();
   const GraphTimes times = graph_times(*run, gpu, knowledge);
-  return scale::graph_costs(*run, times.costs, times.host, times.lanes, iteration_flops(run->graph));
+  return scale::graph_costs(*run, times.costs, times.host, times.lanes,
+                            product_work(run->graph, gpu, run->setup.precision));
 }
 
 }  // namespace
 
 Result<ScaledModel> scaled_model(const ScaleQuestion& question) {
   auto settings = question.settings;
+  for (const auto& [key, value] : settings) {
+    if (key == "batch") return Error{"--set batch is not read here", "--set", "give --micro-batch or --global-batch"};
+  }
   settings.emplace_back("batch", "1");
   auto built = zoo::build(question.model, settings);
   if (!built) return built.error();
@@ -96,11 +106,22 @@ Result<ScaledModel> scaled_model(const ScaleQuestion& question) {
 
 Unit scale_unit(Precision precision, const Device& gpu) {
   switch (precision) {
-    case Precision::fp32: return Unit::fp32;
+    case Precision::fp32: return Unit::fp32_matrix;
     case Precision::tf32: return Unit::tf32_tensor;
     case Precision::amp_bf16: break;
   }
   return gpu.peak.bf16_tensor > 0 ? Unit::bf16_tensor : Unit::fp16_tensor;
+}
+
+std::string precision_text(const ScaledModel& model, const Device& gpu) {
+  if (std::string caveat = derive::precision_caveat(model.setup.precision, gpu); !caveat.empty()) return caveat;
+  if (!model.transformer || !half_precision(model.setup.precision)) {
+    return fmt::format("precision {}", name_of(model.setup.precision));
+  }
+  const bool bfloat16 = gpu.peak.bf16_tensor > 0;
+  return fmt::format(
+      "precision amp_bf16: {} weights and products with a float32 copy for the optimizer, as Megatron has it{}",
+      bfloat16 ? "bfloat16" : "float16", bfloat16 ? "" : "; the GPU has no bfloat16 units");
 }
 
 scale::StateBytes state_bytes(const ScaledModel& model) {

@@ -29,6 +29,8 @@ Result<ScaledModel> scaled_model(const ScaleQuestion& question);
 // Where its arithmetic runs: half-precision tensor cores without bfloat16 take float16.
 Unit scale_unit(Precision precision, const Device& gpu);
 scale::StateBytes state_bytes(const ScaledModel& model);
+// What its precision means there, in words.
+std::string precision_text(const ScaledModel& model, const Device& gpu);
 
 // `question`, `model`, `setup` and `knowledge` must outlive it.
 scale::CostSource cost_source(const ScaleQuestion& question, const ScaledModel& model, const scale::StepSetup& setup,

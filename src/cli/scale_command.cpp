@@ -131,11 +131,18 @@ constexpr const char* kScaleFooter =
     "  tp=8,pp=4,chunks=2,zero=1,mb=2,checkpoint                     a product; dp is what is left\n"
     "Of models that are no transformers gradients travel in buckets of 25 MiB, or by bsp, wfbp, mg-wfbp, "
     "bytescheduler.\n"
-    "chunks interleaves a pipeline, mb is the micro-batch, servers=N counts parameter servers, no-overlap sends\n"
-    "gradients after the backward pass. --global-batch says how many samples a step has.\n"
-    "Columns: `scaling` is the speed against as many GPUs that never wait for each other, `peak` the share of the\n"
-    "GPUs' peak that the model's own products use, `bubble` waiting for other stages, `tensor` exchange within tensor\n"
-    "groups, `exposed` what the exchange of gradients and parameters adds of all it takes, ! does not fit in memory.\n"
+    "chunks interleaves a pipeline, mb is the micro-batch, servers=N counts parameter servers (default: one a node),\n"
+    "to which a node pushes the sum of its GPUs' gradients; no-overlap sends gradients after the backward pass.\n"
+    "--global-batch says how many samples a step has.\n"
+    "gpt2, llama and bert are trained as Megatron does it: --precision amp_bf16, their default, means weights in half\n"
+    "precision with a float32 copy (float16 where the GPU has no bfloat16 units), fp32 and tf32 mean float32 weights.\n"
+    "Other models are trained as eager PyTorch does it, under autocast with amp_bf16.\n"
+    "Columns: `scaling` is the speed against as many GPUs that never wait for each other, `peak` what the model's own\n"
+    "products use of the peak of the units that run them (TF32 for convolutions in float32), `bubble` waiting for "
+    "other\n"
+    "stages, `tensor` exchange within tensor groups, `exposed` what the exchange of gradients and parameters adds of "
+    "all\n"
+    "it takes, ! does not fit in memory.\n"
     "Examples:\n"
     "  forerun scale gpt2_xl --gpu a100 --gpus 8 --strategy zero1 --micro-batch 4\n"
     "  forerun scale resnet50 --gpu v100 --gpus 1,2,4,8,16,32 --node 4 --network 25gbe --micro-batch 64 --svg out.svg\n"
@@ -180,7 +187,7 @@ void add_scale(CLI::App& app, Run& chosen) {
                    "Simulate the workloads of these resources/1 files: the same records with simulated metrics");
   verb->add_option("--mode", options->mode, "--testbed: sync (default) or async parameter servers");
   verb->add_flag("--own-gpus", options->own_gpus, "--testbed: a GPU for each worker; without it they share one");
-  add_setup_options(*verb, options->setup);
+  add_setup_options(*verb, options->setup, "amp_bf16 for gpt2, llama and bert, fp32 for others and --testbed");
   verb->add_option("--svg", options->svg,
                    "Write throughput over the number of GPUs as a picture; with --testbed the series");
   verb->add_flag("--json", options->json, "One JSON object on standard output");

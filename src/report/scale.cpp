@@ -114,9 +114,10 @@ std::string to_text(const ScaleAnswer& answer, size_t most) {
 std::string to_json(const ScaleAnswer& answer) {
   nlohmann::ordered_json steps = nlohmann::ordered_json::array();
   for (const scale::Step& step : answer.steps) steps.push_back(step_json(step));
-  nlohmann::ordered_json json = {{"model", answer.model},   {"parameters", answer.parameters},
-                                 {"gpu", answer.gpu},       {"node", answer.node},
-                                 {"within", answer.within}, {"between", answer.between}};
+  nlohmann::ordered_json json = {
+      {"model", answer.model},        {"parameters", answer.parameters}, {"gpu", answer.gpu},
+      {"node", answer.node},          {"within", answer.within},         {"between", answer.between},
+      {"precision", answer.precision}};
   if (answer.searched) {
     json["considered"] = answer.considered;
     json["feasible"] = answer.feasible;

@@ -16,6 +16,7 @@ struct ScaleAnswer {
   int64_t node = 8;
   std::string within;
   std::string between;
+  std::string precision;
   bool searched = false;  // `steps` are plans for one number of GPUs, best first; else one for each number
   std::vector<scale::Step> steps;
   int64_t considered = 0;  // of a search

@@ -32,7 +32,8 @@ struct ModelCosts {
   int64_t tied_parameters = 0;    // of the first block, which the last one uses too: a pipeline's last stage has a copy
   double update_ns = 0;           // of one parameter
   Nanoseconds update_fixed;       // besides
-  double flops_per_sample = 0;    // forward and backward, nothing run twice
+  double flops_per_sample = 0;    // of the products, forward and backward, nothing run twice
+  double peak_seconds = 0;        // of a sample's products, each at the peak of the unit that runs it
   int64_t tokens_per_sample = 0;  // 0: no tokens
 };
 

@@ -1,6 +1,7 @@
 #include "scale/gradient_exchange.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace forerun::scale {
 namespace {
@@ -9,7 +10,6 @@ Bytes gradient_bytes(const Block& block, const StateBytes& bytes) { return Bytes
 Bytes parameter_bytes(const Block& block, const StateBytes& bytes) { return Bytes(block.parameters * bytes.parameter); }
 
 Nanoseconds reduce(const ExchangeSetup& setup, const Plan& plan, Bytes bytes) {
-  if (plan.exchange != Exchange::all_reduce) return setup.network.push(bytes, plan.data, plan.servers);
   return plan.zero > 0 ? setup.network.reduce_scatter(bytes, setup.group)
                        : setup.network.all_reduce(bytes, setup.group);
 }
@@ -129,30 +129,57 @@ ExchangeTimes sharded(std::span<const Block> blocks, const Plan& plan, const Exc
   return times;
 }
 
-// Pulls come block by block before the first forward pass needs them; pushes leave during the last backward pass.
+// Links within the nodes and between them; each does one thing at a time, in the order things are ready.
+class ServerLanes {
+ public:
+  void send(const ServerExchange& times, Nanoseconds ready) {
+    share_until(std::max(within_, ready));
+    within_ = std::max(within_, ready) + times.reduce;
+    between_ = std::max(between_, within_) + times.between();
+    arriving_.push_back({between_, times.gather});
+  }
+
+  [[nodiscard]] Nanoseconds end() {
+    share_until(Nanoseconds(INT64_MAX));
+    return std::max(within_, between_);
+  }
+
+ private:
+  struct Arrival {
+    Nanoseconds at, gather;
+  };
+
+  // What has come by then is shared among the GPUs of a node.
+  void share_until(Nanoseconds time) {
+    for (; shared_ < arriving_.size() && arriving_[shared_].at <= time; ++shared_) {
+      within_ = std::max(within_, arriving_[shared_].at) + arriving_[shared_].gather;
+    }
+  }
+
+  Nanoseconds within_, between_;
+  std::vector<Arrival> arriving_;
+  size_t shared_ = 0;
+};
+
 ExchangeTimes servers(std::span<const Block> blocks, const Plan& plan, const ExchangeSetup& setup) {
-  Bytes gradients;
-  for (const Block& block : blocks) gradients += gradient_bytes(block, setup.bytes);
-  if (!plan.overlap) {
-    const Nanoseconds both = setup.network.push(gradients, plan.data, plan.servers) * 2;
-    return {both, both};
-  }
-  ExchangeTimes times = buckets(blocks, plan, setup);
-  Nanoseconds pulled;
+  ExchangeTimes times;
+  ServerLanes lanes;
   Nanoseconds computed;
-  Nanoseconds gpu;
-  for (const Block& block : blocks) {
-    const Nanoseconds time = setup.network.push(parameter_bytes(block, setup.bytes), plan.data, plan.servers);
-    pulled += time;
-    times.exchange += time;
-    gpu = std::max(gpu, pulled) + forward_of(block);
-    computed += forward_of(block);
+  Bytes waiting;
+  for (size_t i = blocks.size(); i-- > 0;) {
+    computed += backward_of(blocks[i], plan.checkpoint);
+    waiting += gradient_bytes(blocks[i], setup.bytes);
+    if (i > 0 && (waiting < setup.bucket || !plan.overlap)) continue;
+    const ServerExchange sent = setup.network.by_servers(waiting, plan.servers);
+    times.exchange += sent.total();
+    lanes.send(sent, computed);
+    waiting = Bytes();
   }
-  times.exposed += gpu - computed;
+  times.exposed = std::max(lanes.end() - computed, Nanoseconds());
   return times;
 }
 
-// No worker waits for another: a step takes a worker's own computation and exchange, or what the servers can serve.
+// No node waits for another: a step takes its own computation and exchange, or what the servers can serve.
 ExchangeTimes asynchronous(std::span<const Block> blocks, const Plan& plan, const ExchangeSetup& setup) {
   Bytes gradients;
   Nanoseconds computed;
@@ -160,10 +187,10 @@ ExchangeTimes asynchronous(std::span<const Block> blocks, const Plan& plan, cons
     gradients += gradient_bytes(block, setup.bytes);
     computed += (forward_of(block) + backward_of(block, plan.checkpoint)) * plan.micro_batches;
   }
-  const Nanoseconds alone = setup.network.push(gradients, 2, 2) * 2;
-  const Nanoseconds served = setup.network.push(gradients, plan.data, plan.servers);
-  const Nanoseconds step = std::max(plan.overlap ? std::max(computed, alone) : computed + alone, served);
-  return {std::max(alone, served), step - computed};
+  const ServerExchange sent = setup.network.by_servers(gradients, plan.servers);
+  const Nanoseconds busiest = std::max(sent.between(), sent.within());
+  const Nanoseconds step = plan.overlap ? std::max(computed, busiest) : computed + sent.total();
+  return {sent.total(), step - computed};
 }
 
 }  // namespace

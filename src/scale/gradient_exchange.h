@@ -2,8 +2,8 @@
 //
 // Two lanes, the GPU's and the network's; each does one thing at a time, in order. Replicas (ZeRO 0 and 1) send buckets
 // as the last backward pass fills them; ZeRO 2 scatters gradients in every micro-batch; ZeRO 3 also gathers each
-// block's parameters before its passes, as early as the network is free. Parameter servers take the pushes of the
-// backward pass and give parameters back before the next forward pass.
+// block's parameters before its passes, as early as the network is free. Parameter servers (network.h) have a lane within
+// the nodes and one between them: a bucket is added up in the nodes, pushed, pulled and shared, and the update waits for all.
 #pragma once
 
 #include <span>

@@ -98,7 +98,7 @@ void scale_to(std::vector<Block>& blocks, Nanoseconds Block::*field, Nanoseconds
 }  // namespace
 
 ModelCosts graph_costs(const TrainingRun& run, std::span<const OpCost> costs, const HostCosts& host,
-                       const LaneTimes& times, double flops) {
+                       const LaneTimes& times, const ProductWork& products) {
   BlockIndex index(run.graph);
   add_times(run.graph, costs, host, index);
   add_parameters(run.graph, index);
@@ -110,7 +110,9 @@ ModelCosts graph_costs(const TrainingRun& run, std::span<const OpCost> costs, co
   int64_t parameters = 0;
   for (const Block& block : result.blocks) parameters += block.parameters;
   result.update_ns = static_cast<double>(times.phases[2].value) / static_cast<double>(std::max<int64_t>(parameters, 1));
-  result.flops_per_sample = flops / static_cast<double>(std::max<int64_t>(run.input.batch, 1));
+  const auto samples = static_cast<double>(std::max<int64_t>(run.input.batch, 1));
+  result.flops_per_sample = products.flops / samples;
+  result.peak_seconds = products.peak_seconds / samples;
   result.tokens_per_sample = run.input.kind == InputKind::tokens ? run.input.size : 0;
   return result;
 }

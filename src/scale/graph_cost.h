@@ -16,7 +16,13 @@
 
 namespace forerun::scale {
 
+// Of an iteration's forward and backward pass.
+struct ProductWork {
+  double flops = 0;
+  double peak_seconds = 0;  // each product at the peak of the unit that runs it
+};
+
 ModelCosts graph_costs(const TrainingRun& run, std::span<const OpCost> costs, const HostCosts& host,
-                       const LaneTimes& times, double flops);
+                       const LaneTimes& times, const ProductWork& products);
 
 }  // namespace forerun::scale

@@ -70,13 +70,21 @@ Nanoseconds Network::send(Bytes bytes, int64_t stride, int64_t split) const {
   return hop_ + link.latency + Nanoseconds(static_cast<int64_t>(moved / link.bandwidth * 1e9 + 0.5));
 }
 
-Nanoseconds Network::push(Bytes bytes, int64_t workers, int64_t servers) const {
-  if (workers < 2 || bytes.value <= 0) return {};
-  const bool inside = gpus_ <= node_;
-  ParameterServers setup{
-      .workers = workers, .servers = std::max<int64_t>(servers, 1), .link = inside ? within_ : between_};
-  if (!inside) setup.link.bandwidth /= static_cast<double>(node_);
-  return (inside ? within_call_ : between_call_) + parameter_push(bytes, setup);
+ServerExchange Network::by_servers(Bytes bytes, int64_t servers) const {
+  ServerExchange times;
+  if (gpus_ < 2 || bytes.value <= 0) return times;
+  if (node_ > 1) {
+    times.reduce = within_call_ + forerun::reduce_scatter(bytes, node_, within_);
+    times.gather = within_call_ + forerun::all_gather(bytes, node_, within_);
+  }
+  const int64_t nodes = gpus_ / node_;
+  if (nodes < 2) return times;
+  // Several servers of one node share its connection.
+  const ParameterServers setup{
+      .workers = nodes, .servers = std::clamp<int64_t>(servers, 1, nodes), .link = between_, .colocated = true};
+  times.push = between_call_ + parameter_push(bytes, setup);
+  times.pull = between_call_ + parameter_pull(bytes, setup);
+  return times;
 }
 
 }  // namespace forerun::scale

@@ -31,6 +31,20 @@ struct Group {
 // Ranks of the group in one node.
 int64_t ranks_in_node(const GpuCluster& cluster, const Group& group);
 
+// Parameter servers (Li et al., 2014), used as BytePS does (Jiang et al., 2020): the GPUs of a node add up their gradients
+// first, a node then sends the sum to the servers, each of which holds a shard, fetches the result, and its GPUs share it.
+// A server uses the connection of the node it runs on; what a node has to say to its own server stays inside.
+struct ServerExchange {
+  Nanoseconds reduce;  // within the nodes
+  Nanoseconds push;    // between them
+  Nanoseconds pull;    // between them
+  Nanoseconds gather;  // within the nodes
+  // Answers of a node's server leave by the same connection as what its GPUs push.
+  [[nodiscard]] Nanoseconds between() const { return push + pull; }
+  [[nodiscard]] Nanoseconds within() const { return reduce + gather; }
+  [[nodiscard]] Nanoseconds total() const { return within() + between(); }
+};
+
 class Network {
  public:
   Network(const GpuCluster& cluster, const Efficiency& efficiency);
@@ -40,8 +54,8 @@ class Network {
   [[nodiscard]] Nanoseconds all_gather(Bytes bytes, const Group& group) const;      // the same
   // From one stage of a pipeline to the next, `stride` ranks away; `split` GPUs of a tensor group send a part each.
   [[nodiscard]] Nanoseconds send(Bytes bytes, int64_t stride, int64_t split) const;
-  // Workers, each with a GPU, push gradients to `servers` spread over the nodes and pull parameters back.
-  [[nodiscard]] Nanoseconds push(Bytes bytes, int64_t workers, int64_t servers) const;
+  // Gradients of all GPUs to `servers` that run on the nodes, and parameters back.
+  [[nodiscard]] ServerExchange by_servers(Bytes bytes, int64_t servers) const;
 
  private:
   [[nodiscard]] Link link_of(const Group& group) const;

@@ -34,6 +34,33 @@ TEST(Network, NodesAreFasterInside) {
   EXPECT_EQ(network.all_reduce(bytes, {1, 1}), Nanoseconds());
 }
 
+TEST(Network, ParameterServersSumWithinANodeFirst) {
+  GpuCluster cluster = test_cluster(32);
+  cluster.node = 4;
+  const Bytes bytes(int64_t{1} << 30);
+  const Efficiency efficiency;
+  const Network network(cluster, efficiency);
+  const auto seconds = [](Nanoseconds time) { return static_cast<double>(time.value) * 1e-9; };
+  // A node pushes its sum once: as much as a node of one GPU on the same connection.
+  const ServerExchange eight = network.by_servers(bytes, 8);
+  const double moved = static_cast<double>(bytes.value) / (cluster.between.bandwidth * efficiency.between.share);
+  EXPECT_NEAR(seconds(eight.push), moved * 7 / 8, 0.01 * moved);
+  EXPECT_EQ(eight.push, eight.pull);
+  EXPECT_GT(eight.reduce, Nanoseconds());
+  EXPECT_LT(eight.within(), eight.between());
+  GpuCluster single = cluster;
+  single.node = 1;
+  single.gpus = 8;
+  EXPECT_EQ(Network(single, efficiency).by_servers(bytes, 8).push, eight.push);
+  EXPECT_EQ(Network(single, efficiency).by_servers(bytes, 8).reduce, Nanoseconds());
+  // Fewer servers are crowded; more than nodes share the nodes' connections.
+  EXPECT_NEAR(seconds(network.by_servers(bytes, 2).push), 4 * seconds(eight.push), 0.05 * seconds(eight.push));
+  EXPECT_EQ(network.by_servers(bytes, 16).push, eight.push);
+  // Within one node nothing is pushed.
+  EXPECT_EQ(Network(test_cluster(8), efficiency).by_servers(bytes, 1).between(), Nanoseconds());
+  EXPECT_EQ(Network(test_cluster(1), efficiency).by_servers(bytes, 1).total(), Nanoseconds());
+}
+
 TEST(NetworkName, LinksSeveralAndRates) {
   DeviceCatalogue catalogue;
   ASSERT_TRUE(catalogue.add(Link{"InfiniBand HDR", {"hdr"}, nanoseconds_from_us(5), 25e9}));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 #include <vector>
 
 #include "base/nearest.h"
@@ -18,27 +19,29 @@ bool whole_number(std::string_view text, int64_t& value) {
   return error == std::errc() && end == text.data() + text.size() && value >= 1 && value <= (int64_t{1} << 30);
 }
 
+// `sets`: what of a plan the word decides; a plan decides nothing twice.
 struct WordEffect {
   const char* word;
+  const char* sets;
   void (*apply)(PlanRequest&);
 };
 const WordEffect kWords[] = {
-    {"dp", [](PlanRequest&) {}},
-    {"ddp", [](PlanRequest&) {}},
-    {"zero1", [](PlanRequest& r) { r.plan.zero = 1; }},
-    {"zero2", [](PlanRequest& r) { r.plan.zero = 2; }},
-    {"zero3", [](PlanRequest& r) { r.plan.zero = 3; }},
-    {"fsdp", [](PlanRequest& r) { r.plan.zero = 3; }},
-    {"ps", [](PlanRequest& r) { r.plan.exchange = Exchange::servers; }},
-    {"ps-async", [](PlanRequest& r) { r.plan.exchange = Exchange::servers_async; }},
-    {"tp", [](PlanRequest& r) { r.names_tensor = true; }},
-    {"pp", [](PlanRequest& r) { r.names_pipeline = true; }},
-    {"bsp", [](PlanRequest& r) { r.plan.schedule = Schedule::whole; }},
-    {"wfbp", [](PlanRequest& r) { r.plan.schedule = Schedule::each; }},
-    {"mg-wfbp", [](PlanRequest& r) { r.plan.schedule = Schedule::merged; }},
-    {"bytescheduler", [](PlanRequest& r) { r.plan.schedule = Schedule::prioritised; }},
-    {"checkpoint", [](PlanRequest& r) { r.plan.checkpoint = true; }},
-    {"no-overlap", [](PlanRequest& r) { r.plan.overlap = false; }},
+    {"dp", "dp", [](PlanRequest&) {}},
+    {"ddp", "dp", [](PlanRequest&) {}},
+    {"zero1", "zero", [](PlanRequest& r) { r.plan.zero = 1; }},
+    {"zero2", "zero", [](PlanRequest& r) { r.plan.zero = 2; }},
+    {"zero3", "zero", [](PlanRequest& r) { r.plan.zero = 3; }},
+    {"fsdp", "zero", [](PlanRequest& r) { r.plan.zero = 3; }},
+    {"ps", "servers or all-reduce", [](PlanRequest& r) { r.plan.exchange = Exchange::servers; }},
+    {"ps-async", "servers or all-reduce", [](PlanRequest& r) { r.plan.exchange = Exchange::servers_async; }},
+    {"tp", "tp", [](PlanRequest& r) { r.names_tensor = true; }},
+    {"pp", "pp", [](PlanRequest& r) { r.names_pipeline = true; }},
+    {"bsp", "the schedule of gradients", [](PlanRequest& r) { r.plan.schedule = Schedule::whole; }},
+    {"wfbp", "the schedule of gradients", [](PlanRequest& r) { r.plan.schedule = Schedule::each; }},
+    {"mg-wfbp", "the schedule of gradients", [](PlanRequest& r) { r.plan.schedule = Schedule::merged; }},
+    {"bytescheduler", "the schedule of gradients", [](PlanRequest& r) { r.plan.schedule = Schedule::prioritised; }},
+    {"checkpoint", "checkpoint", [](PlanRequest& r) { r.plan.checkpoint = true; }},
+    {"no-overlap", "no-overlap", [](PlanRequest& r) { r.plan.overlap = false; }},
 };
 
 struct NumberEffect {
@@ -57,13 +60,21 @@ std::vector<std::string> plan_words() {
   return words;
 }
 
-Status read_part(std::string_view part, PlanRequest& request) {
+// What the parts of a plan that were read so far decide.
+using Decided = std::set<std::string, std::less<>>;
+
+Status decide(std::string_view what, std::string_view part, Decided& decided) {
+  if (decided.emplace(what).second) return {};
+  return Error{fmt::format("'{}' decides {} a second time", part, what), "--strategy", "give each part once"};
+}
+
+Status read_part(std::string_view part, PlanRequest& request, Decided& decided) {
   const size_t equals = part.find('=');
   if (equals == std::string_view::npos) {
     for (const WordEffect& word : kWords) {
       if (part == word.word) {
         word.apply(request);
-        return {};
+        return decide(word.sets, part, decided);
       }
     }
     return Error{fmt::format("'{}' is no part of a plan", part), "--strategy",
@@ -74,7 +85,7 @@ Status read_part(std::string_view part, PlanRequest& request) {
   int64_t value = 0;
   if (name == "zero" && (text == "0" || text == "1" || text == "2" || text == "3")) {
     request.plan.zero = text[0] - '0';
-    return {};
+    return decide(name, part, decided);
   }
   for (const NumberEffect& number : kNumberFields) {
     if (name != number.name) continue;
@@ -83,7 +94,7 @@ Status read_part(std::string_view part, PlanRequest& request) {
                    kPlanRemedy};
     }
     request.plan.*number.field = value;
-    return {};
+    return decide(name, part, decided);
   }
   return Error{fmt::format("'{}' is no part of a plan", part), "--strategy", kPlanRemedy};
 }
@@ -129,14 +140,21 @@ Result<PlanRequest> parse_plan(std::string_view text) {
   request.plan.data = 0;
   request.plan.micro_batch = 0;
   request.plan.micro_batches = 0;
+  request.plan.servers = 0;
+  Decided decided;
   size_t begin = 0;
   while (begin <= text.size()) {
     const size_t end = std::min(text.find_first_of(",+ ", begin), text.size());
     const std::string_view part = text.substr(begin, end - begin);
     if (!part.empty()) {
-      if (const Status status = read_part(part, request); !status) return status.error();
+      if (const Status status = read_part(part, request, decided); !status) return status.error();
     }
     begin = end + 1;
+  }
+  if (decided.empty()) return Error{"the plan is empty", "--strategy", kPlanRemedy};
+  if (decided.contains("servers") && request.plan.exchange == Exchange::all_reduce) {
+    return Error{"servers=N goes with parameter servers only", "--strategy",
+                 "write ps,servers=N or ps-async,servers=N"};
   }
   return request;
 }
@@ -165,6 +183,7 @@ Result<Plan> complete(const PlanRequest& request, int64_t gpus, int64_t node, in
   } else {
     plan.micro_batches = global_batch / samples;
   }
+  if (plan.servers == 0) plan.servers = std::max<int64_t>(gpus / std::max<int64_t>(node, 1), 1);
   if (const Status status = check_plan(plan); !status) return status.error();
   return plan;
 }

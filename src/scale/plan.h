@@ -31,7 +31,7 @@ struct Plan {
   bool checkpoint = false;  // each layer's forward pass is run again for its backward pass
   bool overlap = true;      // gradients travel while the backward pass goes on
   Exchange exchange = Exchange::all_reduce;
-  int64_t servers = 1;
+  int64_t servers = 1;                    // on as many nodes; a request leaves them open with 0: one a node
   Schedule schedule = Schedule::buckets;  // other than buckets: of plain replicas of a model that goes by its graph
 
   [[nodiscard]] int64_t gpus() const { return tensor * data * pipeline; }

@@ -31,6 +31,23 @@ TEST(Plan, OneWordIsAPlan) {
   EXPECT_EQ(plan_from("ps-async", 4, 16)->exchange, Exchange::servers_async);
 }
 
+TEST(Plan, ServersAreOneANodeUnlessTheyAreCounted) {
+  EXPECT_EQ(plan_from("ps", 32, 32)->servers, 4);  // nodes of eight
+  EXPECT_EQ(plan_from("ps-async", 4, 16)->servers, 1);
+  EXPECT_EQ(describe(*plan_from("ps,servers=2", 32, 32)), "tp 1 dp 32 pp 1, mb 1 x 1, 2 servers");
+}
+
+TEST(Plan, NothingIsDecidedTwice) {
+  for (const char* text : {"tp=2,tp=4", "zero1,zero3", "zero=1,zero3", "ps,ps-async", "bsp,wfbp", "dp,dp", "tp,tp=2",
+                           "mb=1,mb=2", "checkpoint,checkpoint"}) {
+    const auto plan = plan_from(text, 8, 8);
+    ASSERT_FALSE(plan) << text;
+    EXPECT_NE(plan.error().message().find("second time"), std::string::npos) << plan.error().message();
+  }
+  for (const char* text : {"", " ", ",", "servers=4", "dp,servers=4", "tp="})
+    EXPECT_FALSE(plan_from(text, 8, 8)) << text;
+}
+
 TEST(Plan, FaultsAreNamed) {
   EXPECT_NE(plan_from("zer3", 8, 8).error().remedy.find("zero3"), std::string::npos);
   EXPECT_FALSE(plan_from("tp=x", 8, 8));

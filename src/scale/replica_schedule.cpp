@@ -34,7 +34,8 @@ whatif::GradientExchange gradient_exchange(const Plan& plan, const Topology& top
     exchange = whatif::by_all_reduce(
         {.topology = topology, .per_message = nanoseconds_from_us(call), .in_flight = cut ? kSlicesInFlight : 1});
   } else {
-    exchange = whatif::by_servers({.topology = topology, .servers = plan.servers});
+    exchange = whatif::by_servers(
+        {.topology = topology, .servers = std::min(plan.servers, topology.nodes), .colocated = true});
     exchange.awaited = plan.exchange == Exchange::servers;
   }
   switch (plan.schedule) {

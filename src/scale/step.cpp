@@ -125,8 +125,7 @@ Result<Step> estimate_step(const CostSource& source, const StepSetup& setup, con
   const auto samples = static_cast<double>(plan.global_batch());
   step.samples_per_second = samples / seconds(step.time);
   step.tokens_per_second = step.samples_per_second * static_cast<double>(costs->tokens_per_sample);
-  const double peak = setup.cluster.gpu.rate(setup.unit) * static_cast<double>(plan.gpus());
-  step.model_flops_share = costs->flops_per_sample * step.samples_per_second / peak;
+  step.model_flops_share = costs->peak_seconds * step.samples_per_second / static_cast<double>(plan.gpus());
   const Result<double> ideal = ideal_seconds(source, plan);
   if (!ideal) return ideal.error();
   step.efficiency = *ideal / seconds(step.time);

@@ -24,7 +24,7 @@ struct Step {
   Nanoseconds update;
   double samples_per_second = 0;
   double tokens_per_second = 0;
-  double model_flops_share = 0;  // of the GPUs' peak, by the model's own products
+  double model_flops_share = 0;  // of the GPUs' peak, by the model's own products; of the units that run them
   double efficiency = 0;         // speed over that of as many GPUs that share all work evenly and never wait
   MemoryUse memory;
   bool fits = true;
@@ -34,7 +34,7 @@ struct StepSetup {
   GpuCluster cluster;
   Efficiency efficiency;
   StateBytes bytes;
-  Unit unit = Unit::bf16_tensor;  // whose peak counts
+  Unit unit = Unit::bf16_tensor;  // of a transformer's arithmetic
   Bytes bucket = Bytes(int64_t{25} << 20);
 };
 

@@ -181,6 +181,7 @@ Result<ModelCosts> transformer_costs(const Transformer& model, const GpuCluster&
   if (model.tied) costs.tied_parameters = words * model.hidden;
   costs.update_ns = static_cast<double>(arithmetic.update_bytes) / (cluster.gpu.memory_bandwidth * e.update) * 1e9;
   costs.flops_per_sample = model.flops_per_sequence();
+  costs.peak_seconds = costs.flops_per_sample / cluster.gpu.rate(arithmetic.unit);
   costs.tokens_per_sample = model.sequence;
   return costs;
 }

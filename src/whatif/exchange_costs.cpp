@@ -76,7 +76,9 @@ GradientExchange by_servers(const ServerSetup& setup) {
     if (several) parts.push_back(within(reduce_scatter(bytes, topology.ranks_per_node, topology.within)));
     if (topology.nodes > 1) {
       parts.push_back({0, parameter_push(bytes, remote), topology.between.latency, 1, traffic});
-      parts.push_back({1, parameter_pull(bytes, remote), topology.between.latency, 1, traffic});
+      // Answers of a server on a worker's machine leave by the same connection as what the worker pushes.
+      const size_t back = remote.colocated ? 0 : 1;
+      parts.push_back({back, parameter_pull(bytes, remote), topology.between.latency, 1, traffic});
     }
     if (several) parts.push_back(within(all_gather(bytes, topology.ranks_per_node, topology.within)));
     return parts;

@@ -4,7 +4,8 @@
 // one communicator runs one collective after the other; where several may be in flight (ByteScheduler's credit), their
 // latencies overlap. Parameter servers (Li et al., 2014; BytePS, Jiang et al., 2020): the GPUs of a node add up their
 // gradients first, a node then sends them to the servers and fetches the sum; sending and fetching are links of their
-// own, and latency holds back a message, not the link.
+// own, but where a server runs on each node, whose connection then carries what it pushes and what its server answers.
+// Latency holds back a message, not the link.
 #pragma once
 
 #include "cost/collective/collective.h"

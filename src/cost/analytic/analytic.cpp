@@ -14,6 +14,9 @@ bool is_depthwise(const OpWork& work) {
   return work.cls == OpClass::convolution && !work.tensor_core_eligible && work.compute_dtype != DType::float64;
 }
 
+// Elementwise work and depthwise convolutions: not done by matrix units.
+bool no_product_units(const OpWork& work) { return work.gemm_count == 0 || is_depthwise(work); }
+
 std::string_view constants_name(const OpWork& work, std::string_view base) {
   if (!is_depthwise(work)) return base;
   return is_backward(base) ? "depthwise_convolution_backward" : "depthwise_convolution";
@@ -21,10 +24,8 @@ std::string_view constants_name(const OpWork& work, std::string_view base) {
 
 double compute_seconds(const OpWork& work, const ClassConstants& c, const Device& device, Precision precision,
                        const AnalyticConstants& constants) {
-  const bool simple = work.gemm_count == 0 || is_depthwise(work);
-  const Unit wanted =
-      simple ? (work.compute_dtype == DType::float64 ? Unit::fp64 : Unit::fp32) : product_unit(work, precision);
-  const Unit unit = device.unit_or_fallback(wanted);
+  const bool simple = no_product_units(work);
+  const Unit unit = device.unit_or_fallback(arithmetic_unit(work, precision));
   const double rate = device.peak.of(unit) * constants.unit_efficiency[static_cast<size_t>(unit)] * c.compute;
   if (simple) return work.flops.value / rate;
   const bool tensor = unit == Unit::tf32_tensor || unit == Unit::fp16_tensor || unit == Unit::bf16_tensor;
@@ -92,6 +93,11 @@ Unit product_unit(const OpWork& work, Precision precision) {
   }
   const bool tf32 = precision == Precision::tf32 || work.cls == OpClass::convolution || work.cls == OpClass::rnn;
   return tf32 && work.tensor_core_eligible ? Unit::tf32_tensor : Unit::fp32_matrix;
+}
+
+Unit arithmetic_unit(const OpWork& work, Precision precision) {
+  if (!no_product_units(work)) return product_unit(work, precision);
+  return work.compute_dtype == DType::float64 ? Unit::fp64 : Unit::fp32;
 }
 
 double product_seconds(const GemmShape& gemm, double rate, const Device& device, const AnalyticConstants& constants) {

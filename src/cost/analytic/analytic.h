@@ -31,6 +31,8 @@ OpCost analytic_cost(const OpWork& work, std::string_view base, const Device& de
 
 // The unit that runs an op's products.
 Unit product_unit(const OpWork& work, Precision precision);
+// The unit that does an op's arithmetic, whether products or not.
+Unit arithmetic_unit(const OpWork& work, Precision precision);
 
 // Seconds of one product on all multiprocessors, the cheapest tile chosen. `rate`: FLOPs per second of the whole
 // device.
