@@ -62,8 +62,10 @@ class VirtualCluster:
         return {"SLURM_CONF": str(self.folder / "slurm.conf")}
 
     def write(self, nodes: int, gpus: int, submit: pathlib.Path | None = None,
-              settings: list[str] | None = None) -> None:
+              settings: list[str] | None = None, further: list[str] | None = None) -> None:
         """Writes the configuration; `settings` replace those of the script `submit`, as 'name = value'.
+
+        `further` lines are added to slurm.conf; a line that sets what is set already takes its place.
 
         A folder is short-lived: what an earlier cluster left in it is replaced.
         """
@@ -141,7 +143,17 @@ SlurmdTimeout=60
 {chr(10).join(node_lines)}
 PartitionName=gpu Nodes=ALL Default=YES MaxTime=INFINITE DefaultTime=60 State=UP
 """)
+        for line in further or []:
+            self._add_line(line)
         (self.folder / "log" / "jobcomp.txt").touch()
+
+    def _add_line(self, line: str) -> None:
+        """Partitions and nodes are added; anything else replaces the line that sets it."""
+        file = self.folder / "slurm.conf"
+        name = line.split("=")[0]
+        kept = [old for old in file.read_text().splitlines()
+                if name in ("PartitionName", "NodeName") or old.split("=")[0] != name]
+        file.write_text("\n".join([*kept, line]) + "\n")
 
     def start(self, nodes: int, patience: float = 20.0) -> None:
         """Starts the daemons and waits until every node is idle. Raises RuntimeError with the logs' ends if not."""
@@ -153,11 +165,21 @@ PartitionName=gpu Nodes=ALL Default=YES MaxTime=INFINITE DefaultTime=60 State=UP
             f"--socket={self.folder}/run/munge.socket", f"--pid-file={self.folder}/run/munge.pid",
             f"--seed-file={self.folder}/run/munge.seed", f"--log-file={self.folder}/log/munged.log"])
         self._wait(lambda: (self.folder / "run" / "munge.socket").exists(), patience, "munged")
-        self._launch("slurmctld", [program("slurmctld"), "-D", "-i", "-f", f"{self.folder}/slurm.conf"])
+        self.start_controller()
         for node in range(nodes):
             self._launch(f"slurmd-{node}", [
                 program("slurmd"), "-D", "-N", f"node{node}", "-f", f"{self.folder}/slurm.conf"])
         self._wait(lambda: self._idle_nodes() == nodes, patience, "the nodes")
+
+    def start_controller(self) -> None:
+        """Also after stop_controller(): it goes on where it ended."""
+        self._launch("slurmctld", [program("slurmctld"), "-D", "-i", "-f", f"{self.folder}/slurm.conf"])
+
+    def stop_controller(self, patience: float = 30.0) -> None:
+        """Ends the controller alone, as a restart of its service does; jobs and nodes stay."""
+        pid = int((self.folder / "run" / "slurmctld.process").read_text())
+        os.kill(pid, signal.SIGTERM)
+        self._wait(lambda: not _alive(pid), patience, "the controller's end")
 
     def stop(self) -> None:
         """Ends the jobs, then what start() began, by the process ids it wrote down."""
@@ -204,7 +226,8 @@ PartitionName=gpu Nodes=ALL Default=YES MaxTime=INFINITE DefaultTime=60 State=UP
         (self.folder / "run" / f"{name}.process").write_text(str(process.pid))
 
     def _idle_nodes(self) -> int:
-        return self._ask("sinfo", "-h", "-N", "-o", "%T").split().count("idle")
+        # A node is listed once for each of its partitions.
+        return sum(line.endswith(" idle") for line in set(self._ask("sinfo", "-h", "-N", "-o", "%N %T").splitlines()))
 
     def _wait(self, ready: object, patience: float, what: str) -> None:
         deadline = time.monotonic() + patience

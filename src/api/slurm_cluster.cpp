@@ -1,16 +1,15 @@
 #include "api/slurm_cluster.h"
 
 #include <fmt/format.h>
-#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cmath>
-#include <cstdio>
-#include <sstream>
-#include <thread>
+#include <limits>
+#include <optional>
+#include <set>
 
+#include "api/slurm_watch.h"
 #include "cluster/policies.h"
 #include "cluster/simulator.h"
 #include "cluster/sources/csv_rows.h"
@@ -18,53 +17,30 @@
 namespace forerun {
 namespace {
 
-double wall_seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+using ReplayClock = std::chrono::steady_clock;
+
+double wall_seconds_since(ReplayClock::time_point begin) {
+  return std::chrono::duration<double>(ReplayClock::now() - begin).count();
 }
 
-std::string shell_quoted(const std::string& word) {
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
-
-// The value of " KEY=" in a line of scontrol; values end at the next blank.
-std::string scontrol_field(const std::string& line, const std::string& key) {
-  size_t begin = line.starts_with(key + "=") ? 0 : line.find(" " + key + "=");
-  if (begin == std::string::npos) return "";
-  begin = line.find('=', begin) + 1;
-  return line.substr(begin, line.find(' ', begin) - begin);
-}
-
-int64_t integer_or_zero(const std::string& text) { return cluster::parse_integer(text).value_or(0); }
-
-// "[days-]hours:minutes:seconds"; 0 for "UNLIMITED".
-int64_t span_seconds(std::string text) {
-  int64_t days = 0;
-  if (const size_t dash = text.find('-'); dash != std::string::npos) {
-    days = integer_or_zero(text.substr(0, dash));
-    text.erase(0, dash + 1);
-  }
-  int64_t total = 0;
-  std::istringstream parts(text);
-  for (std::string part; std::getline(parts, part, ':');) total = total * 60 + integer_or_zero(part);
-  return days * 86400 + total;
-}
-
-std::vector<std::string> submission(const cluster::Workload& workload, cluster::JobIndex job,
+std::vector<std::string> submission(const cluster::Workload& workload, cluster::JobIndex job, const std::string& mark,
                                     const SlurmReplayOptions& options) {
   const std::string name = workload.name_of(job);
   const double duration = cluster::seconds(workload.truth.fastest(job)) / options.speed;
-  std::vector<std::string> command = {
-      "sbatch",          "--parsable", "--job-name", name,
-      "--output",        "/dev/null",  "--ntasks",   std::to_string(workload.jobs[job].gpus),
-      "--gpus-per-task", "1"};
-  if (!options.partition.empty()) command.insert(command.end(), {"--partition", options.partition});
+  // Joined by '=', a name that starts with a dash is no option.
+  std::vector<std::string> command = {"sbatch",
+                                      "--parsable",
+                                      "--job-name=" + name,
+                                      "--comment=" + mark,
+                                      "--output=/dev/null",
+                                      "--ntasks=" + std::to_string(workload.jobs[job].gpus),
+                                      "--gpus-per-task=1"};
+  if (!options.partition.empty()) command.push_back("--partition=" + options.partition);
   if (const auto limit = options.limits.find(name); limit != options.limits.end()) {
-    command.insert(command.end(), {"--time", std::to_string(limit->second.limit_minutes), "--priority",
-                                   std::to_string(limit->second.priority)});
+    command.push_back(fmt::format("--time={}", limit->second.limit_minutes));
+    command.push_back(fmt::format("--priority={}", limit->second.priority));
   }
-  command.insert(command.end(), {"--wrap", fmt::format("sleep {:.3f}", duration)});
+  command.push_back(fmt::format("--wrap=sleep {:.3f}", duration));
   return command;
 }
 
@@ -82,114 +58,185 @@ void simulate_beside(const cluster::Workload& workload, const SlurmReplayOptions
 class Replayer {
  public:
   Replayer(const cluster::Workload& workload, const SlurmReplayOptions& options)
-      : workload_(workload), options_(options) {}
+      : workload_(workload),
+        options_(options),
+        token_(fmt::format("forerun-replay:{}-{}:", std::chrono::system_clock::now().time_since_epoch().count(),
+                           getpid())),
+        own_(workload.jobs.size()) {}
+
+  // Jobs on the cluster that are not of this replay.
+  Result<size_t> others() {
+    const Result<std::vector<SlurmJob>> all = asked([&] { return show_jobs(options_.run); });
+    if (!all) return all.error();
+    return static_cast<size_t>(std::count_if(all->begin(), all->end(), [](auto& job) { return !job.over(); }));
+  }
 
   Status submit() {
-    const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
+    const ReplayClock::time_point begin = ReplayClock::now();
     for (cluster::JobIndex job = 0; job < workload_.jobs.size(); ++job) {
       const double due = cluster::seconds(workload_.jobs[job].arrival) / options_.speed;
-      while (wall_seconds_since(begin) < due) {
-        std::this_thread::sleep_for(
-            std::chrono::duration<double>(std::min(due - wall_seconds_since(begin), options_.poll)));
-      }
-      const Result<std::string> answer = options_.run(submission(workload_, job, options_));
-      if (!answer) return answer.error().within("job " + workload_.name_of(job));
-      const int64_t id = integer_or_zero(answer->substr(0, answer->find_first_of(";\n")));
-      if (id <= 0) return Error{"sbatch gave no job id: " + *answer, "job " + workload_.name_of(job), ""};
-      job_of_[id] = job;
+      pause_unless(due - wall_seconds_since(begin), options_.stop);
+      if (stopped()) return was_stopped();
+      const Result<int64_t> id = submit_one(job);
+      if (!id) return id.error().within("job " + workload_.name_of(job));
+      own_[job].id = *id;
+      own_[job].state = "PENDING";
+      job_of_[*id] = job;
       if (options_.progress) options_.progress(job + 1, 0);
     }
     return {};
   }
 
   // Waits until all are over.
-  Result<std::vector<SlurmJob>> wait() {
-    std::vector<SlurmJob> own(workload_.jobs.size());
+  Status wait() {
     size_t over_before = 0;
-    std::chrono::steady_clock::time_point changed = std::chrono::steady_clock::now();
+    ReplayClock::time_point changed = ReplayClock::now();
     while (true) {
-      const Result<std::vector<SlurmJob>> all = show_jobs(options_.run);
-      if (!all) return all.error();
-      for (const SlurmJob& job : *all) {
-        if (const auto known = job_of_.find(job.id); known != job_of_.end()) own[known->second] = job;
-      }
+      if (stopped()) return was_stopped();
+      const double away_before = away_;
+      if (const Status seen = look(); !seen) return seen;
       const auto over =
-          static_cast<size_t>(std::count_if(own.begin(), own.end(), [](auto& job) { return job.over(); }));
-      if (options_.progress) options_.progress(own.size(), over);
-      if (over == own.size()) return own;
-      const bool some_run = std::any_of(own.begin(), own.end(), [](auto& job) { return job.state == "RUNNING"; });
-      if (over != over_before || some_run) changed = std::chrono::steady_clock::now();
+          static_cast<size_t>(std::count_if(own_.begin(), own_.end(), [](auto& job) { return job.over(); }));
+      if (options_.progress) options_.progress(own_.size(), over);
+      if (over == own_.size()) return {};
+      const bool some_run = std::any_of(own_.begin(), own_.end(), [](auto& job) { return job.state == "RUNNING"; });
+      if (over != over_before || some_run || away_ != away_before) changed = ReplayClock::now();
       over_before = over;
       if (wall_seconds_since(changed) > kPatience) {
-        const auto stuck = std::find_if(own.begin(), own.end(), [](auto& job) { return !job.over(); });
+        const auto stuck = std::find_if(own_.begin(), own_.end(), [](auto& job) { return !job.over(); });
         return Error{"the job does not start", "Slurm job " + std::to_string(stuck->id),
                      "ask `scontrol show job` for the reason; it may want more GPUs than there are"};
       }
-      std::this_thread::sleep_for(std::chrono::duration<double>(options_.poll));
+      pause_unless(options_.poll, options_.stop);
     }
   }
+
+  // Ends what is not over, by its ids; gives how many were.
+  size_t cancel() {
+    cancelling_ = true;
+    if (const Status seen = look(); !seen) return 0;
+    std::vector<std::string> command = {"scancel"};
+    for (const SlurmJob& job : own_) {
+      if (job.id > 0 && !job.over()) command.push_back(std::to_string(job.id));
+    }
+    if (command.size() == 1) return 0;
+    // One that ended in the meantime is no fault.
+    const auto done = asked([&] { return options_.run(command); });
+    if (!done && unreachable(done.error())) return 0;
+    (void)look();
+    return command.size() - 1;
+  }
+
+  [[nodiscard]] const std::vector<SlurmJob>& jobs() const { return own_; }
+  [[nodiscard]] double away() const { return away_; }
 
  private:
-  static constexpr double kPatience = 60;  // seconds
+  [[nodiscard]] bool stopped() const { return !cancelling_ && options_.stop && options_.stop(); }
+  static Error was_stopped() { return {"stopped by a signal", "", ""}; }
+
+  // Asks again while the controller is away.
+  template <class Ask>
+  auto asked(const Ask& ask) -> decltype(ask()) {
+    const ReplayClock::time_point begin = ReplayClock::now();
+    const double patience = cancelling_ ? std::min(options_.away, kCancelPatience) : options_.away;
+    for (double again_in = 1;; again_in = std::min(2 * again_in, kLongestPause)) {
+      auto answer = ask();
+      if (answer || !unreachable(answer.error())) {
+        if (again_in > 1) is_back(wall_seconds_since(begin));
+        return answer;
+      }
+      if (stopped()) return was_stopped();
+      if (wall_seconds_since(begin) > patience) return answer;
+      if (options_.trouble) options_.trouble(answer.error(), again_in);
+      pause_unless(again_in, [&] { return stopped(); });
+    }
+  }
+
+  void is_back(double seconds) {
+    away_ += seconds;
+    if (options_.back) options_.back(seconds);
+  }
+
+  std::string mark_of(cluster::JobIndex job) const { return token_ + std::to_string(job); }
+
+  // A submission that was cut off may have been taken all the same: its mark is looked for before it is tried again.
+  Result<int64_t> submit_one(cluster::JobIndex job) {
+    const std::vector<std::string> command = submission(workload_, job, mark_of(job), options_);
+    bool cut_off = false;
+    return asked([&]() -> Result<int64_t> {
+      if (cut_off) {
+        const Result<std::vector<SlurmJob>> all = show_jobs(options_.run);
+        if (!all) return all.error();
+        for (const SlurmJob& other : *all) {
+          if (is_own(other) && other.comment == mark_of(job)) return other.id;
+        }
+      }
+      const Result<std::string> answer = options_.run(command);
+      cut_off = !answer;
+      if (!answer) return answer.error();
+      const auto id = cluster::parse_integer(answer->substr(0, answer->find_first_of(";\n")));
+      if (!id || *id <= 0) return Error{"sbatch gave no job id: " + *answer, "", ""};
+      return *id;
+    });
+  }
+
+  // Others can write the same comment, but not as this user.
+  static bool is_own(const SlurmJob& job) { return job.user < 0 || job.user == static_cast<int64_t>(geteuid()); }
+
+  Status look() {
+    const Result<std::vector<SlurmJob>> all = asked([&] { return show_jobs(options_.run); });
+    if (!all) return all.error();
+    std::set<int64_t> listed;
+    for (const SlurmJob& job : *all) {
+      listed.insert(job.id);
+      if (const auto known = job_of_.find(job.id); known != job_of_.end()) own_[known->second] = job;
+    }
+    // A controller that was away for long, or that lost its state, has forgotten the job.
+    for (SlurmJob& job : own_) {
+      if (job.id > 0 && !job.over() && !listed.contains(job.id)) job.state = "LOST";
+    }
+    return {};
+  }
+
+  static constexpr double kPatience = 60;        // seconds
+  static constexpr double kCancelPatience = 30;  // seconds
+  static constexpr double kLongestPause = 8;     // seconds
   const cluster::Workload& workload_;
   const SlurmReplayOptions& options_;
+  std::string token_;  // begins the comment of each job
+  std::vector<SlurmJob> own_;
   std::map<int64_t, cluster::JobIndex> job_of_;  // by Slurm's id
+  double away_ = 0;                              // seconds
+  bool cancelling_ = false;
 };
 
+// Whether the job has started: the start of one that waits is an expectation, of one cancelled while it waited its end.
+bool has_started(const SlurmJob& job) {
+  if (job.start <= 0 || job.state == "PENDING" || job.state == "REQUEUED") return false;
+  return !job.state.starts_with("CANCELLED") || job.end > job.start;
+}
+
+void add_jobs(const cluster::Workload& workload, const std::vector<SlurmJob>& jobs, Replay& replay) {
+  int64_t first = std::numeric_limits<int64_t>::max();
+  for (const SlurmJob& job : jobs) {
+    if (job.submit > 0) first = std::min(first, job.submit);
+  }
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    const SlurmJob& job = jobs[i];
+    const auto relative = [&](int64_t time) { return static_cast<double>(time - first) * replay.speed; };
+    ReplayedJob row;
+    row.job = workload.name_of(static_cast<cluster::JobIndex>(i));
+    row.slurm_id = job.id;
+    row.state = job.id > 0 ? job.state : "UNSUBMITTED";
+    row.gpus = workload.jobs[i].gpus;
+    if (job.submit > 0) row.submit = relative(job.submit);
+    if (has_started(job)) row.start = relative(job.start);
+    if (row.start && job.over() && job.state != "LOST") row.end = relative(job.end);
+    replay.jobs.push_back(std::move(row));
+  }
+}
+
 }  // namespace
-
-Result<std::string> run_command(const std::vector<std::string>& command) {
-  std::string line = "SLURM_TIME_FORMAT=%s";
-  for (const std::string& word : command) line += " " + shell_quoted(word);
-  FILE* pipe = popen((line + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return Error{"cannot run a command", command.front(), ""};
-  std::string output;
-  std::array<char, 4096> buffer{};
-  for (size_t got = 0; (got = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) output.append(buffer.data(), got);
-  const int status = pclose(pipe);
-  if (status == 0) return output;
-  while (output.ends_with('\n')) output.pop_back();
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 127) {
-    return Error{"is not there", command.front(), "install slurm-wlm (or slurm-client), and set SLURM_CONF"};
-  }
-  return Error{output.empty() ? "failed" : output, command.front(), ""};
-}
-
-bool SlurmJob::over() const {
-  static const std::vector<std::string> running = {"",           "PENDING",   "RUNNING", "CONFIGURING",
-                                                   "COMPLETING", "SUSPENDED", "REQUEUED"};
-  return std::find(running.begin(), running.end(), state) == running.end();
-}
-
-std::vector<SlurmJob> parse_jobs(const std::string& text) {
-  std::vector<SlurmJob> jobs;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    SlurmJob job;
-    job.id = integer_or_zero(scontrol_field(line, "JobId"));
-    if (job.id == 0) continue;
-    job.name = scontrol_field(line, "JobName");
-    job.state = scontrol_field(line, "JobState");
-    job.submit = integer_or_zero(scontrol_field(line, "SubmitTime"));
-    job.start = integer_or_zero(scontrol_field(line, "StartTime"));
-    job.end = integer_or_zero(scontrol_field(line, "EndTime"));
-    job.run_seconds = span_seconds(scontrol_field(line, "RunTime"));
-    job.limit_seconds = span_seconds(scontrol_field(line, "TimeLimit"));
-    const std::string note = "hard limit ";
-    if (const size_t hard = line.find(note); hard != std::string::npos) {
-      const size_t begin = hard + note.size();
-      job.hard_limit_min = integer_or_zero(line.substr(begin, line.find(' ', begin) - begin));
-    }
-    jobs.push_back(std::move(job));
-  }
-  return jobs;
-}
-
-Result<std::vector<SlurmJob>> show_jobs(const CommandRunner& run) {
-  const Result<std::string> text = run({"scontrol", "-o", "show", "job"});
-  if (!text) return text.error();
-  return parse_jobs(*text);
-}
 
 Result<Replay> replay_on_slurm(const cluster::Workload& workload, const SlurmReplayOptions& options) {
   Replay replay;
@@ -201,44 +248,21 @@ Result<Replay> replay_on_slurm(const cluster::Workload& workload, const SlurmRep
     policy = std::move(*made);
   }
   Replayer replayer(workload, options);
-  if (const Status status = replayer.submit(); !status) return status.error();
-  const Result<std::vector<SlurmJob>> ended = replayer.wait();
-  if (!ended) return ended.error();
-  int64_t first = std::numeric_limits<int64_t>::max();
-  for (const SlurmJob& job : *ended) first = std::min(first, job.submit);
-  for (size_t i = 0; i < ended->size(); ++i) {
-    const SlurmJob& job = (*ended)[i];
-    const auto relative = [&](int64_t time) { return static_cast<double>(time - first) * options.speed; };
-    replay.jobs.push_back({workload.name_of(static_cast<cluster::JobIndex>(i)),
-                           job.id,
-                           job.state,
-                           workload.jobs[i].gpus,
-                           relative(job.submit),
-                           relative(job.start),
-                           relative(job.end),
-                           {}});
+  const Result<size_t> others = replayer.others();
+  if (!others) return others.error();
+  replay.other_jobs = *others;
+  Status status = replayer.submit();
+  const bool some = std::any_of(replayer.jobs().begin(), replayer.jobs().end(), [](auto& job) { return job.id > 0; });
+  if (!status && !some) return status.error();
+  if (status) status = replayer.wait();
+  if (!status) {
+    replay.fault = status.error().message();
+    replay.cancelled = replayer.cancel();
   }
+  replay.away = replayer.away();
+  add_jobs(workload, replayer.jobs(), replay);
   if (policy) simulate_beside(workload, options, replay, *policy);
   return replay;
-}
-
-Result<std::vector<SlurmJob>> extend_limits(double within, double step, const CommandRunner& run) {
-  const Result<std::vector<SlurmJob>> jobs = show_jobs(run);
-  if (!jobs) return jobs.error();
-  std::vector<SlurmJob> raised;
-  for (SlurmJob job : *jobs) {
-    const int64_t hard = job.hard_limit_min * 60;
-    if (job.state != "RUNNING" || job.limit_seconds == 0 || job.limit_seconds >= hard) continue;
-    if (static_cast<double>(job.limit_seconds - job.run_seconds) >= within) continue;
-    const auto wanted = static_cast<int64_t>(std::ceil(static_cast<double>(job.limit_seconds) * (1 + step) / 60));
-    const int64_t minutes = std::min(std::max(wanted, job.limit_seconds / 60 + 1), job.hard_limit_min);
-    const Result<std::string> done =
-        run({"scontrol", "update", fmt::format("JobId={}", job.id), fmt::format("TimeLimit={}", minutes)});
-    if (!done) return done.error().within("Slurm job " + std::to_string(job.id));
-    job.limit_seconds = minutes * 60;
-    raised.push_back(std::move(job));
-  }
-  return raised;
 }
 
 }  // namespace forerun

@@ -1,38 +1,21 @@
-// A real Slurm, by its own commands: submits a trace and reads back when its jobs started and ended; raises soft limits.
+// A trace on a real Slurm, by its own commands: submits it and reads back when its jobs started and ended.
 //
 // Jobs sleep for their true duration divided by `speed`. Slurm's clock counts seconds, so a short trace should not be
-// sped up much. The commands are those that PATH and SLURM_CONF find.
+// sped up much. The commands are those that PATH and SLURM_CONF find. A controller that is away is asked again; each job is
+// marked by its comment, so that one whose submission was cut off is found again and not submitted twice.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <string>
-#include <vector>
 
+#include "api/slurm_commands.h"
 #include "base/result.h"
 #include "cluster/job.h"
 #include "cluster/machine.h"
 #include "report/slurm.h"
 
 namespace forerun {
-
-// Runs a program with arguments and gives what it printed; an Error where it fails. Replaced in tests.
-using CommandRunner = std::function<Result<std::string>(const std::vector<std::string>& command)>;
-Result<std::string> run_command(const std::vector<std::string>& command);
-
-// A job as `scontrol -o show job` prints it, with SLURM_TIME_FORMAT=%s. Times are seconds since 1970; 0: not yet.
-struct SlurmJob {
-  int64_t id = 0;
-  std::string name;
-  std::string state;
-  int64_t submit = 0, start = 0, end = 0;
-  int64_t run_seconds = 0;
-  int64_t limit_seconds = 0;   // 0: none
-  int64_t hard_limit_min = 0;  // as job_submit.lua notes it; 0: the limit is not soft
-  [[nodiscard]] bool over() const;
-};
-std::vector<SlurmJob> parse_jobs(const std::string& text);  // lines that are no jobs are passed over
-Result<std::vector<SlurmJob>> show_jobs(const CommandRunner& run);
 
 struct SlurmReplayOptions {
   double speed = 1;
@@ -41,15 +24,17 @@ struct SlurmReplayOptions {
   std::string policy;                      // simulated beside it; empty: none
   cluster::Cluster cluster;                // for that simulation
   double poll = 0.5;                       // seconds between looks
+  double away = 600;                       // seconds that the controller may be away at a time
   CommandRunner run = run_command;
+  std::function<bool()> stop;  // asked often; true ends the replay
   std::function<void(size_t submitted, size_t over)> progress;
+  std::function<void(const Error&, double again_in)> trouble;  // the controller is away; seconds
+  std::function<void(double seconds)> back;
 };
 
-// Jobs that are still waiting when all else has ended for `kPatience` seconds are an Error that names the first.
+// An Error where nothing was submitted. After that a fault stands in the answer, with what was seen up to then, and jobs of
+// this replay that are not over are cancelled. Jobs that are still waiting when all else has ended for `kPatience` seconds
+// are such a fault.
 Result<Replay> replay_on_slurm(const cluster::Workload& workload, const SlurmReplayOptions& options);
-
-// Raises the limits of running jobs with a soft limit that have less than `within` seconds left: by `step` of the limit,
-// up to the user's own. Gives the jobs raised, with their new limits.
-Result<std::vector<SlurmJob>> extend_limits(double within, double step, const CommandRunner& run = run_command);
 
 }  // namespace forerun

@@ -47,13 +47,13 @@ class LimitPredictor {
   Result<JobLimit> limit(Statement job) {
     JobLimit limit;
     limit.job = take(job, "id", take(job, "job", ""));
-    const Result<double> gpus = number(take(job, "gpus", "1"), "gpus", 1, 1e6);
+    const Result<double> gpus = whole_number(take(job, "gpus", "1"), "gpus", 1, 1e6);
     if (!gpus) return gpus.error();
     const std::string iterations_text = take(job, "iterations", "");
     const std::string duration = take(job, "duration", "");
     double planned = 0;  // seconds, by the slow end of the prediction
     if (!job["model"].empty()) {
-      const Result<double> iterations = number(iterations_text, "iterations", 1, 1e12);
+      const Result<double> iterations = whole_number(iterations_text, "iterations", 1, 1e12);
       if (!iterations) return iterations.error();
       limit.gpu = take(job, "gpu", options_.gpu);
       const Result<LimitStep> alone = step_of(limit.gpu, std::move(job));
@@ -70,6 +70,10 @@ class LimitPredictor {
       const Result<double> stated = number(duration, "duration", 0, kLongest);
       if (!stated) return Error{"the job names no model and states no duration", "", "give a model or a duration"};
       limit.seconds = planned = *stated;
+    }
+    if (!(limit.seconds <= kLongest)) {
+      return Error{fmt::format("the job would take {:.0f} years", limit.seconds / 31557600), "",
+                   "give fewer iterations; ten years are the longest limit"};
     }
     const double with_margin = std::min(planned * (1 + options_.margin) + options_.startup, kLongest);
     limit.limit_minutes = std::max<int64_t>(static_cast<int64_t>(std::ceil(with_margin / 60)), 1);
@@ -90,9 +94,18 @@ class LimitPredictor {
   static Result<double> number(const std::string& text, const std::string& what, double least, double most) {
     const auto value = cluster::parse_number(text);
     if (!value || !(*value >= least) || !(*value <= most)) {
-      return Error{fmt::format("{} cannot be '{}'", what, text), "", fmt::format("give a number from {}", least)};
+      return Error{fmt::format("{} cannot be '{}'", what, text), "",
+                   fmt::format("give a number from {} to {}", least, most)};
     }
     return *value;
+  }
+
+  static Result<double> whole_number(const std::string& text, const std::string& what, double least, double most) {
+    const Result<double> value = number(text, what, least, most);
+    if (value && *value != std::floor(*value)) {
+      return Error{fmt::format("{} cannot be '{}'", what, text), "", "give a whole number"};
+    }
+    return value;
   }
 
   // Jobs of one configuration differ in their iterations: its step is predicted once.
@@ -105,7 +118,7 @@ class LimitPredictor {
     ModelRequest request;
     request.model = take(job, "model", "");
     if (const std::string batch = take(job, "batch", ""); !batch.empty()) {
-      const Result<double> samples = number(batch, "batch", 1, 1 << 30);
+      const Result<double> samples = whole_number(batch, "batch", 1, 1 << 30);
       if (!samples) return samples.error();
       request.batch = static_cast<int64_t>(*samples);
     }
@@ -163,10 +176,13 @@ Result<std::vector<JobLimit>> predict_limits(const std::string& path, const Limi
   }
   LimitPredictor predictor(options, knowledge);
   std::vector<JobLimit> limits;
+  std::map<std::string, int64_t> line_of;
+  bool any = false;
   while (true) {
     const auto more = rows.next();
     if (!more) return more.error();
-    if (!*more) return limits;
+    if (!*more) break;
+    any = true;
     const std::string place = fmt::format("{}:{}", path, rows.line());
     Statement job;
     for (size_t i = 0; i < std::min(rows.size(), rows.heading().size()); ++i) {
@@ -181,11 +197,20 @@ Result<std::vector<JobLimit>> predict_limits(const std::string& path, const Limi
       limit = Error{fmt::format("'{}' cannot name a job", limit->job), "", "leave out commas and quotes"};
     }
     if (limit) {
+      const auto [first, is_new] = line_of.emplace(limit->job, rows.line());
+      if (!is_new) {
+        limit = Error{fmt::format("job '{}' is in line {} already", limit->job, first->second), "", "keep one of them"};
+      }
+    }
+    if (limit) {
       limits.push_back(std::move(*limit));
     } else {
       bad_row(limit.error().within(place));
     }
   }
+  if (!any) return Error{"the table has a heading and no rows", path, "give a row a job; see docs/slurm.md"};
+  std::sort(limits.begin(), limits.end(), [](const JobLimit& a, const JobLimit& b) { return a.job < b.job; });
+  return limits;
 }
 
 Result<std::vector<JobLimit>> read_limits(const std::string& path) {
@@ -227,7 +252,9 @@ Result<JobLimit> predict_limit(const std::string& description, const LimitOption
     if (equals == std::string::npos || equals == 0) {
       return Error{fmt::format("'{}' is not KEY=VALUE", word), "", "write model=resnet50 batch=64 iterations=10000"};
     }
-    job[word.substr(0, equals)] = word.substr(equals + 1);
+    if (!job.emplace(word.substr(0, equals), word.substr(equals + 1)).second) {
+      return Error{fmt::format("'{}' is given twice", word.substr(0, equals)), "", "give it once"};
+    }
   }
   LimitPredictor predictor(options, knowledge);
   Result<JobLimit> limit = predictor.limit(std::move(job));

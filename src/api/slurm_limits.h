@@ -31,7 +31,8 @@ struct LimitOptions {
   std::function<Result<TrainingSetup>(const std::string& precision, const std::string& optimizer)> setup;
 };
 
-// Rows of a file. A row at fault goes to `bad_row` and the others go on.
+// Rows of a file, sorted by job, byte by byte, as job_submit.lua searches them. A row at fault and one whose job is there
+// already go to `bad_row`, and the others go on; a file without rows is an Error.
 Result<std::vector<JobLimit>> predict_limits(const std::string& path, const LimitOptions& options,
                                              const Knowledge& knowledge,
                                              const std::function<void(const Error&)>& bad_row);

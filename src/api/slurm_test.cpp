@@ -1,10 +1,9 @@
-// What Slurm is told and what it says, without a Slurm: tests/slurm_test.py has a real one.
+// What Slurm is told about jobs, without a Slurm: tests/slurm_test.py has a real one.
 #include <gtest/gtest.h>
 
 #include <cstdio>
 #include <fstream>
 
-#include "api/slurm_cluster.h"
 #include "api/slurm_limits.h"
 
 namespace forerun {
@@ -107,85 +106,45 @@ TEST(SlurmLimits, LeastGpuTimeCountsTheGang) {
   EXPECT_GT(narrow->priority, wide->priority);
 }
 
-// As Slurm 22.05 prints it.
-const char* const kShown =
-    "JobId=7 JobName=a Priority=1 JobState=RUNNING Reason=None RunTime=00:09:10 TimeLimit=00:10:00 TimeMin=N/A "
-    "SubmitTime=1700000000 StartTime=1700000005 EndTime=1700000605 "
-    "AdminComment=forerun: predicted 400 s, 900 MiB of GPU memory, hard limit 12 min Power= \n"
-    "JobId=8 JobName=b JobState=COMPLETED RunTime=1-00:00:02 TimeLimit=UNLIMITED SubmitTime=1700000001 "
-    "StartTime=1700000006 EndTime=1700086408 \n"
-    "slurm_load_jobs: something else\n";
-
-TEST(SlurmCluster, ReadsJobs) {
-  const std::vector<SlurmJob> jobs = parse_jobs(kShown);
-  ASSERT_EQ(jobs.size(), 2U);
-  EXPECT_EQ(jobs[0].name, "a");
-  EXPECT_EQ(jobs[0].run_seconds, 550);
-  EXPECT_EQ(jobs[0].limit_seconds, 600);
-  EXPECT_EQ(jobs[0].hard_limit_min, 12);
-  EXPECT_FALSE(jobs[0].over());
-  EXPECT_EQ(jobs[1].run_seconds, 86402);
-  EXPECT_EQ(jobs[1].limit_seconds, 0);
-  EXPECT_EQ(jobs[1].end - jobs[1].start, 86402);
-  EXPECT_TRUE(jobs[1].over());
+TEST(SlurmLimits, RefusesWhatMakesNoSense) {
+  for (const char* text :
+       {"model=resnet18 batch=32 iterations=1e30", "model=resnet18 batch=32 iterations=nan",
+        "model=resnet18 batch=32 iterations=-1", "model=resnet18 batch=32 iterations=1.5",
+        "model=resnet18 batch=1.5 iterations=1", "model=resnet18 batch=1 batch=2 iterations=1", "duration=-1",
+        "model=resnet18 batch=32 iterations=1000000000000", "duration=1 gpus=0", "model= iterations=5", ""}) {
+    const auto limit = predict_limit(text, options(), limits_knowledge());
+    ASSERT_FALSE(limit) << text;
+    EXPECT_FALSE(limit.error().remedy.empty()) << text << ": " << limit.error().message();
+  }
 }
 
-TEST(SlurmCluster, RaisesASoftLimitNoFurtherThanTheUsers) {
-  std::vector<std::string> updates;
-  const CommandRunner run = [&](const std::vector<std::string>& command) {
-    if (command[1] == "-o") return Result<std::string>(kShown);
-    updates.push_back(command[2] + " " + command[3]);
-    return Result<std::string>("");
+TEST(SlurmLimits, AreSortedAndNameEachJobOnce) {
+  std::vector<std::string> faults;
+  const auto read = [&](const char* rows) {
+    faults.clear();
+    return predict_limits(write_file("sorted.csv", std::string("id,duration\n") + rows), options(), limits_knowledge(),
+                          [&](const Error& error) { faults.push_back(error.message()); });
   };
-  const auto raised = extend_limits(120, 0.5, run);
-  ASSERT_TRUE(raised);
-  EXPECT_EQ(updates, (std::vector<std::string>{"JobId=7 TimeLimit=12"}));
-  updates.clear();
-  EXPECT_TRUE(extend_limits(30, 0.5, run)->empty());
+  const auto limits = read("b,1\na-1,2\nB,3\nb,4\n");
+  ASSERT_TRUE(limits) << limits.error().message();
+  ASSERT_EQ(limits->size(), 3U);
+  EXPECT_EQ((*limits)[0].job, "B");
+  EXPECT_EQ((*limits)[1].job, "a-1");
+  EXPECT_EQ((*limits)[2].seconds, 1);
+  ASSERT_EQ(faults.size(), 1U);
+  EXPECT_NE(faults[0].find("in line 2 already"), std::string::npos) << faults[0];
+  const auto none = read("");
+  ASSERT_FALSE(none);
+  EXPECT_NE(none.error().message().find("no rows"), std::string::npos);
 }
 
-TEST(SlurmCluster, ReplaysAndComparesWithTheSimulator) {
-  // A Slurm that starts b before a, where the simulator does the opposite.
-  std::vector<std::vector<std::string>> submitted;
-  const CommandRunner run = [&](const std::vector<std::string>& command) {
-    if (command[0] == "sbatch") {
-      submitted.push_back(command);
-      return Result<std::string>(std::to_string(submitted.size()) + "\n");
-    }
-    return Result<std::string>(
-        "JobId=1 JobName=a JobState=COMPLETED SubmitTime=100 StartTime=106 EndTime=110 \n"
-        "JobId=2 JobName=b JobState=COMPLETED SubmitTime=100 StartTime=101 EndTime=106 \n");
-  };
-  cluster::Workload workload;
-  workload.jobs.resize(2);
-  workload.ids = {"a", "b"};
-  workload.truth = cluster::Durations(1);
-  workload.truth.add(cluster::time_from_seconds(4));
-  workload.truth.add(cluster::time_from_seconds(5));
-  SlurmReplayOptions given;
-  given.run = run;
-  given.policy = "fifo";
-  given.cluster.pools = {{"gpu", 1}};
-  given.limits["b"].limit_minutes = 9;
-  given.limits["b"].priority = 77;
-  const auto replay = replay_on_slurm(workload, given);
-  ASSERT_TRUE(replay) << replay.error().message();
-  EXPECT_EQ(replay->jobs[0].start, 6);
-  EXPECT_EQ(replay->jobs[1].end, 6);
-  EXPECT_EQ(replay->pairs, 1);
-  EXPECT_EQ(replay->pairs_alike, 0);
-  const auto has = [&](size_t job, const std::string& word) {
-    return std::find(submitted[job].begin(), submitted[job].end(), word) != submitted[job].end();
-  };
-  EXPECT_FALSE(has(0, "--time"));
-  EXPECT_TRUE(has(1, "--time") && has(1, "77"));
-  EXPECT_TRUE(has(0, "sleep 4.000"));
-}
-
-TEST(SlurmCluster, SaysWhichCommandIsNotThere) {
-  const auto answer = run_command({"no-such-slurm-command"});
-  ASSERT_FALSE(answer);
-  EXPECT_EQ(answer.error().where, "no-such-slurm-command");
+TEST(SlurmLimits, QuotesADescriptionWithCommas) {
+  JobLimit limit;
+  limit.job = "model=a optimizer=b:c=1,d=2";
+  limit.limit_minutes = limit.priority = 1;
+  const auto read = read_limits(write_file("quoted.csv", limits_csv({limit})));
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(read->front().job, limit.job);
 }
 
 }  // namespace

@@ -2,11 +2,13 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <thread>
+#include <csignal>
 
 #include "api/slurm_cluster.h"
 #include "api/slurm_limits.h"
+#include "api/slurm_serve.h"
+#include "api/slurm_watch.h"
+#include "base/line_writer.h"
 #include "cli/command.h"
 #include "cli/setup_options.h"
 #include "cluster/sources/sources.h"
@@ -25,9 +27,43 @@ struct SlurmOptions {
   SlurmReplayOptions replay;
   bool json = false;
   bool csv = false;
-  double within = 120;
-  double step = 0.5;
-  double watch = 0;
+  std::string out;
+  bool partial = false;
+  std::string socket;
+  ServeOptions serve;
+  WatchOptions watch;
+  double every = 0;  // seconds; 0: one look
+  bool release = false;
+};
+
+volatile std::sig_atomic_t slurm_stopped = 0;
+
+// SIGINT and SIGTERM ask to stop; the second one ends the program at once.
+void stop_on_signals() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { slurm_stopped = 1; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+bool is_stopped() { return slurm_stopped != 0; }
+
+// What goes wrong again and again is said once.
+class AwayMessages {
+ public:
+  void trouble(const Error& error, double again_in) {
+    if (error.message() == last_) return;
+    last_ = error.message();
+    fmt::print(stderr, "forerun: {}; trying again in {:.0f} s and so on\n", last_, again_in);
+  }
+  void back(double seconds) {
+    last_.clear();
+    fmt::print(stderr, "forerun: all is well again after {:.0f} s\n", seconds);
+  }
+
+ private:
+  std::string last_;
 };
 
 LimitOptions limit_options(const SlurmOptions& options) {
@@ -39,12 +75,20 @@ LimitOptions limit_options(const SlurmOptions& options) {
   return limit;
 }
 
-void print_limits(const std::vector<JobLimit>& limits, bool json) {
-  fmt::print("{}", json ? limits_json(limits) : limits_csv(limits));
+void tell_what_does_not_fit(const std::vector<JobLimit>& limits) {
   for (const JobLimit& limit : limits) {
     if (limit.fits) continue;
     fmt::print(stderr, "forerun: job {} does not fit in the memory of a {}\n", limit.job, limit.gpu);
   }
+}
+
+// The file is replaced as a whole.
+Status write_whole(const std::string& path, std::string text) {
+  Result<LineWriter> file = LineWriter::create(path, {.overwrite = true});
+  if (!file) return file.error();
+  while (text.ends_with('\n')) text.pop_back();
+  if (const Status status = file->write(text); !status) return status;
+  return file->finish();
 }
 
 int limits(const SlurmOptions& options) {
@@ -56,18 +100,52 @@ int limits(const SlurmOptions& options) {
     fmt::print(stderr, "forerun: {}\n", error.message());
   });
   if (!found) return fail(found.error());
-  print_limits(*found, options.json);
+  tell_what_does_not_fit(*found);
   if (bad > 0) fmt::print(stderr, "forerun: {} rows could not be predicted\n", bad);
+  const std::string text = options.json ? limits_json(*found) : limits_csv(*found);
+  if (options.out.empty()) {
+    fmt::print("{}", text);
+  } else if (found->empty() || (bad > 0 && !options.partial)) {
+    fmt::print(stderr, "forerun: {} is left as it is{}\n", options.out,
+               found->empty() ? "" : "; --partial writes the other rows");
+  } else if (const Status status = write_whole(options.out, text); !status) {
+    return fail(status.error());
+  }
   return bad > 0 ? kInputAtFault : kDone;
 }
 
 int ask(const SlurmOptions& options) {
+  if (!options.socket.empty()) {
+    const Result<std::string> answer = ask_server(options.socket, options.description);
+    if (!answer) return fail(answer.error());
+    fmt::print("{}", *answer);
+    return kDone;
+  }
   const Result<Knowledge> knowledge = load_knowledge();
   if (!knowledge) return fail(knowledge.error());
   const auto found = predict_limit(options.description, limit_options(options), *knowledge);
   if (!found) return fail(found.error());
-  print_limits({*found}, options.json);
+  fmt::print("{}", options.json ? limits_json({*found}) : limits_csv({*found}));
+  std::fflush(stdout);
+  tell_what_does_not_fit({*found});
   return kDone;
+}
+
+int serve(const SlurmOptions& options) {
+  const Result<Knowledge> knowledge = load_knowledge();
+  if (!knowledge) return fail(knowledge.error());
+  const LimitOptions limit = limit_options(options);
+  stop_on_signals();
+  ServeOptions given = options.serve;
+  given.socket = options.socket;
+  given.stop = is_stopped;
+  given.ready = [&] { fmt::print(stderr, "forerun: listening at {}\n", options.socket); };
+  const Status served = serve_descriptions(given, [&](const std::string& description) -> Result<std::string> {
+    const auto found = predict_limit(description, limit, *knowledge);
+    if (!found) return found.error();
+    return limits_csv({*found});
+  });
+  return served ? kDone : fail(served.error());
 }
 
 int replay(const SlurmOptions& options) {
@@ -90,24 +168,63 @@ int replay(const SlurmOptions& options) {
       fmt::print(stderr, "\r{} of {} submitted, {} over", submitted, jobs->workload.jobs.size(), over);
     };
   }
+  AwayMessages messages;
+  replay_options.trouble = [&](const Error& error, double again_in) { messages.trouble(error, again_in); };
+  replay_options.back = [&](double seconds) { messages.back(seconds); };
+  replay_options.stop = is_stopped;
+  stop_on_signals();
   const auto answer = replay_on_slurm(jobs->workload, replay_options);
   if (progress) fmt::print(stderr, "\r\033[K");
   if (!answer) return fail(answer.error());
   fmt::print("{}", options.json ? replay_json(*answer) : options.csv ? replay_csv(*answer) : replay_text(*answer));
-  return kDone;
+  if (answer->other_jobs > 0) {
+    fmt::print(stderr, "forerun: {} jobs of others waited or ran when the replay began; they share in its times\n",
+               answer->other_jobs);
+  }
+  if (answer->away > 0) {
+    fmt::print(stderr, "forerun: the controller was away for {:.0f} s; starts and submissions may be late by that\n",
+               answer->away);
+  }
+  if (answer->fault.empty()) return kDone;
+  fmt::print(stderr, "forerun: {}; {} jobs of this replay were cancelled, what was seen of the others stands above\n",
+             answer->fault, answer->cancelled);
+  return kInputAtFault;
+}
+
+void print_raised(const Extended& done) {
+  for (const SlurmJob& job : done.raised) {
+    fmt::print("{} {}: limit raised to {}\n", job.label, job.name,
+               job.limit_min == 0 ? "unlimited" : fmt::format("{} min", job.limit_min));
+  }
+  std::fflush(stdout);
+}
+
+// One look, or the release of all.
+int extend_once(const SlurmOptions& options) {
+  const ExtendOptions& given = options.watch.extend;
+  const auto done = options.release ? release_limits(given) : extend_limits(given);
+  if (!done) return fail(done.error());
+  print_raised(*done);
+  for (const Error& fault : done->faults) fmt::print(stderr, "forerun: {}\n", fault.message());
+  return done->faults.empty() ? kDone : kInputAtFault;
 }
 
 int extend(const SlurmOptions& options) {
-  while (true) {
-    const auto raised = extend_limits(options.within, options.step);
-    if (!raised) return fail(raised.error());
-    for (const SlurmJob& job : *raised) {
-      fmt::print("{} {}: limit raised to {} min\n", job.id, job.name, job.limit_seconds / 60);
-    }
-    if (options.watch <= 0) return kDone;
-    std::fflush(stdout);
-    std::this_thread::sleep_for(std::chrono::duration<double>(options.watch));
-  }
+  if (options.every <= 0 || options.release) return extend_once(options);
+  stop_on_signals();
+  AwayMessages messages;
+  WatchOptions watch = options.watch;
+  watch.every = options.every;
+  watch.stop = is_stopped;
+  watch.looked = print_raised;
+  watch.trouble = [&](const Error& error, double again_in) { messages.trouble(error, again_in); };
+  watch.back = [&](double seconds) { messages.back(seconds); };
+  const auto released = watch_limits(watch);
+  if (!released) return fail(released.error());
+  print_raised(*released);
+  fmt::print(stderr, "forerun: stopped; {} jobs got their hard limits back\n", released->raised.size());
+  for (const Error& fault : released->faults) fmt::print(stderr, "forerun: {}\n", fault.message());
+  return released->faults.empty() ? kDone : kInputAtFault;
 }
 
 void add_limit_options(CLI::App& verb, SlurmOptions& options) {
@@ -122,16 +239,19 @@ void add_limit_options(CLI::App& verb, SlurmOptions& options) {
   verb.add_option("--network", options.limit.network.link, "Link between nodes; default 100gbe");
   verb.add_option("--order", options.order, "Priorities by time (sjf) or by GPU time (srsf); default sjf")
       ->check(CLI::IsMember({"sjf", "srsf"}));
-  verb.add_flag("--json", options.json, "One JSON object a job");
 }
 
 void add_limits(CLI::App& slurm, const std::shared_ptr<SlurmOptions>& options, Run& chosen) {
   CLI::App* verb = slurm.add_subcommand("limits", "Predict time limits, memory and priorities of a file of jobs");
   verb->add_option("JOBS", options->jobs, "CSV with id, model, batch, iterations, gpus; see docs/slurm.md")->required();
   add_limit_options(*verb, *options);
+  verb->add_flag("--json", options->json, "One JSON object a job");
+  CLI::Option* out = verb->add_option("--out", options->out,
+                                      "Write to a file, replaced as a whole, or left as it is where a row is at fault");
+  verb->add_flag("--partial", options->partial, "With --out: write the other rows all the same")->needs(out);
   verb->footer(
-      "  forerun slurm limits jobs.csv > /etc/slurm/predictions.csv\n"
-      "examples/slurm/job_submit.lua reads that file when jobs are submitted.");
+      "  forerun slurm limits jobs.csv --out /etc/slurm/predictions.csv\n"
+      "examples/slurm/job_submit.lua reads that file when jobs are submitted. Rows are sorted by job.");
   verb->callback([options, &chosen] { chosen = [options] { return limits(*options); }; });
 }
 
@@ -140,9 +260,28 @@ void add_ask(CLI::App& slurm, const std::shared_ptr<SlurmOptions>& options, Run&
   verb->add_option("DESCRIPTION", options->description, "\"model=resnet50 batch=64 iterations=10000 gpu=a100_80gb\"")
       ->required();
   add_limit_options(*verb, *options);
+  verb->add_flag("--json", options->json, "One JSON object a job");
+  CLI::Option* socket = verb->add_option("--socket", options->socket,
+                                         "Ask `forerun slurm serve` there, which answers by its own options");
+  for (CLI::Option* other : verb->get_options()) {
+    if (other != socket && !other->get_positional() && other->get_name() != "--help") socket->excludes(other);
+  }
   verb->footer(
+      "  forerun slurm ask \"model=resnet50 batch=64 iterations=10000\"\n"
       "  sbatch --comment \"forerun:model=resnet50 batch=64 iterations=10000\" ... asks this by job_submit.lua");
   verb->callback([options, &chosen] { chosen = [options] { return ask(*options); }; });
+}
+
+void add_serve(CLI::App& slurm, const std::shared_ptr<SlurmOptions>& options, Run& chosen) {
+  CLI::App* verb = slurm.add_subcommand("serve", "Answer `ask` at a socket, without starting anew for each job");
+  verb->add_option("--socket", options->socket, "Its path")->required();
+  verb->add_option("--seconds", options->serve.seconds, "That an answer may take; default 2")->check(CLI::Range(1, 60));
+  verb->add_option("--at-once", options->serve.at_once, "Answers at a time; default 8")->check(CLI::Range(1, 1024));
+  add_limit_options(*verb, *options);
+  verb->footer(
+      "  forerun slurm serve --socket /run/forerun-serve/ask.socket\n"
+      "examples/slurm/forerun-serve.service runs it for good.");
+  verb->callback([options, &chosen] { chosen = [options] { return serve(*options); }; });
 }
 
 void add_replay_verb(CLI::App& slurm, const std::shared_ptr<SlurmOptions>& options, Run& chosen) {
@@ -156,24 +295,36 @@ void add_replay_verb(CLI::App& slurm, const std::shared_ptr<SlurmOptions>& optio
                    "What `forerun slurm limits` wrote, to pass with each job; default: left to job_submit.lua");
   verb->add_option("--policy", options->replay.policy, "Simulate the trace too and compare the order of starts");
   verb->add_option("--gpus", options->gpus, "For the simulation and for checking the trace; default 8");
+  verb->add_option("--away", options->replay.away, "Seconds that the controller may be away at a time; default 600")
+      ->check(CLI::Range(0.0, 1e6));
   verb->add_flag("--json", options->json, "One JSON object");
   verb->add_flag("--csv", options->csv, "A row a job");
   verb->footer(
       "  forerun slurm replay trace.csv --speed 60 --policy easy --gpus 8\n"
-      "Uses sbatch and scontrol of the Slurm that SLURM_CONF names. examples/slurm/virtual_cluster.py starts one to "
-      "try.");
+      "Uses sbatch, squeue and scancel of the Slurm that SLURM_CONF names. examples/slurm/virtual_cluster.py starts "
+      "one "
+      "to try.\nA replay that is stopped cancels its own jobs and prints what it saw.");
   verb->callback([options, &chosen] { chosen = [options] { return replay(*options); }; });
 }
 
 void add_extend(CLI::App& slurm, const std::shared_ptr<SlurmOptions>& options, Run& chosen) {
   CLI::App* verb = slurm.add_subcommand("extend", "Raise soft limits of running jobs towards what their users stated");
-  verb->add_option("--within", options->within, "Seconds left from which on a limit is raised; default 120")
+  verb->add_option("--within", options->watch.extend.within,
+                   "Seconds left from which on a limit is raised; default 120")
       ->check(CLI::Range(0.0, 1e6));
-  verb->add_option("--step", options->step, "Share of the limit to raise it by; default 0.5")
+  verb->add_option("--step", options->watch.extend.step, "Share of the limit to raise it by; default 0.5")
       ->check(CLI::Range(0.0, 100.0));
-  verb->add_option("--watch", options->watch, "Do so again every that many seconds; default: once")
-      ->check(CLI::Range(0.0, 1e6));
-  verb->footer("Needs `soft = true` in job_submit.lua, which notes the users' limits, and an operator's rights.");
+  CLI::Option* watch = verb->add_option("--watch", options->every, "Do so again every that many seconds; default: once")
+                           ->check(CLI::Range(0.1, 600.0));
+  verb->add_option("--alive", options->watch.alive, "With --watch: the file that job_submit.lua looks for")
+      ->needs(watch);
+  verb->add_flag("--release", options->release, "Give all jobs their hard limits; for when it is not watched any more")
+      ->excludes(watch);
+  verb->footer(
+      "  forerun slurm extend --watch 30 --alive /run/forerun-extend/alive\n"
+      "  forerun slurm extend --release\n"
+      "Needs `soft = true` in job_submit.lua, which notes the hard limits, and an operator's rights.\n"
+      "examples/slurm/forerun-extend.service runs it for good.");
   verb->callback([options, &chosen] { chosen = [options] { return extend(*options); }; });
 }
 
@@ -183,8 +334,15 @@ void add_slurm(CLI::App& app, Run& chosen) {
   auto options = std::make_shared<SlurmOptions>();
   CLI::App* slurm = app.add_subcommand("slurm", "Predicted limits for Slurm, and traces replayed on a real one");
   slurm->require_subcommand(1);
+  slurm->footer(
+      "Start with:\n"
+      "  forerun slurm ask \"model=resnet50 batch=64 iterations=10000\"    what Slurm would be told about a job\n"
+      "  forerun slurm limits jobs.csv --out /etc/slurm/predictions.csv   the same for a file of jobs\n"
+      "  forerun slurm replay trace.csv --policy easy --gpus 8            a trace on a real Slurm\n"
+      "docs/slurm.md tells how to install it.");
   add_limits(*slurm, options, chosen);
   add_ask(*slurm, options, chosen);
+  add_serve(*slurm, options, chosen);
   add_replay_verb(*slurm, options, chosen);
   add_extend(*slurm, options, chosen);
 }

@@ -12,12 +12,29 @@ constexpr int64_t kMebi = 1024 * 1024;
 
 int64_t whole_mebibytes(Bytes bytes) { return (bytes.value + kMebi - 1) / kMebi; }
 
+std::string quoted_cell(const std::string& text) {
+  if (text.find_first_of(",\"") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+// A time that may be missing, with so many decimals.
+std::string time_cell(const std::optional<double>& seconds, int decimals) {
+  return seconds ? fmt::format("{:.{}f}", *seconds, decimals) : "";
+}
+
+std::optional<double> wait_of(const ReplayedJob& job) {
+  if (!job.submit || !job.start) return {};
+  return *job.start - *job.submit;
+}
+
 }  // namespace
 
 std::string limits_csv(const std::vector<JobLimit>& limits) {
   std::string text = "job,seconds,time_limit_min,memory_mib,priority,fits\n";
   for (const JobLimit& limit : limits) {
-    text += fmt::format("{},{:.1f},{},{},{},{}\n", limit.job, limit.seconds, limit.limit_minutes,
+    text += fmt::format("{},{:.1f},{},{},{},{}\n", quoted_cell(limit.job), limit.seconds, limit.limit_minutes,
                         whole_mebibytes(limit.memory), limit.priority, limit.fits ? "yes" : "no");
   }
   return text;
@@ -47,8 +64,8 @@ void compare_starts(Replay& replay) {
     for (size_t k = i + 1; k < replay.jobs.size(); ++k) {
       const ReplayedJob& a = replay.jobs[i];
       const ReplayedJob& b = replay.jobs[k];
-      if (!a.simulated_start || !b.simulated_start) continue;
-      const double real = a.start - b.start;
+      if (!a.simulated_start || !b.simulated_start || !a.start || !b.start) continue;
+      const double real = *a.start - *b.start;
       const double simulated = *a.simulated_start - *b.simulated_start;
       if (real == 0 || simulated == 0) continue;
       ++replay.pairs;
@@ -60,9 +77,9 @@ void compare_starts(Replay& replay) {
 std::string replay_csv(const Replay& replay) {
   std::string text = "job,slurm_id,state,gpus,submit,start,end,wait,simulated_start\n";
   for (const ReplayedJob& job : replay.jobs) {
-    text += fmt::format("{},{},{},{},{:.3f},{:.3f},{:.3f},{:.3f},{}\n", job.job, job.slurm_id, job.state, job.gpus,
-                        job.submit, job.start, job.end, job.start - job.submit,
-                        job.simulated_start ? fmt::format("{:.3f}", *job.simulated_start) : "");
+    text += fmt::format("{},{},{},{},{},{},{},{},{}\n", quoted_cell(job.job), job.slurm_id, job.state, job.gpus,
+                        time_cell(job.submit, 3), time_cell(job.start, 3), time_cell(job.end, 3),
+                        time_cell(wait_of(job), 3), time_cell(job.simulated_start, 3));
   }
   return text;
 }
@@ -70,13 +87,23 @@ std::string replay_csv(const Replay& replay) {
 std::string replay_json(const Replay& replay) {
   nlohmann::ordered_json jobs = nlohmann::ordered_json::array();
   for (const ReplayedJob& job : replay.jobs) {
-    nlohmann::ordered_json row = {{"job", job.job},   {"slurm_id", job.slurm_id}, {"state", job.state},
-                                  {"gpus", job.gpus}, {"submit", job.submit},     {"start", job.start},
-                                  {"end", job.end}};
+    nlohmann::ordered_json row = {
+        {"job", job.job}, {"slurm_id", job.slurm_id}, {"state", job.state}, {"gpus", job.gpus}};
+    if (job.submit) row["submit"] = *job.submit;
+    if (job.start) row["start"] = *job.start;
+    if (job.end) row["end"] = *job.end;
     if (job.simulated_start) row["simulated_start"] = *job.simulated_start;
     jobs.push_back(std::move(row));
   }
-  nlohmann::ordered_json whole = {{"speed", replay.speed}, {"jobs", std::move(jobs)}};
+  nlohmann::ordered_json whole = {{"speed", replay.speed},
+                                  {"complete", replay.fault.empty()},
+                                  {"other_jobs", replay.other_jobs},
+                                  {"away_seconds", replay.away},
+                                  {"jobs", std::move(jobs)}};
+  if (!replay.fault.empty()) {
+    whole["fault"] = replay.fault;
+    whole["cancelled"] = replay.cancelled;
+  }
   if (!replay.policy.empty()) {
     whole["policy"] = replay.policy;
     whole["pairs"] = replay.pairs;
@@ -88,17 +115,21 @@ std::string replay_json(const Replay& replay) {
 std::string replay_text(const Replay& replay) {
   double jct = 0;
   double wait = 0;
-  std::string text = fmt::format("{:<20} {:>9} {:<10} {:>5} {:>11} {:>11} {:>11} {:>11}\n", "job", "slurm id", "state",
+  size_t ended = 0;
+  std::string text = fmt::format("{:<20} {:>9} {:<11} {:>5} {:>11} {:>11} {:>11} {:>11}\n", "job", "slurm id", "state",
                                  "GPUs", "submit s", "start s", "end s", "simulated s");
   for (const ReplayedJob& job : replay.jobs) {
-    text += fmt::format("{:<20} {:>9} {:<10} {:>5} {:>11.1f} {:>11.1f} {:>11.1f} {:>11}\n", job.job, job.slurm_id,
-                        job.state, job.gpus, job.submit, job.start, job.end,
-                        job.simulated_start ? fmt::format("{:.1f}", *job.simulated_start) : "");
-    jct += job.end - job.submit;
-    wait += job.start - job.submit;
+    text += fmt::format("{:<20} {:>9} {:<11} {:>5} {:>11} {:>11} {:>11} {:>11}\n", job.job, job.slurm_id, job.state,
+                        job.gpus, time_cell(job.submit, 1), time_cell(job.start, 1), time_cell(job.end, 1),
+                        time_cell(job.simulated_start, 1));
+    if (!job.submit || !job.start || !job.end) continue;
+    jct += *job.end - *job.submit;
+    wait += *job.start - *job.submit;
+    ++ended;
   }
-  const double count = std::max<double>(static_cast<double>(replay.jobs.size()), 1);
-  text += fmt::format("{} jobs, mean completion {:.1f} s, mean wait {:.1f} s\n", replay.jobs.size(), jct / count,
+  const double count = std::max<double>(static_cast<double>(ended), 1);
+  text += fmt::format("{}{} jobs, mean completion {:.1f} s, mean wait {:.1f} s\n", ended,
+                      ended < replay.jobs.size() ? fmt::format(" of {}", replay.jobs.size()) : "", jct / count,
                       wait / count);
   if (!replay.policy.empty()) {
     text += fmt::format("starts in the same order as simulated under {}: {} of {} pairs\n", replay.policy,

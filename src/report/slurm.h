@@ -23,6 +23,7 @@ struct JobLimit {
 };
 
 // job,seconds,time_limit_min,memory_mib,priority,fits: a line each, the heading first.
+// A job with commas or quotes in it is quoted.
 std::string limits_csv(const std::vector<JobLimit>& limits);
 std::string limits_json(const std::vector<JobLimit>& limits);  // one object a line
 
@@ -32,7 +33,7 @@ struct ReplayedJob {
   int64_t slurm_id = 0;
   std::string state;  // "COMPLETED", "TIMEOUT", ...
   int32_t gpus = 0;
-  double submit = 0, start = 0, end = 0;
+  std::optional<double> submit, start, end;  // missing: not yet
   std::optional<double> simulated_start;
 };
 
@@ -43,6 +44,10 @@ struct Replay {
   // Pairs of jobs that start one after the other in both, and of these those that do so in the same order.
   int64_t pairs = 0;
   int64_t pairs_alike = 0;
+  std::string fault;      // why it ended early; empty: it did not
+  size_t cancelled = 0;   // jobs of this replay, where it ended early
+  size_t other_jobs = 0;  // that waited or ran when it began
+  double away = 0;        // seconds that the controller did not answer
 };
 
 // Counts the pairs.
