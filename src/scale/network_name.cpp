@@ -10,6 +10,7 @@ namespace {
 
 constexpr double kNetworkLatencyUs = 5;  // where only a rate is given: RDMA
 constexpr double kNodeLatencyUs = 3;
+constexpr double kSlowestNetwork = 1e6 / 8, kFastestNetwork = 1e15 / 8;  // bytes per second
 
 // A rate such as "800Gb/s" in bytes per second; 0 where the text is none.
 double rate_of(std::string_view text) {
@@ -26,6 +27,9 @@ double rate_of(std::string_view text) {
 
 Result<Link> network_by_name(std::string_view name, const DeviceCatalogue& catalogue) {
   if (const double rate = rate_of(name); rate > 0) {
+    if (rate < kSlowestNetwork || rate > kFastestNetwork) {
+      return Error{fmt::format("'{}' is out of range", name), "", "give a rate from 0.001Gb/s to 1000000Gb/s"};
+    }
     return Link{std::string(name), {}, nanoseconds_from_us(kNetworkLatencyUs), rate};
   }
   int64_t count = 1;

@@ -70,6 +70,9 @@ TEST(NetworkName, LinksSeveralAndRates) {
   EXPECT_EQ(network_by_name("12.5GB/s", catalogue)->bandwidth, 12.5e9);
   EXPECT_FALSE(network_by_name("nothing", catalogue));
   EXPECT_FALSE(network_by_name("-3Gb/s", catalogue));
+  for (const char* rate : {"1e300Gb/s", "1e-300Gb/s", "1e7Gb/s", "infGB/s", "nanGb/s", "0Gb/s"}) {
+    EXPECT_FALSE(network_by_name(rate, catalogue)) << rate;
+  }
 }
 
 }  // namespace
