@@ -217,6 +217,7 @@ Result<ForwardModel> forward_model(const ModelRequest& request) {
     }
     Result<OnnxModel> model = read_onnx(request.model, options);
     if (!model) return model.error();
+    if (Status trainable = check_trainable(*model); !trainable) return trainable.error().within(request.model);
     return ForwardModel{request.model, model->input, std::move(model->forward)};
   }
   auto settings = request.settings;

@@ -206,4 +206,12 @@ Result<Constant> read_tensor(const onnx::TensorProto& tensor) {
   return out;
 }
 
+Result<Constant> read_sparse(const onnx::SparseTensorProto& tensor) {
+  onnx::TensorProto dense;
+  dense.set_name(tensor.values().name());
+  dense.set_data_type(tensor.values().data_type());
+  *dense.mutable_dims() = tensor.dims();
+  return read_tensor(dense);
+}
+
 }  // namespace forerun::ingest

@@ -45,5 +45,7 @@ std::string text_of(const Shape& shape);
 
 // Checks type, shape and length of the data. External data, and tensors stripped of their data, are not known.
 Result<Constant> read_tensor(const onnx::TensorProto& tensor);
+// Stored sparse, used dense: type and shape only.
+Result<Constant> read_sparse(const onnx::SparseTensorProto& tensor);
 
 }  // namespace forerun::ingest

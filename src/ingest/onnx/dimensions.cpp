@@ -14,7 +14,10 @@ namespace {
 
 using Dimension = onnx::TensorShapeProto::Dimension;
 
-bool is_dynamic(const Dimension& dim) { return !dim.has_dim_value() || dim.dim_value() == 0; }
+bool is_dynamic(const Dimension& dim) { return !dim.has_dim_value() || dim.dim_value() == 0 || dim.dim_value() == -1; }
+
+// Paddle calls every dimension "?" that it does not know: that is no name.
+std::string name_of(const Dimension& dim) { return dim.dim_param() == "?" ? "" : dim.dim_param(); }
 
 const onnx::TensorShapeProto& shape_of(const onnx::ValueInfoProto& input) { return input.type().tensor_type().shape(); }
 
@@ -74,8 +77,8 @@ Status Dimensions::note_batch(const onnx::ValueInfoProto& first, const OnnxOptio
   }
   const Dimension& dim = shape_of(first).dim(static_cast<int>(batch_axis_));
   if (is_dynamic(dim)) {
-    if (!dim.dim_param().empty()) {
-      batch_name_ = dim.dim_param();
+    if (!name_of(dim).empty()) {
+      batch_name_ = name_of(dim);
       if (const auto named = bound_.find(*batch_name_); named != bound_.end()) batch_ = named->second;
     }
     if (options.batch > 0) batch_ = options.batch;
@@ -95,18 +98,19 @@ Result<int64_t> Dimensions::extent_of(const onnx::ValueInfoProto& input, int axi
     return Error{fmt::format("extent {} of dimension {} is not possible", dim.dim_value(), axis), place_of(input),
                  "export the model again with sensible extents"};
   }
-  const std::string name = dim.dim_param().empty() ? fmt::format("{}:{}", input.name(), axis) : dim.dim_param();
+  const bool named = !name_of(dim).empty();
+  const std::string name = named ? name_of(dim) : fmt::format("{}:{}", input.name(), axis);
   seen_.insert(name);
   const auto bound = bound_.find(name);
-  if (batch_name_ && dim.dim_param() == *batch_name_) return batch_;
+  if (batch_name_ && name_of(dim) == *batch_name_) return batch_;
   if (bound != bound_.end()) return bound->second;
-  if (dim.dim_param().empty() && axis == 0) return batch_;
+  if (!named && axis == 0) return batch_;
   return unbound(input, axis, name);
 }
 
 Error Dimensions::unbound(const onnx::ValueInfoProto& input, int axis, const std::string& name) const {
   return {fmt::format("dimension {} ('{}') is dynamic and has no value", axis, printable(name)), place_of(input),
-          fmt::format("give one for '{}'", printable(name))};
+          fmt::format("give one for '{}': --set {}=NUMBER", printable(name), printable(name))};
 }
 
 Status Dimensions::check_options(const OnnxOptions& options) const {
@@ -126,12 +130,12 @@ std::optional<Shape> Dimensions::stated_shape(const onnx::TypeProto& type) const
   if (type.tensor_type().shape().dim_size() > static_cast<int>(kMaxRank)) return std::nullopt;
   Shape shape;
   for (const Dimension& dim : type.tensor_type().shape().dim()) {
-    if (dim.has_dim_value()) {
+    if (!is_dynamic(dim)) {
       shape.push_back(dim.dim_value());
       continue;
     }
-    const auto bound = bound_.find(dim.dim_param());
-    if (batch_name_ && dim.dim_param() == *batch_name_) {
+    const auto bound = bound_.find(name_of(dim));
+    if (batch_name_ && name_of(dim) == *batch_name_) {
       shape.push_back(batch_);
     } else if (bound != bound_.end()) {
       shape.push_back(bound->second);

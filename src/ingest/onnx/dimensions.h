@@ -2,7 +2,7 @@
 //
 // The batch is the dimension of the first input that is named so ("batch", "batch_size", "N"), else its first one.
 // Another stands for the batch where it has the same name, or has none and comes first; all others must be bound by
-// name, or as "input:axis" where they have none. An extent of 0 counts as dynamic: some exporters write it so.
+// name, or as "input:axis" where they have none. An extent of 0 or -1 counts as dynamic: some exporters write it so.
 #pragma once
 
 #include <cstdint>

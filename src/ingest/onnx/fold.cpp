@@ -193,15 +193,22 @@ bool fold_constant(Node& node) {
     out = Constant::of_ints({node.integer("value_int", 0)}, {});
   } else if (node.has_attribute("value_ints")) {
     out = Constant::list(node.integers("value_ints"));
+  } else if (const onnx::AttributeProto* sparse = node.attribute("sparse_value")) {
+    Result<Constant> read = read_sparse(sparse->sparse_tensor());
+    if (!read) {
+      node.fail(read.error().what, read.error().remedy);
+      return true;
+    }
+    out = std::move(*read);
   } else {
-    return false;  // strings, sparse tensors
+    return false;  // strings
   }
   if (static_cast<int64_t>(out.size()) > kMaxKnownElements) {
     out.known = false;
     out.ints = {};
     out.reals = {};
   }
-  node.out(0, std::move(out));
+  if (!node.out_weight(0, out)) node.out(0, std::move(out));
   return true;
 }
 

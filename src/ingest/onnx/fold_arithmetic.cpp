@@ -102,8 +102,7 @@ bool fold_binary(Node& node, const BinaryFold& op) {
 
 bool fold_cast(Node& node) {
   const Constant& in = *node.constant(0);
-  const std::optional<DType> dtype =
-      dtype_of(static_cast<int32_t>(std::clamp<int64_t>(node.integer("to", 0), 0, 1000)));
+  const std::optional<DType> dtype = node.cast_target();
   if (!dtype) return false;
   Constant out{.dtype = *dtype, .shape = in.shape, .known = true, .ints = {}, .reals = {}};
   for (size_t i = 0; i < in.size(); ++i) {

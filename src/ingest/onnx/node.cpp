@@ -1,6 +1,7 @@
 // Node: what a rule sees of the node it translates.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
@@ -98,6 +99,7 @@ std::optional<TensorId> Node::take_following_bias(int64_t features) {
   const std::optional<uint32_t> user = only_user("Add");
   if (!user) return std::nullopt;
   const Node add(translation_, *user);
+  if (add.has_attribute("axis")) return std::nullopt;  // before opset 7: aligned with another dimension than the last
   const size_t product = add.inputs_[0] == outputs_[0] ? 0 : 1;
   if (!add.is_parameter(1 - product) || add.shape(1 - product) != Shape{features}) return std::nullopt;
   translation_.done_[*user] = product;
@@ -158,6 +160,14 @@ std::optional<Shape> Node::list(std::string_view name, size_t input) const {
   return integers(input);
 }
 
+std::optional<DType> Node::cast_target() const {
+  const onnx::AttributeProto* to = attribute("to");
+  if (to == nullptr) return std::nullopt;
+  if (!to->has_s()) return dtype_of(static_cast<int32_t>(std::clamp<int64_t>(to->i(), 0, 1000)));
+  onnx::TensorProto::DataType named = onnx::TensorProto::UNDEFINED;
+  return onnx::TensorProto::DataType_Parse(to->s(), &named) ? dtype_of(named) : std::nullopt;
+}
+
 int64_t Node::axis(int64_t dim, int64_t of_rank) {
   const int64_t wrapped = dim < 0 ? dim + of_rank : dim;
   if (wrapped >= 0 && wrapped < of_rank) return wrapped;
@@ -178,6 +188,13 @@ void Node::out(size_t output, Constant constant) {
   if (output < outputs_.size() && outputs_[output] != kAbsent) {
     translation_.set_constant(outputs_[output], std::move(constant));
   }
+}
+
+bool Node::out_weight(size_t output, const Constant& given) {
+  if (output >= outputs_.size() || outputs_[output] == kAbsent) return false;
+  if (!translation_.is_weight(outputs_[output], given)) return false;
+  translation_.add_weight(outputs_[output], given);
+  return true;
 }
 
 void Node::forward(size_t input, size_t output) {

@@ -234,6 +234,7 @@ TEST(OnnxHostile, ExternalDataIsNotOpened) {
   auto* entry = m.weight("elsewhere", {1000, 1000})->add_external_data();
   entry->set_key("location");
   entry->set_value("../../../no/such/file");
+  m.output("elsewhere");
   const auto model = m.read();
   ASSERT_TRUE(model.ok()) << model.error().message();
   EXPECT_EQ(model->forward.parameter_count(), 1000 * 1000 + 32);
@@ -250,10 +251,10 @@ TEST(OnnxHostile, NothingInNothingOut) {
   OnnxTestModel no_opset = sound();
   no_opset.proto.clear_opset_import();
   expect_error(no_opset.read(), {"version of the ONNX operators"});
-  OnnxTestModel old(3);
-  old.input("x", {1});
-  old.output("x");
-  expect_error(old.read(), {"version 3"});
+  OnnxTestModel wrong_opset(-3);
+  wrong_opset.input("x", {1});
+  wrong_opset.output("x");
+  expect_error(wrong_opset.read(), {"version of the ONNX operators"});
   OnnxTestModel no_type = sound();
   no_type.node("", {"h"}, {"z"});
   expect_error(no_type.read(), {"node 2"});

@@ -27,7 +27,7 @@ using ingest::Translation;
 
 constexpr int64_t kMaxBytes = std::numeric_limits<int>::max();  // protobuf's own limit
 constexpr int kMaxNesting = 100;                                // messages inside messages
-constexpr int64_t kOldestOpset = 7;                             // before it, broadcasting had to be asked for
+constexpr int64_t kFirstVersionWithOpsets = 3;                  // of the file format; files before it have opset 1
 
 // What the first bytes say a file is, where it is something else that models come in.
 std::string_view other_format(std::string_view bytes) {
@@ -53,10 +53,10 @@ Result<int64_t> opset_of(const onnx::ModelProto& model) {
   for (const onnx::OperatorSetIdProto& import : model.opset_import()) {
     if (import.domain().empty() || import.domain() == "ai.onnx") opset = std::max(opset, import.version());
   }
-  if (opset >= kOldestOpset) return opset;
-  const std::string what = opset == 0 ? "the model does not say which version of the ONNX operators it uses"
-                                      : fmt::format("the model uses version {} of the ONNX operators", opset);
-  return Error{what, "", fmt::format("export it for opset {} or later (11 to 21 are tested)", kOldestOpset)};
+  if (opset == 0 && model.opset_import_size() == 0 && model.ir_version() < kFirstVersionWithOpsets) opset = 1;
+  if (opset >= 1) return opset;
+  return Error{"the model does not say which version of the ONNX operators (opset) it uses", "",
+               "export it again, for opset 11 or later"};
 }
 
 // The inputs that a caller feeds: those without an initializer.
@@ -198,6 +198,24 @@ auto guarded(const std::string& name, const Work& work) -> decltype(work()) {
 }
 
 }  // namespace
+
+Status check_trainable(const OnnxModel& model) {
+  if (model.forward.parameter_tensors() > 0) return {};
+  const auto has = [&](std::string_view part) {
+    return std::any_of(model.opaque_ops.begin(), model.opaque_ops.end(),
+                       [&](const auto& entry) { return entry.first.find(part) != std::string::npos; });
+  };
+  const std::string what = "the model has no weights, so there is nothing to train";
+  if (has("If") || has("Loop") || has("Scan")) {
+    return Error{what + ": those inside If, Loop and Scan are not read", "",
+                 "export the model without control flow (traced for one form of the input)"};
+  }
+  if (has("QuantizeLinear") || has("DequantizeLinear") || has("Integer") || has("QLinear")) {
+    return Error{what + ": those of quantized layers are integers", "",
+                 "give the floating-point model that it was quantized from"};
+  }
+  return Error{what, "", "export the model with its weights, as initializers or Constant nodes"};
+}
 
 Result<OnnxModel> read_onnx_bytes(std::string_view bytes, const std::string& name, const OnnxOptions& options) {
   return guarded(name, [&]() { return parse(bytes, name, options); });

@@ -1,10 +1,17 @@
 // ONNX file -> forward graph, with the ops a PyTorch source of the same model would call.
 //
-// Reads ModelProto (opset 7 and later; 11 to 21 are tested) and infers every shape itself through ForwardBuilder, so
-// the file needs no value_info. Floating initializers become parameters, statistics of batch norms and constants
-// become buffers; arithmetic on shapes is folded and leaves no op. Ops without a rule, and those with subgraphs (If,
-// Loop, Scan), are carried as "onnx.<OpType>" and counted. Contents of weights are never used: external data files
+// Reads ModelProto (every opset; 6 to 21 are tested) and infers every shape itself through ForwardBuilder, so the file
+// needs no value_info. Arithmetic on shapes is folded and leaves no op. Ops without a rule, and those with subgraphs
+// (If, Loop, Scan), are carried as "onnx.<OpType>" and counted. Contents of weights are never used: external data files
 // are not opened. Left out: functions of the model (their calls are opaque), sequences and maps, training_info.
+//
+// Parameters are the floating tensors with dimensions that the file gives as initializers (also where these are graph
+// inputs) or in Constant nodes, except
+// - settings: what only sizes, axes, scales and limits are computed from;
+// - numbers: one element that only elementwise arithmetic reads (a learned scalar is not told from these);
+// - running statistics of batch norms, which are buffers;
+// - Constant nodes that no layer reads as its weight, in files that keep most weights as initializers: masks, grids.
+// ConstantOfShape counts as Constant does where it stands for the weights of layers (files stripped of their weights).
 #pragma once
 
 #include <cstdint>
@@ -33,6 +40,9 @@ struct OnnxModel {
   std::string producer;                       // "pytorch 2.1.0"; may be empty
   int64_t opset = 0;
 };
+
+// Fails where the file has no weights that could be trained, and says where they are instead.
+Status check_trainable(const OnnxModel& model);
 
 Result<OnnxModel> read_onnx(const std::string& path, const OnnxOptions& options = {});
 

@@ -64,8 +64,8 @@ TEST(OnnxReader, ConvolutionalNetworkBecomesPyTorchOps) {
   EXPECT_EQ(model->input.classes, 10);
 }
 
-TEST(OnnxReader, EveryOpsetFromElevenToTwentyOne) {
-  for (int64_t opset = 11; opset <= 21; ++opset) {
+TEST(OnnxReader, EveryOpsetFromSixToTwentyOne) {
+  for (int64_t opset = 6; opset <= 21; ++opset) {
     SCOPED_TRACE(opset);
     OnnxTestModel m = small_cnn("N");
     m.proto.mutable_opset_import(0)->set_version(opset);
@@ -75,6 +75,16 @@ TEST(OnnxReader, EveryOpsetFromElevenToTwentyOne) {
     EXPECT_EQ(model->forward.op_count(), 7U);
     EXPECT_EQ(model->forward.parameter_count(), 16 * 3 * 9 + 16 + 16 + 10 * 1024 + 10);
   }
+}
+
+// The first two versions of the format had no list of opsets.
+TEST(OnnxReader, FilesBeforeOpsetsAreOfTheFirst) {
+  OnnxTestModel m = small_cnn("N");
+  m.proto.clear_opset_import();
+  m.proto.set_ir_version(2);
+  const auto model = m.read();
+  ASSERT_TRUE(model.ok()) << model.error().message();
+  EXPECT_EQ(model->opset, 1);
 }
 
 TEST(OnnxReader, BatchIsBoundByOptionAndDefaultsToOne) {
@@ -108,6 +118,27 @@ TEST(OnnxReader, OtherDynamicDimensionsAreBoundByName) {
   EXPECT_EQ(model->input.kind, InputKind::tokens);
   EXPECT_EQ(model->input.size, 6);
   EXPECT_EQ(model->input.batch, 2);
+}
+
+// Paddle writes -1 for the batch, and "?" for every other dimension it does not know.
+TEST(OnnxReader, UnknownDimensionsOfPaddleHaveNoName) {
+  OnnxTestModel m = small_cnn(-1);
+  auto* dims = m.proto.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+  dims->mutable_dim(2)->set_dim_param("?");
+  dims->mutable_dim(3)->set_dim_param("?");
+  const auto unbound = m.read({.batch = 4});
+  ASSERT_FALSE(unbound.ok());
+  EXPECT_NE(unbound.error().message().find("--set x:2=NUMBER"), std::string::npos) << unbound.error().message();
+  const auto model = m.read({.batch = 4, .dims = {{"x:2", 32}, {"x:3", 32}}});
+  ASSERT_TRUE(model.ok()) << model.error().message();
+  EXPECT_EQ(result_shape(model->forward), (Shape{4, 10}));
+}
+
+// A tensor that nothing reads is no parameter: its gradient would never be computed.
+TEST(OnnxReader, UnreadInitializersAreLeftOut) {
+  OnnxTestModel m = small_cnn("N");
+  m.weight("queue", {1, 1});
+  EXPECT_EQ(m.read()->forward.parameter_count(), 16 * 3 * 9 + 16 + 16 + 10 * 1024 + 10);
 }
 
 // Self-attention as the exporter writes it: heads are split with sizes computed from Shape.
@@ -244,6 +275,20 @@ TEST(OnnxReader, UnknownOpsAreNamedCountedAndCarried) {
   EXPECT_EQ(op_names(model->forward),
             (Names{"onnx.Mystery", "onnx.Mystery", "onnx.Attention", "aten.relu.default", "onnx.If"}));
   EXPECT_EQ(result_shape(model->forward), (Shape{3, 2, 5}));
+}
+
+TEST(OnnxReader, AFaultBehindAGuessedShapeNamesTheGuess) {
+  OnnxTestModel m;
+  m.input("x", {2, 3});
+  m.weight("w", {4, 3, 3, 3});
+  m.node("Mystery", {"x"}, {"a"})->set_name("odd");
+  m.node("Conv", {"a", "w"}, {"y"});
+  m.output("y");
+  const auto model = m.read();
+  ASSERT_FALSE(model.ok());
+  EXPECT_NE(model.error().remedy.find("'odd' (Mystery)"), std::string::npos) << model.error().message();
+  m.value_info("a", {2, 3, 8, 8});
+  EXPECT_TRUE(m.read().ok());
 }
 
 TEST(OnnxReader, SharedWeightsCountOnce) {

@@ -41,6 +41,22 @@ class OnnxTestModel {
     tensor->set_data_location(onnx::TensorProto::EXTERNAL);
     return tensor;
   }
+  // The same in a Constant node, where Paddle and others keep weights.
+  void constant_weight(const std::string& name, const Shape& dims) {
+    onnx::AttributeProto* attribute = node("Constant", {}, {name})->add_attribute();
+    attribute->set_name("value");
+    attribute->set_type(onnx::AttributeProto::TENSOR);
+    attribute->mutable_t()->set_data_type(onnx::TensorProto::FLOAT);
+    for (const int64_t dim : dims) attribute->mutable_t()->add_dims(dim);
+    attribute->mutable_t()->set_data_location(onnx::TensorProto::EXTERNAL);
+  }
+  // A Constant node with these contents, of one dimension.
+  void constant_floats(const std::string& name, const std::vector<float>& values) {
+    onnx::AttributeProto* attribute = node("Constant", {}, {name})->add_attribute();
+    attribute->set_name("value_floats");
+    attribute->set_type(onnx::AttributeProto::FLOATS);
+    for (const float value : values) attribute->add_floats(value);
+  }
   void ints(const std::string& name, const std::vector<int64_t>& values) {
     onnx::TensorProto* tensor = proto.mutable_graph()->add_initializer();
     tensor->set_name(name);
@@ -110,6 +126,30 @@ class OnnxTestModel {
       attribute->set_type(onnx::AttributeProto::INTS);
       for (const int64_t entry : std::get<std::vector<int64_t>>(value)) attribute->add_ints(entry);
     }
+  }
+};
+
+// One node of one floating input "x" to "y"; further inputs are lists of integers.
+struct TestForm {
+  int64_t opset;
+  std::string type;
+  Shape in;
+  std::vector<Shape> lists;  // inputs after the first; an empty list leaves one out
+  std::vector<std::pair<std::string, TestAttribute>> attributes;
+  Shape out;
+  std::vector<std::string> ops;
+
+  [[nodiscard]] OnnxTestModel model() const {
+    OnnxTestModel m(opset);
+    m.input("x", {in.begin(), in.end()});
+    std::vector<std::string> inputs = {"x"};
+    for (const Shape& list : lists) {
+      inputs.push_back(list.empty() ? "" : "list" + std::to_string(inputs.size()));
+      if (!list.empty()) m.ints(inputs.back(), list);
+    }
+    m.node(type, inputs, {"y"}, attributes);
+    m.output("y");
+    return m;
   }
 };
 

@@ -1,6 +1,8 @@
 // Rules of elementwise ops: activations, arithmetic, comparisons, casts.
 //
 // A constant of one element becomes the op's scalar argument ("other", "exponent"), as in PyTorch source.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -118,6 +120,24 @@ bool with_scalar(Node& node, std::string_view aten) {
   return true;
 }
 
+// The second operand where an opset before 7 says which dimension of the first it begins at ("broadcast", "axis").
+TensorId second_operand(Node& node) {
+  const Shape a = node.shape(0);
+  Shape b = node.shape(1);
+  const TensorId tensor = node.in(1);
+  if (node.opset >= 7 || node.integer("broadcast", 0) == 0 || !node.has_attribute("axis") || b.size() >= a.size()) {
+    return tensor;
+  }
+  const auto axis = static_cast<size_t>(node.axis(node.integer("axis", 0), static_cast<int64_t>(a.size())));
+  if (node.b.failed()) return tensor;
+  if (axis + b.size() > a.size()) {
+    node.fail(fmt::format("an operand {} cannot begin at dimension {} of {}", text_of(b), axis, text_of(a)));
+  }
+  if (axis + b.size() >= a.size()) return tensor;
+  b.resize(a.size() - axis, 1);
+  return node.b.reshape(tensor, b);
+}
+
 // Two or more operands: Sum, Min and Max take any number.
 bool binary(Node& node) {
   const std::string_view aten = aten_name(kBinary, node.type());
@@ -125,7 +145,9 @@ bool binary(Node& node) {
   const bool any_number = node.type() == "Sum" || node.type() == "Min" || node.type() == "Max";
   if (node.input_count() != 2 && !any_number) node.fail("the op takes two inputs", "export the model again");
   TensorId result = node.in(0);
-  for (size_t i = 1; i < node.input_count() && !node.b.failed(); ++i) result = node.b.binary(aten, result, node.in(i));
+  for (size_t i = 1; i < node.input_count() && !node.b.failed(); ++i) {
+    result = node.b.binary(aten, result, i == 1 ? second_operand(node) : node.in(i));
+  }
   node.out(0, result);
   return true;
 }
@@ -216,8 +238,7 @@ bool where(Node& node) {
 }
 
 bool cast(Node& node) {
-  const std::optional<DType> dtype =
-      dtype_of(static_cast<int32_t>(std::clamp<int64_t>(node.integer("to", 0), 0, 1000)));
+  const std::optional<DType> dtype = node.cast_target();
   if (!dtype) return false;
   node.out(0, node.b.to_dtype(node.in(0), *dtype));
   return true;

@@ -147,18 +147,23 @@ bool constant_of_shape(Node& node) {
     value = std::move(*read);
   }
   const std::optional<int64_t> elements = checked_elements(*shape);
-  if (elements && *elements <= kMaxKnownElements && value.known && value.size() == 1) {
+  const bool one = value.known && value.size() == 1;
+  Constant filled{.dtype = value.dtype, .shape = *shape, .known = false, .ints = {}, .reals = {}};
+  if (one && elements && *elements <= kMaxKnownElements) {
+    filled.known = true;
     if (is_floating(value.dtype)) {
-      value.reals.assign(static_cast<size_t>(*elements), value.reals[0]);
+      filled.reals.assign(static_cast<size_t>(*elements), value.reals[0]);
     } else {
-      value.ints.assign(static_cast<size_t>(*elements), value.ints[0]);
+      filled.ints.assign(static_cast<size_t>(*elements), value.ints[0]);
     }
-    value.shape = *shape;
-    node.out(0, std::move(value));
+  }
+  if (elements && node.out_weight(0, filled)) return true;
+  if (filled.known) {
+    node.out(0, std::move(filled));
     return true;
   }
   Attributes fill;
-  if (value.known && value.size() == 1) fill.set("fill_value", value.number(0));
+  if (one) fill.set("fill_value", value.number(0));
   node.out(0, node.b.create("aten.full.default", *shape, value.dtype, fill));
   return true;
 }
@@ -176,6 +181,14 @@ bool range(Node& node) {
   return true;
 }
 
+// The scales of an Upsample that has them as attributes: one list before opset 9, height and width in opset 1.
+std::vector<double> early_scales(const Node& node, size_t rank) {
+  if (const onnx::AttributeProto* list = node.attribute("scales"))
+    return {list->floats().begin(), list->floats().end()};
+  if (!node.has_attribute("height_scale") || rank != 4) return {};
+  return {1.0, 1.0, node.real("height_scale", 1.0), node.real("width_scale", 1.0)};
+}
+
 // The target of Resize (X, roi, scales, sizes) or Upsample (X, scales); nothing where it is not known.
 std::optional<Shape> resized_shape(Node& node) {
   Shape shape = node.shape(0);
@@ -187,7 +200,7 @@ std::optional<Shape> resized_shape(Node& node) {
     axes.resize(shape.size());
     std::iota(axes.begin(), axes.end(), 0);
   }
-  const onnx::AttributeProto* early = node.attribute("scales");
+  const std::vector<double> early = early_scales(node, shape.size());
   for (size_t i = 0; i < axes.size(); ++i) {
     const int64_t axis = node.axis(axes[i], static_cast<int64_t>(shape.size()));
     if (node.b.failed()) return std::nullopt;
@@ -197,8 +210,8 @@ std::optional<Shape> resized_shape(Node& node) {
       target = static_cast<double>((*sizes)[i]);
     } else if (scales != nullptr && scales->size() == axes.size()) {
       target = std::floor(static_cast<double>(extent) * scales->number(i));
-    } else if (early != nullptr && early->floats_size() == static_cast<int>(axes.size())) {
-      target = std::floor(static_cast<double>(extent) * early->floats(static_cast<int>(i)));
+    } else if (early.size() == axes.size() && !early.empty()) {
+      target = std::floor(static_cast<double>(extent) * early[i]);
     } else {
       return std::nullopt;
     }

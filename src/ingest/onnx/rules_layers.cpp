@@ -221,6 +221,11 @@ bool check_channels(Node& node, size_t first, size_t last) {
 }
 
 bool batch_norm(Node& node) {
+  if (node.opset < 9 && node.integer("spatial", 1) == 0) {
+    node.fail(fmt::format("opset {} lets a batch norm keep statistics of every element (spatial = 0)", node.opset),
+              "PyTorch has no such layer; export the model for opset 9 or later");
+    return true;
+  }
   if (!check_channels(node, 1, 4)) return true;
   const TensorId x = node.in(0);
   const TensorId weight = node.in(1);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "ingest/onnx/rules.h"
@@ -103,7 +104,7 @@ bool unsqueeze(Node& node) {
 
 bool concat(Node& node) {
   const int64_t rank = node.rank(0);
-  const int64_t axis = node.axis(node.integer("axis", 0), rank);
+  const int64_t axis = node.axis(node.integer("axis", node.opset < 4 ? 1 : 0), rank);
   if (node.b.failed()) return true;
   int64_t total = 0;
   for (size_t i = 0; i < node.input_count(); ++i) {
@@ -219,10 +220,23 @@ bool expand(Node& node) {
   return true;
 }
 
+// How often each axis is repeated; before opset 6 two numbers, the times and the axis.
+std::optional<Shape> repeats_of(Node& node, size_t rank) {
+  if (node.opset >= 6) return node.integers(1);
+  const std::optional<double> times = node.scalar(1);
+  const std::optional<double> axis = node.scalar(2);
+  if (!times || !axis || !(std::abs(*times) < 1e15) || !(*axis >= 0 && *axis < static_cast<double>(rank))) {
+    return std::nullopt;
+  }
+  Shape repeats(rank, 1);
+  repeats[static_cast<size_t>(*axis)] = static_cast<int64_t>(*times);
+  return repeats;
+}
+
 // Each axis becomes two, the first of which is expanded: what Tensor.repeat copies.
 bool tile(Node& node) {
-  const std::optional<Shape> repeats = node.integers(1);
   const Shape in = node.shape(0);
+  const std::optional<Shape> repeats = repeats_of(node, in.size());
   if (!repeats || repeats->size() != in.size()) return false;
   Shape apart;
   Shape spread;
@@ -244,7 +258,7 @@ bool tile(Node& node) {
 // ONNX: all beginnings, then all ends. PyTorch: pairs from the last axis on, leading axes without padding left out.
 std::optional<Shape> torch_pads(Node& node) {
   const auto rank = static_cast<size_t>(node.rank(0));
-  const std::optional<Shape> pads = node.list("pads", 1);
+  const std::optional<Shape> pads = node.list(node.has_attribute("paddings") ? "paddings" : "pads", 1);  // opset 1
   std::optional<Shape> axes = node.integers(3);
   if (!pads || (node.has(3) && !axes)) return std::nullopt;
   if (!axes) {

@@ -49,7 +49,12 @@ bool has_nan(const onnx::AttributeProto& attribute) {
 }  // namespace
 
 Translation::Translation(const onnx::GraphProto& graph, const Dataflow& flow, int64_t opset)
-    : graph_(graph), flow_(flow), opset_(opset), uses_(value_uses(graph, flow)), values_(flow.values.size()) {
+    : graph_(graph),
+      flow_(flow),
+      opset_(opset),
+      uses_(value_uses(graph, flow)),
+      weight_places_(weight_places(graph, flow, uses_)),
+      values_(flow.values.size()) {
   stated_types_.reserve(static_cast<size_t>(graph.value_info_size()) + static_cast<size_t>(graph.output_size()));
   for (const auto* infos : {&graph.value_info(), &graph.output()}) {
     for (const onnx::ValueInfoProto& info : *infos) stated_types_.emplace(info.name(), &info.type());
@@ -97,11 +102,7 @@ Status Translation::add_roots(const std::vector<const onnx::ValueInfoProto*>& in
     if (Status added = add(tensor.name(), read_tensor(tensor)); !added) return added;
   }
   for (const onnx::SparseTensorProto& sparse : graph_.sparse_initializer()) {
-    onnx::TensorProto dense;  // stored sparse, used dense
-    dense.set_name(name_of(sparse));
-    dense.set_data_type(sparse.values().data_type());
-    *dense.mutable_dims() = sparse.dims();
-    if (Status added = add(name_of(sparse), read_tensor(dense)); !added) return added;
+    if (Status added = add(name_of(sparse), read_sparse(sparse)); !added) return added;
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     const std::optional<DType> dtype = dtype_of(inputs[i]->type().tensor_type().elem_type());
@@ -118,27 +119,46 @@ Status Translation::add_roots(const std::vector<const onnx::ValueInfoProto*>& in
 }
 
 Status Translation::add_initializer(ValueIndex index, Constant constant) {
+  if (is_weight(index, constant)) {
+    add_weight(index, constant);
+  } else {
+    set_constant(index, std::move(constant));
+  }
+  if (!builder_.failed()) return {};
+  return located(builder_.finish().error(), fmt::format("initializer '{}'", printable(flow_.values[index].name)));
+}
+
+// Floating, with dimensions, and read by a layer as its weight; or, where the file keeps its weights like this one,
+// read by anything but as a setting. One element that only arithmetic reads is a number.
+bool Translation::is_weight(ValueIndex index, const Constant& given) const {
   const uint8_t uses = uses_[index];
+  if (!is_floating(given.dtype) || given.shape.empty() || uses == kSetting || uses == 0) return false;
+  const bool number = given.known && given.size() == 1 && (uses & ~(kArithmetic | kSetting)) == 0;
+  if (number) return false;
+  const GivenBy giver = given_by(graph_, flow_, index);
+  const bool by_layer = (uses & (kWeightUses | kStatistic)) != 0;
+  return weight_places_.in(giver) || (by_layer && giver != GivenBy::node);
+}
+
+void Translation::add_weight(ValueIndex index, const Constant& given) {
+  const ForwardBuilder::Scope outside(builder_, "", ForwardBuilder::Scope::absolute);
+  const uint8_t uses = uses_[index];
+  const Shape& shape = given.shape;
   const std::string name = printable(flow_.values[index].name, kLongestName);
   Value& value = values_[index];
   const bool rnn = uses == kRecurrentWeight || uses == kRecurrentBias;
-  if (!is_floating(constant.dtype) || constant.shape.empty() || uses == kSetting) {
-    set_constant(index, std::move(constant));
-  } else if (uses == kStatistic) {
-    value.tensor = builder_.buffer(name, constant.shape, constant.dtype);
-  } else if (rnn && constant.shape.size() == (uses == kRecurrentBias ? 2 : 3) && constant.shape[0] >= 1 &&
-             constant.shape[0] <= 2) {
+  if (uses == kStatistic) {
+    value.tensor = builder_.buffer(name, shape, given.dtype);
+  } else if (rnn && shape.size() == (uses == kRecurrentBias ? 2 : 3) && shape[0] >= 1 && shape[0] <= 2) {
     value.part = Part::rnn;
-    split_rnn_weight(index, constant, uses == kRecurrentBias);
-  } else if (uses == kProductWeight && constant.shape.size() == 2) {
+    split_rnn_weight(index, given, uses == kRecurrentBias);
+  } else if (uses == kProductWeight && shape.size() == 2) {
     value.part = Part::transposed;
-    value.tensor = builder_.parameter(name, {constant.shape[1], constant.shape[0]}, constant.dtype);
+    value.tensor = builder_.parameter(name, {shape[1], shape[0]}, given.dtype);
   } else {
     value.part = Part::parameter;
-    value.tensor = builder_.parameter(name, constant.shape, constant.dtype);
+    value.tensor = builder_.parameter(name, shape, given.dtype);
   }
-  if (builder_.failed()) return located(builder_.finish().error(), fmt::format("initializer '{}'", printable(name)));
-  return {};
 }
 
 // ONNX stacks directions, and the two biases of each; PyTorch has a parameter for each.
@@ -157,9 +177,19 @@ void Translation::split_rnn_weight(ValueIndex index, const Constant& weight, boo
   }
 }
 
+bool Translation::is_constant_node(uint32_t node) const {
+  const onnx::NodeProto& proto = graph_.node(static_cast<int>(node));
+  return is_onnx_domain(proto) && proto.op_type() == "Constant" && flow_.inputs(node).empty();
+}
+
+// Constant nodes come first, as initializers do, so that a rule that looks ahead (for the bias added to a product)
+// finds them.
 Status Translation::translate_nodes(const Dimensions& dimensions) {
-  for (const uint32_t index : flow_.order) {
-    if (Status done = translate(index, dimensions); !done) return done;
+  for (const bool constants : {true, false}) {
+    for (const uint32_t index : flow_.order) {
+      if (is_constant_node(index) != constants) continue;
+      if (Status done = translate(index, dimensions); !done) return done;
+    }
   }
   return {};
 }
@@ -188,8 +218,18 @@ Status Translation::translate(uint32_t index, const Dimensions& dimensions) {
       covered = covered && !node.is_used(i);
     if (!covered || !rule->translate(node)) carry_unknown(node, dimensions);
   }
-  if (builder_.failed()) return located(builder_.finish().error(), label_of(proto, index));
+  if (builder_.failed()) return blamed(located(builder_.finish().error(), label_of(proto, index)));
   return check_outputs(node);
+}
+
+// Shapes that were guessed before may be the cause of a fault.
+Error Translation::blamed(Error error) const {
+  if (guessed_.empty()) return error;
+  error.remedy = fmt::format(
+      "no rule knows {}, and the shape of its result was guessed; state it in the file (onnx.shape_inference), or "
+      "export the model without that op",
+      guessed_);
+  return error;
 }
 
 // Shapes as value_info states them, else that of the first input.
@@ -199,11 +239,14 @@ void Translation::carry_unknown(Node& node, const Dimensions& dimensions) {
   std::vector<std::pair<Shape, DType>> results;
   for (const ValueIndex output : node.outputs_) {
     std::pair<Shape, DType> result = {node.shape(first), node.dtype(first)};
+    std::optional<Shape> known;
     const auto stated = output == kAbsent ? stated_types_.end() : stated_types_.find(flow_.values[output].name);
     if (stated != stated_types_.end()) {
-      if (std::optional<Shape> known = dimensions.stated_shape(*stated->second)) result.first = std::move(*known);
+      known = dimensions.stated_shape(*stated->second);
+      if (known) result.first = *known;
       result.second = dtype_of(stated->second->tensor_type().elem_type()).value_or(result.second);
     }
+    if (!known && guessed_.empty()) guessed_ = label_of(node.proto_, node.index_);
     results.push_back(std::move(result));
   }
   node.carry(results);

@@ -1,9 +1,10 @@
 // Translation: the state of turning one ONNX graph into a forward graph, and Node, what a rule sees of it.
 //
 // Values are translated node by node. A value is a tensor of the forward graph, or a Constant that becomes a buffer
-// only when an op really reads it, or both. Initializers are given their part first, from how nodes use them:
-// parameters, buffers (statistics of batch norms), weights of recurrent layers (split as PyTorch keeps them), weights
-// of matrix products (transposed, as nn.Linear keeps them), or mere settings (axes, scales).
+// only when an op really reads it, or both. Tensors that the file gives (initializers and Constant nodes alike) are
+// given their part first, from how nodes use them: parameters, buffers (statistics of batch norms), weights of
+// recurrent layers (split as PyTorch keeps them), weights of matrix products (transposed, as nn.Linear keeps them), or
+// mere settings (axes, scales) and numbers (one element that only arithmetic reads).
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,7 @@
 #include "ingest/onnx/dataflow.h"
 #include "ingest/onnx/dimensions.h"
 #include "ingest/onnx/onnx_proto.h"
+#include "ingest/onnx/value_use.h"
 
 namespace forerun::ingest {
 
@@ -68,6 +70,8 @@ class Node {
   [[nodiscard]] Shape integers(std::string_view name) const;
   // A list that is an attribute in early opsets and an input in later ones; nothing where it is absent or not known.
   [[nodiscard]] std::optional<Shape> list(std::string_view name, size_t input) const;
+  // The type that a Cast names: a number, or before opset 6 a word ("FLOAT").
+  [[nodiscard]] std::optional<DType> cast_target() const;
   // A dimension of a tensor of this rank, counted from 0; fails the node where there is none.
   int64_t axis(int64_t dim, int64_t of_rank);
 
@@ -75,6 +79,8 @@ class Node {
   void out(size_t output, TensorId tensor);
   void out(size_t output, Constant constant);
   void forward(size_t input, size_t output = 0);  // the output is the input
+  // Whether the output is a weight where the node gives a tensor of the file, which is then made a parameter.
+  bool out_weight(size_t output, const Constant& given);
   // Carries the node as opaque, with the results its rule worked out.
   void carry(const std::vector<std::pair<Shape, DType>>& results);
   void fail(std::string what, std::string remedy = "") { b.fail(std::move(what), std::move(remedy)); }
@@ -114,6 +120,10 @@ class Translation {
   };
 
   Status add_initializer(ValueIndex value, Constant constant);
+  [[nodiscard]] bool is_constant_node(uint32_t node) const;
+  // Of a tensor that the file gives.
+  [[nodiscard]] bool is_weight(ValueIndex value, const Constant& given) const;
+  void add_weight(ValueIndex value, const Constant& given);
   void split_rnn_weight(ValueIndex value, const Constant& weight, bool bias);
   Status translate(uint32_t index, const Dimensions& dimensions);
   void carry_unknown(Node& node, const Dimensions& dimensions);
@@ -122,11 +132,13 @@ class Translation {
   TensorId tensor_of(ValueIndex value);
   void set_constant(ValueIndex value, Constant constant);
   [[nodiscard]] Error located(Error error, std::string where) const;
+  [[nodiscard]] Error blamed(Error error) const;
 
   const onnx::GraphProto& graph_;
   const Dataflow& flow_;
   const int64_t opset_;
   const std::vector<uint8_t> uses_;  // by value: ValueUse
+  const WeightPlaces weight_places_;
   ForwardBuilder builder_;
   std::vector<Value> values_;
   std::deque<Constant> constants_;
@@ -136,6 +148,7 @@ class Translation {
   std::unordered_map<uint32_t, size_t> done_;
   std::unordered_map<std::string_view, const onnx::TypeProto*> stated_types_;
   std::map<std::string, int64_t> opaque_ops_;
+  std::string guessed_;  // the first node whose result's shape no rule and no statement tells
   std::vector<TensorId> inputs_;
   std::vector<TensorId> results_;
 };
