@@ -60,8 +60,10 @@ class FreeProfile {
         std::upper_bound(steps_.begin(), steps_.end(), at, [](Time t, const Step& s) { return t < s.at; });
     if (next == steps_.begin()) return 0;
     const auto current = next - 1;
-    if (current->at == at) return static_cast<size_t>(current - steps_.begin());
-    return static_cast<size_t>(steps_.insert(next, {at, current->free}) - steps_.begin());
+    const auto place = static_cast<size_t>(current - steps_.begin());
+    if (current->at == at) return place;
+    steps_.insert(next, {at, current->free});  // moves the steps, so that places are counted before
+    return place + 1;
   }
 
   std::vector<Step> steps_;  // by time
