@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -10,6 +11,7 @@
 #include "api/schedule_records.h"
 #include "base/data_dir.h"
 #include "cluster/policies.h"
+#include "cluster/sources/csv_rows.h"
 #include "cluster/sources/sources.h"
 #include "device/catalogue.h"
 
@@ -27,6 +29,7 @@ struct Simulated {
 
 struct TaskResult {
   Metrics metrics;
+  cluster::Schedule::Cut cut = cluster::Schedule::Cut::none;
   cluster::Schedule schedule;
   double seconds = 0;
 };
@@ -56,6 +59,23 @@ class Simulations {
     for (std::thread& thread : others) thread.join();
   }
 
+  // Whether all of them came to an end.
+  [[nodiscard]] Status check() const {
+    for (size_t i = 0; i < tasks_.size(); ++i) {
+      const Metrics& metrics = results_[i].metrics;
+      const std::string ended = fmt::format("{} of {} jobs had ended", metrics.jobs, metrics.jobs + metrics.unfinished);
+      if (results_[i].cut == cluster::Schedule::Cut::end_of_time) {
+        return Error{"the jobs take longer than 292 simulated years, as far as nanoseconds go; " + ended,
+                     named(tasks_[i]), "give more --gpus, or fewer or shorter jobs"};
+      }
+      if (results_[i].cut == cluster::Schedule::Cut::failures) {
+        return Error{fmt::format("the cluster failed {} times, and {}", metrics.failures, ended), "--failure-hours",
+                     "give more hours: between failures next to nothing gets done"};
+      }
+    }
+    return {};
+  }
+
   std::vector<PolicyOutcome> outcomes() {
     std::vector<PolicyOutcome> outcomes(request_.policies.size());
     for (size_t i = 0; i < tasks_.size(); ++i) {
@@ -73,6 +93,10 @@ class Simulations {
   }
 
  private:
+  [[nodiscard]] std::string named(const Simulated& task) const {
+    return fmt::format("--policy {}", request_.policies[task.policy]);
+  }
+
   TaskResult simulate(const Simulated& task) const {
     const cluster::Workload& workload = answer_.workload;
     const uint64_t seed = request_.seed + static_cast<uint64_t>(std::max<int64_t>(task.run, 0));
@@ -88,6 +112,7 @@ class Simulations {
     TaskResult result;
     result.schedule =
         cluster::simulate(workload, answer_.cluster, predicted ? *predicted : workload.truth, **policy, options);
+    result.cut = result.schedule.cut;
     result.metrics = cluster::metrics_of(result.schedule, workload, answer_.cluster);
     result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (!options.keep_segments) result.schedule = {};
@@ -101,11 +126,54 @@ class Simulations {
   std::vector<TaskResult> results_;
 };
 
+// Also where a number is none.
+Status check_range(double value, double least, double most, const char* option) {
+  if (value >= least && value <= most) return {};
+  return Error{fmt::format("{} is out of range", value), option, fmt::format("give {} to {}", least, most)};
+}
+
+Status check_times(const cluster::SimulationOptions& options) {
+  const cluster::Time longest = cluster::time_from_seconds(cluster::kMostSeconds);
+  for (const auto& [time, option] :
+       {std::pair(options.restart_cost, "--restart-cost"), std::pair(options.failures.repair, "--repair-hours"),
+        std::pair(options.failures.checkpoint_every, "--checkpoint")}) {
+    if (time.value >= 0 && time <= longest) continue;
+    return Error{"the time is negative or beyond 127 years", option, "give a time from 0 on"};
+  }
+  return {};
+}
+
+Status check_simulation(const ScheduleRequest& request) {
+  const cluster::SimulationOptions& options = request.simulation;
+  for (const Status& status :
+       {check_range(options.node_loss, 0, 0.99, "--node-loss"), check_range(options.rack_loss, 0, 0.99, "--rack-loss"),
+        check_range(options.failures.mean_hours_between, 0, 1e9, "--failure-hours"),
+        check_range(request.network.oversubscription, 1, 1000, "--oversubscription"), check_times(options)}) {
+    if (!status) return status;
+  }
+  return {};
+}
+
+// Priorities are refused where the policy would pass over them.
+Status check_priorities(const ScheduleRequest& request, const cluster::Workload& workload) {
+  const auto differs = [](const cluster::Job& job) { return job.priority != 0; };
+  const auto job = std::find_if(workload.jobs.begin(), workload.jobs.end(), differs);
+  if (job == workload.jobs.end()) return {};
+  for (const std::string& policy : request.policies) {
+    if (cluster::goes_by_priority(policy)) continue;
+    const std::string name = workload.name_of(static_cast<cluster::JobIndex>(job - workload.jobs.begin()));
+    return Error{fmt::format("job '{}' has a priority, which the policy '{}' does not look at", name, policy),
+                 request.file, "take the column priority out, or use fifo, sjf, srsf, edf, easy or conservative"};
+  }
+  return {};
+}
+
 Status check(const ScheduleRequest& request) {
   if (request.policies.empty()) return Error{"no policy is named", "--policy", "give one, as --policy fifo"};
   for (const std::string& policy : request.policies) {
     if (const auto made = cluster::make_policy(policy); !made) return made.error();
   }
+  if (Status status = check_simulation(request); !status) return status;
   if (cluster::is_built_in(request.predictor)) {
     if (const auto made = cluster::predict_durations({}, request.predictor, 1); !made) return made.error();
   } else if (const auto errors = find_measured_errors(request.predictor); !errors) {
@@ -124,6 +192,7 @@ void describe(ScheduleReport& report, const cluster::LoadedJobs& loaded) {
   report.faults = loaded.faults;
   report.real = loaded.real;
   report.made = loaded.made;
+  report.unused = loaded.unused;
 }
 
 Result<cluster::Cluster> build_cluster(const ScheduleRequest& request, const std::string& gpus) {
@@ -204,6 +273,7 @@ Result<ScheduleAnswer> schedule(const ScheduleRequest& request) {
   StepPredictor steps(answer.cluster, communication);
   const Status found = request.synthetic ? make_up_jobs(*request.synthetic, answer) : read_jobs(request, steps, answer);
   if (!found) return found.error();
+  if (Status status = check_priorities(request, answer.workload); !status) return status.error();
   if (!answer.workload.traffic.empty()) {
     answer.workload.communication = communication;
     answer.report.made.push_back(
@@ -220,6 +290,7 @@ Result<ScheduleAnswer> schedule(const ScheduleRequest& request) {
   }
   Simulations simulations(request, answer, measured ? &measured->predictor : nullptr);
   simulations.run();
+  if (Status status = simulations.check(); !status) return status.error();
   answer.report.outcomes = simulations.outcomes();
   return answer;
 }

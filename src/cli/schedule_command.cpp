@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <chrono>
 #include <fstream>
 
@@ -13,6 +14,17 @@
 
 namespace forerun::cli {
 namespace {
+
+// A number in a range. CLI::Range lets through what is no number at all.
+CLI::Validator number_between(double least, double most) {
+  const auto fault = [least, most](const std::string& text) -> std::string {
+    double value = 0;
+    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error == std::errc() && stop == text.data() + text.size() && value >= least && value <= most) return "";
+    return fmt::format("'{}' is no number from {} to {}", text, least, most);
+  };
+  return {fault, fmt::format("FLOAT in [{} - {}]", least, most)};
+}
 
 struct ScheduleOptions {
   ScheduleRequest request;
@@ -142,38 +154,45 @@ void add_cluster_options(CLI::App& verb, ScheduleOptions& options) {
   ScheduleRequest& request = options.request;
   const char* group = "The cluster";
   verb.add_option("--gpus", request.gpus, "How many: 480, or by type: a100=10,v100=20")->group(group);
-  verb.add_option("--gpus-per-node", request.gpus_per_node, "Lays the GPUs out on nodes; without it they are counted")
-      ->check(CLI::Range(1, 1024))
-      ->group(group);
-  verb.add_option("--nodes-per-rack", request.nodes_per_rack, "Puts the nodes in racks")
-      ->check(CLI::Range(1, 100000))
-      ->group(group);
+  CLI::Option* nodes = verb.add_option("--gpus-per-node", request.gpus_per_node,
+                                       "Lays the GPUs out on nodes; without it they are counted")
+                           ->check(CLI::Range(1, 1024))
+                           ->group(group);
+  CLI::Option* racks = verb.add_option("--nodes-per-rack", request.nodes_per_rack, "Puts the nodes in racks")
+                           ->check(CLI::Range(1, 100000))
+                           ->needs(nodes)
+                           ->group(group);
   verb.add_option("--network", request.network.link,
                   "Link between nodes, for gangs whose gradients are known: 100gbe (default), hdr, ndr, ...")
       ->group(group);
   verb.add_option("--oversubscription", request.network.oversubscription,
                   "How much less of that link there is across racks (default 1: as much)")
-      ->check(CLI::Range(1.0, 1000.0))
+      ->check(number_between(1, 1000))
+      ->needs(racks)
       ->group(group);
   verb.add_option("--node-loss", request.simulation.node_loss,
                   "Other gangs: share of speed lost by every doubling of nodes beyond the fewest")
-      ->check(CLI::Range(0.0, 0.99))
+      ->check(number_between(0, 0.99))
+      ->needs(nodes)
       ->group(group);
   verb.add_option("--rack-loss", request.simulation.rack_loss, "Other gangs: share of speed lost across racks")
-      ->check(CLI::Range(0.0, 0.99))
+      ->check(number_between(0, 0.99))
+      ->needs(racks)
       ->group(group);
   verb.add_option("--restart-cost", options.restart_cost, "Seconds a stopped job loses when it next starts")
-      ->check(CLI::Range(0.0, 1e9))
+      ->check(number_between(0, 1e9))
       ->group(group);
-  verb.add_option("--failure-hours", options.failure_hours,
-                  "Mean hours until a node (without nodes: a GPU) fails; 0: none does")
-      ->check(CLI::Range(0.0, 1e9))
-      ->group(group);
+  CLI::Option* failures = verb.add_option("--failure-hours", options.failure_hours,
+                                          "Mean hours until a node (without nodes: a GPU) fails; 0: none does")
+                              ->check(number_between(0, 1e9))
+                              ->group(group);
   verb.add_option("--repair-hours", options.repair_hours, "Hours until it is back (default 1)")
-      ->check(CLI::Range(0.0, 1e9))
+      ->check(number_between(0, 1e6))
+      ->needs(failures)
       ->group(group);
   verb.add_option("--checkpoint", options.checkpoint, "Seconds between checkpoints: work since is lost on a failure")
-      ->check(CLI::Range(0.0, 1e9))
+      ->check(number_between(0, 1e9))
+      ->needs(failures)
       ->group(group);
 }
 
@@ -187,7 +206,7 @@ void add_policy_options(CLI::App& verb, ScheduleOptions& options) {
       ->group(group);
   verb.add_option("--compare", options.compare, "Several policies, one row each")->group(group);
   verb.add_option("--predictor", request.predictor,
-                  "What the policy knows of durations: perfect (default), none, error:8, hybrid, ...")
+                  "What the policy knows of durations: perfect (default), none, error:8, limits:3, hybrid, ...")
       ->group(group);
   verb.add_option("--repeat", request.repeat, "Seeds of a random predictor or of failures, for confidence intervals")
       ->check(CLI::Range(1, 100000))

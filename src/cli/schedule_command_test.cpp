@@ -100,6 +100,54 @@ TEST_F(ScheduleCommand, AnswersFaultsWithFileLineAndRemedy) {
   EXPECT_EQ(schedule("/nowhere.csv --gpus 2 --policy fifo").code, 1);
 }
 
+TEST_F(ScheduleCommand, RefusesWhatIsNoNumberOrOutOfRange) {
+  for (const char* option : {"--failure-hours nan",
+                             "--failure-hours inf",
+                             "--failure-hours -1",
+                             "--failure-hours 5 --repair-hours nan",
+                             "--failure-hours 5 --repair-hours 1e9",
+                             "--failure-hours 5 --checkpoint -1",
+                             "--repair-hours 2",
+                             "--checkpoint 60",
+                             "--restart-cost nan",
+                             "--restart-cost -1",
+                             "--nodes-per-rack 2",
+                             "--node-loss 0.1",
+                             "--gpus-per-node 2 --node-loss nan",
+                             "--gpus-per-node 2 --rack-loss 0.1",
+                             "--gpus-per-node 2 --oversubscription 2",
+                             "--seed -1",
+                             "--repeat 0",
+                             "--predictor limits:0.5",
+                             "--predictor error:nan",
+                             "--first 0",
+                             "--max-gpus -1"}) {
+    const Outcome outcome = schedule(path_.string() + " --gpus 2 --policy fifo " + option);
+    EXPECT_NE(outcome.code, 0) << option << ": " << outcome.out;
+  }
+  const Outcome endless = schedule(path_.string() + " --gpus 2 --policy fifo --failure-hours 1e-9");
+  EXPECT_EQ(endless.code, 1) << endless.out;
+  EXPECT_NE(endless.out.find("--failure-hours"), std::string::npos) << endless.out;
+}
+
+TEST_F(ScheduleCommand, RefusesTimesBeyondTheClock) {
+  std::ofstream(path_) << "duration\n4e9\n4e9\n4e9\n";
+  const Outcome outcome = schedule(path_.string() + " --gpus 1 --policy fifo");
+  EXPECT_EQ(outcome.code, 1) << outcome.out;
+  EXPECT_NE(outcome.out.find("292 simulated years"), std::string::npos) << outcome.out;
+  EXPECT_EQ(schedule(path_.string() + " --gpus 3 --policy fifo").code, 0);
+}
+
+TEST_F(ScheduleCommand, PrioritiesCountOrAreRefused) {
+  std::ofstream(path_) << "id,submit,gpus,duration,priority,note\na,0,8,100,0,\nb,1,8,100,0,\nc,2,8,50,100,x\n";
+  const json answer = json::parse(schedule(path_.string() + " --gpus 8 --policy fifo --json").out);
+  EXPECT_DOUBLE_EQ(answer["mean_jct"].get<double>(), (100.0 + 249 + 148) / 3);
+  EXPECT_EQ(answer["columns_not_used"], json({"note"}));
+  const Outcome refused = schedule(path_.string() + " --gpus 8 --policy srtf");
+  EXPECT_EQ(refused.code, 1) << refused.out;
+  EXPECT_NE(refused.out.find("job 'c' has a priority"), std::string::npos) << refused.out;
+}
+
 TEST(ScheduleCommandWithoutFile, MakesJobsUp) {
   const std::string arguments = "--synthetic jobs=2000,gpus=64,seed=3 --policy srtf --json";
   const Outcome once = schedule(arguments);

@@ -19,10 +19,17 @@ struct Segment {
 };
 
 struct Schedule {
+  // Why a simulation went no further.
+  enum class Cut : uint8_t {
+    none,
+    end_of_time,  // a job would end beyond 292 years, which is as far as nanoseconds go
+    failures      // more failures than any cluster sees: jobs make next to no progress between them
+  };
   std::vector<Time> start;        // by job: when it first got GPUs
   std::vector<Time> finish;       // by job; kNever: it never finished
   std::vector<Time> held;         // by job: how long it held GPUs, lost work and restarts included
   std::vector<Segment> segments;  // in the order they ended; only where asked for
+  Cut cut = Cut::none;            // otherwise jobs that had not ended have no finish
   int64_t preemptions = 0;
   int64_t failures = 0;    // of nodes or GPUs
   int64_t restarts = 0;    // of jobs, after failures

@@ -13,6 +13,8 @@ namespace forerun::cluster {
 namespace {
 
 constexpr Time kLastInstant{kNever.value - 1};
+constexpr int64_t kMostFailures = 1'000'000;  // and so many for each job:
+constexpr int64_t kFailuresPerJob = 100;
 constexpr int64_t kProgressEvery = 1 << 16;
 
 class Engine final : public Scheduler {
@@ -136,7 +138,9 @@ void Engine::launch(Running run, GangPlace place) {
   running_.push_back(run);
   sequence_.push_back(starts_);
   if (has_nodes_) places_.push_back(std::move(place));
-  ends_.add({std::min(later(later(now_, run.restart), at_speed(remaining, run.speed)), kLastInstant), starts_, job});
+  const Time end = later(later(now_, run.restart), at_speed(remaining, run.speed));
+  if (end > kLastInstant) schedule_.cut = Schedule::Cut::end_of_time;
+  ends_.add({std::min(end, kLastInstant), starts_, job});
   ++starts_;
 }
 
@@ -295,6 +299,9 @@ void Engine::add_gpus(TypeIndex type, int32_t gpus) {
 
 void Engine::fail_unit(TypeIndex type) {
   ++schedule_.failures;
+  if (schedule_.failures > kMostFailures + kFailuresPerJob * static_cast<int64_t>(workload_.jobs.size())) {
+    schedule_.cut = Schedule::Cut::failures;
+  }
   FailureProcess::Event failed{now_, type, 1, -1, true};
   if (nodes_[type]) {
     failed.node =
@@ -328,7 +335,7 @@ void Engine::fail_unit(TypeIndex type) {
 }
 
 void Engine::fail_and_repair() {
-  while (failures_.next_time(now_, units()) <= now_) {
+  while (schedule_.cut == Schedule::Cut::none && failures_.next_time(now_, units()) <= now_) {
     const FailureProcess::Event event = failures_.take();
     if (!event.repair) {
       fail_unit(event.type);
@@ -348,7 +355,7 @@ void Engine::arrivals() {
 Schedule Engine::run() {
   if (!workload_.jobs.empty()) now_ = jobs_[0].arrival;
   policy_.begin(*this);
-  for (Time next = next_event(); next != kNever; next = next_event()) {
+  for (Time next = next_event(); next != kNever && schedule_.cut == Schedule::Cut::none; next = next_event()) {
     advance_to(next);
     end_jobs();
     if (failures_.active()) fail_and_repair();

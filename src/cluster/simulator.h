@@ -31,7 +31,7 @@ struct SimulationOptions {
 };
 
 // `predicted` has the workload's jobs; pass workload.truth for perfect knowledge. Every job must be able to run
-// (can_ever_run). A job that the policy never starts has no finish.
+// (can_ever_run). A job that the policy never starts has no finish; Schedule::cut says where a simulation cannot go on.
 Schedule simulate(const Workload& workload, const Cluster& cluster, const Durations& predicted, Policy& policy,
                   const SimulationOptions& options = {});
 

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <random>
+#include <set>
 
 namespace forerun::cluster {
 namespace {
@@ -71,16 +72,34 @@ double median_for(double mean) {
   return std::sqrt(low * high);
 }
 
+constexpr double kShortestMean = 10;  // seconds; nearer to what durations are cut at it is not reached
+constexpr double kLongestMean = 20 * 86400;
+
+// Seconds between arrivals.
+double mean_gap(const SyntheticOptions& options) {
+  const auto jobs = static_cast<double>(options.jobs);
+  const double days = options.days > 0 ? options.days : jobs / (kJobsPerGpuDay * static_cast<double>(options.gpus));
+  return days * 86400 / jobs;
+}
+
+// Seconds that give the load.
+double mean_duration(const SyntheticOptions& options) {
+  double mean_gang = 0;
+  for (const GangShare& gang : kGangs) mean_gang += gang.gpus <= options.gpus ? gang.gpus * gang.share : gang.share;
+  return options.load * static_cast<double>(options.gpus) * mean_gap(options) / mean_gang;
+}
+
 Error bad_synthetic(const std::string& text, const std::string& part) {
   return {fmt::format("'{}' in '{}' says nothing about jobs", part, text), "--synthetic",
-          "write jobs=100000,gpus=1000,seed=1,days=30,load=0.95 (each may be left out)"};
+          "write jobs=100000,gpus=1000,seed=1,days=30,load=0.95 (each once; any may be left out)"};
 }
 
 }  // namespace
 
 Result<SyntheticOptions> parse_synthetic(const std::string& text) {
   SyntheticOptions options;
-  for (size_t begin = 0; begin < text.size();) {
+  std::set<std::string> seen;
+  for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
     const std::string part = text.substr(begin, end - begin);
     begin = end + 1;
@@ -90,13 +109,15 @@ Result<SyntheticOptions> parse_synthetic(const std::string& text) {
     const char* last = part.data() + part.size();
     const auto [stop, fault] = std::from_chars(part.data() + std::min(equals + 1, part.size()), last, value);
     if (fault != std::errc() || stop != last || !(value >= 0)) return bad_synthetic(text, part);
-    if (name == "jobs" && value >= 1 && value <= 1e9) {
+    if (!seen.insert(name).second) return bad_synthetic(text, part);
+    const bool whole = value == std::floor(value);
+    if (name == "jobs" && value >= 1 && value <= 1e9 && whole) {
       options.jobs = static_cast<int64_t>(value);
-    } else if (name == "gpus" && value >= 1 && value <= 1e9) {
+    } else if (name == "gpus" && value >= 1 && value <= 1e9 && whole) {
       options.gpus = static_cast<int32_t>(value);
-    } else if (name == "seed" && value < 1e15) {
+    } else if (name == "seed" && value < 1e15 && whole) {
       options.seed = static_cast<uint64_t>(value);
-    } else if (name == "days" && value <= 36500) {
+    } else if (name == "days" && value > 0 && value <= 36500) {
       options.days = value;
     } else if (name == "load" && value > 0 && value <= 100) {
       options.load = value;
@@ -104,20 +125,20 @@ Result<SyntheticOptions> parse_synthetic(const std::string& text) {
       return bad_synthetic(text, part);
     }
   }
+  if (const double mean = mean_duration(options); !(mean >= kShortestMean && mean <= kLongestMean)) {
+    return Error{
+        fmt::format("'{}' asks for jobs of {:.3g} s on average", text, mean), "--synthetic",
+        "change jobs, gpus, days or load: durations are cut at 1 s and 30 days, so that a mean from 10 s to 20 "
+        "days can be had"};
+  }
   return options;
 }
 
 Workload synthetic_jobs(const SyntheticOptions& options) {
   Workload workload;
   const auto jobs = static_cast<size_t>(options.jobs);
-  const double days = options.days > 0
-                          ? options.days
-                          : static_cast<double>(jobs) / (kJobsPerGpuDay * static_cast<double>(options.gpus));
-  const double between = days * 86400 / static_cast<double>(jobs);
-  double mean_gang = 0;
-  for (const GangShare& gang : kGangs) mean_gang += gang.gpus <= options.gpus ? gang.gpus * gang.share : gang.share;
-  const double mean_duration = options.load * static_cast<double>(options.gpus) * between / mean_gang;
-  const double median = median_for(mean_duration);
+  const double between = mean_gap(options);
+  const double median = median_for(mean_duration(options));
   Draws draws(options.seed);
   workload.jobs.reserve(jobs);
   workload.truth.reserve(jobs);

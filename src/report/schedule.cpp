@@ -147,6 +147,10 @@ std::string counts_text(const ScheduleReport& report) {
   if (!report.predictor_source.empty()) {
     text += fmt::format("  {}: {}\n", report.predictor, report.predictor_source);
   }
+  if (!report.unused.empty()) {
+    text +=
+        fmt::format("  not used: column{} {}\n", report.unused.size() == 1 ? "" : "s", fmt::join(report.unused, ", "));
+  }
   if (!report.made.empty()) text += fmt::format("  not measured: {}\n", fmt::join(report.made, "; "));
   return text;
 }
@@ -170,6 +174,7 @@ Json outcome_json(const ScheduleReport& report, const PolicyOutcome& outcome) {
   if (const auto loss = outcome.loss()) json["loss_against_perfect"] = *loss;
   json["measured_columns"] = report.real;
   json["not_measured"] = report.made;
+  if (!report.unused.empty()) json["columns_not_used"] = report.unused;
   json["rows_left_out"] = Json::object();
   for (size_t i = 0; i < report.faults.size(); ++i) {
     if (report.faults[i] > 0) json["rows_left_out"][name_of(static_cast<cluster::Fault>(i))] = report.faults[i];

@@ -35,6 +35,7 @@ struct ScheduleReport {
   int64_t passed_over = 0;
   std::array<int64_t, cluster::kFaults> faults{};
   std::vector<std::string> real, made;
+  std::vector<std::string> unused;  // columns of the file that mean nothing here
   std::vector<PolicyOutcome> outcomes;
 };
 

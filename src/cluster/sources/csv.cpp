@@ -22,6 +22,11 @@ namespace {
 
 constexpr const char* kCsvRemedy = "correct the row, or pass --lenient to leave such rows out";
 
+std::string lower_case(std::string text) {
+  for (char& c : text) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  return text;
+}
+
 struct CsvColumns {
   std::optional<size_t> id, submit, gpus, deadline, user, vc, model, priority, memory, least, most, iterations, batch,
       precision, optimizer, set, gradients;
@@ -30,6 +35,59 @@ struct CsvColumns {
   bool steps = false;                                                             // they are milliseconds of a step
   enum class Steps : uint8_t { stated, predicted, measured } by = Steps::stated;  // otherwise by model
 };
+
+// Columns that say when or where a job may run, which is not simulated: to pass them over would change what is asked.
+constexpr const char* kNotSimulated[] = {"after",        "afterok",     "depends", "depends_on", "dependency",
+                                         "dependencies", "requires",    "begin",   "not_before", "hold",
+                                         "array",        "reservation", "gpu_type"};
+
+bool is_time_column(const std::string& name) {
+  for (const char* prefix : {"duration", "step_ms"}) {
+    if (name == prefix || name.starts_with(std::string(prefix) + "_")) return true;
+  }
+  return false;
+}
+
+// Columns of a heading that mean nothing here; an Error for those that may not be passed over.
+Result<std::vector<std::string>> unused_columns(const CsvRows& rows) {
+  const std::vector<std::string> known = {"id",       "submit",       "gpus",      "deadline",   "user",  "vc",
+                                          "model",    "priority",     "min_gpus",  "memory_gib", "batch", "iterations",
+                                          "max_gpus", "gradient_mib", "precision", "optimizer",  "set"};
+  std::vector<std::string> unused;
+  for (const std::string& name : rows.heading()) {
+    const std::string plain = lower_case(name);
+    for (const char* refused : kNotSimulated) {
+      if (plain == refused) {
+        return Error{fmt::format("the column '{}' is not simulated", name), rows.name() + ":1",
+                     "take it out, if the jobs may run without it; docs/jobs.md lists the columns there are"};
+      }
+    }
+    if (is_time_column(plain) || std::find(known.begin(), known.end(), plain) != known.end()) continue;
+    unused.push_back(name);
+  }
+  return unused;
+}
+
+// Whether times are stated in one way only, and once for each type.
+Status check_time_columns(const CsvRows& rows) {
+  std::vector<std::string> ways, types;
+  for (const std::string& name : rows.heading()) {
+    const std::string plain = lower_case(name);
+    if (!is_time_column(plain)) continue;
+    const size_t prefix = plain.starts_with("duration") ? 8 : 7;
+    const std::string way = plain.substr(0, prefix) + (plain.size() > prefix ? "_TYPE" : "");
+    if (std::find(ways.begin(), ways.end(), way) == ways.end()) ways.push_back(way);
+    const std::string type = plain.size() > prefix ? canonical_type(plain.substr(prefix + 1)) : "";
+    if (plain.size() > prefix && std::find(types.begin(), types.end(), type) != types.end() && ways.size() == 1) {
+      return Error{fmt::format("the column '{}' is of a GPU type that stands in the heading already", name),
+                   rows.name() + ":1", "take one of the two out"};
+    }
+    types.push_back(type);
+  }
+  if (ways.size() < 2) return {};
+  return Error{fmt::format("the heading states times in two ways: {}", fmt::join(ways, " and ")), rows.name() + ":1",
+               "keep one of duration, duration_TYPE, step_ms and step_ms_TYPE"};
+}
 
 Result<CsvColumns> find_columns(const CsvRows& rows, const LoadOptions& options, const StepTables* tables) {
   CsvColumns found{rows.column("id"),       rows.column("submit"),      rows.column("gpus"),
@@ -46,7 +104,7 @@ Result<CsvColumns> find_columns(const CsvRows& rows, const LoadOptions& options,
       break;
     }
     for (size_t i = 0; i < rows.heading().size(); ++i) {
-      if (!rows.heading()[i].starts_with(prefix + "_")) continue;
+      if (!lower_case(rows.heading()[i]).starts_with(prefix + "_")) continue;
       found.times.push_back(i);
       found.types.push_back(rows.heading()[i].substr(prefix.size() + 1));
     }
@@ -109,14 +167,19 @@ class RowReader {
   std::string fault_;
 };
 
+Error too_long(const JobRow& row) {
+  return {fmt::format("job '{}' runs for more than 127 years", row.id), "", "give fewer iterations"};
+}
+
 // Durations of a job that names its model, one for each GPU type, by asking for the step.
 Status ask_durations(const CsvColumns& columns, const LoadOptions& options, JobRow& row) {
   for (const std::string& type : columns.types) {
     const auto answer = options.step_times({*row.configuration, type, row.job.gpus});
     if (!answer) return answer.error();
     if (row.gradients.value == 0) row.gradients = answer->gradients;
-    row.durations.push_back(answer->step == kNever ? kNever
-                                                   : time_from_seconds(seconds(answer->step) * row.iterations));
+    const double duration = answer->step == kNever ? 0 : seconds(answer->step) * row.iterations;
+    if (!(duration <= kMostSeconds)) return too_long(row);
+    row.durations.push_back(answer->step == kNever ? kNever : time_from_seconds(duration));
   }
   return {};
 }
@@ -129,6 +192,7 @@ Status look_up_durations(const CsvColumns& columns, const StepTables& tables, Jo
     const SpeedTable* table = tables.find(row.kind, type);
     const double batch = static_cast<double>(std::max<int64_t>(row.configuration->batch, 1)) * row.job.gpus;
     const auto step = table == nullptr ? std::nullopt : table->step(row.job.gpus, nodes, batch);
+    if (step && !(*step * row.iterations <= kMostSeconds)) return too_long(row);
     row.durations.push_back(step ? time_from_seconds(*step * row.iterations) : kNever);
     any = any || step;
   }
@@ -154,7 +218,9 @@ JobRow read_row(const CsvRows& rows, const CsvColumns& columns, RowReader& cells
   row.user = rows.cell(columns.user);
   row.virtual_cluster = rows.cell(columns.vc);
   row.kind = rows.cell(columns.model);
+  if (row.iterations < 0) cells.fail(columns.iterations, "is negative");
   const int32_t batch = cells.count(columns.batch, 0);
+  if (batch < 0) cells.fail(columns.batch, "is negative");
   if (columns.model && columns.iterations && !row.kind.empty() && row.iterations > 0) {
     row.configuration = {row.kind, batch, rows.cell(columns.precision), rows.cell(columns.optimizer),
                          rows.cell(columns.set)};
@@ -173,8 +239,10 @@ Status add_csv_row(const CsvRows& rows, const CsvColumns& columns, const StepTab
   const bool stated = columns.by == CsvColumns::Steps::stated;
   for (size_t i = 0; stated && i < columns.times.size(); ++i) {
     const double factor = columns.steps ? row.iterations * 1e-3 : 1;
-    const double value = rows.cell(columns.times[i]).empty() ? INFINITY : cells.number(columns.times[i], 0) * factor;
-    row.durations.push_back(time_from_seconds(value));
+    const bool empty = rows.cell(columns.times[i]).empty();  // it cannot run there
+    const double value = empty ? 0 : cells.number(columns.times[i], 0) * factor;
+    if (!(value <= kMostSeconds)) cells.fail(columns.times[i], "comes to more than 127 years");
+    row.durations.push_back(empty ? kNever : time_from_seconds(std::min(value, kMostSeconds)));
   }
   if (!cells.fault().empty()) return jobs.reject(Fault::malformed, rows.line(), cells.fault(), kCsvRemedy);
   if (!stated && !row.configuration) {
@@ -202,6 +270,9 @@ Result<LoadedJobs> load_csv(LineReader reader, const LoadOptions& options) {
 Result<LoadedJobs> load_csv_with(LineReader reader, const StepTables* tables, const LoadOptions& options) {
   CsvRows rows(std::move(reader), ',');
   if (Status status = rows.begin(); !status) return status.error();
+  const auto unused = unused_columns(rows);
+  if (!unused) return unused.error();
+  if (Status status = check_time_columns(rows); !status) return status.error();
   const auto columns = find_columns(rows, options, tables);
   if (!columns) return columns.error();
   JobCollector jobs(rows.name(), options, columns->types);
@@ -214,7 +285,10 @@ Result<LoadedJobs> load_csv_with(LineReader reader, const StepTables* tables, co
   }
   auto loaded = jobs.finish(TieOrder::source);
   if (!loaded) return loaded;
-  loaded->real = rows.heading();
+  loaded->unused = *unused;
+  for (const std::string& name : rows.heading()) {
+    if (std::find(unused->begin(), unused->end(), name) == unused->end()) loaded->real.push_back(name);
+  }
   Workload& workload = loaded->workload;
   if (columns->by == CsvColumns::Steps::predicted) loaded->made = {"durations: iterations x predicted step times"};
   if (tables == nullptr || options.cluster == nullptr) return loaded;

@@ -12,8 +12,6 @@ namespace forerun::cluster {
 namespace {
 
 constexpr std::string_view kBlank = " \t\r";
-constexpr double kMostSeconds = 4e9;  // 127 years, so that differences of times fit
-
 std::string_view trimmed(std::string_view text) {
   const size_t first = text.find_first_not_of(kBlank);
   if (first == std::string_view::npos) return {};
@@ -93,6 +91,11 @@ Status CsvRows::begin() {
   if (!*more) return Error{"the file is empty", name(), "give a table with a heading"};
   if (cells_.front().starts_with("\xef\xbb\xbf")) cells_.front().erase(0, 3);
   heading_.assign(cells_.begin(), cells_.begin() + static_cast<std::ptrdiff_t>(count_));
+  for (size_t i = 0; i < heading_.size(); ++i) {
+    if (heading_[i].empty() || *column(heading_[i]) == i) continue;
+    return Error{fmt::format("the heading has the column '{}' twice", heading_[i]), name() + ":1",
+                 "take one of the two out"};
+  }
   return {};
 }
 

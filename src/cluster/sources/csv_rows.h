@@ -20,7 +20,7 @@ class CsvRows {
   CsvRows(LineReader reader, char separator, bool heading = true)
       : reader_(std::move(reader)), separator_(separator), has_heading_(heading) {}
 
-  // Reads the heading; an empty file is an Error.
+  // Reads the heading; an empty file and two columns of one name are Errors.
   Status begin();
   // The next row that is not blank; false at the end of the file.
   Result<bool> next();
@@ -48,6 +48,7 @@ class CsvRows {
 };
 
 // Numbers and times in cells; nothing where the text is none.
+inline constexpr double kMostSeconds = 4e9;  // 127 years, so that differences of times fit
 std::optional<double> parse_number(std::string_view text);
 std::optional<int64_t> parse_integer(std::string_view text);  // "4" and "4.0"
 // Seconds ("12.5") exactly to the nanosecond, of 127 years at most; "inf" is kNever.

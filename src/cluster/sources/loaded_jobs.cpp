@@ -12,6 +12,7 @@ namespace forerun::cluster {
 namespace {
 
 constexpr Time kLatest{7'000'000'000 * kSecond.value};  // since 1970, which leaves 70 years for simulated time
+constexpr Time kLongestJob{4'000'000'000 * kSecond.value};
 constexpr const char* kSkip = "correct the row, or pass --lenient to count such rows and leave them out";
 
 std::vector<uint32_t> order_of(const std::vector<Job>& jobs, TieOrder ties) {
@@ -149,6 +150,9 @@ Status JobCollector::check(const JobRow& row, int64_t line) {
     }
     if (duration.value == 0) {
       return reject(Fault::no_duration, line, fmt::format("job '{}' takes no time", row.id), kSkip);
+    }
+    if (duration > kLongestJob && duration != kNever) {
+      return reject(Fault::malformed, line, fmt::format("job '{}' runs for more than 127 years", row.id), kSkip);
     }
     runs = runs || duration != kNever;
   }

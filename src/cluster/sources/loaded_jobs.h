@@ -64,6 +64,7 @@ struct LoadedJobs {
   int64_t filtered = 0;                   // rows that the options leave out
   std::vector<std::string> real;          // columns taken as measured by the source
   std::vector<std::string> made;          // columns drawn at random, derived or assumed, with how
+  std::vector<std::string> unused;        // columns that nothing is known to mean here
   [[nodiscard]] int64_t left_out() const;
 };
 

@@ -76,6 +76,31 @@ TEST(CsvSource, NamesFileAndLineOfEveryFault) {
   EXPECT_NE(message(load_csv, "").find("empty"), std::string::npos);
 }
 
+TEST(CsvSource, ColumnsThatAreNotReadAreNamedOrRefused) {
+  const auto loaded = read(load_csv, "id,duration,colour\na,5,red\n", "1");
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+  EXPECT_EQ(loaded->unused, (std::vector<std::string>{"colour"}));
+  EXPECT_EQ(loaded->real, (std::vector<std::string>{"id", "duration"}));
+  EXPECT_EQ(message(load_csv, "id,duration,After\nb,5,a\n").find("jobs.csv:1: the column 'After' is not simulated"),
+            0U);
+  EXPECT_NE(message(load_csv, "id,duration,Duration\na,5,6\n").find("'Duration' twice"), std::string::npos);
+  EXPECT_NE(message(load_philly, "timestamp,duration,num_gpus,duration\n").find("'duration' twice"), std::string::npos);
+  EXPECT_NE(message(load_csv, "duration,duration_a100\n5,6\n").find("in two ways"), std::string::npos);
+  EXPECT_NE(message(load_csv, "duration,iterations,step_ms\n5,6,7\n").find("in two ways"), std::string::npos);
+  EXPECT_NE(message(load_csv, "duration_2080ti,duration_GTX2080Ti\n5,6\n").find("already"), std::string::npos);
+}
+
+TEST(CsvSource, TimesBeyondTheClockAreRefused) {
+  EXPECT_NE(message(load_csv, "duration\n9e9\n").find("127 years"), std::string::npos);
+  EXPECT_NE(message(load_csv, "duration\n1e300\n").find("127 years"), std::string::npos);
+  EXPECT_NE(message(load_csv, "duration\nnan\n").find("no number"), std::string::npos);
+  EXPECT_NE(message(load_csv, "duration\ninf\n").find("no number"), std::string::npos);
+  EXPECT_NE(message(load_csv, "iterations,step_ms\n1e200,1e200\n").find("127 years"), std::string::npos);
+  EXPECT_NE(message(load_csv, "iterations,step_ms\n-5,-5\n").find("negative"), std::string::npos);
+  EXPECT_NE(message(load_csv, "duration_a100,duration_v100\n1e11,5\n").find("127 years"), std::string::npos);
+  EXPECT_EQ(message(load_csv, "duration\n4e9\n"), "loaded");
+}
+
 TEST(CsvSource, LenientCountsAndLeavesOut) {
   const auto loaded =
       read(load_csv, kPlain + "c,20,9,5,,,\nd,20,1,-5,,,\na,20,1,5,,,\ne,3,1,5,,,\nf\ng,30,1,1,,,\n", "8", true);
