@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kTolerance = 1e-9;
 constexpr double kNoPrice = 1e-7;  // dual values below count as 0
-constexpr double kSteps = 1 << 20;
+constexpr double kGrid = 1 << 20;
 
 // The order in which things are handed over: as they are, or shuffled by a generator that is the same everywhere.
 std::vector<int> handed_over(size_t count, uint64_t shuffle) {
@@ -66,7 +66,7 @@ uint64_t scrambled(uint64_t x) {  // splitmix64
 
 }  // namespace
 
-double steady(double value) { return std::round(value * kSteps) / kSteps; }
+double steady(double value) { return std::round(value * kGrid) / kGrid; }
 
 double tie_weight(size_t place, size_t places) {
   const double own = static_cast<double>(scrambled(place) >> 11) * 0x1p-53;  // in [0, 1)

@@ -15,7 +15,7 @@ enum class State : uint8_t { absent, waiting, running, done };
 
 struct Present {
   JobIndex index = 0;
-  int64_t gpus = 0, arrival = 0, deadline = 0;
+  int64_t gpus = 0, arrival = 0, deadline = 0, priority = 0;
   std::vector<int64_t> truth, predicted;  // by type
   State state = State::absent;
   bool ran = false;
@@ -29,9 +29,10 @@ class Plain {
   Plain(const Workload& workload, const Cluster& cluster, const Durations& predicted, std::string policy, Time restart)
       : policy_(std::move(policy)), restart_cost_(restart.value) {
     for (const GpuPool& pool : cluster.pools) free_.push_back(pool.gpus);
+    all_ = free_;
     for (JobIndex i = 0; i < workload.jobs.size(); ++i) {
       const Job& job = workload.jobs[i];
-      Present present{i, job.gpus, job.arrival.value, job.deadline.value};
+      Present present{i, job.gpus, job.arrival.value, job.deadline.value, job.priority};
       for (TypeIndex type = 0; type < free_.size(); ++type) {
         present.truth.push_back(workload.truth.of(i, type).value);
         present.predicted.push_back(predicted.of(i, type).value);
@@ -63,6 +64,7 @@ class Plain {
     const auto consider = [&](int64_t time) {
       if (!next || time < *next) next = time;
     };
+    if (wake_ > now_) consider(wake_);
     for (const Present& job : jobs_) {
       if (job.state == State::absent) consider(job.arrival);
       if (job.state != State::running) continue;
@@ -123,7 +125,7 @@ class Plain {
 
   [[nodiscard]] int64_t key(const Present& job) const {
     const int64_t duration = *std::min_element(job.predicted.begin(), job.predicted.end());
-    if (policy_.starts_with("fifo") || policy_ == "easy") return 0;
+    if (policy_.starts_with("fifo") || policy_ == "easy" || policy_ == "conservative") return 0;
     if (policy_.starts_with("sjf")) return duration;
     if (policy_ == "srsf" || policy_ == "srsf-skip") return duration * job.gpus;
     if (policy_.starts_with("edf")) return job.deadline;
@@ -135,17 +137,29 @@ class Plain {
     return (service >= kFirstThreshold ? 1 : 0) + (service >= kSecondThreshold ? 1 : 0);
   }
 
-  // Jobs in one of two states by key, then order of arrival.
+  // Jobs in one of two states by priority, key, then order of arrival.
   std::vector<Present*> in_order(State a, State b) {
     std::vector<Present*> list;
     for (Present& job : jobs_) {
       if (job.state == a || job.state == b) list.push_back(&job);
     }
-    std::stable_sort(list.begin(), list.end(), [&](Present* x, Present* y) { return key(*x) < key(*y); });
+    std::stable_sort(list.begin(), list.end(), [&](Present* x, Present* y) {
+      return x->priority != y->priority ? x->priority > y->priority : key(*x) < key(*y);
+    });
     return list;
   }
 
+  // As long as was predicted; from then on twice that, four times, and so on.
+  [[nodiscard]] int64_t expected_end(const Present& job) const {
+    int64_t span = job.predicted_end - job.since;
+    if (job.predicted_end <= now_) span = std::max(span, kSecond.value);
+    while (job.since + span <= now_) span *= 2;
+    return job.since + span;
+  }
+
   void decide() {
+    wake_ = -1;
+    if (policy_ == "conservative") return reserve_all();
     if (policy_ == "srtf") return shortest_remaining();
     if (policy_ == "srtf-skip" || policy_ == "srsf-preempt" || policy_ == "2d-las") return walk();
     const bool skip = policy_.ends_with("-skip");
@@ -203,7 +217,7 @@ class Plain {
 
   void backfill() {
     auto waiting = in_order(State::waiting, State::waiting);
-    if (waiting.empty()) return;
+    if (waiting.size() < 2) return;
     const Present& head = *waiting.front();
     int64_t soonest = kNever.value, at = 0, left_over = 0;
     size_t reserved = 0;
@@ -214,12 +228,12 @@ class Plain {
         if (job.state == State::running && job.type == type) running.push_back(&job);
       }
       std::stable_sort(running.begin(), running.end(),
-                       [](const Present* x, const Present* y) { return x->predicted_end < y->predicted_end; });
+                       [&](const Present* x, const Present* y) { return expected_end(*x) < expected_end(*y); });
       int64_t free = free_[type];
       int64_t time = now_;
       for (size_t i = 0; i < running.size() && free < head.gpus; ++i) {
         free += running[i]->gpus;
-        time = std::max(time, running[i]->predicted_end);
+        time = expected_end(*running[i]);
       }
       if (free < head.gpus || time + head.predicted[type] >= soonest) continue;
       soonest = time + head.predicted[type];
@@ -227,6 +241,7 @@ class Plain {
       left_over = free - head.gpus;
       reserved = type;
     }
+    wake_ = at;
     for (size_t i = 1; i < waiting.size(); ++i) {
       Present& job = *waiting[i];
       std::vector<int64_t> allowed = free_;
@@ -239,11 +254,62 @@ class Plain {
     }
   }
 
+  struct Hold {
+    int64_t begin = 0, end = 0, gpus = 0;
+    size_t type = 0;
+  };
+
+  // Whether a gang finds GPUs of a type from `begin` to `end` beside what is held. What is held changes where a hold begins.
+  [[nodiscard]] bool has_room(const std::vector<Hold>& holds, size_t type, int64_t gpus, int64_t begin,
+                              int64_t end) const {
+    const auto held_at = [&](int64_t time) {
+      int64_t held = 0;
+      for (const Hold& hold : holds) held += hold.type == type && hold.begin <= time && time < hold.end ? hold.gpus : 0;
+      return held;
+    };
+    bool room = held_at(begin) + gpus <= all_[type];
+    for (const Hold& hold : holds) {
+      if (hold.begin > begin && hold.begin < end) room = room && held_at(hold.begin) + gpus <= all_[type];
+    }
+    return room;
+  }
+
+  // Plans every waiting job anew, one after the other, and starts those whose time has come.
+  void reserve_all() {
+    std::vector<Hold> holds;
+    for (const Present& job : jobs_) {
+      if (job.state == State::running) holds.push_back({job.since, expected_end(job), job.gpus, job.type});
+    }
+    std::vector<std::pair<Present*, size_t>> starts;
+    for (Present* job : in_order(State::waiting, State::waiting)) {
+      int64_t soonest = kNever.value;
+      Hold best;
+      for (size_t type = 0; type < all_.size(); ++type) {
+        const int64_t length = job->predicted[type];
+        if (length == kNever.value || job->gpus > all_[type]) continue;
+        int64_t begin = kNever.value;
+        if (has_room(holds, type, job->gpus, now_, now_ + length)) begin = now_;
+        for (const Hold& hold : holds) {
+          if (hold.end < begin && has_room(holds, type, job->gpus, hold.end, hold.end + length)) begin = hold.end;
+        }
+        if (begin + length >= soonest) continue;
+        soonest = begin + length;
+        best = {begin, soonest, job->gpus, type};
+      }
+      holds.push_back(best);
+      if (best.begin == now_) starts.emplace_back(job, best.type);
+      if (best.begin > now_ && (wake_ < 0 || best.begin < wake_)) wake_ = best.begin;
+    }
+    for (const auto& [job, type] : starts) start(*job, type);
+  }
+
   std::string policy_;
   int64_t restart_cost_;
+  int64_t wake_ = -1;  // when to look again at the latest
   int64_t now_ = -1;
   std::vector<Present> jobs_;
   std::vector<int64_t> free_;
+  std::vector<int64_t> all_;  // GPUs by type
   Schedule result_;
 };
 

@@ -1,7 +1,7 @@
 // The plain twin of the simulator: every event looks at every job, sorts them all and walks the list.
 //
-// It knows the order policies by name (fifo, sjf, srsf, edf, each with -skip; srtf, srtf-skip, srsf-preempt, 2d-las, easy)
-// and is written from their definitions, sharing no code with them. For tests: O(n^2) or worse. One restart cost, no
+// It knows the order policies by name (fifo, sjf, srsf, edf, each with -skip; srtf, srtf-skip, srsf-preempt, 2d-las, easy,
+// conservative) and is written from their definitions, sharing no code with them. For tests: O(n^2) or worse. One restart cost, no
 // failures.
 #pragma once
 

@@ -34,7 +34,7 @@ Durations with_factors(const Workload& workload, const Factor& factor) {
   for (JobIndex job = 0; job < predicted.jobs(); ++job) {
     for (TypeIndex type = 0; type < predicted.types(); ++type) {
       const Time truth = predicted.of(job, type);
-      const double times = factor();
+      const double times = std::round(factor() * 0x1p32) * 0x1p-32;  // the same whatever the last digit of exp()
       if (truth == kNever) continue;
       const double time = std::min(static_cast<double>(truth.value) * times, 9e18);
       predicted.set(job, type, Time(std::max<int64_t>(std::llround(time), 1)));
@@ -47,6 +47,20 @@ Durations with_error(const Workload& workload, double error, uint64_t seed) {
   RandomNumbers random(seed);
   const double spread = spread_for_error(error);
   return with_factors(workload, [&] { return std::exp(spread * random.normal()); });
+}
+
+// What a user asks for who knows the duration up to a factor and is never killed: whole minutes, as limits are stated.
+Durations limits_up_to(const Workload& workload, double most, uint64_t seed) {
+  RandomNumbers random(seed);
+  Durations limits = with_factors(workload, [&] { return 1 + (most - 1) * random.uniform(); });
+  const int64_t minute = 60 * kSecond.value;
+  for (JobIndex job = 0; job < limits.jobs(); ++job) {
+    for (TypeIndex type = 0; type < limits.types(); ++type) {
+      const int64_t limit = std::max(limits.of(job, type), workload.truth.of(job, type)).value;
+      if (limit < kNever.value - minute) limits.set(job, type, Time((limit + minute - 1) / minute * minute));
+    }
+  }
+  return limits;
 }
 
 // Ratios are drawn by their measured distribution, linear between the quantiles that are kept of it.
@@ -139,6 +153,17 @@ Result<double> parse_error(const std::string& text) {
   return percent / 100;
 }
 
+Result<double> parse_limits(const std::string& text) {
+  const std::string number = text.substr(text.find(':') + 1);
+  double factor = 0;
+  const auto [stop, fault] = std::from_chars(number.data(), number.data() + number.size(), factor);
+  if (fault != std::errc() || stop != number.data() + number.size() || !(factor >= 1 && factor <= 1000)) {
+    return Error{fmt::format("'{}' is no factor from 1 to 1000", number), "--predictor",
+                 "write limits:3 for limits of once to three times the true durations"};
+  }
+  return factor;
+}
+
 }  // namespace
 
 const std::vector<PredictorEntry>& predictors() {
@@ -147,6 +172,7 @@ const std::vector<PredictorEntry>& predictors() {
       {"none", "no sizes: all jobs look alike, on all GPU types"},
       {"class-mean", "the mean duration of what the job trains, or of its user, and its gang"},
       {"error:MAPE", "the true durations with a random error of MAPE percent on average"},
+      {"limits:FACTOR", "limits that are never too low: whole minutes, of 1 to FACTOR times the true durations"},
       {"hybrid", "what `forerun predict` says of jobs that name a model; of others, its measured errors"},
       {"ets", "the measured errors of ETS, as `forerun eval` found them; ets@SUITE: on another suite than h200"},
       {"dnnperf", "the measured errors of DNNPerf, as `forerun eval` found them"},
@@ -155,7 +181,8 @@ const std::vector<PredictorEntry>& predictors() {
 }
 
 bool is_built_in(const std::string& predictor) {
-  return predictor == "perfect" || predictor == "none" || predictor == "class-mean" || predictor.starts_with("error:");
+  return predictor == "perfect" || predictor == "none" || predictor == "class-mean" ||
+         predictor.starts_with("error:") || predictor.starts_with("limits:");
 }
 
 bool is_random(const std::string& predictor) {
@@ -182,6 +209,10 @@ Result<Durations> predict_durations(const Workload& workload, const std::string&
   if (predictor.starts_with("error:")) {
     const auto error = parse_error(predictor);
     return error ? Result<Durations>(with_error(workload, *error, seed)) : error.error();
+  }
+  if (predictor.starts_with("limits:")) {
+    const auto factor = parse_limits(predictor);
+    return factor ? Result<Durations>(limits_up_to(workload, *factor, seed)) : factor.error();
   }
   std::vector<std::string> names;
   for (const PredictorEntry& entry : predictors()) names.emplace_back(entry.name);

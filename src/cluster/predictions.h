@@ -38,6 +38,8 @@ struct MeasuredPredictor {
 //   class-mean   the mean of the job's class: what it trains where that is known, else its user and gang
 //   error:MAPE   the true duration times a log-normal error of median 1 whose mean absolute value is MAPE percent, drawn
 //                independently for every job and GPU type
+//   limits:F     what a user asks for whose limits are never too low: the true duration times an even draw from 1 to F, up
+//                to whole minutes
 //   any other    `measured`: what it predicts, and else the true duration times a ratio drawn from those measured
 Result<Durations> predict_durations(const Workload& workload, const std::string& predictor, uint64_t seed,
                                     const MeasuredPredictor* measured = nullptr);

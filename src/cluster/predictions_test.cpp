@@ -41,6 +41,36 @@ TEST(Predictions, NoneTellsNothingApartAndClassMeansTellClasses) {
   EXPECT_NE(predict_durations(workload, "perfct", 1).error().message().find("perfect"), std::string::npos);
 }
 
+TEST(Predictions, LimitsAreWholeMinutesAndNeverTooLow) {
+  const Workload workload = synthetic_jobs({.jobs = 5000, .gpus = 100});
+  const auto limits = predict_durations(workload, "limits:3", 7);
+  ASSERT_TRUE(limits.ok());
+  double ratios = 0;
+  for (JobIndex job = 0; job < 5000; ++job) {
+    const Time truth = workload.truth.of(job, 0);
+    const Time limit = limits->of(job, 0);
+    EXPECT_GE(limit, truth);
+    EXPECT_LT(limit.value, 3 * truth.value + 60 * kSecond.value);
+    EXPECT_EQ(limit.value % (60 * kSecond.value), 0);
+    ratios += static_cast<double>(limit.value - truth.value) / static_cast<double>(truth.value + 60 * kSecond.value);
+  }
+  EXPECT_GT(ratios / 5000, 0.5);
+  EXPECT_TRUE(is_built_in("limits:3") && is_random("limits:3"));
+  for (const char* text : {"limits:", "limits:0.5", "limits:nan", "limits:inf", "limits:-1", "limits"}) {
+    EXPECT_FALSE(predict_durations(workload, text, 1).ok()) << text;
+  }
+}
+
+TEST(Predictions, SyntheticOptionsOutOfRangeAreRefused) {
+  for (const char* text :
+       {"jobs=0", "jobs=1.5", "gpus=0", "gpus=2.5", "seed=-1", "seed=1.5", "days=0", "days=nan", "load=0", "load=inf",
+        "jobs=10,jobs=20", "jobs=10,", "jobs=100,gpus=1000,days=36500", "jobs=1000000,gpus=1,days=0.001"}) {
+    EXPECT_FALSE(parse_synthetic(text).ok()) << text;
+  }
+  EXPECT_TRUE(parse_synthetic("jobs=1000000,gpus=10000,seed=1").ok());
+  EXPECT_TRUE(parse_synthetic("jobs=100,gpus=8,seed=1,days=3,load=0.95").ok());
+}
+
 TEST(Predictions, MeasuredErrorsAreDrawnAsTheyAreSpread) {
   const Workload workload = synthetic_jobs({.jobs = 20000, .gpus = 100});
   const MeasuredPredictor measured{{"a test", 100, 0.1, {0.5, 1.0, 1.0, 3.0}}, {}};

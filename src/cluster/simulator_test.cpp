@@ -20,7 +20,7 @@ struct Case {
 };
 
 // Few jobs, coarse times and small clusters, so that ties and blocked gangs are common.
-Case random_case(uint64_t seed, size_t types, bool wrong_predictions) {
+Case random_case(uint64_t seed, size_t types, bool wrong_predictions, bool priorities = false) {
   std::mt19937_64 random(seed);
   const auto below = [&](uint64_t end) { return static_cast<int64_t>(random() % end); };
   Case made;
@@ -35,6 +35,7 @@ Case random_case(uint64_t seed, size_t types, bool wrong_predictions) {
     job.arrival = now;
     job.gpus = static_cast<int32_t>(int64_t{1} << below(4));
     if (below(3) == 0) job.deadline = now + Time(below(20000) * kSecond.value);
+    if (priorities) job.priority = static_cast<int32_t>(below(3) - 1);
     made.workload.jobs.push_back(job);
     for (size_t type = 0; type < types; ++type) {
       const bool unable = types > 1 && type > 0 && below(5) == 0;
@@ -67,7 +68,7 @@ class Twin : public testing::TestWithParam<const char*> {};
 
 TEST_P(Twin, SameScheduleOnOneType) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
-    const Case given = random_case(seed, 1, seed % 2 == 0);
+    const Case given = random_case(seed, 1, seed % 2 == 0, seed % 4 >= 2 && goes_by_priority(GetParam()));
     const Time restart(seed % 3 == 0 ? 30 * kSecond.value : 0);
     const Schedule plain = plain_simulate(given.workload, given.cluster, given.predicted, GetParam(), restart);
     expect_same(run(given, GetParam(), {.restart_cost = restart}), plain,
@@ -78,13 +79,13 @@ TEST_P(Twin, SameScheduleOnOneType) {
 
 INSTANTIATE_TEST_SUITE_P(Policies, Twin,
                          testing::Values("fifo", "fifo-skip", "sjf", "sjf-skip", "srsf", "srsf-skip", "edf", "edf-skip",
-                                         "easy", "srtf", "srtf-skip", "srsf-preempt", "2d-las"));
+                                         "easy", "conservative", "srtf", "srtf-skip", "srsf-preempt", "2d-las"));
 
 class TypedTwin : public testing::TestWithParam<const char*> {};
 
 TEST_P(TypedTwin, SameScheduleOnSeveralTypes) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
-    const Case given = random_case(seed, 3, seed % 2 == 0);
+    const Case given = random_case(seed, 3, seed % 2 == 0, seed % 4 >= 2);
     expect_same(run(given, GetParam()), plain_simulate(given.workload, given.cluster, given.predicted, GetParam()),
                 std::string(GetParam()) + " with seed " + std::to_string(seed));
     if (HasFatalFailure()) return;
@@ -92,7 +93,8 @@ TEST_P(TypedTwin, SameScheduleOnSeveralTypes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, TypedTwin,
-                         testing::Values("fifo", "fifo-skip", "sjf", "sjf-skip", "srsf-skip", "edf-skip", "easy"));
+                         testing::Values("fifo", "fifo-skip", "sjf", "sjf-skip", "srsf-skip", "edf-skip", "easy",
+                                         "conservative"));
 
 // No pool is ever given out twice, and every job holds GPUs for as long as it takes.
 void expect_sound(const Case& given, const Schedule& schedule, const std::string& what) {
@@ -174,6 +176,31 @@ TEST(Simulator, LosesWorkSinceTheLastCheckpoint) {
   EXPECT_GT(lost.held[0], kept.held[0]);
 }
 
+TEST(Simulator, StopsWhereTimeEnds) {
+  Case given;
+  given.cluster = *parse_cluster("1");
+  for (int i = 0; i < 5; ++i) {
+    given.workload.jobs.emplace_back();
+    given.workload.truth.add(time_from_seconds(4e9));
+  }
+  given.predicted = given.workload.truth;
+  EXPECT_EQ(run(given, "fifo").cut, Schedule::Cut::end_of_time);  // 20e9 s
+  given.cluster = *parse_cluster("5");
+  EXPECT_EQ(run(given, "fifo").cut, Schedule::Cut::none);
+}
+
+TEST(Simulator, StopsWhereFailuresLeaveNoProgress) {
+  const Case given = random_case(3, 1, false);
+  SimulationOptions options;
+  for (const double hours : {1e-9, 1e-6}) {
+    for (const double repair : {0.0, 1e-3, 3600.0}) {
+      options.failures.mean_hours_between = hours;
+      options.failures.repair = time_from_seconds(repair);
+      EXPECT_NE(run(given, "fifo", options).cut, Schedule::Cut::none) << hours << " h, repair " << repair << " s";
+    }
+  }
+}
+
 TEST(Simulator, RestartCostIsPaidOncePerStop) {
   Case given;
   given.cluster = *parse_cluster("1");
@@ -187,6 +214,62 @@ TEST(Simulator, RestartCostIsPaidOncePerStop) {
   EXPECT_EQ(schedule.finish[0], Time(1017));
   EXPECT_EQ(schedule.preemptions, 1);
 }
+
+// GPUs, seconds and predicted seconds of jobs that arrive a second after each other, on 8 GPUs.
+struct Told {
+  int32_t gpus;
+  int64_t duration, predicted;
+  int32_t priority = 0;
+};
+Case told_case(const std::vector<Told>& jobs) {
+  Case given;
+  given.cluster = *parse_cluster("8");
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    Job job;
+    job.arrival = Time(static_cast<int64_t>(i) * kSecond.value);
+    job.gpus = jobs[i].gpus;
+    job.priority = jobs[i].priority;
+    given.workload.jobs.push_back(job);
+    given.workload.truth.add(Time(jobs[i].duration * kSecond.value));
+    given.predicted.add(Time(jobs[i].predicted * kSecond.value));
+  }
+  return given;
+}
+
+class Backfill : public testing::TestWithParam<const char*> {};
+
+TEST_P(Backfill, ARunThatOutlastsItsPredictionDoesNotVoidTheReservation) {
+  // Job 0 holds 6 GPUs for 1000 s and was to end after 100; the whole cluster is reserved for job 1. After 150 s job 0 is
+  // expected to end after 200: a job of 300 s would delay the reservation, one of 40 s does not.
+  Case given = told_case({{6, 1000, 100}, {8, 100, 100}, {2, 300, 300}, {2, 40, 40}});
+  given.workload.jobs[2].arrival = given.workload.jobs[3].arrival = Time(150 * kSecond.value);
+  const Schedule schedule = run(given, GetParam());
+  EXPECT_EQ(schedule.start[1], Time(1000 * kSecond.value));
+  EXPECT_EQ(schedule.start[3], Time(150 * kSecond.value));
+  EXPECT_EQ(schedule.start[2], Time(400 * kSecond.value));  // when job 0 is expected to end after 800
+}
+
+TEST_P(Backfill, AnExtensionLetsLaterJobsIn) {
+  // Nothing happens between 1 s and 1000 s but that job 0 passes what was expected of it.
+  const Schedule schedule = run(told_case({{6, 1000, 100}, {8, 100, 100}, {2, 150, 150}}), GetParam());
+  EXPECT_EQ(schedule.start[2], Time(200 * kSecond.value));  // job 0 is expected to end after 400
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, Backfill, testing::Values("easy", "conservative"));
+
+class ByPriority : public testing::TestWithParam<const char*> {};
+
+TEST_P(ByPriority, LargerGoesFirst) {
+  const Schedule schedule =
+      run(told_case({{8, 100, 100}, {8, 90, 90}, {8, 100, 100, 100}, {8, 100, 100, -1}}), GetParam());
+  EXPECT_EQ(schedule.start[2], Time(100 * kSecond.value));
+  EXPECT_EQ(schedule.start[1], Time(200 * kSecond.value));
+  EXPECT_EQ(schedule.start[3], Time(290 * kSecond.value));
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, ByPriority,
+                         testing::Values("fifo", "fifo-skip", "fifo-pack", "sjf", "sjf-skip", "srsf", "srsf-skip",
+                                         "edf", "edf-skip", "easy", "conservative"));
 
 TEST(Policies, UnknownNamesAndOptionsAreAnswered) {
   EXPECT_NE(make_policy("fiffo").error().message().find("fifo"), std::string::npos);

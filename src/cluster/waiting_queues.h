@@ -1,4 +1,4 @@
-// Queues of waiting jobs: by a key, ties by order of arrival.
+// Queues of waiting jobs: those of larger priority first, then by a key, ties by order of arrival.
 //
 // HeadQueue gives the first job. SkipQueue gives the first that fits: jobs are kept apart by the size of their gang and
 // the GPU types they can use, so that what does not fit is passed over class by class and never walked through. Real
@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <compare>
 #include <optional>
 #include <vector>
 
@@ -16,8 +17,15 @@ namespace forerun::cluster {
 struct Waiting {
   int64_t key = 0;  // smaller goes first
   JobIndex job = kNoJob;
-  friend auto operator<=>(const Waiting&, const Waiting&) = default;
+  int32_t rank = 0;  // before the key: minus the job's priority, in policies that go by it
+  friend bool operator==(const Waiting&, const Waiting&) = default;
+  friend std::strong_ordering operator<=>(const Waiting& a, const Waiting& b) {
+    if (a.rank != b.rank) return a.rank <=> b.rank;
+    return a.key != b.key ? a.key <=> b.key : a.job <=> b.job;
+  }
 };
+
+inline int32_t rank_of(const ClusterView& view, JobIndex job) { return -view.job(job).priority; }
 
 class HeadQueue {
  public:

@@ -1,13 +1,13 @@
 // Conservative backfill: every job gets a reservation when it arrives, at the earliest time its gang is predicted to be
-// free for as long as it is predicted to run, and no later job may move it back.
+// free for as long as it is predicted to run, and no later job of the same priority or less may move it back.
 //
-// While predictions hold, reservations stand. When a job ends before or runs past its predicted end, or GPUs fail, all
-// waiting jobs are planned anew in order of arrival: O(queue x reservations). A run that has outlasted its prediction
-// is expected to go on for a tenth of what it ran, at least a second. With several GPU types a job is reserved where it is
-// predicted to end soonest.
+// While predictions hold, reservations stand. When a job ends before or runs past its expected end (expected_end.h), GPUs
+// fail or a job comes that goes before others that wait, all waiting jobs are planned anew by priority, then in order of
+// arrival: O(queue x reservations). With several GPU types a job is reserved where it is predicted to end soonest.
 #include <map>
 #include <set>
 
+#include "cluster/expected_end.h"
 #include "cluster/free_profile.h"
 #include "cluster/policies/factories.h"
 #include "cluster/waiting_queues.h"
@@ -17,8 +17,9 @@ namespace {
 
 class ConservativeBackfill final : public Policy {
  public:
-  void arrived(const ClusterView& /*view*/, JobIndex job) override {
-    waiting_.insert(job);
+  void arrived(const ClusterView& view, JobIndex job) override {
+    const auto place = waiting_.insert({0, job, rank_of(view, job)}).first;
+    stale_ = stale_ || std::next(place) != waiting_.end();  // it goes before others
     unplanned_.push_back(job);
   }
 
@@ -36,7 +37,7 @@ class ConservativeBackfill final : public Policy {
 
   void schedule(Scheduler& scheduler) override {
     if (waiting_.empty()) return;
-    if (working_ != gpus_working(scheduler)) stale_ = true;
+    if (working_ != gpus_working(scheduler) || overrun(scheduler.now())) stale_ = true;
     if (stale_ || profiles_.empty()) {
       plan_all(scheduler);
     } else {
@@ -44,11 +45,11 @@ class ConservativeBackfill final : public Policy {
       for (const JobIndex job : unplanned_) plan(scheduler, job);
     }
     unplanned_.clear();
-    if (late(scheduler)) plan_all(scheduler);  // a run that outlasts its prediction is in the way
+    if (late(scheduler)) plan_all(scheduler);
     while (!planned_.empty() && Time(planned_.begin()->start.key) <= scheduler.now()) {
       const Planned first = *planned_.begin();
       planned_.erase(planned_.begin());
-      waiting_.erase(first.start.job);
+      waiting_.erase({0, first.start.job, rank_of(scheduler, first.start.job)});
       scheduler.start(first.start.job, first.type);
       ends_[first.start.job] = scheduler.running(first.start.job).predicted_end;
     }
@@ -70,7 +71,13 @@ class ConservativeBackfill final : public Policy {
     return working;
   }
 
-  // Whether a job that is due to start does not fit, because another has not ended as predicted.
+  // Whether a run has passed its expected end.
+  [[nodiscard]] bool overrun(Time now) const {
+    return std::any_of(ends_.begin(), ends_.end(), [now](const auto& run) { return run.second <= now; });
+  }
+
+  // Whether a job that is due to start does not fit, because another takes longer than was planned for it: by a restart,
+  // or where it is spread out.
   [[nodiscard]] bool late(const ClusterView& view) const {
     std::vector<int32_t> free = view.all_free();
     for (const Planned& planned : planned_) {
@@ -88,11 +95,10 @@ class ConservativeBackfill final : public Policy {
     planned_.clear();
     for (TypeIndex type = 0; type < view.types(); ++type) profiles_.emplace_back(view.now(), view.free(type));
     for (const Running& run : view.running()) {
-      Time end = run.predicted_end;
-      if (end <= view.now()) end = later(view.now(), std::max(Time(view.attained(run.job).value / 10), kSecond));
-      profiles_[run.type].release(end, run.gpus);
+      ends_[run.job] = expected_end(run, view.now());
+      profiles_[run.type].release(ends_[run.job], run.gpus);
     }
-    for (const JobIndex job : waiting_) plan(view, job);
+    for (const Waiting& waiting : waiting_) plan(view, waiting.job);
   }
 
   void plan(const ClusterView& view, JobIndex job) {
@@ -116,11 +122,11 @@ class ConservativeBackfill final : public Policy {
     planned_.insert({{start.value, job}, best});
   }
 
-  std::set<JobIndex> waiting_;  // by order of arrival
+  std::set<Waiting> waiting_;  // by priority, then order of arrival
   std::vector<JobIndex> unplanned_;
   std::vector<FreeProfile> profiles_;  // by type
   std::set<Planned> planned_;
-  std::map<JobIndex, Time> ends_;  // running jobs' predicted ends
+  std::map<JobIndex, Time> ends_;  // running jobs' expected ends
   std::vector<int32_t> working_;   // GPUs by type when last planned
   bool stale_ = false;
 };

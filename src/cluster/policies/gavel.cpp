@@ -108,7 +108,7 @@ class Gavel final : public RoundPolicy {
     for (size_t i = 0; i < jobs_.size(); ++i) {
       const Job& job = view.job(jobs_[i]);
       JobClass one{{1, job.gpus, {}}, {}};
-      Key key{pack_ ? job.kind : -1, {static_cast<double>(job.gpus)}};
+      Key key{pack_ && view.any_pairs() ? job.kind : -1, {static_cast<double>(job.gpus)}};
       for (TypeIndex type = 0; type < view.types(); ++type) {
         const double value = floor[i] > 0 ? rate(view, jobs_[i], type) / floor[i] : 0;
         one.program.rates.push_back(value);

@@ -1,4 +1,4 @@
-// Policies that start waiting jobs by a key fixed at arrival and never stop a running one.
+// Policies that start waiting jobs by priority, then by a key fixed at arrival, and never stop a running one.
 //
 // HeadOfLine: the first in line starts as soon as it fits; until then nobody behind it does.
 // SkipOver: the line is walked from its head, and whatever fits starts.
@@ -14,7 +14,9 @@ using KeyOfJob = int64_t (*)(const ClusterView& view, JobIndex job);
 class HeadOfLine final : public Policy {
  public:
   explicit HeadOfLine(KeyOfJob key) : key_(key) {}
-  void arrived(const ClusterView& view, JobIndex job) override { queue_.add({key_(view, job), job}); }
+  void arrived(const ClusterView& view, JobIndex job) override {
+    queue_.add({key_(view, job), job, rank_of(view, job)});
+  }
   void schedule(Scheduler& scheduler) override {
     while (!queue_.empty()) {
       const JobIndex job = queue_.first().job;
@@ -33,7 +35,9 @@ class HeadOfLine final : public Policy {
 class SkipOver final : public Policy {
  public:
   explicit SkipOver(KeyOfJob key) : key_(key) {}
-  void arrived(const ClusterView& view, JobIndex job) override { queue_.add(view, {key_(view, job), job}); }
+  void arrived(const ClusterView& view, JobIndex job) override {
+    queue_.add(view, {key_(view, job), job, rank_of(view, job)});
+  }
   void schedule(Scheduler& scheduler) override {
     while (const auto next = queue_.take_first_fitting(scheduler)) {
       scheduler.start(next->job, *scheduler.fastest_free(next->job));

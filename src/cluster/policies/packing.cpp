@@ -16,7 +16,7 @@ class FifoPack final : public Policy {
  public:
   explicit FifoPack(double gain) : gain_(gain) {}
 
-  void arrived(const ClusterView& /*view*/, JobIndex job) override { waiting_.insert(job); }
+  void arrived(const ClusterView& view, JobIndex job) override { waiting_.insert({0, job, rank_of(view, job)}); }
 
   void schedule(Scheduler& scheduler) override {
     alone_.clear();
@@ -24,7 +24,7 @@ class FifoPack final : public Policy {
       if (run.gpus == 1 && run.partner == kNoJob) alone_[{run.type, scheduler.job(run.job).kind}].insert(run.job);
     }
     for (auto next = waiting_.begin(); next != waiting_.end();) {
-      const JobIndex job = *next;
+      const JobIndex job = next->job;
       const bool started = start(scheduler, job) || pack(scheduler, job);
       next = started ? waiting_.erase(next) : std::next(next);
     }
@@ -60,7 +60,7 @@ class FifoPack final : public Policy {
   }
 
   double gain_;
-  std::set<JobIndex> waiting_;                                         // by order of arrival
+  std::set<Waiting> waiting_;                                          // by priority, then order of arrival
   std::map<std::pair<TypeIndex, int32_t>, std::set<JobIndex>> alone_;  // single-GPU jobs alone, by type and kind
 };
 
