@@ -290,8 +290,9 @@ def no_comment_jumps_the_queue(bridge: Bridge) -> None:
     canary = bridge.folder / "canary"
     bad = ["model=x", "model=resnet18", "model=resnet18 iterations=1e30", "model=resnet18 iterations=1e12 batch=64",
            "model=resnet18 iterations=100 batch=1000000000", "model=resnet18 iterations=-5",
-           "model=resnet18 iterations=nan", "model=resnet18 iterations=10 iterations=1", "model=/etc/passwd iterations=10",
-           "model=", "", " ", "model=empty", "model=garbage", "model=blank", "model=failing"]
+           "model=resnet18 iterations=nan", "model=resnet18 iterations=10 iterations=1",
+           "model=/etc/passwd iterations=10", "model=", "", " ", "model=empty", "model=garbage", "model=blank",
+           "model=failing"]
     bad += [f"{text}model=resnet18 iterations=10" for text in (
         f"';touch {canary};' ", f"$(touch {canary}) ", f"`touch {canary}` ", f'";touch {canary};" ',
         f"|touch {canary} ", f"x=1\ntouch {canary}\n", f"&& touch {canary} ", f"> {canary} ",
@@ -375,11 +376,12 @@ def run_all(bridge: Bridge) -> None:
         short_predicted_job_is_backfilled(bridge)
     bridge.cluster.stop()
     socket = bridge.folder / "ask.socket"
-    bridge.start([f'program = "{write_wrapper(bridge)}"', f'socket = "{socket}"', "patience = 1"])
+    bridge.start([f'program = "{write_wrapper(bridge)}"', f'socket = "{socket}"', "patience = 10"],
+                 ["MessageTimeout=60"])
     predicted_priorities_give_shortest_first(bridge)
     stopped_replay_cancels_its_own(bridge)
     bridge.submit("holder", 8, 300)
-    with bridge.background("serve", "slurm", "serve", "--socket", str(socket)):
+    with bridge.background("serve", "slurm", "serve", "--socket", str(socket), "--seconds", "10"):
         bridge.wait_for("it listens", lambda: "listening" in bridge.printed("serve.err"))
         no_comment_jumps_the_queue(bridge)
     rows_that_make_no_sense_are_not_believed(bridge)

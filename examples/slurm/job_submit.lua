@@ -3,8 +3,8 @@
 -- `forerun slurm limits JOBS --out predictions.csv` writes the file that this script reads. Copy the script to the
 -- folder of slurm.conf and set JobSubmitPlugins=lua. A job is looked up by what follows "forerun:" in its comment, or
 -- else by its name. What the user states wins, no job is turned away, and no job gets less time than it would have had,
--- unless `soft` is set and the watcher that raises soft limits is at work. A job that is not found, an answer that makes
--- no sense and a fault of this script have the same outcome: the job is submitted as it is, with the priority of
+-- unless `soft` is set and the watcher that raises soft limits is at work. A job that is not found, an answer that
+-- makes no sense and a fault of this script have the same outcome: the job is submitted as it is, with the priority of
 -- unpredicted jobs.
 --
 -- The columns (docs/slurm.md): job,seconds,time_limit_min,memory_mib,priority,fits. Lua 5.1 to 5.4.
@@ -17,7 +17,7 @@ local settings = {
   program = nil,
   -- Where `forerun slurm serve` listens, which answers at once; nil: the program starts anew for each job.
   socket = nil,
-  -- Seconds that the controller waits for an answer; whole ones.
+  -- Whole seconds that the controller waits for an answer; sbatch gives up after MessageTimeout (10).
   patience = 2,
   -- How a priority is handed over: "priority" sets it (PriorityType=priority/basic), "site_factor" adds it as a factor
   -- (priority/multifactor, from 0 to 20000), nil leaves it.

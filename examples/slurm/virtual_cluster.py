@@ -15,9 +15,9 @@ task/none, and gres.conf with File= on empty files.
 from __future__ import annotations
 
 import argparse
-import getpass
 import os
 import pathlib
+import pwd
 import re
 import shutil
 import signal
@@ -74,7 +74,7 @@ class VirtualCluster:
             (self.folder / name).mkdir(parents=True)
         self.folder.chmod(0o755)
         ports = free_ports(nodes + 1)
-        user = getpass.getuser()
+        user = pwd.getpwuid(os.geteuid()).pw_name
         node_lines = []
         for node in range(nodes):
             (self.folder / "state" / f"node{node}").mkdir()

@@ -62,7 +62,8 @@ class Replayer {
         options_(options),
         token_(fmt::format("forerun-replay:{}-{}:", std::chrono::system_clock::now().time_since_epoch().count(),
                            getpid())),
-        own_(workload.jobs.size()) {}
+        own_(workload.jobs.size()),
+        ran_(workload.jobs.size()) {}
 
   // Jobs on the cluster that are not of this replay.
   Result<size_t> others() {
@@ -128,6 +129,14 @@ class Replayer {
   }
 
   [[nodiscard]] const std::vector<SlurmJob>& jobs() const { return own_; }
+
+  // The start of a job that waits is an expectation, that of one cancelled while it waited its end.
+  [[nodiscard]] bool has_started(size_t index) const {
+    const SlurmJob& job = own_[index];
+    if (job.start <= 0 || job.state == "PENDING" || job.state == "REQUEUED") return false;
+    return ran_[index] || !job.state.starts_with("CANCELLED") || job.end > job.start;
+  }
+
   [[nodiscard]] double away() const { return away_; }
 
  private:
@@ -189,7 +198,10 @@ class Replayer {
     std::set<int64_t> listed;
     for (const SlurmJob& job : *all) {
       listed.insert(job.id);
-      if (const auto known = job_of_.find(job.id); known != job_of_.end()) own_[known->second] = job;
+      const auto known = job_of_.find(job.id);
+      if (known == job_of_.end()) continue;
+      own_[known->second] = job;
+      if (job.state == "RUNNING") ran_[known->second] = true;
     }
     // A controller that was away for long, or that lost its state, has forgotten the job.
     for (SlurmJob& job : own_) {
@@ -205,18 +217,14 @@ class Replayer {
   const SlurmReplayOptions& options_;
   std::string token_;  // begins the comment of each job
   std::vector<SlurmJob> own_;
+  std::vector<bool> ran_;                        // seen to run
   std::map<int64_t, cluster::JobIndex> job_of_;  // by Slurm's id
   double away_ = 0;                              // seconds
   bool cancelling_ = false;
 };
 
-// Whether the job has started: the start of one that waits is an expectation, of one cancelled while it waited its end.
-bool has_started(const SlurmJob& job) {
-  if (job.start <= 0 || job.state == "PENDING" || job.state == "REQUEUED") return false;
-  return !job.state.starts_with("CANCELLED") || job.end > job.start;
-}
-
-void add_jobs(const cluster::Workload& workload, const std::vector<SlurmJob>& jobs, Replay& replay) {
+void add_jobs(const cluster::Workload& workload, const Replayer& replayer, Replay& replay) {
+  const std::vector<SlurmJob>& jobs = replayer.jobs();
   int64_t first = std::numeric_limits<int64_t>::max();
   for (const SlurmJob& job : jobs) {
     if (job.submit > 0) first = std::min(first, job.submit);
@@ -230,7 +238,7 @@ void add_jobs(const cluster::Workload& workload, const std::vector<SlurmJob>& jo
     row.state = job.id > 0 ? job.state : "UNSUBMITTED";
     row.gpus = workload.jobs[i].gpus;
     if (job.submit > 0) row.submit = relative(job.submit);
-    if (has_started(job)) row.start = relative(job.start);
+    if (replayer.has_started(i)) row.start = relative(job.start);
     if (row.start && job.over() && job.state != "LOST") row.end = relative(job.end);
     replay.jobs.push_back(std::move(row));
   }
@@ -260,7 +268,7 @@ Result<Replay> replay_on_slurm(const cluster::Workload& workload, const SlurmRep
     replay.cancelled = replayer.cancel();
   }
   replay.away = replayer.away();
-  add_jobs(workload, replayer.jobs(), replay);
+  add_jobs(workload, replayer, replay);
   if (policy) simulate_beside(workload, options, replay, *policy);
   return replay;
 }

@@ -1,8 +1,8 @@
 // A trace on a real Slurm, by its own commands: submits it and reads back when its jobs started and ended.
 //
 // Jobs sleep for their true duration divided by `speed`. Slurm's clock counts seconds, so a short trace should not be
-// sped up much. The commands are those that PATH and SLURM_CONF find. A controller that is away is asked again; each job is
-// marked by its comment, so that one whose submission was cut off is found again and not submitted twice.
+// sped up much. The commands are those that PATH and SLURM_CONF find. A controller that is away is asked again; each
+// job is marked by its comment, so that one whose submission was cut off is found again and not submitted twice.
 #pragma once
 
 #include <functional>
@@ -32,9 +32,9 @@ struct SlurmReplayOptions {
   std::function<void(double seconds)> back;
 };
 
-// An Error where nothing was submitted. After that a fault stands in the answer, with what was seen up to then, and jobs of
-// this replay that are not over are cancelled. Jobs that are still waiting when all else has ended for `kPatience` seconds
-// are such a fault.
+// An Error where nothing was submitted. After that a fault stands in the answer, with what was seen up to then, and
+// jobs of this replay that are not over are cancelled. Jobs that are still waiting when all else has ended for
+// `kPatience` seconds are such a fault.
 Result<Replay> replay_on_slurm(const cluster::Workload& workload, const SlurmReplayOptions& options);
 
 }  // namespace forerun

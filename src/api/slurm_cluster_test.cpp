@@ -326,7 +326,7 @@ TEST(SlurmServe, AnswersEachInAProcessOfItsOwn) {
   std::atomic<bool> stop = false;
   std::atomic<bool> ready = false;
   ServeOptions given{
-      .socket = socket, .seconds = 1, .stop = [&] { return stop.load(); }, .ready = [&] { ready = true; }};
+      .socket = socket, .seconds = 3, .stop = [&] { return stop.load(); }, .ready = [&] { ready = true; }};
   std::thread server([&] {
     const Status served = serve_descriptions(given, [](const std::string& text) -> Result<std::string> {
       if (text == "die") abort();
@@ -337,10 +337,10 @@ TEST(SlurmServe, AnswersEachInAProcessOfItsOwn) {
     EXPECT_TRUE(served) << served.error().message();
   });
   while (!ready) std::this_thread::yield();
-  EXPECT_FALSE(ask_server(socket, "die", 5));
-  EXPECT_FALSE(ask_server(socket, "hang", 5));
-  EXPECT_EQ(ask_server(socket, "wrong", 5).error().message(), "where: what; remedy");
-  const auto answer = ask_server(socket, "a;b,c/d", 5);
+  EXPECT_FALSE(ask_server(socket, "die", 60));
+  EXPECT_FALSE(ask_server(socket, "hang", 60));
+  EXPECT_EQ(ask_server(socket, "wrong", 60).error().message(), "where: what; remedy");
+  const auto answer = ask_server(socket, "a;b,c/d", 60);
   ASSERT_TRUE(answer) << answer.error().message();
   EXPECT_EQ(*answer, "answer to a;b,c/d\n");
   EXPECT_FALSE(serve_descriptions(given, {})) << "another listens there";

@@ -21,6 +21,8 @@ extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX want
 namespace forerun {
 namespace {
 
+constexpr int64_t kNoLimit = 0xfffffffe;  // Slurm's NO_VAL; INFINITE is one more
+
 using CommandClock = std::chrono::steady_clock;
 
 // Both ends are closed in programs that are started, but for the copies made for them.
@@ -95,15 +97,20 @@ int wait_for_end(pid_t child) {
   return status;
 }
 
+bool slurm_flag(const nlohmann::json& value, const char* key) {
+  const auto found = value.find(key);
+  return found != value.end() && found->is_boolean() && found->get<bool>();
+}
+
 // A number in either form; missing where it is not set, `infinite` where it is that.
 std::optional<int64_t> slurm_number(const nlohmann::json& job, const char* key, int64_t infinite = 0) {
   const auto found = job.find(key);
   if (found == job.end()) return {};
   if (found->is_number_integer()) return found->get<int64_t>();
   if (!found->is_object()) return {};
-  if (found->value("infinite", false)) return infinite;
+  if (slurm_flag(*found, "infinite")) return infinite;
   const auto number = found->find("number");
-  if (!found->value("set", false) || number == found->end() || !number->is_number_integer()) return {};
+  if (!slurm_flag(*found, "set") || number == found->end() || !number->is_number_integer()) return {};
   return number->get<int64_t>();
 }
 
@@ -250,6 +257,7 @@ Result<std::vector<SlurmJob>> parse_jobs(const std::string& text) {
     job.start = slurm_number(from, "start_time").value_or(0);
     job.end = slurm_number(from, "end_time").value_or(0);
     job.limit_min = slurm_number(from, "time_limit").value_or(0);
+    if (job.limit_min >= kNoLimit) job.limit_min = 0;
     job.hard_limit_min = hard_limit_of(slurm_text(from, "admin_comment"));
     jobs.push_back(std::move(job));
   }

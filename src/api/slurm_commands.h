@@ -1,7 +1,8 @@
 // Slurm's own commands, run without a shell, and its jobs as `squeue --json` prints them.
 //
-// JSON is the one form in which text that users write (names, comments, paths) cannot pass for another field. Both forms
-// of it are read: plain numbers (Slurm 20.11 to 22.05) and {"set": true, "infinite": false, "number": 60} (23.02 on).
+// JSON is the one form in which text that users write (names, comments, paths) cannot pass for another field. Both
+// forms of it are read: plain numbers (Slurm 20.11 to 22.05) and {"set": true, "infinite": false, "number": 60} (23.02
+// on).
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,10 @@
 // "What should Slurm be told about these jobs?": time limits, memory and priorities of jobs that name a model.
 //
-// A job is described by a row of a CSV file or by a line of key=value. Known keys: id (or job), model, batch, iterations,
-// gpus, gpu, precision, optimizer, duration; `set` holds further settings of the model's family (layers=2;width=64), and
-// a key that is none of these is one of them. A job without a model may state its duration in seconds. The step of a gang is
-// that of one GPU with its share of the batch, and what its GPUs say to each other on as few nodes as possible.
+// A job is described by a row of a CSV file or by a line of key=value. Known keys: id (or job), model, batch,
+// iterations, gpus, gpu, precision, optimizer, duration; `set` holds further settings of the model's family
+// (layers=2;width=64), and a key that is none of these is one of them. A job without a model may state its duration in
+// seconds. The step of a gang is that of one GPU with its share of the batch, and what its GPUs say to each other on as
+// few nodes as possible.
 #pragma once
 
 #include <functional>
@@ -31,8 +32,8 @@ struct LimitOptions {
   std::function<Result<TrainingSetup>(const std::string& precision, const std::string& optimizer)> setup;
 };
 
-// Rows of a file, sorted by job, byte by byte, as job_submit.lua searches them. A row at fault and one whose job is there
-// already go to `bad_row`, and the others go on; a file without rows is an Error.
+// Rows of a file, sorted by job, byte by byte, as job_submit.lua searches them. A row at fault and one whose job is
+// there already go to `bad_row`, and the others go on; a file without rows is an Error.
 Result<std::vector<JobLimit>> predict_limits(const std::string& path, const LimitOptions& options,
                                              const Knowledge& knowledge,
                                              const std::function<void(const Error&)>& bad_row);

@@ -1,8 +1,8 @@
 // Predictions for job_submit.lua from a process that is there already: what they draw on is read once.
 //
 // A connection to a UNIX socket carries one line, the description, and gets "ok" or "error" and then the text. Each is
-// answered in a process of its own, with a bound on its time and memory: a description that cannot be predicted costs the
-// others nothing.
+// answered in a process of its own, with a bound on its time and memory: a description that cannot be predicted costs
+// the others nothing.
 #pragma once
 
 #include <functional>
@@ -26,6 +26,6 @@ using Answer = std::function<Result<std::string>(const std::string& description)
 Status serve_descriptions(const ServeOptions& options, const Answer& answer);
 
 // Asks it; an Error where nothing listens there, or none comes in time.
-Result<std::string> ask_server(const std::string& socket, const std::string& description, int seconds = 2);
+Result<std::string> ask_server(const std::string& socket, const std::string& description, int seconds = 10);
 
 }  // namespace forerun

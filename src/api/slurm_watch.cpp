@@ -26,8 +26,8 @@ int64_t now_of(const ExtendOptions& options) {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// The limit after a step that leaves at least `within` seconds, of a job that has `left` seconds: none may be left where the
-// controller was away.
+// The limit after a step that leaves at least `within` seconds, of a job that has `left` seconds: none may be left
+// where the controller was away.
 int64_t stepped(const SlurmJob& job, int64_t left, const ExtendOptions& options) {
   const auto limit = static_cast<double>(job.limit_min);
   const double short_by = std::ceil((options.within - static_cast<double>(left)) / 60);

@@ -1,8 +1,8 @@
 // Soft limits of a real Slurm's running jobs, raised towards what the jobs would have had without prediction.
 //
-// job_submit.lua plans with predicted limits only while the watcher is at work: each look that went well renews a file that
-// says until when it vouches. A controller that is away is asked again until it is back. A watcher that is told to stop takes
-// its file away and gives every job its hard limit.
+// job_submit.lua plans with predicted limits only while the watcher is at work: each look that went well renews a file
+// that says until when it vouches. A controller that is away is asked again until it is back. A watcher that is told to
+// stop takes its file away and gives every job its hard limit.
 #pragma once
 
 #include <functional>
@@ -45,8 +45,9 @@ struct WatchOptions {
   std::function<void(double seconds)> pause;                   // empty: sleeps, and wakes for `stop`
 };
 
-// Looks every so often until `stop` says so; gives what the release at its end did. An Error is a fault of the options, a
-// file that cannot be written or a Slurm that is not installed; what it answers later is told to `trouble` and tried again.
+// Looks every so often until `stop` says so; gives what the release at its end did. An Error is a fault of the options,
+// a file that cannot be written or a Slurm that is not installed; what it answers later is told to `trouble` and tried
+// again.
 Result<Extended> watch_limits(const WatchOptions& options);
 
 // The shortest limit in minutes that no look every so many seconds can miss.

@@ -308,7 +308,7 @@ void add_replay_verb(CLI::App& slurm, const std::shared_ptr<SlurmOptions>& optio
 }
 
 void add_extend(CLI::App& slurm, const std::shared_ptr<SlurmOptions>& options, Run& chosen) {
-  CLI::App* verb = slurm.add_subcommand("extend", "Raise soft limits of running jobs towards what their users stated");
+  CLI::App* verb = slurm.add_subcommand("extend", "Raise soft limits of running jobs towards what they would have had");
   verb->add_option("--within", options->watch.extend.within,
                    "Seconds left from which on a limit is raised; default 120")
       ->check(CLI::Range(0.0, 1e6));
