@@ -24,7 +24,8 @@ Result<scale::GpuCluster> scale_cluster(const ScaleQuestion& question, const Kno
   scale::GpuCluster cluster;
   cluster.gpu = *gpu;
   cluster.node = question.node;
-  cluster.within = scale::link_within(*gpu);
+  const int64_t largest = *std::max_element(question.gpus.begin(), question.gpus.end());
+  cluster.within = scale::link_within(*gpu, std::min(question.node, largest));
   if (!question.within.empty()) {
     auto within = scale::network_by_name(question.within, knowledge.devices);
     if (!within) return within.error().within("--within");

@@ -41,7 +41,7 @@ Result<scale::StepSetup> step_setup(const PublishedSetup& known, const std::stri
   const auto between = scale::network_by_name(network, known.devices);
   if (!between) return between.error();
   scale::StepSetup setup{.cluster = {}, .efficiency = known.efficiency, .bytes = {}, .unit = Unit::bf16_tensor};
-  setup.cluster = {*device, gpus, kNodeGpus, scale::link_within(*device), *between};
+  setup.cluster = {*device, gpus, kNodeGpus, scale::link_within(*device, kNodeGpus), *between};
   return setup;
 }
 

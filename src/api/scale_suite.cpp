@@ -54,7 +54,7 @@ Result<scale::GpuCluster> vtrain_cluster(const VtrainPaths& paths, const std::st
   if (!gpu) return gpu.error();
   const auto between = scale::network_by_name(network, *devices);
   if (!between) return between.error().within("--network");
-  return scale::GpuCluster{*gpu, kMachineGpus, kMachineGpus, scale::link_within(*gpu), *between};
+  return scale::GpuCluster{*gpu, kMachineGpus, kMachineGpus, scale::link_within(*gpu, kMachineGpus), *between};
 }
 
 ScaleAccuracy judge_rows(const std::vector<MegatronRow>& rows, const scale::GpuCluster& cluster,

@@ -10,7 +10,7 @@ namespace forerun::scale {
 
 Result<Link> network_by_name(std::string_view name, const DeviceCatalogue& catalogue);
 
-// The connection of a GPU to others of its node: NVLink or the like where it has one, else PCIe.
-Link link_within(const Device& gpu);
+// The connection of a GPU to others of its node, of so many in use: NVLink or the like where it joins them, else PCIe.
+Link link_within(const Device& gpu, int64_t node);
 
 }  // namespace forerun::scale
