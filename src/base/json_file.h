@@ -19,7 +19,9 @@ enum class Sign : uint8_t { positive, not_negative };
 
 class JsonObject {
  public:
-  // The whole file, which must hold one JSON object.
+  static constexpr size_t kLargestFile = size_t{16} << 20;  // bytes; the largest of data/ has some hundred thousand
+
+  // The whole file, which must hold one JSON object of at most kLargestFile bytes.
   static Result<JsonObject> read(const std::filesystem::path& path);
   // The same from text; `where` stands in for the file's name.
   static Result<JsonObject> parse(const std::string& text, const std::string& where);

@@ -53,5 +53,15 @@ TEST(JsonFileTest, BrokenText) {
   EXPECT_FALSE(JsonObject::read("/no/such/file.json").ok());
 }
 
+TEST(JsonFileTest, RefusesWhatIsNoSmallFile) {
+  const auto endless = JsonObject::read("/dev/zero");
+  ASSERT_FALSE(endless.ok());
+  EXPECT_EQ(endless.error().where, "/dev/zero");
+  EXPECT_NE(endless.error().what.find("more than 16 MiB"), std::string::npos);
+  const auto folder = JsonObject::read(::testing::TempDir());
+  ASSERT_FALSE(folder.ok());
+  EXPECT_NE(folder.error().what.find("cannot be"), std::string::npos) << folder.error().message();
+}
+
 }  // namespace
 }  // namespace forerun

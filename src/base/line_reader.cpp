@@ -14,7 +14,7 @@ LineReader& LineReader::operator=(LineReader&&) noexcept = default;
 LineReader::~LineReader() = default;
 
 Result<LineReader> LineReader::open(const std::string& path, Options options) {
-  auto source = ByteSource::open(path);
+  auto source = ByteSource::open(path, options.archives);
   if (!source) return source.error();
   return LineReader(std::move(*source), path, options);
 }
@@ -25,6 +25,7 @@ LineReader LineReader::from_text(std::string_view text, std::string name, Option
   std::copy(text.begin(), text.end(), reader.buffer_.get());
   reader.capacity_ = text.size();
   reader.end_ = text.size();
+  reader.pass_byte_order_mark();
   return reader;
 }
 
@@ -35,6 +36,18 @@ Error LineReader::finished(const Error& error) {
   return error.where.empty() ? error.within(name_) : error;
 }
 
+void LineReader::pass_byte_order_mark() {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  if (std::string_view(buffer_.get() + begin_, end_ - begin_).starts_with(kMark)) begin_ += kMark.size();
+}
+
+// Refuses a line that fills the buffer and has bytes that no text has, before more memory is spent on it.
+Status LineReader::check_text() const {
+  if (capacity_ < kCheckedLine || std::memchr(buffer_.get(), '\0', end_) == nullptr) return {};
+  return Error{fmt::format("line {} holds NUL bytes: this is no text", line_number_ + 1), "",
+               "copy the file again, or name a file of records"};
+}
+
 Status LineReader::fill() {
   if (begin_ > 0) {
     std::memmove(buffer_.get(), buffer_.get() + begin_, end_ - begin_);
@@ -42,7 +55,10 @@ Status LineReader::fill() {
     begin_ = 0;
   }
   if (end_ == capacity_) {
-    const size_t grown = std::max(options_.first_buffer, 2 * capacity_);
+    if (Status status = check_text(); !status) return status;
+    const size_t enough =
+        std::max(options_.first_buffer, options_.longest_line + 2);  // tells a line too long from one that fits
+    const size_t grown = std::min(enough, std::max(options_.first_buffer, 2 * capacity_));
     auto larger = std::make_unique_for_overwrite<char[]>(grown + kPadding);
     std::memset(larger.get() + grown, 0, kPadding);
     if (end_ > 0) std::memcpy(larger.get(), buffer_.get(), end_);
@@ -85,7 +101,12 @@ Result<std::optional<std::string_view>> LineReader::next() {
       return give(held, held);
     }
     if (held > options_.longest_line) return give(held, held);  // too long already: an Error
+    const bool beginning = line_number_ == 0 && begin_ == 0 && held < 3;
     if (Status status = fill(); !status.ok()) return finished(status.error());
+    if (beginning && end_ - begin_ >= 3) {
+      pass_byte_order_mark();
+      searched = 0;
+    }
   }
 }
 

@@ -1,8 +1,8 @@
 // LineReader: the lines of a text file, plain, gzip or Zstandard, one at a time in bounded memory.
 //
-// Compression is told by the first bytes, not by the file's name (base/byte_source.h). A line ends at "\n" or "\r\n";
-// the last one may lack it. A file that cannot be read to its end (truncated, corrupt, a directory) is an Error, once:
-// nothing follows it.
+// Compression is told by the first bytes, not by the file's name (base/byte_source.h). A byte order mark before the first
+// line is passed over. A line ends at "\n" or "\r\n"; the last one may lack it. A file that cannot be read to its end
+// (truncated, corrupt, a directory, a line of more than 64 MiB) is an Error, once: nothing follows it.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,13 @@ class LineReader {
  public:
   // Bytes that may be read (not relied upon) beyond the end of every line: what simdjson asks of its input.
   static constexpr size_t kPadding = 64;
-  static constexpr size_t kLongestLine = size_t{1} << 30;
+  // The longest lines are run records: 2 MB for the largest models of the zoo.
+  static constexpr size_t kLongestLine = size_t{64} << 20;
 
   struct Options {
     size_t longest_line = kLongestLine;
     size_t first_buffer = size_t{4} << 20;
+    ByteSource::Archives archives = ByteSource::Archives::refused;
   };
 
   static Result<LineReader> open(const std::string& path, Options options);
@@ -49,6 +51,10 @@ class LineReader {
  private:
   LineReader(std::unique_ptr<ByteSource> source, std::string name, Options options);
 
+  static constexpr size_t kCheckedLine = size_t{1} << 20;  // lines of fewer bytes are for their readers to judge
+
+  void pass_byte_order_mark();
+  [[nodiscard]] Status check_text() const;
   Status fill();  // appends to the buffer, growing it where the current line fills it
   Error finished(const Error& error);
   Result<std::optional<std::string_view>> give(size_t length, size_t consumed);

@@ -1,6 +1,7 @@
 #include "base/line_reader.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #if __has_include(<zlib.h>) && __has_include(<zstd.h>)
 #include <zlib.h>
 #include <zstd.h>
@@ -8,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <thread>
 #include <vector>
 
 namespace forerun {
@@ -166,6 +168,102 @@ TEST_F(LineReaderFile, RefusesAWindowBeyond128MiB) {
   const auto reading = read_all(*LineReader::open(write(zstd("a line\n", 28))));
   ASSERT_TRUE(reading.error);
   EXPECT_NE(reading.error->message().find("--long=27"), std::string::npos) << reading.error->message();
+}
+
+TEST_F(LineReaderFile, SaysWhereTheDataEndsEarly) {
+  std::mt19937 random(3);
+  std::string text;
+  for (int i = 0; i < 5000; ++i) text += std::to_string(random()) + "\n";
+  for (const std::string& whole : {gzip(text), zstd(text)}) {
+    const auto reading = read_all(*LineReader::open(write(whole.substr(0, 10000))));
+    ASSERT_TRUE(reading.error);
+    EXPECT_NE(reading.error->what.find("at byte 10000"), std::string::npos) << reading.error->message();
+  }
+}
+
+TEST_F(LineReaderFile, WhatFollowsTheLastGzipMemberIsPassedOver) {
+  const auto reading = read_all(*LineReader::open(write(gzip("a\n") + std::string(512, '\0'))));
+  EXPECT_FALSE(reading.error);
+  EXPECT_EQ(reading.lines, std::vector<std::string>{"a"});
+}
+
+TEST_F(LineReaderFile, ReadsCompressedPipes) {
+  std::string text;
+  for (int i = 0; i < 50000; ++i) text += std::to_string(i * 7919) + "\n";
+  for (const std::string& content : {text, gzip(text), zstd(text)}) {
+    const std::string path = write("") + ".fifo";
+    std::filesystem::remove(path);
+    ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+    std::thread writer([&] { std::ofstream(path, std::ios::binary) << content; });
+    const auto reading = read_all(*LineReader::open(path));
+    writer.join();
+    std::filesystem::remove(path);
+    EXPECT_FALSE(reading.error) << reading.error->message();
+    EXPECT_EQ(reading.lines.size(), 50000U);
+  }
+}
+
+std::string tar_of(const std::string& text) {
+  std::string header(512, '\0');
+  header.replace(0, 6, "a.json");
+  header.replace(257, 5, "ustar");
+  return header + text + std::string(1024 - text.size() % 512, '\0');
+}
+
+TEST_F(LineReaderFile, RefusesArchives) {
+  const std::string tar = tar_of("{}\n");
+  for (const std::string& content : {tar, gzip(tar), zstd(tar)}) {
+    const std::string path = write(content);
+    const auto opened = LineReader::open(path);
+    ASSERT_FALSE(opened.ok());
+    EXPECT_EQ(opened.error().where, path);
+    EXPECT_NE(opened.error().what.find("tar archive"), std::string::npos);
+    EXPECT_TRUE(ByteSource::open(path, ByteSource::Archives::taken).ok());
+  }
+  for (const std::string& content : {std::string("PK\x03\x04zip"), std::string("BZh91AY"),
+                                     std::string("\xfd"
+                                                 "7zXZ")}) {
+    const auto opened = LineReader::open(write(content));
+    ASSERT_FALSE(opened.ok());
+    EXPECT_NE(opened.error().remedy.find("unpack"), std::string::npos);
+  }
+  EXPECT_TRUE(LineReader::open(write("a text that ends in ustar")).ok());
+}
+
+TEST_F(LineReaderFile, PassesOverAByteOrderMark) {
+  for (const size_t size : {1, 2, 3, 4096}) {
+    for (const std::string& content : {std::string("\xEF\xBB\xBF{}\nb"), gzip("\xEF\xBB\xBF{}\nb")}) {
+      LineReader::Options options;
+      options.first_buffer = size;
+      EXPECT_EQ(read_all(*LineReader::open(write(content), options)).lines, (std::vector<std::string>{"{}", "b"}));
+    }
+  }
+  EXPECT_EQ(read_all(LineReader::from_text("\xEF\xBB\xBF{}\nb", "text")).lines, (std::vector<std::string>{"{}", "b"}));
+  EXPECT_EQ(read_all(LineReader::from_text("\n\xEF\xBB\xBF", "text")).lines.at(1), "\xEF\xBB\xBF");
+}
+
+// Files of a few kilobytes that unpack to more than memory should hold.
+TEST_F(LineReaderFile, RefusesWhatUnpacksWithoutEnd) {
+  const std::string endless(size_t{33} << 20, 'x');
+  std::string objects;
+  while (objects.size() < size_t{33} << 20) objects += "{}\n";
+  for (const std::string& content : {gzip("a line\n" + endless), zstd(endless), gzip(objects), objects}) {
+    auto reader = LineReader::open(write(content));
+    ASSERT_TRUE(reader.ok());
+    std::optional<Error> error;
+    while (!error) {
+      const auto line = reader->next();
+      if (!line) error = line.error();
+      ASSERT_TRUE(!line.ok() || line->has_value()) << "read to its end";
+    }
+    EXPECT_NE(error->what.find("repeat for 32 MiB"), std::string::npos) << error->message();
+  }
+}
+
+TEST_F(LineReaderFile, RefusesALongLineOfNulBytes) {
+  const auto reading = read_all(*LineReader::open(write(std::string(size_t{5} << 20, '\0'))));
+  ASSERT_TRUE(reading.error);
+  EXPECT_NE(reading.error->what.find("line 1 holds NUL bytes"), std::string::npos) << reading.error->message();
 }
 
 TEST_F(LineReaderFile, SaysWhetherTheLastLineEnded) {

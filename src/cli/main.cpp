@@ -112,7 +112,7 @@ int main(int argc, char** argv) {
   try {
     return forerun::cli::run(argc, argv);
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "forerun: out of memory; use a smaller model or a machine with more\n");
+    fmt::print(stderr, "forerun: out of memory; give it a smaller model or file, or a machine with more\n");
     return forerun::cli::kInputAtFault;
   } catch (const std::exception& error) {
     fmt::print(stderr, "forerun: {}\n", error.what());

@@ -25,7 +25,9 @@ Result<LoadedJobs> load_jobs(const std::string& path, const std::string& format,
   std::vector<std::string> names;
   for (const SourceEntry& entry : sources()) {
     if (format == entry.name) {
-      auto reader = LineReader::open(path);
+      LineReader::Options reading;
+      if (entry.load == load_pollux) reading.archives = ByteSource::Archives::taken;
+      auto reader = LineReader::open(path, reading);
       return reader ? entry.load(*std::move(reader), options) : Result<LoadedJobs>(reader.error());
     }
     names.emplace_back(entry.name);

@@ -20,7 +20,7 @@ std::string field(const std::string& bytes, size_t at, size_t size) {
 }  // namespace
 
 Result<std::string> read_whole(const std::string& path) {
-  auto source = ByteSource::open(path);
+  auto source = ByteSource::open(path, ByteSource::Archives::taken);
   if (!source) return source.error();
   std::string text;
   std::vector<char> piece(size_t{1} << 20);

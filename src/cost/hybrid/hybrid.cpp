@@ -281,7 +281,7 @@ Result<Corrector> load_corrector(const std::filesystem::path& file) {
   std::array<char, 1 << 16> piece;
   while (true) {
     const Result<size_t> count = (*source)->read(piece.data(), piece.size());
-    if (!count) return count.error().within(file.string());
+    if (!count) return count.error();
     if (*count == 0) break;
     bytes.append(piece.data(), *count);
   }

@@ -58,7 +58,7 @@ Result<std::string> bytes_of(const std::string& path) {
   std::string piece(1 << 16, '\0');
   while (true) {
     const auto count = (*source)->read(piece.data(), piece.size());
-    if (!count) return count.error().within(path);
+    if (!count) return count.error();
     if (*count == 0) return bytes;
     bytes.append(piece.data(), *count);
   }
