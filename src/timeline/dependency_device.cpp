@@ -40,7 +40,6 @@ void RankDependencies::collect_streams() {
     into.work.push_back(i);
     into.launched.push_back(std::max(before, launch_time(i)));
   }
-  for (Stream& stream : streams_) stream.waited.assign(streams_.size(), INT64_MIN);
 }
 
 EventIndex RankDependencies::last_launched(const Stream& stream, int64_t at) const {

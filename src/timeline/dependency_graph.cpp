@@ -1,5 +1,7 @@
 #include "timeline/dependency_graph.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
@@ -65,6 +67,19 @@ std::vector<Rendezvous> meet_all(std::span<const Trace> traces, const std::vecto
   return found;
 }
 
+// Refuses a trace of which every stream would have to be looked at for every wait.
+Status few_streams(std::span<const Trace> traces) {
+  constexpr auto kMostStreams = 4096;
+  for (const Trace& trace : traces) {
+    const auto streams = std::count_if(trace.lanes.begin(), trace.lanes.end(),
+                                       [](const TraceLane& lane) { return lane.kind == TraceLane::Kind::gpu_stream; });
+    if (streams <= kMostStreams) continue;
+    return Error{fmt::format("the trace has {} GPU streams; up to {} are simulated", streams, kMostStreams), "",
+                 "real runs have some tens: look whether \"stream\" holds something else"};
+  }
+  return {};
+}
+
 // Whether times from the origin, and sums of a few of them, fit an int64.
 bool fits(std::span<const Trace> traces, int64_t origin) {
   constexpr uint64_t kLongest = uint64_t{1} << 58;  // nanoseconds: nine years
@@ -121,6 +136,7 @@ DependencyCounts& DependencyCounts::operator+=(const DependencyCounts& other) {
 Result<TraceGraph> dependency_graph(std::span<const Trace> ranks, const DependencyOptions& options) {
   const int64_t origin = first_start(ranks);
   if (origin == INT64_MAX) return Error{"no event to simulate", "", "record host and GPU activities"};
+  if (Status status = few_streams(ranks); !status) return status.error();
   if (!fits(ranks, origin)) return Error{"events lie years apart", "", "check the time stamps of the file"};
   GraphAssembly out;
   out.names = std::make_shared<StringTable>();

@@ -360,5 +360,26 @@ TEST(LayersTest, ModuleEventsNameTheLayer) {
   }
 }
 
+// One kernel on each of many streams, and a stream that waits for another.
+Trace with_streams(int count) {
+  TraceMaker maker;
+  Trace& trace = maker.trace();
+  for (int i = 2; i < count; ++i) trace.lanes.push_back({TraceLane::Kind::gpu_stream, 0, 1000 + i, NameId()});
+  for (int i = 0; i < count; ++i) {
+    maker.launch(20.0 * i, "k", 20.0 * i + 12, 5, kMain, static_cast<LaneIndex>(kCompute + i));
+    if (i % 100 == 0) maker.add(EventKind::runtime, "cudaStreamWaitEvent", kMain, 20.0 * i + 8, 1);
+  }
+  return maker.finish();
+}
+
+TEST(DependencyGraph, ManyStreamsAreSimulatedOrRefusedWithTheirCount) {
+  expect_as_measured(graph_of(with_streams(3000)));
+  const Trace many = with_streams(5000);
+  const auto graph = dependency_graph(std::span(&many, 1));
+  ASSERT_FALSE(graph.ok());
+  EXPECT_NE(graph.error().what.find("5000 GPU streams"), std::string::npos) << graph.error().message();
+  EXPECT_FALSE(graph.error().remedy.empty());
+}
+
 }  // namespace
 }  // namespace forerun

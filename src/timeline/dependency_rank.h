@@ -50,7 +50,8 @@ class RankDependencies {
     LaneIndex lane = kNoIndex;
     std::vector<EventIndex> work;   // in order of start
     std::vector<int64_t> launched;  // when each was launched; ascending
-    std::vector<int64_t> waited;    // by stream: the end of what this stream is known to have waited for
+    // By stream: the end of what this stream is known to have waited for. Few streams wait for one another.
+    std::unordered_map<size_t, int64_t> waited;
   };
   struct CrossWait {
     EventIndex after, before;  // device work of two streams

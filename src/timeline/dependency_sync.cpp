@@ -84,7 +84,8 @@ void RankDependencies::infer_stream_wait(EventIndex call, EventIndex launch) {
     if (stream.lane == waits.lane) continue;
     const EventIndex before = last_launched(stream, start(call));
     if (before == kNoIndex || end(before) > start(after) || before >= after) continue;
-    if (end(before) <= waits.waited[stream_of(before)]) continue;
+    const auto waited = waits.waited.find(stream_of(before));
+    if (waited != waits.waited.end() && end(before) <= waited->second) continue;
     if (best == kNoIndex || end(before) > end(best)) best = before;
   }
   if (best == kNoIndex) return;
