@@ -48,12 +48,14 @@ Result<std::vector<std::string>> trace_files(const std::vector<std::string>& pat
   return files;
 }
 
-Result<std::vector<Trace>> read_traces(const std::vector<std::string>& paths, const TraceProgress& progress) {
+Result<std::vector<Trace>> read_traces(const std::vector<std::string>& paths, const TraceProgress& progress,
+                                       bool partial) {
   const auto files = trace_files(paths);
   if (!files) return files.error();
   std::vector<Trace> traces;
   for (const std::string& file : *files) {
     KinetoOptions options;
+    options.partial = partial;
     if (progress) options.progress = [&](int64_t bytes) { progress(file, bytes); };
     auto trace = read_kineto(file, options);
     if (!trace) return trace.error();
@@ -72,7 +74,9 @@ Result<std::vector<std::string>> execution_traces(const std::vector<std::string>
   std::vector<std::string> found;
   std::string other;
   for (const std::string& file : *files) {
-    const auto is = is_execution_trace(file);
+    // A pipe can be read once: it is taken for a profiler trace.
+    std::error_code code;
+    const auto is = std::filesystem::is_regular_file(file, code) ? is_execution_trace(file) : Result<bool>(false);
     if (!is) return is.error();
     if (*is) {
       found.push_back(file);

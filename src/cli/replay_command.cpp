@@ -26,10 +26,9 @@ int run_replay(const ReplayCommandOptions& options) {
     rows.push_back(row);
   };
   handlers.read = [](const Trace& trace) {
-    if (trace.counts.repaired == 0 && trace.counts.skipped == 0 && !trace.counts.truncated) return;
-    fmt::print(stderr, "forerun: {}: {} events read, {} repaired, {} skipped{}; {}\n", trace.file, trace.counts.read,
-               trace.counts.repaired, trace.counts.skipped, trace.counts.truncated ? ", cut short" : "",
-               trace.counts.first_problem);
+    if (trace.counts.repaired == 0 && trace.counts.skipped == 0) return;
+    fmt::print(stderr, "forerun: {}: {} events read, {} repaired, {} skipped; {}\n", trace.file, trace.counts.read,
+               trace.counts.repaired, trace.counts.skipped, trace.counts.first_problem);
   };
   handlers.problem = [&](const Error& error) {
     broken = true;

@@ -1,5 +1,7 @@
 #include "ingest/chakra/execution_trace.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -12,7 +14,8 @@ namespace {
 constexpr size_t kLargestExecutionTrace = size_t{1} << 31;  // bytes, decompressed
 constexpr size_t kTellingBeginning = size_t{1} << 20;
 
-Result<std::string> read_at_most(const std::string& path, size_t most, bool* more) {
+// `partial`: of a file that cannot be read to its end, what came before.
+Result<std::string> read_at_most(const std::string& path, size_t most, bool partial, bool* more) {
   auto source = ByteSource::open(path);
   if (!source) return source.error();
   std::string bytes;
@@ -21,9 +24,9 @@ Result<std::string> read_at_most(const std::string& path, size_t most, bool* mor
     const size_t had = bytes.size();
     bytes.resize(std::min(most, had + kPiece));
     const auto got = (*source)->read(bytes.data() + had, bytes.size() - had);
-    if (!got) return got.error();
-    bytes.resize(had + *got);
-    if (*got == 0) return bytes;
+    if (!got && !partial) return got.error();
+    bytes.resize(had + (got ? *got : 0));
+    if (!got || *got == 0) return bytes;
   }
   if (more != nullptr) {
     char one = 0;
@@ -94,7 +97,7 @@ bool looks_like_execution_trace(std::string_view beginning) {
 }
 
 Result<bool> is_execution_trace(const std::string& path) {
-  const auto beginning = read_at_most(path, kTellingBeginning, nullptr);
+  const auto beginning = read_at_most(path, kTellingBeginning, /*partial=*/true, nullptr);
   if (!beginning) return beginning.error();
   return looks_like_execution_trace(*beginning);
 }
@@ -106,12 +109,16 @@ Result<ExecutionTrace> execution_trace_from_bytes(std::string_view bytes, const 
   return json ? parse_pytorch_nodes(bytes, name) : parse_chakra_nodes(bytes, name);
 }
 
-Result<ExecutionTrace> read_execution_trace(const std::string& path) {
+Result<ExecutionTrace> read_execution_trace(const std::string& path, bool partial) {
   bool more = false;
-  const auto bytes = read_at_most(path, kLargestExecutionTrace, &more);
+  const auto bytes = read_at_most(path, kLargestExecutionTrace, partial, &more);
   if (!bytes) return bytes.error();
   if (more) return Error{"more than 2 GiB of execution trace", path, "record fewer iterations"};
-  return execution_trace_from_bytes(*bytes, path);
+  auto trace = execution_trace_from_bytes(*bytes, path);
+  if (!trace || !trace->truncated || partial) return trace;
+  return Error{fmt::format("the file is truncated: it ends at byte {} within a node, after {} whole ones",
+                           bytes->size(), trace->nodes.size()),
+               path, "copy or record it again; `forerun trace --partial` reads what is there"};
 }
 
 }  // namespace forerun

@@ -75,8 +75,9 @@ int64_t tensor_bytes(std::string_view values);
 // What a node of such a name is; of ops and labels a name is all that PyTorch's traces tell.
 NodeKind kind_of_name(std::string_view name);
 
-// Plain, gzip or Zstandard. An Error where the file cannot be read or is no execution trace.
-Result<ExecutionTrace> read_execution_trace(const std::string& path);
+// Plain, gzip or Zstandard. An Error where the file cannot be read, is cut short or is no execution trace. `partial`: of a
+// Chakra file cut short, what came before the cut. (One cut between two nodes cannot be told from a whole one.)
+Result<ExecutionTrace> read_execution_trace(const std::string& path, bool partial = false);
 Result<ExecutionTrace> execution_trace_from_bytes(std::string_view bytes, const std::string& name);
 
 // Whether a file looks like an execution trace, from its beginning; an Error where it cannot be read.

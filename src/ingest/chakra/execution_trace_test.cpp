@@ -1,8 +1,10 @@
 #include "ingest/chakra/execution_trace.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "base/needs_dataset.h"
 
@@ -112,6 +114,22 @@ TEST(ExecutionTraceReader, ChakraCutShortGivesWhatIsThere) {
   const auto trace = execution_trace_from_bytes(bytes.substr(0, bytes.size() - 3), "cut");
   ASSERT_TRUE(trace.ok());
   EXPECT_TRUE(trace->truncated);
+}
+
+TEST(ExecutionTraceReader, ACutFileIsAnErrorThatSaysWhere) {
+  const std::string path = ::testing::TempDir() + std::to_string(getpid()) + "_cut.et";
+  const std::string nested = kNestedNodes;
+  const std::string chakra = small_chakra();
+  for (const std::string& bytes : {nested.substr(0, nested.find_last_of(']')), chakra.substr(0, chakra.size() - 3)}) {
+    std::ofstream(path, std::ios::binary) << bytes;
+    const auto trace = read_execution_trace(path);
+    ASSERT_FALSE(trace.ok());
+    EXPECT_EQ(trace.error().where, path);
+    EXPECT_NE(trace.error().what.find("ends at byte " + std::to_string(bytes.size())), std::string::npos)
+        << trace.error().message();
+  }
+  EXPECT_TRUE(read_execution_trace(path, /*partial=*/true).ok());
+  std::filesystem::remove(path);
 }
 
 TEST(ExecutionTraceReader, WhatIsNoTraceIsAnError) {

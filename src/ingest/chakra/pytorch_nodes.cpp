@@ -7,10 +7,12 @@
 // 1.0.3 adds names of process groups, 1.0.4 kernels of compiled code, 1.1.0 what collectives carry, 1.1.1 strides. Nodes
 // are read by the fields they have. A node without id or name is skipped and counted. A collective is the node that the
 // backend names ("nccl:all_reduce"); record_param_comms, which is its parent or child, says of which group.
+#include <fmt/format.h>
 #include <simdjson.h>
 
 #include <unordered_map>
 
+#include "base/json_nesting.h"
 #include "ingest/chakra/execution_trace.h"
 
 namespace forerun {
@@ -171,7 +173,13 @@ Result<ExecutionTrace> parse_pytorch_nodes(std::string_view json, const std::str
   dom::parser parser;
   dom::element document;
   if (const auto error = parser.parse(json.data(), json.size()).get(document); error != simdjson::SUCCESS) {
-    return Error{std::string("not whole JSON: ") + simdjson::error_message(error), name, kRemedy};
+    JsonNesting nesting;
+    nesting.read(json);
+    if (!nesting.closed()) {
+      return Error{fmt::format("the file is truncated: its JSON ends at byte {}, before its last bracket", json.size()),
+                   name, std::string("copy it again, or ") + kRemedy};
+    }
+    return Error{std::string("not valid JSON: ") + simdjson::error_message(error), name, kRemedy};
   }
   dom::array nodes;
   if (document["nodes"].get(nodes) != simdjson::SUCCESS) return Error{"there is no list of nodes", name, kRemedy};

@@ -34,6 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     forerun::KinetoOptions options;
     options.block_bytes = block;
     options.largest_event = block == 64 ? 512 : size_t{1} << 20;
+    options.partial = block != 300;
     const auto trace = forerun::read_kineto_text(text, "fuzz.json", options);
     if (trace.ok()) {
       check(*trace);

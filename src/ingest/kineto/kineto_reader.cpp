@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/byte_source.h"
+#include "base/json_nesting.h"
 #include "ingest/kineto/event_decoder.h"
 #include "ingest/kineto/event_text.h"
 #include "ingest/kineto/file_header.h"
@@ -17,8 +19,12 @@ namespace forerun {
 namespace {
 
 constexpr size_t kLongestHeader = size_t{1} << 24;  // of what stands before the events
-constexpr size_t kLongestTail = size_t{1} << 22;    // of what stands behind them
+constexpr size_t kLongestTail = size_t{1} << 22;    // of what stands behind them and is looked at
+constexpr int64_t kMostBehind = int64_t{1} << 26;   // bytes behind the events
 constexpr size_t kKeptOfSkipped = 256;              // of an event too long to hold: enough to see where the next begins
+constexpr int64_t kMostSkipped = int64_t{1} << 28;  // bytes without an event that begins
+
+constexpr const char* kGiveATrace = "give a PyTorch profiler trace (prof.export_chrome_trace)";
 
 class TextSource : public ByteSource {
  public:
@@ -55,14 +61,18 @@ class KinetoReader {
     position_ += static_cast<int64_t>(bytes);
   }
 
-  Status fill(size_t wanted);  // until that many bytes are held or the file ends
-  Result<bool> find_events();  // false: an Error follows from what was held
+  void fill(size_t wanted);  // until that many bytes are held or the file ends
+  Status find_events();
+  Status read_events();
   void read_block(size_t size);
   void take_apart(size_t from, size_t size);
   size_t take_chunk(size_t from, size_t size);
   void mend(size_t from, size_t size);
-  bool skip_overlong();
+  Status skip_overlong();
   void read_tail(size_t from);
+  Error error(const std::string& what, const char* remedy) { return {what, builder_.trace().file, remedy}; }
+  Error no_events();
+  Error cut_short();
   void take(const RawEvent& event);
   void problem(std::string_view what);
 
@@ -74,11 +84,14 @@ class KinetoReader {
   std::vector<char> buffer_;  // one byte, what is held from begin_ to end_, padding
   std::vector<char> mended_;
   size_t begin_ = 0, end_ = 0;
-  int64_t position_ = 0;  // of begin_ in the file
-  bool drained_ = false;  // the file is read to its end
-  bool ended_ = false;    // the list of events is
-  bool mending_ = false;  // what comes through take() was mended
-  std::string cut_short_;
+  int64_t position_ = 0;         // of begin_ in the file
+  bool drained_ = false;         // the file is read to its end
+  bool ended_ = false;           // the list of events is
+  bool list_ = false;            // the file is a list, not an object with "traceEvents"
+  bool whole_ = false;           // its last bracket was found
+  bool goes_on_ = false;         // and something begins behind it
+  bool mending_ = false;         // what comes through take() was mended
+  std::optional<Error> failed_;  // why the file could not be read to its end
   int64_t base_ = 0;
 };
 
@@ -88,7 +101,7 @@ void KinetoReader::problem(std::string_view what) {
       fmt::format("event {} (near byte {}): {}", counts().read + counts().skipped, position_, what);
 }
 
-Status KinetoReader::fill(size_t wanted) {
+void KinetoReader::fill(size_t wanted) {
   if (begin_ > 0) {
     if (held() > 0) std::memmove(buffer_.data() + EventDecoder::kBefore, text(), held());
     end_ -= begin_;
@@ -99,8 +112,7 @@ Status KinetoReader::fill(size_t wanted) {
     const auto count = source_->read(buffer_.data() + EventDecoder::kBefore + end_, wanted - end_);
     if (!count) {
       drained_ = true;
-      if (counts().json_bytes == 0) return count.error();
-      cut_short_ = count.error().what;
+      failed_ = count.error();
       break;
     }
     drained_ = *count == 0;
@@ -108,19 +120,39 @@ Status KinetoReader::fill(size_t wanted) {
     counts().json_bytes += static_cast<int64_t>(*count);
   }
   if (options_.progress) options_.progress(counts().json_bytes);
-  return {};
+}
+
+Error KinetoReader::no_events() {
+  if (failed_ && counts().json_bytes == 0) return *failed_;
+  if (counts().json_bytes == 0) return error("the file is empty", "record the trace again");
+  JsonNesting nesting;
+  nesting.read(view());
+  const size_t first = view().find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+  const bool json = first != kNowhere && (view()[first] == '{' || view()[first] == '[');
+  return drained_ && json && !nesting.closed() ? cut_short() : error("has no \"traceEvents\"", kGiveATrace);
+}
+
+Error KinetoReader::cut_short() {
+  constexpr const char* kRemedy = "copy or record it again; `forerun trace --partial` reads what is there";
+  const std::string events = fmt::format("after {} whole events", counts().read);
+  if (failed_) return {fmt::format("{}, {}", failed_->what, events), failed_->where, kRemedy};
+  return error(fmt::format("the file is truncated: its JSON ends at byte {}, {}, before its last bracket",
+                           counts().json_bytes, events),
+               kRemedy);
 }
 
 // Reads until the events begin, and takes in what stands before them.
-Result<bool> KinetoReader::find_events() {
+Status KinetoReader::find_events() {
   for (size_t wanted = options_.block_bytes;; wanted *= 2) {
-    if (Status status = fill(wanted); !status) return status.error();
+    fill(wanted);
     if (const auto begin = events_begin(view())) {
-      base_ = take_header(view().substr(0, *begin), builder_.trace()).value_or(0);
+      const std::string_view before = view().substr(0, *begin);
+      list_ = before.find('{') == kNowhere;
+      base_ = take_header(before, builder_.trace()).value_or(0);
       consume(*begin);
-      return true;
+      return {};
     }
-    if (drained_ || wanted >= kLongestHeader) return false;
+    if (drained_ || wanted >= kLongestHeader) return no_events();
   }
 }
 
@@ -224,40 +256,44 @@ void KinetoReader::mend(size_t from, size_t until) {
   ++counts().skipped;
 }
 
-// Drops an event that is longer than can be held. False: the file ended within it.
-bool KinetoReader::skip_overlong() {
+// Drops an event that is longer than can be held.
+Status KinetoReader::skip_overlong() {
   ++counts().skipped;
   problem("it is longer than can be held");
-  while (true) {
+  const int64_t from = position_;
+  while (position_ - from < kMostSkipped) {
     const size_t next = next_event(view(), 0);
-    if (next != kNowhere) {
-      consume(next);
-      return true;
-    }
-    if (drained_) return false;
+    if (next != kNowhere) consume(next);
+    if (next != kNowhere || drained_) return {};
     if (held() > kKeptOfSkipped) consume(held() - kKeptOfSkipped);
-    if (!fill(held() + options_.block_bytes).ok()) return false;
+    fill(held() + options_.block_bytes);
   }
+  return error(fmt::format("no event begins in {} MiB from byte {} on", kMostSkipped >> 20, from), kGiveATrace);
 }
 
+// What stands behind the events, to the end of the file: whether it is whole can be told only there.
 void KinetoReader::read_tail(size_t from) {
   ended_ = true;
   consume(from);
-  for (size_t wanted = options_.block_bytes; wanted <= kLongestTail && !drained_; wanted *= 2) {
-    if (!fill(wanted).ok()) break;
-  }
+  for (size_t wanted = options_.block_bytes; wanted <= kLongestTail && !drained_; wanted *= 2) fill(wanted);
   base_ = take_header(view(), builder_.trace()).value_or(base_);
+  JsonNesting nesting(1);
+  if (list_) nesting.read("]");  // the one that closed the events
+  nesting.read(view());
+  const int64_t begin = position_;
+  while (!drained_ && position_ - begin < kMostBehind) {
+    consume(held());
+    fill(options_.block_bytes);
+    nesting.read(view());
+  }
+  whole_ = drained_ && !failed_ && nesting.closed();
+  goes_on_ = nesting.goes_on();
 }
 
-Result<Trace> KinetoReader::read() {
-  const auto found = find_events();
-  if (!found) return found.error();
-  if (!*found) {
-    return Error{"has no \"traceEvents\"", "", "give a PyTorch profiler trace (prof.export_chrome_trace)"};
-  }
+Status KinetoReader::read_events() {
   size_t wanted = options_.block_bytes;
   while (!ended_) {
-    if (Status status = fill(wanted); !status) return status.error();
+    fill(wanted);
     if (drained_) {
       read_block(held());
       break;
@@ -272,17 +308,29 @@ Result<Trace> KinetoReader::read() {
     } else if (wanted < options_.largest_event) {
       wanted *= 2;
     } else {
-      if (!skip_overlong()) break;
+      if (Status status = skip_overlong(); !status) return status;
       wanted = options_.block_bytes;
     }
   }
-  if (!ended_) {
+  return {};
+}
+
+Result<Trace> KinetoReader::read() {
+  if (Status status = find_events(); !status) return status.error();
+  if (Status status = read_events(); !status) return status.error();
+  if (goes_on_) {
+    return error("another list or object follows the end of the trace", "give each trace a file of its own");
+  }
+  if (!whole_ && drained_) {
+    const Error cut = cut_short();
+    if (!options_.partial) return cut;
     counts().truncated = true;
-    problem(cut_short_.empty() ? "the file ends within its events" : cut_short_);
+    problem(cut.what);
+  } else if (!whole_) {
+    return error(fmt::format("more than {} MiB follow the events", kMostBehind >> 20), kGiveATrace);
   }
   if (counts().read == 0 && counts().skipped > 0) {
-    return Error{"holds no event that can be read: " + counts().first_problem, "",
-                 "give a PyTorch profiler trace (prof.export_chrome_trace)"};
+    return error("holds no event that can be read: " + counts().first_problem, kGiveATrace);
   }
   Trace trace = builder_.finish(base_);
   if (trace.rank < 0) trace.rank = rank_of_name(trace.file);
@@ -294,15 +342,11 @@ Result<Trace> KinetoReader::read() {
 Result<Trace> read_kineto(const std::string& path, const KinetoOptions& options) {
   auto source = ByteSource::open(path);
   if (!source) return source.error();
-  auto trace = KinetoReader(std::move(*source), path, options).read();
-  if (!trace) return trace.error().within(path);
-  return trace;
+  return KinetoReader(std::move(*source), path, options).read();
 }
 
 Result<Trace> read_kineto_text(std::string_view text, const std::string& name, const KinetoOptions& options) {
-  auto trace = KinetoReader(std::make_unique<TextSource>(text), name, options).read();
-  if (!trace) return trace.error().within(name);
-  return trace;
+  return KinetoReader(std::make_unique<TextSource>(text), name, options).read();
 }
 
 }  // namespace forerun

@@ -2,7 +2,8 @@
 //
 // The file is read in blocks cut between events; each block is parsed by simdjson and forgotten, so memory is that of the
 // compact trace. A block that does not parse is taken apart event by event: a broken one (unescaped quotes, backslashes,
-// control characters, bad UTF-8) is mended or skipped, and counted. A file cut short gives what came before the cut.
+// control characters, bad UTF-8) is mended or skipped, and counted. A file that ends before its last bracket, or whose
+// compressed data ends early, is an Error that says where, and so is one that holds a second trace behind the first.
 #pragma once
 
 #include <functional>
@@ -17,10 +18,11 @@ namespace forerun {
 struct KinetoOptions {
   size_t block_bytes = size_t{1} << 18;    // of JSON parsed at a time
   size_t largest_event = size_t{1} << 26;  // an event of more bytes is skipped
+  bool partial = false;                    // of a file cut short, take what came before the cut
   std::function<void(int64_t)> progress;   // called now and then with the bytes of JSON read so far
 };
 
-// An Error where the file cannot be opened or is no trace at all (no traceEvents, or none that can be read).
+// An Error where the file cannot be opened, is cut short, or is no trace at all (no traceEvents, or none that can be read).
 Result<Trace> read_kineto(const std::string& path, const KinetoOptions& options);
 inline Result<Trace> read_kineto(const std::string& path) { return read_kineto(path, KinetoOptions()); }
 

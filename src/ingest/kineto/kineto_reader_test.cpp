@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <string>
 
+#include "base/line_writer.h"
 #include "base/needs_dataset.h"
 #include "ingest/trace/trace_links.h"
 
@@ -167,13 +169,69 @@ TEST(KinetoReader, SkipsWhatCannotBeMended) {
   EXPECT_FALSE(trace.counts.first_problem.empty());
 }
 
-TEST(KinetoReader, ATruncatedFileGivesWhatCameBefore) {
+TEST(KinetoReader, ACutFileIsAnErrorThatSaysWhere) {
+  std::string events;
+  for (int i = 0; i < 8; ++i) events += (i == 0 ? "" : ",\n") + op("op", std::to_string(i), "1");
+  for (const std::string& whole :
+       {file_of(events), file_of(events, R"(, "baseTimeNanoseconds": 7, "o": {"a": "}]"}})"), "[" + events + "]"}) {
+    for (size_t size = 1; size < whole.size(); ++size) {
+      for (const size_t block : {size_t{64}, size_t{1} << 18}) {
+        KinetoOptions options;
+        options.block_bytes = block;
+        const auto trace = read_kineto_text(whole.substr(0, size), "cut.json", options);
+        ASSERT_FALSE(trace.ok()) << whole.substr(0, size);
+        EXPECT_EQ(trace.error().where, "cut.json");
+        EXPECT_NE(trace.error().what.find(fmt::format("ends at byte {}", size)), std::string::npos)
+            << trace.error().message();
+        EXPECT_FALSE(trace.error().remedy.empty());
+      }
+    }
+    EXPECT_EQ(read_text(whole).size(), 8U);
+    EXPECT_EQ(read_text(whole + "\n" + std::string(64, '\0')).size(), 8U);
+  }
+}
+
+TEST(KinetoReader, CutCompressedFilesAreErrorsThatSayWhere) {
+  std::string events;
+  for (int i = 0; i < 2000; ++i) events += (i == 0 ? "" : ",\n") + op("op", std::to_string(i * 7919 % 2003), "1");
+  for (const char* ending : {".json.gz", ".json.zst"}) {
+    const std::string path = fmt::format("{}/{}_cut{}", ::testing::TempDir(), getpid(), ending);
+    auto writer = LineWriter::create(path, {.overwrite = true, .zstd_level = 3});
+    if (!writer.ok()) GTEST_SKIP() << writer.error().message();
+    ASSERT_TRUE(writer->write(file_of(events)).ok());
+    ASSERT_TRUE(writer->finish().ok());
+    EXPECT_EQ(read_kineto(path)->size(), 2000U);
+    const auto size = static_cast<size_t>(std::filesystem::file_size(path));
+    for (const size_t kept : {size - 1, size - 5, size / 2, size_t{20}}) {
+      std::filesystem::resize_file(path, kept);
+      const auto trace = read_kineto(path);
+      ASSERT_FALSE(trace.ok()) << kept;
+      EXPECT_EQ(trace.error().where, path);
+      EXPECT_NE(trace.error().what.find(fmt::format("ends too early, at byte {}", kept)), std::string::npos)
+          << trace.error().message();
+    }
+    std::filesystem::remove(path);
+  }
+}
+
+TEST(KinetoReader, TwoTracesInOneFileAreRefused) {
+  const std::string one = file_of(op("a", "1", "1"));
+  for (const std::string& two : {one + "\n" + one, "[" + op("a", "1", "1") + "]\n[" + op("b", "1", "1") + "]"}) {
+    const auto trace = read_kineto_text(two, "two.json", {});
+    ASSERT_FALSE(trace.ok());
+    EXPECT_NE(trace.error().what.find("follows the end"), std::string::npos) << trace.error().message();
+  }
+}
+
+TEST(KinetoReader, OfACutFileThePartThatIsThereCanBeAskedFor) {
+  KinetoOptions options;
+  options.partial = true;
   std::string events;
   for (int i = 0; i < 100; ++i) events += (i == 0 ? "" : ",\n") + op("op", std::to_string(i), "1");
   const std::string whole = file_of(events);
   const std::string start = R"("traceEvents":[)";
   for (size_t size = whole.find(start) + start.size(); size < whole.size() - 20; size += 7) {
-    const auto trace = read_kineto_text(whole.substr(0, size), "cut", {});
+    const auto trace = read_kineto_text(whole.substr(0, size), "cut", options);
     if (!trace.ok()) continue;  // not even one event
     EXPECT_TRUE(trace->counts.truncated);
     EXPECT_LE(trace->counts.skipped, 1);

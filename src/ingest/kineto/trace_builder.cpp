@@ -237,6 +237,7 @@ TraceBuilder::Taken TraceBuilder::add(const RawEvent& event) {
 Trace TraceBuilder::finish(int64_t base) {
   if (base > 0 && base <= kLongestTime) {
     for (int64_t& start : trace_.events.start) start += base;
+    trace_.time_base = base;
   }
   for (TraceLane& lane : trace_.lanes) {
     const auto named = thread_names_.find({lane.process, lane.thread});
