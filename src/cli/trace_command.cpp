@@ -19,7 +19,7 @@ struct TraceOptions {
   TraceReportOptions report;
   AnalysisOptions analysis;
   double kernel_gap_us = 5.0;
-  bool hta = false, no_path = false;
+  bool hta = false, no_path = false, partial = false;
   bool json = false, csv = false;
 };
 
@@ -37,9 +37,10 @@ class ReadingProgress {
   std::chrono::steady_clock::time_point told_ = std::chrono::steady_clock::now();
 };
 
-Result<std::vector<Trace>> read(const std::vector<std::string>& paths) {
+Result<std::vector<Trace>> read(const std::vector<std::string>& paths, bool partial) {
   auto progress = std::make_shared<ReadingProgress>();
-  return read_traces(paths, [progress](const std::string& file, int64_t bytes) { (*progress)(file, bytes); });
+  return read_traces(
+      paths, [progress](const std::string& file, int64_t bytes) { (*progress)(file, bytes); }, partial);
 }
 
 void warn(const TraceAnalysis& analysis) {
@@ -58,7 +59,7 @@ int write_chrome(const std::vector<Trace>& traces, const TraceAnalysis& analysis
 }
 
 int compare(const TraceAnalysis& analysis, const TraceOptions& options) {
-  auto others = read(options.compare);
+  auto others = read(options.compare, options.partial);
   if (!others) return fail(others.error());
   AnalysisOptions plain = options.analysis;
   plain.critical_path = false;
@@ -87,7 +88,7 @@ int summarize(const std::vector<std::string>& files, const TraceOptions& options
                  "give --compare and --chrome profiler traces"});
   }
   for (const std::string& file : files) {
-    const auto trace = read_execution_trace(file);
+    const auto trace = read_execution_trace(file, options.partial);
     if (!trace) return fail(trace.error());
     if (options.csv) {
       fmt::print("{}", to_csv(*trace));
@@ -102,13 +103,13 @@ int summarize(const std::vector<std::string>& files, const TraceOptions& options
 int run(TraceOptions options) {
   options.analysis.breakdown.kernel_gap = nanoseconds_from_us(options.kernel_gap_us);
   options.analysis.critical_path = !options.no_path;
-  if (options.hta) options.analysis.breakdown.drop_last_step = options.analysis.breakdown.whole_microseconds = true;
+  options.analysis.breakdown.like_hta = options.hta;
   const bool comparing = !options.compare.empty();
   if (comparing && options.chrome.empty()) options.analysis.critical_path = false;
   const auto executions = execution_traces(options.paths);
   if (!executions) return fail(executions.error());
   if (!executions->empty()) return summarize(*executions, options);
-  const auto traces = read(options.paths);
+  const auto traces = read(options.paths, options.partial);
   if (!traces) return fail(traces.error());
   const TraceAnalysis analysis = analyze(*traces, options.analysis);
   warn(analysis);
@@ -146,8 +147,14 @@ void add_trace(CLI::App& app, Run& chosen) {
       ->check(CLI::Range(0.0, 1e9));
   verb->add_flag("--drop-last-step", options->analysis.breakdown.drop_last_step,
                  "Leave out GPU work launched in the last iteration");
-  verb->add_flag("--like-hta", options->hta,
-                 "Count as Holistic Trace Analysis does: without the last iteration, in whole microseconds");
+  verb->add_flag(
+          "--like-hta", options->hta,
+          "Count time and idle time as Holistic Trace Analysis 0.5.0 does: without the last iteration, in whole\n"
+          "microseconds, pauses of less than 30 us as kernel wait")
+      ->excludes("--kernel-gap-us")
+      ->excludes("--drop-last-step");
+  verb->add_flag("--partial", options->partial,
+                 "Of a file that is cut short, take what came before the cut; without it such a file is refused");
   verb->add_flag("--no-path", options->no_path, "Skip the critical path");
   verb->footer(
       "Examples:\n"

@@ -92,6 +92,36 @@ TEST_F(TraceCommand, ComparesAndWritesATraceThatReadsBack) {
   EXPECT_EQ(again["files"][0]["linked"], 2);
 }
 
+// One rule for all that read a trace: a file that is cut short is an error that names it and says where it ends.
+TEST_F(TraceCommand, ACutTraceIsRefusedByAll) {
+  const std::string whole = file("whole.json", 100);
+  std::ifstream stream(whole);
+  const std::string text((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+  const std::string cut = (folder_ / "cut.json").string();
+  std::ofstream(cut) << text.substr(0, text.size() / 2);
+  for (const std::string& call : {"trace " + cut, "replay " + cut, "whatif " + cut + " --apply tf32 --gpu h200",
+                                  "trace " + whole + " --compare " + cut}) {
+    const Outcome refused = forerun_outcome(call);
+    EXPECT_EQ(refused.code, 1) << call;
+    EXPECT_NE(refused.out.find(cut + ": the file is truncated"), std::string::npos) << call << ": " << refused.out;
+  }
+  const Outcome part = forerun_outcome("trace --partial --no-path " + cut);
+  EXPECT_EQ(part.code, 0) << part.out;
+  EXPECT_NE(part.out.find("the file is truncated"), std::string::npos) << part.out;
+}
+
+TEST_F(TraceCommand, AnArchiveOfTracesIsRefused) {
+  file("a.json", 100);
+  file("b.json", 40);
+  const std::string tar = (folder_ / "traces.tar.gz").string();
+  if (outcome_of("tar -czf " + tar + " -C " + folder_.string() + " a.json b.json").code != 0) GTEST_SKIP() << "no tar";
+  for (const std::string& call : {"trace " + tar, "replay " + tar, "whatif " + tar + " --apply tf32 --gpu h200"}) {
+    const Outcome refused = forerun_outcome(call);
+    EXPECT_EQ(refused.code, 1) << call;
+    EXPECT_NE(refused.out.find(tar + ": is a tar archive"), std::string::npos) << call << ": " << refused.out;
+  }
+}
+
 TEST_F(TraceCommand, SaysWhatIsWrong) {
   EXPECT_EQ(trace("").code, 2);
   EXPECT_EQ(trace("/nowhere.json").code, 1);

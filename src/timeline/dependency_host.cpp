@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ingest/trace/communication_names.h"
 #include "timeline/dependency_rank.h"
 
 namespace forerun {
@@ -67,7 +68,7 @@ void RankDependencies::name_calls() {
   }};
   name_map_.assign(trace_.names.size() + layers_.names.size(), NameId());
   call_kind_.assign(trace_.names.size(), CallKind::other);
-  communicates_.assign(trace_.names.size(), false);
+  communicates_ = communicating_kernels(trace_);
   for (size_t i = 0; i < trace_.names.size(); ++i) {
     const std::string& text = trace_.names[NameId(i)];
     for (const auto& [part, kind] : kParts) {
@@ -75,7 +76,6 @@ void RankDependencies::name_calls() {
       call_kind_[i] = kind;
       break;
     }
-    communicates_[i] = has_part(text, "nccl") || has_part(text, "rccl") || has_part(text, "oneccl");
   }
 }
 

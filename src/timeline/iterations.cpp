@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "ingest/trace/communication_names.h"
+
 namespace forerun {
 namespace {
 
@@ -103,8 +105,7 @@ std::vector<bool> running_threads(const Trace& trace) {
   for (EventIndex i = 0; i < trace.size(); ++i) {
     const EventKind kind = trace.events.kind[i];
     if (!is_host(kind) || trace.lane_of(i).kind != TraceLane::Kind::host_thread) continue;
-    if (kind == EventKind::overhead || (kind == EventKind::annotation && trace.name(i).rfind("nccl:", 0) == 0))
-      continue;
+    if (kind == EventKind::overhead || (kind == EventKind::annotation && names_group_call(trace.name(i)))) continue;
     running[trace.events.lane[i]] = true;
   }
   return running;

@@ -4,36 +4,13 @@
 #include <array>
 #include <map>
 
+#include "ingest/trace/communication_names.h"
+#include "timeline/hta_breakdown.h"
+
 namespace forerun {
 namespace {
 
-constexpr int64_t kMicrosecond = 1000;
-
-bool names_communication(std::string_view name) {
-  for (const std::string_view part :
-       {"nccl", "rccl", "oneccl", "nvshmem", "NCCL", "AllReduce", "all_reduce", "allreduce", "AllGather", "all_gather",
-        "ReduceScatter", "reduce_scatter", "AllToAll", "all_to_all", "cross_device_reduce"}) {
-    if (name.find(part) != std::string_view::npos) return true;
-  }
-  return false;
-}
-
-// Calls of process groups around a launch: what they launch is a collective whatever its name.
-bool names_group_call(std::string_view name) {
-  return name.substr(0, 5) == "nccl:" || name == "record_param_comms" || name.substr(0, 5) == "rccl:";
-}
-
-int64_t floor_to(int64_t time, int64_t unit) {
-  const int64_t rest = time % unit;
-  return time - (rest < 0 ? rest + unit : rest);
-}
-
-Interval interval_of(const Trace& trace, EventIndex i, const BreakdownOptions& options) {
-  const Interval exact{trace.events.start[i], trace.events.end(i)};
-  if (!options.whole_microseconds) return exact;
-  const int64_t begin = floor_to(exact.begin + kMicrosecond - 1, kMicrosecond);
-  return {begin, std::max(begin, floor_to(exact.end, kMicrosecond))};
-}
+Interval interval_of(const Trace& trace, EventIndex i) { return {trace.events.start[i], trace.events.end(i)}; }
 
 IdleCause cause_of(const Trace& trace, const TraceLinks& links, EventIndex work, const Interval& pause,
                    const BreakdownOptions& options) {
@@ -53,10 +30,10 @@ void add(IdleCauses& causes, const IdlePause& pause) {
 }
 
 Intervals intervals_of(const Trace& trace, std::span<const EventIndex> work, std::span<const WorkKind> kinds,
-                       WorkKind kind, const BreakdownOptions& options) {
+                       WorkKind kind) {
   Intervals intervals;
   for (const EventIndex i : work) {
-    if (kind == WorkKind::none || kinds[i] == kind) intervals.push_back(interval_of(trace, i, options));
+    if (kind == WorkKind::none || kinds[i] == kind) intervals.push_back(interval_of(trace, i));
   }
   return united(std::move(intervals));
 }
@@ -70,7 +47,7 @@ std::vector<StreamUse> streams_of(const Trace& trace, const TraceLinks& links, s
     StreamUse use;
     use.stream = number;
     use.events = static_cast<int64_t>(events.size());
-    use.busy = length_of(intervals_of(trace, events, {}, WorkKind::none, options));
+    use.busy = length_of(intervals_of(trace, events, {}, WorkKind::none));
     for (const IdlePause& pause : pauses_of(trace, links, events, options)) add(use.idle, pause);
     streams.push_back(use);
   }
@@ -81,14 +58,14 @@ DeviceBreakdown break_down_device(const Trace& trace, const TraceLinks& links, s
                                   std::span<const EventIndex> work, const BreakdownOptions& options) {
   DeviceBreakdown result;
   result.events = static_cast<int64_t>(work.size());
-  const auto of = [&](WorkKind kind) { return intervals_of(trace, work, kinds, kind, options); };
+  const auto of = [&](WorkKind kind) { return intervals_of(trace, work, kinds, kind); };
   const Intervals busy = of(WorkKind::none);
   const Intervals compute = of(WorkKind::compute);
   const Intervals communication = of(WorkKind::communication);
   const Intervals copy = of(WorkKind::copy);
   int64_t first = INT64_MAX, last = INT64_MIN;
   for (const EventIndex i : work) {
-    const Interval interval = interval_of(trace, i, options);
+    const Interval interval = interval_of(trace, i);
     first = std::min(first, interval.begin);
     last = std::max(last, interval.end);
   }
@@ -122,11 +99,9 @@ double DeviceBreakdown::overlap_share() const {
 }
 
 std::vector<WorkKind> work_kinds(const Trace& trace, const TraceLinks& links) {
-  std::vector<bool> communicates(trace.names.size()), group_call(trace.names.size());
-  for (size_t i = 0; i < trace.names.size(); ++i) {
-    communicates[i] = names_communication(trace.names[NameId(i)]);
-    group_call[i] = names_group_call(trace.names[NameId(i)]);
-  }
+  const std::vector<bool> communicates = communicating_kernels(trace);
+  std::vector<bool> group_call(trace.names.size());
+  for (size_t i = 0; i < trace.names.size(); ++i) group_call[i] = names_group_call(trace.names[NameId(i)]);
   const TraceEvents& events = trace.events;
   std::vector<WorkKind> kinds(trace.size(), WorkKind::none);
   for (EventIndex i = 0; i < trace.size(); ++i) {
@@ -146,6 +121,7 @@ std::vector<WorkKind> work_kinds(const Trace& trace, const TraceLinks& links) {
 
 std::vector<EventIndex> kept_work(const Trace& trace, const TraceLinks& links, const Iterations& iterations,
                                   const BreakdownOptions& options) {
+  if (options.like_hta) return work_like_hta(trace, links);
   int64_t until = INT64_MAX;
   if (options.drop_last_step && iterations.count() > 1) until = iterations.boundaries[iterations.count() - 1];
   std::vector<EventIndex> work;
@@ -162,7 +138,7 @@ std::vector<IdlePause> pauses_of(const Trace& trace, const TraceLinks& links, st
   std::vector<IdlePause> pauses;
   int64_t busy_until = INT64_MIN;
   for (const EventIndex i : work) {
-    const Interval interval = interval_of(trace, i, options);
+    const Interval interval = interval_of(trace, i);
     if (busy_until != INT64_MIN && interval.begin > busy_until) {
       const Interval pause{busy_until, interval.begin};
       pauses.push_back({pause, i, cause_of(trace, links, i, pause, options)});
@@ -174,6 +150,7 @@ std::vector<IdlePause> pauses_of(const Trace& trace, const TraceLinks& links, st
 
 std::vector<DeviceBreakdown> break_down(const Trace& trace, const TraceLinks& links, std::span<const WorkKind> kinds,
                                         std::span<const EventIndex> work, const BreakdownOptions& options) {
+  if (options.like_hta) return break_down_like_hta(trace, links);
   std::map<int64_t, std::vector<EventIndex>> by_device;
   for (const EventIndex i : work) by_device[trace.lane_of(i).process].push_back(i);
   std::vector<DeviceBreakdown> devices;

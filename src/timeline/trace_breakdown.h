@@ -27,8 +27,8 @@ std::string_view name_of(WorkKind kind);
 std::vector<WorkKind> work_kinds(const Trace& trace, const TraceLinks& links);
 
 struct BreakdownOptions {
-  bool drop_last_step = false;      // leave out work launched in the last iteration, as Holistic Trace Analysis does
-  bool whole_microseconds = false;  // starts rounded up and ends down to microseconds, as that tool does
+  bool drop_last_step = false;  // leave out work launched in the last iteration
+  bool like_hta = false;        // count as Holistic Trace Analysis does (timeline/hta_breakdown.h); the others are void
   Nanoseconds kernel_gap = Nanoseconds(5000);  // a pause up to this between work that was launched in time is the GPU's
 };
 

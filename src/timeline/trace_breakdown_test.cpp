@@ -83,6 +83,16 @@ TEST(TraceBreakdown, CommunicationUnderAnotherName) {
   EXPECT_EQ(rank.devices.at(0).communication, Nanoseconds(5'000));
 }
 
+TEST(TraceBreakdown, CommunicationWithoutNccl) {
+  const Trace trace =
+      trace_of({kernel("void deep_ep::internode_ll::dispatch<true, 7168>(void*)", 20, 0, 5),
+                kernel("void vllm::cross_device_reduce_2stage<half, 8>", 20, 10, 5), kernel("gemm", 7, 20, 5)});
+  const RankAnalysis rank = analyzed(trace);
+  EXPECT_EQ(rank.communication_kernels, 2);
+  EXPECT_EQ(rank.devices.at(0).communication, Nanoseconds(10'000));
+  EXPECT_EQ(rank.devices.at(0).compute, Nanoseconds(5'000));
+}
+
 TEST(TraceBreakdown, CountsQueuesAndLaunches) {
   const Trace trace = trace_of({call(0, 2, 1), call(2, 2, 2), call(4, 60, 3), kernel("a", 7, 10, 10, 1),
                                 kernel("b", 7, 20, 1, 2), kernel("c", 7, 200, 10, 3), kernel("d", 7, 210, 10, 3)});
@@ -162,7 +172,63 @@ struct Golden {
   double overlap_percent;
 };
 
-// What Holistic Trace Analysis reports: it drops the last step and rounds starts up and ends down to microseconds.
+// Three steps with work of less than a microsecond, pauses of 29 and 30 us, work that overlaps on a stream, a wait on a
+// stream, and communication under a name that tool does not know.
+constexpr const char* kSmallTrace = R"({"schemaVersion":1,"baseTimeNanoseconds":1700000000000000123,"traceEvents":[
+{"ph":"X","cat":"user_annotation","name":"ProfilerStep#1","pid":1,"tid":1,"ts":0.5,"dur":400.0,"args":{}},
+{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":10.1,"dur":2.25,"args":{"correlation":1}},
+{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":20.3,"dur":30.5,"args":{"device":0,"stream":7,"correlation":1}},
+{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":13.0,"dur":2.25,"args":{"correlation":2}},
+{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":51.2,"dur":0.6,"args":{"device":0,"stream":7,"correlation":2}},
+{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":15.5,"dur":2.25,"args":{"correlation":3}},
+{"ph":"X","cat":"gpu_memcpy","name":"Memcpy HtoD","pid":0,"tid":7,"ts":80.7,"dur":4.1,"args":{"device":0,"stream":7,"correlation":3}},
+{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":18.5,"dur":2.25,"args":{"correlation":4}},
+{"ph":"X","cat":"kernel","name":"void deep_ep::intranode::dispatch<8>","pid":0,"tid":7,"ts":112.9,"dur":10.0,"args":{"device":0,"stream":7,"correlation":4}},
+{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":140.2,"dur":2.25,"args":{"correlation":5}},
+{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":150.9,"dur":20.2,"args":{"device":0,"stream":7,"correlation":5}},
+{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":30.0,"dur":2.25,"args":{"correlation":6}},
+{"ph":"X","cat":"kernel","name":"ncclDevKernel_AllReduce_Sum_f32_RING_LL","pid":0,"tid":20,"ts":60.5,"dur":70.25,"args":{"device":0,"stream":20,"correlation":6}},
+{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":32.0,"dur":2.25,"args":{"correlation":7}},
+{"ph":"X","cat":"gpu_memset","name":"Memset","pid":0,"tid":20,"ts":60.75,"dur":1.5,"args":{"device":0,"stream":20,"correlation":7}},
+{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":34.0,"dur":2.25,"args":{"correlation":8}},
+{"ph":"X","cat":"kernel","name":"ncclDevKernel_AllReduce_Sum_f32_RING_LL","pid":0,"tid":20,"ts":170.5,"dur":30.0,"args":{"device":0,"stream":20,"correlation":8}},
+{"ph":"X","cat":"cuda_runtime","name":"cudaStreamSynchronize","pid":1,"tid":1,"ts":205.0,"dur":40.0,"args":{"correlation":900}},
+{"ph":"X","cat":"cuda_sync","name":"Stream Sync","pid":0,"tid":7,"ts":206.25,"dur":30.5,"args":{"device":0,"stream":7,"correlation":900}},
+{"ph":"X","cat":"user_annotation","name":"ProfilerStep#2","pid":1,"tid":1,"ts":400.5,"dur":300.0,"args":{}},
+{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":410.0,"dur":2.25,"args":{"correlation":9}},
+{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":420.0,"dur":50.75,"args":{"device":0,"stream":7,"correlation":9}},
+{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":412.0,"dur":2.25,"args":{"correlation":10}},
+{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":471.1,"dur":50.75,"args":{"device":0,"stream":7,"correlation":10}},
+{"ph":"X","cat":"user_annotation","name":"ProfilerStep#3","pid":1,"tid":1,"ts":700.5,"dur":300.0,"args":{}},
+{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":710.0,"dur":2.25,"args":{"correlation":11}},
+{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":720.0,"dur":50.0,"args":{"device":0,"stream":7,"correlation":11}}
+]})";
+
+// The values are those that HolisticTraceAnalysis 0.5.0 printed for this file (get_temporal_breakdown,
+// get_idle_time_breakdown, get_comm_comp_overlap).
+TEST(TraceBreakdown, CountsASmallTraceLikeHolisticTraceAnalysis) {
+  const auto trace = read_kineto_text(kSmallTrace, "small.json");
+  ASSERT_TRUE(trace.ok()) << trace.error().message();
+  AnalysisOptions options;
+  options.breakdown.like_hta = true;
+  const DeviceBreakdown device = analyzed(*trace, options).devices.at(0);
+  EXPECT_EQ(device.idle.value, 226'000);
+  EXPECT_EQ(device.compute.value, 156'000);
+  EXPECT_EQ(device.non_compute().value, 118'000);
+  EXPECT_EQ(device.span.value, 500'000);
+  EXPECT_NEAR(100 * device.overlap_share(), 9.18, 0.005);
+  ASSERT_EQ(device.streams.size(), 2U);
+  EXPECT_EQ(device.streams[0].stream, 7);
+  EXPECT_EQ(device.streams[0].idle.host_wait.value, 278'000);
+  EXPECT_EQ(device.streams[0].idle.kernel_wait.value, 33'000);
+  EXPECT_EQ(device.streams[0].idle.other.value, 30'000);
+  EXPECT_EQ(device.streams[1].idle.host_wait.value, 0);
+  EXPECT_EQ(device.streams[1].idle.kernel_wait.value, -69'000);
+  EXPECT_EQ(device.streams[1].idle.other.value, 109'000);
+  EXPECT_EQ(device.causes.total(), device.idle);
+}
+
+// What HolisticTraceAnalysis 0.5.0 reports of real traces.
 TEST(TraceBreakdown, AgreesWithHolisticTraceAnalysis) {
   for (const Golden& golden : {Golden{"transformer_v100_404_allreduce", 1'396'669, 643'612, 496'485, 256'572, 0.0},
                                Golden{"resnet50_ddp_a100_rank0of2", 435'586, 338'781, 75'169, 21'636, 14.31}}) {
@@ -170,8 +236,7 @@ TEST(TraceBreakdown, AgreesWithHolisticTraceAnalysis) {
     const auto trace = read_kineto(path);
     ASSERT_TRUE(trace.ok());
     AnalysisOptions options;
-    options.breakdown.drop_last_step = true;
-    options.breakdown.whole_microseconds = true;
+    options.breakdown.like_hta = true;
     const DeviceBreakdown device = analyzed(*trace, options).devices.at(0);
     EXPECT_EQ(device.span.value, golden.span_us * 1000);
     EXPECT_EQ(device.idle.value, golden.idle_us * 1000);

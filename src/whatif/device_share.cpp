@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <map>
 
+#include "ingest/trace/communication_names.h"
+
 namespace forerun::whatif {
 namespace {
 
-bool computes_in(const Trace& trace, EventIndex event) {
-  if (trace.events.kind[event] != EventKind::kernel || trace.events.collective[event] != kNoIndex) return false;
-  const std::string& name = trace.name(event);
-  return name.find("nccl") == std::string::npos && name.find("rccl") == std::string::npos;
+bool computes_in(const Trace& trace, const std::vector<bool>& communicates, EventIndex event) {
+  return trace.events.kind[event] == EventKind::kernel && trace.events.collective[event] == kNoIndex &&
+         !communicates[trace.events.name[event].value];
 }
 
 struct KernelEdge {
@@ -45,9 +46,10 @@ void share_among(const Trace& trace, std::vector<KernelEdge>& edges, std::vector
 
 std::vector<float> device_shares(const Trace& trace) {
   std::vector<float> shares(trace.size(), 0.0F);
+  const std::vector<bool> communicates = communicating_kernels(trace);
   std::map<int64_t, std::vector<KernelEdge>> edges;  // by device
   for (EventIndex i = 0; i < trace.size(); ++i) {
-    if (!computes_in(trace, i) || trace.events.duration[i] <= 0) continue;
+    if (!computes_in(trace, communicates, i) || trace.events.duration[i] <= 0) continue;
     auto& of_device = edges[trace.lane_of(i).process];
     of_device.push_back({trace.events.start[i], true, i});
     of_device.push_back({trace.events.end(i), false, i});
