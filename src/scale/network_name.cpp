@@ -5,22 +5,14 @@
 #include <charconv>
 #include <string>
 
+#include "cost/collective/node_link.h"
+
 namespace forerun::scale {
 namespace {
 
 constexpr double kNetworkLatencyUs = 5;  // where only a rate is given: RDMA
 constexpr double kNodeLatencyUs = 3;
 constexpr double kSlowestNetwork = 1e6 / 8, kFastestNetwork = 1e15 / 8;  // bytes per second
-
-// GeForce boards of these generations: NVLink is a bridge between two of them, and the driver gives them no access to one
-// another over PCIe, so that in a node of more a ring passes through the host's memory. How much less than PCIe that
-// carries: machines of four RTX 2080 Ti all-reduced at 4.1 to 6.5 GB/s of 15.75 (HKBU's bulk-synchronous rows on one
-// machine, `forerun eval --suite hkbu`), 44 % of what NCCL reaches elsewhere.
-constexpr int64_t kBridgedGpus = 2;
-constexpr double kThroughHostMemory = 0.44;
-bool is_bridged(const Device& gpu) {
-  return gpu.link_bandwidth > 0 && (gpu.architecture == "turing" || gpu.architecture == "ampere-rtx");
-}
 
 // A rate such as "800Gb/s" in bytes per second; 0 where the text is none.
 double rate_of(std::string_view text) {
@@ -64,12 +56,8 @@ Result<Link> network_by_name(std::string_view name, const DeviceCatalogue& catal
 }
 
 Link link_within(const Device& gpu, int64_t node) {
-  const Nanoseconds latency = nanoseconds_from_us(kNodeLatencyUs);
-  if (is_bridged(gpu) && node > kBridgedGpus) {
-    return {"PCIe through host memory", {}, latency, gpu.pcie_bandwidth / 2 * kThroughHostMemory};
-  }
-  const bool direct = gpu.link_bandwidth > 0;
-  return {direct ? "NVLink" : "PCIe", {}, latency, (direct ? gpu.link_bandwidth : gpu.pcie_bandwidth) / 2};
+  const NodeLink link = node_link(gpu, node);
+  return {link.name, {}, nanoseconds_from_us(kNodeLatencyUs), link.bandwidth};
 }
 
 }  // namespace forerun::scale

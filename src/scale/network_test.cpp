@@ -61,20 +61,6 @@ TEST(Network, ParameterServersSumWithinANodeFirst) {
   EXPECT_EQ(Network(test_cluster(1), efficiency).by_servers(bytes, 1).total(), Nanoseconds());
 }
 
-TEST(NetworkName, ABridgeJoinsTwoGpus) {
-  Device gpu;
-  gpu.architecture = "turing";
-  gpu.link_bandwidth = 100e9;
-  gpu.pcie_bandwidth = 32e9;
-  EXPECT_EQ(link_within(gpu, 2).bandwidth, 50e9);
-  EXPECT_LT(link_within(gpu, 4).bandwidth, 16e9);
-  EXPECT_NE(link_within(gpu, 4).name.find("host memory"), std::string::npos);
-  gpu.architecture = "ampere";
-  EXPECT_EQ(link_within(gpu, 8).bandwidth, 50e9);
-  gpu.link_bandwidth = 0;
-  EXPECT_EQ(link_within(gpu, 8).bandwidth, 16e9);
-}
-
 TEST(NetworkName, LinksSeveralAndRates) {
   DeviceCatalogue catalogue;
   ASSERT_TRUE(catalogue.add(Link{"InfiniBand HDR", {"hdr"}, nanoseconds_from_us(5), 25e9}));

@@ -6,6 +6,7 @@
 
 #include "base/data_dir.h"
 #include "base/nearest.h"
+#include "cost/collective/node_link.h"
 #include "device/catalogue.h"
 #include "whatif/traced_gradients.h"
 
@@ -38,15 +39,14 @@ Result<Link> network_of(const Parameters& parameters) {
   return link;
 }
 
-Result<Link> within_node(const Scene& scene, const Parameters& parameters) {
+Result<Link> within_node(const Scene& scene, const Parameters& parameters, int64_t gpus) {
   if (parameters.has("intra")) return link_named(parameters.text("intra"));
   Result<Link> link = link_named("pcie4");
   if (!link || scene.timer() == nullptr) return link;
-  const Device& device = scene.timer()->device();
-  const bool direct = device.link_bandwidth > 0;
-  if (direct || device.pcie_bandwidth > 0) {
-    link->bandwidth = (direct ? device.link_bandwidth : device.pcie_bandwidth) / 2;  // of one direction
-    link->name = direct ? "the GPU's own links" : "PCIe";
+  const NodeLink own = node_link(scene.timer()->device(), gpus);
+  if (own.bandwidth > 0) {
+    link->bandwidth = own.bandwidth;
+    link->name = own.name;
   }
   return link;
 }
@@ -86,7 +86,7 @@ Result<Topology> topology_of(const Scene& scene, const Parameters& parameters) {
                  "give a number of workers that is a multiple of it"};
   }
   topology.nodes = *workers / topology.ranks_per_node;
-  const auto between = network_of(parameters), within = within_node(scene, parameters);
+  const auto between = network_of(parameters), within = within_node(scene, parameters, topology.ranks_per_node);
   if (!between) return between.error();
   if (!within) return within.error();
   topology.between = *between;
