@@ -280,7 +280,7 @@ class BegunSource : public ByteSource {
   size_t given_ = 0;
 };
 
-// How many bytes in a row repeat the same few: 32 MiB of zeros, blanks, line ends or "{}" are no file of measurements but a
+// How many bytes in a row repeat the same few: 8 MiB of zeros, blanks, line ends or "{}" are no file of measurements but a
 // damaged one, a device without end, or made to fill memory.
 class Repetition {
  public:
@@ -297,7 +297,7 @@ class Repetition {
 
  private:
   static constexpr size_t kPeriod = 120;  // whatever repeats every 1, 2, 3, 4, 5, 6, 8 or 10 bytes repeats every 120
-  static constexpr size_t kMost = size_t{32} << 20;
+  static constexpr size_t kMost = size_t{8} << 20;
   std::array<char, kPeriod> last_{};
   size_t repeated_ = 0;
 };
@@ -312,7 +312,7 @@ class NamedSource : public ByteSource {
     if (!count) return count.error().within(path_);
     given_ += static_cast<int64_t>(*count);
     if (*count == 0 || !repetition_.read(into, *count)) return count;
-    return Error{fmt::format("the same few bytes repeat for 32 MiB up to byte {} of what it holds", given_), path_,
+    return Error{fmt::format("the same few bytes repeat for 8 MiB up to byte {} of what it holds", given_), path_,
                  "the file is damaged, or none of measurements: copy it again, or name another"};
   }
 

@@ -3,7 +3,7 @@
 // The form is told by the first bytes, not by the file's name; several compressed parts one after the other are read as
 // one. Zstandard windows of up to 128 MiB (`zstd --long=27`) are taken. A build without zlib or libzstd refuses the
 // files it cannot read with an Error; so are zip, bzip2, xz and 7z files and, where no archive is expected, tar archives
-// refused. Where the same few bytes repeat for 32 MiB (a bomb, /dev/zero) reading ends in an Error. Pipes can be read.
+// refused. Where the same few bytes repeat for 8 MiB (a bomb, /dev/zero) reading ends in an Error. Pipes can be read.
 #pragma once
 
 #include <cstddef>
