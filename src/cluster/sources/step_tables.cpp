@@ -19,7 +19,7 @@ struct Placement {
 std::optional<Placement> parse_placement(const std::string& text) {
   Placement placement;
   for (const char c : text) {
-    if (c < '1' || c > '9') return std::nullopt;
+    if (c < '1' || c > '9' || placement.gpus > 100'000) return std::nullopt;
     placement.gpus += c - '0';
     ++placement.nodes;
   }

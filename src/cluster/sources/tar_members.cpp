@@ -17,6 +17,11 @@ std::string field(const std::string& bytes, size_t at, size_t size) {
   return text.substr(0, text.find('\0'));
 }
 
+// An archive without its end mark has lost the files behind the last one.
+Error cut_short(const std::string& name, const std::string& last) {
+  return {"the archive is cut short behind its file '" + last + "'", name, "fetch it again"};
+}
+
 }  // namespace
 
 Result<std::string> read_whole(const std::string& path) {
@@ -35,7 +40,9 @@ Result<std::string> read_whole(const std::string& path) {
 
 Result<std::vector<TarMember>> parse_tar(const std::string& bytes, const std::string& name) {
   std::vector<TarMember> members;
-  for (size_t at = 0; at + kBlock <= bytes.size();) {
+  size_t at = 0;
+  while (true) {
+    if (at + kBlock > bytes.size()) return members.empty() ? no_tar(name) : cut_short(name, members.back().name);
     if (bytes[at] == '\0') break;  // the end is marked by empty blocks
     if (bytes.compare(at + 257, 5, "ustar") != 0) return no_tar(name);
     size_t size = 0;
