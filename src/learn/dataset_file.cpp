@@ -154,7 +154,7 @@ OpRow read_row(Reader& in, size_t names) {
   if (name >= names) in.fail("a row's name is not there");
   row.name = NameId(static_cast<size_t>(name));
   row.phase = in.enumerator(Phase::update);
-  row.dtype = static_cast<DType>(in.byte());
+  row.dtype = in.enumerator(DType::complex128);
   row.cls = in.enumerator(OpClass::opaque);
   row.on_gpu = in.byte() != 0;
   read_trimmed(in, row.amounts);
@@ -295,6 +295,10 @@ Result<DataSet> DataSet::load(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return Error{"cannot be read", path, "check the name"};
   const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  return from_bytes(bytes, path);
+}
+
+Result<DataSet> DataSet::from_bytes(std::string_view bytes, const std::string& path) {
   Reader in(bytes);
   if (in.raw(kMagic.size()) != kMagic) return broken(path, "it does not start as one");
   if (const uint8_t version = in.byte(); version != kVersion) {

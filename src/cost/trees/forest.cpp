@@ -129,6 +129,7 @@ Result<Forest> Forest::read(std::string_view& bytes) {
     uint32_t value = 0;
     take(bytes, value);
     node.value = std::bit_cast<float>(value);
+    if (node.column == kLeaf && node.left != 0) return broken("a leaf of a tree has a child");
   }
   Forest forest(std::bit_cast<float>(base));
   std::span<const Node> rest = nodes;
