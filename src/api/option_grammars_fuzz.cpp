@@ -1,0 +1,89 @@
+// Fuzzes what users write behind options: the first byte picks the grammar, the rest is the text. What is taken must
+// make sense: values that are there, plans that can be completed or say why not.
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "api/sweep.h"
+#include "base/check.h"
+#include "cluster/machine.h"
+#include "cluster/policies.h"
+#include "cluster/sources/csv_rows.h"
+#include "cluster/synthetic.h"
+#include "device/catalogue.h"
+#include "memory/allocator_settings.h"
+#include "scale/network_name.h"
+#include "scale/plan.h"
+#include "whatif/optimizations.h"
+
+namespace {
+
+using namespace forerun;
+
+template <class T>
+bool read_well(const Result<T>& read) {
+  CHECK(read.ok() || !read.error().what.empty(), "an error without what");
+  return read.ok();
+}
+
+void read_axis(const std::string& text) {
+  const auto axis = parse_axis(text);
+  if (!read_well(axis)) return;
+  CHECK(!axis->name.empty() && !axis->values.empty() && axis->values.size() <= 1'000'000, "an axis without values");
+  if (axis->values.size() <= 1000) static_cast<void>(read_well(product_of({*axis, {"b", {"1", "2"}}})));
+}
+
+void read_plan(const std::string& text) {
+  const auto request = scale::parse_plan(text);
+  if (!read_well(request)) return;
+  for (const int64_t gpus : {1, 8, 48, 1'000'000}) {
+    const auto plan = scale::complete(*request, gpus, 8, 1024, 0);
+    if (!read_well(plan) || !scale::check_plan(*plan).ok()) continue;
+    CHECK(plan->gpus() == gpus, "a plan for another number of GPUs");
+    static_cast<void>(scale::describe(*plan));
+  }
+}
+
+void read_network(const std::string& text) {
+  static const DeviceCatalogue catalogue = [] {
+    DeviceCatalogue made;
+    const Status added = made.add(Link{"InfiniBand HDR", {"hdr"}, Nanoseconds{2000}, 25e9});
+    CHECK(added.ok(), "a link that cannot be added");
+    return made;
+  }();
+  const auto link = scale::network_by_name(text, catalogue);
+  if (read_well(link)) CHECK(link->bandwidth > 0 && link->bandwidth < 1e300, "a network without a rate");
+}
+
+void read_cluster_words(const std::string& text) {
+  const auto cluster = cluster::parse_cluster(text);
+  if (read_well(cluster)) CHECK(cluster->gpus() > 0, "a cluster without GPUs");
+  static_cast<void>(read_well(cluster::parse_synthetic(text)));
+  static_cast<void>(cluster::parse_date(text));
+  static_cast<void>(cluster::parse_seconds(text));
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
+  switch (data[0] % 7) {
+    case 0: read_axis(text); break;
+    case 1: read_plan(text); break;
+    case 2: read_network(text); break;
+    case 3: {
+      const auto policy = cluster::make_policy(text);
+      if (read_well(policy)) CHECK(*policy != nullptr, "a policy that is none");
+      break;
+    }
+    case 4: static_cast<void>(read_well(parse_allocator_settings(text))); break;
+    case 5: {
+      const auto application = whatif::parse_application(text);
+      if (read_well(application)) CHECK(application->optimization != nullptr, "an optimization that is none");
+      break;
+    }
+    default: read_cluster_words(text); break;
+  }
+  return 0;
+}
