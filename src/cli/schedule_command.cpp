@@ -211,7 +211,7 @@ void add_policy_options(CLI::App& verb, ScheduleOptions& options) {
   verb.add_option("--repeat", request.repeat, "Seeds of a random predictor or of failures, for confidence intervals")
       ->check(CLI::Range(1, 100000))
       ->group(group);
-  verb.add_option("--seed", request.seed, "The first seed")->group(group);
+  verb.add_option("--seed", request.seed, "The first seed")->check(CLI::NonNegativeNumber)->group(group);
   verb.add_option("--threads", request.threads, "Simulations at once (default 1)")
       ->check(CLI::Range(1, 256))
       ->group(group);
