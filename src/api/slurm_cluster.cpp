@@ -95,7 +95,7 @@ class Replayer {
     while (true) {
       if (stopped()) return was_stopped();
       const double away_before = away_;
-      if (const Status seen = look(); !seen) return seen;
+      if (const Status seen = look(); !seen) return seen.error();
       const auto over =
           static_cast<size_t>(std::count_if(own_.begin(), own_.end(), [](auto& job) { return job.over(); }));
       if (options_.progress) options_.progress(own_.size(), over);

@@ -101,7 +101,7 @@ class LimitPredictor {
   }
 
   static Result<double> whole_number(const std::string& text, const std::string& what, double least, double most) {
-    const Result<double> value = number(text, what, least, most);
+    Result<double> value = number(text, what, least, most);
     if (value && *value != std::floor(*value)) {
       return Error{fmt::format("{} cannot be '{}'", what, text), "", "give a whole number"};
     }

@@ -139,7 +139,7 @@ Status serve_descriptions(const ServeOptions& options, const Answer& answer) {
   const Result<sockaddr_un> address = address_of(options.socket);
   if (!address) return address.error();
   const LocalSocket listening;
-  if (const Status bound = bind_to(listening, options.socket, *address); !bound) return bound;
+  if (const Status bound = bind_to(listening, options.socket, *address); !bound) return bound.error();
   if (options.ready) options.ready();
   std::vector<pid_t> at_work;
   while (!options.stop || !options.stop()) {

@@ -78,7 +78,7 @@ Status renew_alive(const WatchOptions& options) {
   if (const Status status =
           file->write(fmt::format("forerun-extend 1 {} {} {}", now, now + vouched, shortest_watched(options.every)));
       !status) {
-    return status;
+    return status.error();
   }
   return file->finish();
 }

@@ -87,7 +87,7 @@ Status write_whole(const std::string& path, std::string text) {
   Result<LineWriter> file = LineWriter::create(path, {.overwrite = true});
   if (!file) return file.error();
   while (text.ends_with('\n')) text.pop_back();
-  if (const Status status = file->write(text); !status) return status;
+  if (const Status status = file->write(text); !status) return status.error();
   return file->finish();
 }
 
