@@ -1,14 +1,15 @@
 // LineWriter: writes lines to a file, compressed as its name says (.gz, .zst, else plain), and whole or not at all.
 //
-// The lines go to NAME.partial, which takes the file's place in finish(): who reads it sees the old file or the new one.
-// A writer that is dropped before leaves the old file as it was and removes its own. Zstandard at level 19 with a window
-// of 128 MiB, which finds what repeats from record to record, takes about half a gigabyte of memory.
+// The file takes its place in finish() (base/output_file.h); a writer that is dropped before leaves an earlier one as it was.
+// Zstandard at level 19 with a window of 128 MiB, which finds what repeats from record to record, takes about half a
+// gigabyte of memory.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "base/output_file.h"
 #include "base/result.h"
 
 namespace forerun {
@@ -36,9 +37,8 @@ class LineWriter {
   class PlainSink;
   class GzipSink;
   class ZstdSink;
-  struct File;
-  LineWriter(std::unique_ptr<File> file, std::unique_ptr<Sink> sink);
-  std::unique_ptr<File> file_;
+  LineWriter(OutputFile file, std::unique_ptr<Sink> sink);
+  OutputFile file_;
   std::unique_ptr<Sink> sink_;
 };
 
