@@ -2,13 +2,18 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <new>
 #include <string_view>
+#include <system_error>
 
 #include "base/nearest.h"
+#include "base/partial_files.h"
 #include "cli/command.h"
+#include "cli/standard_streams.h"
 
 namespace forerun::cli {
 
@@ -109,13 +114,19 @@ int run(int argc, char** argv) {
 }  // namespace forerun::cli
 
 int main(int argc, char** argv) {
+  using namespace forerun::cli;
+  open_standard_streams();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit of its size is an error as on a full disk
+  forerun::remove_partial_files_on_signals();
   try {
-    return forerun::cli::run(argc, argv);
+    return finish_standard_output(run(argc, argv));
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "forerun: out of memory; give it a smaller model or file, or a machine with more\n");
-    return forerun::cli::kInputAtFault;
+    std::fputs("forerun: out of memory; give it a smaller model or file, or a machine with more\n", stderr);
+  } catch (const std::system_error& error) {
+    if (std::ferror(stdout) != 0) return finish_standard_output(kInputAtFault, error.code().message().c_str());
+    std::fprintf(stderr, "forerun: %s\n", error.what());
   } catch (const std::exception& error) {
-    fmt::print(stderr, "forerun: {}\n", error.what());
-    return forerun::cli::kInputAtFault;
+    std::fprintf(stderr, "forerun: %s\n", error.what());
   }
+  return finish_standard_output(kInputAtFault);
 }
