@@ -1,11 +1,14 @@
 // forerun monitor: what a command does to the GPU and the network.
 #include <fmt/format.h>
 
+#include <array>
 #include <atomic>
 #include <csignal>
-#include <fstream>
 #include <map>
+#include <optional>
 
+#include "base/line_appender.h"
+#include "base/output_file.h"
 #include "cli/command.h"
 #include "monitor/recording.h"
 #include "report/monitor.h"
@@ -13,7 +16,38 @@
 namespace forerun::cli {
 namespace {
 
-std::atomic<bool> monitor_stopped{false};
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
+std::atomic<int> monitor_stop{0};  // the signal that ends the monitoring; SIGKILL: it came again
+std::atomic<bool> monitor_pause{false};
+
+void stop_monitor(int number) { monitor_stop = monitor_stop == 0 ? number : SIGKILL; }
+void pause_monitor(int /*number*/) { monitor_pause = true; }
+
+// Signals that end a program, or stop one that runs a command, are the recording's while this lives. What is ignored (nohup)
+// stays ignored.
+class MonitorSignals {
+ public:
+  explicit MonitorSignals(bool command) {
+    for (size_t i = 0; i < kSignals.size(); ++i) {
+      struct sigaction action {};
+      action.sa_handler = kSignals[i] == SIGTSTP ? pause_monitor : stop_monitor;
+      action.sa_flags = SA_RESTART;
+      sigemptyset(&action.sa_mask);
+      sigaction(kSignals[i], nullptr, &before_[i]);
+      if (before_[i].sa_handler == SIG_IGN || (kSignals[i] == SIGTSTP && !command)) continue;
+      sigaction(kSignals[i], &action, nullptr);
+    }
+  }
+  ~MonitorSignals() {
+    for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
+  }
+  MonitorSignals(const MonitorSignals&) = delete;
+  MonitorSignals& operator=(const MonitorSignals&) = delete;
+
+ private:
+  static constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
+  std::array<struct sigaction, kSignals.size()> before_{};
+};
 
 struct MonitorOptions {
   monitor::RecordingOptions recording;
@@ -21,31 +55,54 @@ struct MonitorOptions {
   bool json = false;
 };
 
-Status write_monitor_file(const std::string& path, const std::string& text, bool append) {
-  std::ofstream file(path, append ? std::ios::app : std::ios::trunc);
-  file << text;
-  file.flush();
-  if (!file) return Error{"cannot be written", path, "give another path"};
+// Where the answer goes, opened before the command is run.
+struct MonitorOutputs {
+  std::optional<LineAppender> records;
+  std::optional<OutputFile> picture;
+};
+
+Status open_outputs(const MonitorOptions& options, MonitorOutputs& outputs) {
+  if (!options.out.empty()) {
+    auto opened = LineAppender::open(options.out);
+    if (!opened) return opened.error();
+    outputs.records.emplace(std::move(*opened));
+  }
+  if (!options.svg.empty()) {
+    auto opened = OutputFile::create(options.svg);
+    if (!opened) return opened.error();
+    outputs.picture.emplace(std::move(*opened));
+  }
   return {};
 }
 
+// All that can be written is, whatever cannot.
+bool write_outputs(const monitor::Recording& recording, MonitorOutputs& outputs) {
+  bool whole = true;
+  const auto check = [&](const Status& status) {
+    if (!status) fail(status.error());
+    whole = whole && status.ok();
+  };
+  if (outputs.records) check(outputs.records->append(to_json(recording)));
+  if (outputs.picture) {
+    Status written = outputs.picture->write(to_svg(recording));
+    check(written ? outputs.picture->finish() : written);
+  }
+  return whole;
+}
+
 int monitor_command(MonitorOptions& options) {
-  options.recording.stop = &monitor_stopped;
-  const auto before = std::signal(SIGINT, [](int) { monitor_stopped = true; });
-  const auto recording = monitor::record(options.recording);
-  std::signal(SIGINT, before);
+  MonitorOutputs outputs;
+  if (const Status opened = open_outputs(options, outputs); !opened) return fail(opened.error());
+  options.recording.stop = &monitor_stop;
+  options.recording.pause = &monitor_pause;
+  const auto recording = [&] {
+    const MonitorSignals signals(!options.recording.command.empty());
+    return monitor::record(options.recording);
+  }();
   if (!recording) return fail(recording.error());
-  if (!options.out.empty()) {
-    if (const Status done = write_monitor_file(options.out, to_json(*recording) + "\n", true); !done) {
-      return fail(done.error());
-    }
-  }
-  if (!options.svg.empty()) {
-    if (const Status done = write_monitor_file(options.svg, to_svg(*recording), false); !done)
-      return fail(done.error());
-  }
+  const bool whole = write_outputs(*recording, outputs);
   fmt::print("{}", options.json ? to_json(*recording) + "\n" : to_text(*recording));
-  return recording->exit_code;
+  return recording->exit_code == kDone && !whole ? static_cast<int>(kInputAtFault) : recording->exit_code;
 }
 
 }  // namespace
@@ -55,7 +112,8 @@ void add_monitor(CLI::App& app, Run& chosen) {
   monitor::RecordingOptions& recording = options->recording;
   CLI::App* verb = app.add_subcommand("monitor", "What a command does to the GPU and the network: bursts and idles");
   verb->add_option("COMMAND", recording.command, "What to run, after --; its exit code becomes this program's");
-  verb->add_option("--seconds", recording.seconds, "Monitor for so long at most; needed without a command");
+  verb->add_option("--seconds", recording.seconds,
+                   "Monitor for so long at most, then end the command; needed without one");
   verb->add_option("--hz", recording.hz, "Readings of the network a second")->capture_default_str();
   verb->add_option("--gpu-hz", recording.gpu_hz, "Readings of the GPU a second, at most --hz")->capture_default_str();
   verb->add_option("--gpu", recording.gpu, "Which GPU")->capture_default_str();
@@ -77,7 +135,11 @@ void add_monitor(CLI::App& app, Run& chosen) {
       "  forerun monitor -- python train.py\n"
       "  forerun monitor --seconds 10 --interface eth0 --svg series.svg\n"
       "  forerun monitor --netns worker0 --hz 200 --out records.jsonl -- ./train.sh\n"
-      "Ctrl-C ends the monitoring and still reports. Without an NVIDIA GPU only the network is monitored.\n"
+      "SIGINT (Ctrl-C), SIGTERM, SIGHUP and --seconds end the command with all it started, and what was seen is still\n"
+      "reported: they get the signal (--seconds: SIGTERM), after 10 s or at a second signal SIGKILL. The exit code is "
+      "the\n"
+      "command's, 128 + signal where one ended it; without a command 128 + the signal that ended the monitoring.\n"
+      "Without an NVIDIA GPU only the network is monitored.\n"
       "What the figures mean: docs/distributed.md.");
   verb->callback([options, &chosen] { chosen = [options] { return monitor_command(*options); }; });
 }

@@ -99,7 +99,7 @@ TEST_P(NodeGroupTest, CarriesTrafficAtItsRateAndTheMonitorSeesEveryByte) {
   if (nodes.pids.empty()) GTEST_SKIP() << "no network namespaces here: " << nodes.problem;
   bool entered[2] = {false, false};
   Result<Throughput> received = Error{};
-  std::atomic<bool> stop{false};
+  std::atomic<int> stop{0};
   std::thread receiver([&] {
     entered[0] = enter_namespace_of(nodes.pids[0]);
     if (entered[0]) received = receive_traffic(nodes.address, 1);
@@ -111,7 +111,7 @@ TEST_P(NodeGroupTest, CarriesTrafficAtItsRateAndTheMonitorSeesEveryByte) {
       EXPECT_TRUE(send_traffic(nodes.address, 1.0).ok());
     }
     usleep(400'000);  // and ends in it
-    stop = true;
+    stop = SIGTERM;
   });
   RecordingOptions options;
   options.pid = nodes.pids[0];

@@ -1,17 +1,14 @@
 #include "monitor/recording.h"
 
-#include <fcntl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
+#include <csignal>
 #include <optional>
 
+#include "monitor/child_group.h"
 #include "monitor/clock.h"
 #include "monitor/net_counters.h"
 
@@ -37,31 +34,6 @@ Status check_interface(NetCounters& counters, const std::string& interface) {
   }
   return Error{"there is no network interface " + interface, "--interface", "there are: " + known};
 }
-
-// Starts the command. A pipe that closes with exec tells whether it could be: the child writes errno where not.
-Result<pid_t> start_command(const std::vector<std::string>& command) {
-  int outcome[2];
-  if (pipe2(outcome, O_CLOEXEC) != 0) return Error{std::string("no pipe: ") + std::strerror(errno), "", ""};
-  std::vector<char*> arguments;
-  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  const pid_t pid = fork();
-  if (pid == 0) {
-    execvp(arguments[0], arguments.data());
-    const int code = errno;
-    [[maybe_unused]] const ssize_t told = write(outcome[1], &code, sizeof(code));
-    _exit(127);
-  }
-  close(outcome[1]);
-  int code = pid < 0 ? errno : 0;
-  if (pid > 0 && read(outcome[0], &code, sizeof(code)) == sizeof(code)) waitpid(pid, nullptr, 0);
-  close(outcome[0]);
-  if (code != 0)
-    return Error{std::string("cannot be run: ") + std::strerror(code), command[0], "give a program after --"};
-  return pid;
-}
-
-int code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 
 double thread_cpu_seconds() {
   rusage used{};
@@ -95,6 +67,7 @@ void read_network(NetCounters& counters, const std::string& interface, Readings&
 Status check_options(const RecordingOptions& options) {
   if (!(options.hz >= 1 && options.hz <= 2000)) return Error{"--hz is from 1 to 2000", "", ""};
   if (!(options.gpu_hz >= 1 && options.gpu_hz <= options.hz)) return Error{"--gpu-hz is from 1 to --hz", "", ""};
+  if (!(options.seconds >= 0 && options.seconds <= 1e9)) return Error{"--seconds is from 0 to 1e9", "", ""};
   if (options.command.empty() && !(options.seconds > 0)) {
     return Error{"nothing to monitor", "", "give a command after -- or a time by --seconds"};
   }
@@ -117,30 +90,25 @@ class SamplingLoop {
         period_(static_cast<int64_t>(1e9 / options.hz)),
         gpu_every_(std::max<int64_t>(1, std::llround(options.hz / gpu_rate(options, source)))) {}
 
-  // Reads until the command (0: none) ends, the time is up or the user stops it. True while the command still runs.
-  bool run(pid_t child, int& exit_code) {
+  // Reads until the command (null: none) ends, the time is up or the user stops it.
+  void run(ChildGroup* command) {
     const double cpu_before = thread_cpu_seconds();
     begin_ = monotonic_ns();
     const int64_t limit = options_.seconds > 0 ? begin_ + static_cast<int64_t>(options_.seconds * 1e9) : INT64_MAX;
-    bool running = child > 0;
     int64_t next = begin_;
     for (int64_t tick = 0;; ++tick) {
       read_network(counters_, options_.interface, readings_);
       if (gpu_ && tick % gpu_every_ == 0) gpu_->read(source_, readings_.gpu);
-      int status = 0;
-      if (running && waitpid(child, &status, WNOHANG) == child) {
-        exit_code = code_of(status);
-        running = false;
-      }
-      const bool stopped = options_.stop != nullptr && options_.stop->load();
+      if (command != nullptr && options_.pause != nullptr && options_.pause->exchange(false)) command->pause();
+      const bool ended = command != nullptr && command->poll();
+      const bool stopped = options_.stop != nullptr && options_.stop->load() != 0;
       const int64_t now = monotonic_ns();
-      if (stopped || now >= limit || (child > 0 && !running)) break;
+      if (stopped || now >= limit || ended) break;
       next += period_ * std::max<int64_t>(1, (now - next) / period_);  // what was slept through is not made up for
       sleep_until(std::min(next, limit));
     }
     end_ = readings_.sent.back().ns;
     cpu_seconds_ = thread_cpu_seconds() - cpu_before;
-    return running;
   }
 
   void write(Recording& recording) const {
@@ -189,18 +157,21 @@ Result<Recording> record(const RecordingOptions& options) {
   } else {
     recording.gpu_missing = opened.error().message();
   }
-  pid_t child = 0;
+  std::optional<ChildGroup> command;
   if (!options.command.empty()) {
-    const auto started = start_command(options.command);
+    auto started = ChildGroup::start(options.command);
     if (!started) return started.error();
-    child = *started;
+    command.emplace(std::move(*started));
   }
   SamplingLoop loop(options, std::move(*counters), std::move(gpu), recording.source);
-  if (loop.run(child, recording.exit_code)) {
-    int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
-    recording.exit_code = code_of(status);
+  loop.run(command ? &*command : nullptr);
+  const int stop = options.stop == nullptr ? 0 : options.stop->load();
+  if (!command) {
+    recording.exit_code = stop == 0 ? 0 : 128 + stop;
+  } else if (const auto code = command->poll(); code && stop == 0) {
+    recording.exit_code = *code;
+  } else {
+    recording.exit_code = command->end(stop == 0 ? SIGTERM : stop, kGraceSeconds, options.stop);
   }
   loop.write(recording);
   return recording;

@@ -16,20 +16,25 @@ namespace forerun::monitor {
 
 struct RecordingOptions {
   std::vector<std::string> command;  // found on the path; empty: only wait
-  double seconds = 0;  // at most so long; 0: until the command ends. The command is waited for in any case
-  double hz = 50;      // readings of the network a second
-  double gpu_hz = 50;  // readings of the GPU a second, at most hz
+  double seconds = 0;                // at most so long, then the command is ended; 0: until it ends
+  double hz = 50;                    // readings of the network a second
+  double gpu_hz = 50;                // readings of the GPU a second, at most hz
   int gpu = 0;
-  GpuSource source = GpuSource::kRates;     // Samples and GPM take milliseconds a reading: at most 10 a second
-  std::string interface;                    // empty: all but the loopback
-  std::string network_namespace;            // a name of /run/netns or a path; empty: see pid
-  int pid = 0;                              // the namespace of this process; 0: the caller's
-  const std::atomic<bool>* stop = nullptr;  // ends the recording early once it is true
+  GpuSource source = GpuSource::kRates;  // Samples and GPM take milliseconds a reading: at most 10 a second
+  std::string interface;                 // empty: all but the loopback
+  std::string network_namespace;         // a name of /run/netns or a path; empty: see pid
+  int pid = 0;                           // the namespace of this process; 0: the caller's
+  // Once it is a signal's number the recording ends, and the command by that signal; SIGKILL: with no time to clean up.
+  const std::atomic<int>* stop = nullptr;
+  std::atomic<bool>* pause = nullptr;  // once it is true, the command and the caller stop until the caller is continued
 };
+
+// What a command has to clean up before it is killed, after the signal that ends it.
+inline constexpr double kGraceSeconds = 10;
 
 struct Recording {
   std::vector<std::string> command;
-  int exit_code = 0;  // of the command; 128 and the signal's number where one ended it
+  int exit_code = 0;  // of the command, 128 and the signal's number where one ended it; without one: of `stop`, or 0
   double seconds = 0;
   std::string gpu_model, driver;
   std::string gpu_missing;  // why there is no GPU series; empty where there is one

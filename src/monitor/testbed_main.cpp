@@ -257,4 +257,9 @@ int testbed_main(const std::vector<std::string>& words) {
 }  // namespace
 }  // namespace forerun::monitor
 
-int main(int argc, char** argv) { return forerun::monitor::testbed_main({argv + 1, argv + argc}); }
+int main(int argc, char** argv) {
+  const int code = forerun::monitor::testbed_main({argv + 1, argv + argc});
+  if (std::ferror(stdout) == 0 && std::fflush(stdout) == 0) return code;
+  std::fprintf(stderr, "forerun-testbed: standard output cannot be written\n");
+  return code == 0 ? 1 : code;
+}
