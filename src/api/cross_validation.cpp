@@ -4,16 +4,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <atomic>
 #include <map>
 #include <mutex>
 #include <optional>
-#include <thread>
 
 #include "api/data_files.h"
 #include "api/measured_ops.h"
 #include "api/predict.h"
 #include "api/train_host.h"
+#include "base/parallel.h"
 
 namespace forerun {
 namespace {
@@ -64,24 +63,15 @@ Result<Knowledge> fit_without(const CrossValidation& request, const Measured& me
 Result<std::vector<Knowledge>> fit_groups(const CrossValidation& request, const Measured& measured,
                                           const Groups& groups, const Knowledge& plain) {
   std::vector<std::optional<Result<Knowledge>>> fits(groups.size());
-  std::atomic<size_t> next = 0;
   std::mutex telling;
   size_t done = 0;
-  const auto work = [&] {
-    for (size_t i = next++; i < groups.size(); i = next++) {
-      fits[i] = fit_without(request, measured, groups[i], plain);
-      const std::scoped_lock lock(telling);
-      ++done;
-      if (request.progress)
-        request.progress(fmt::format("without {}", fmt::join(groups[i], ", ")), done, groups.size());
-    }
-  };
-  const unsigned machine = std::max(1U, std::thread::hardware_concurrency());
-  const size_t threads = std::min<size_t>(request.threads > 0 ? request.threads : machine, groups.size());
-  std::vector<std::thread> helpers;
-  for (size_t i = 1; i < threads; ++i) helpers.emplace_back(work);
-  work();
-  for (std::thread& helper : helpers) helper.join();
+  parallel_for(groups.size(), request.threads, [&](size_t i) {
+    fits[i] = fit_without(request, measured, groups[i], plain);
+    const std::string what = fmt::format("without {}", fmt::join(groups[i], ", "));
+    const std::scoped_lock lock(telling);
+    ++done;
+    if (request.progress) request.progress(what, done, groups.size());
+  });
   std::vector<Knowledge> fitted;
   for (auto& fit : fits) {
     if (!*fit) return fit->error();

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <future>
 
 #include "api/fit_search.h"
+#include "base/parallel.h"
 #include "memory/checkpointing.h"
 
 namespace forerun {
@@ -106,18 +106,15 @@ class Changes {
   // Each is independent of the others, so they are tried at once; the order of the answers is that of this list.
   [[nodiscard]] std::vector<TriedChange> run() const {
     const TrainingSetup& setup = answer_.at.setup;
-    std::vector<std::future<TriedChange>> tried;
-    const auto start = [&](TriedChange (Changes::*change)() const) {
-      tried.push_back(std::async(std::launch::async, change, this));
-    };
-    if (setup.precision != Precision::amp_bf16) start(&Changes::mixed_precision);
-    start(&Changes::checkpointing);
+    std::vector<TriedChange (Changes::*)() const> tried;
+    if (setup.precision != Precision::amp_bf16) tried.push_back(&Changes::mixed_precision);
+    tried.push_back(&Changes::checkpointing);
     const bool has_fused = setup.optimizer.kind != OptimizerKind::rmsprop;
-    if (setup.optimizer.impl != OptimizerImpl::fused && has_fused) start(&Changes::fused);
-    if (base_.request().axis == "batch") start(&Changes::accumulation);
-    if (!base_.request().memory.allocator.expandable_segments) start(&Changes::expandable);
-    std::vector<TriedChange> done;
-    for (std::future<TriedChange>& one : tried) done.push_back(one.get());
+    if (setup.optimizer.impl != OptimizerImpl::fused && has_fused) tried.push_back(&Changes::fused);
+    if (base_.request().axis == "batch") tried.push_back(&Changes::accumulation);
+    if (!base_.request().memory.allocator.expandable_segments) tried.push_back(&Changes::expandable);
+    std::vector<TriedChange> done(tried.size());
+    parallel_for(tried.size(), tried.size(), [&](size_t i) { done[i] = (this->*tried[i])(); });
     return done;
   }
 

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <future>
 #include <map>
 #include <unordered_map>
 
 #include "api/predicted_memory.h"
+#include "base/parallel.h"
 #include "cost/analytic/analytic.h"
 #include "derive/cuda_forms.h"
 #include "derive/iteration.h"
@@ -261,16 +261,10 @@ LaneTimes predicted_times(const TrainingRun& run, const Device& device, const Kn
   return times_of(run, device, knowledge, gpu_costs(run, device, knowledge));
 }
 
-Prediction predict(const TrainingRun& run, const Device& device, const Knowledge& knowledge,
-                   const MemoryQuestion& question, unsigned threads) {
-  MemoryQuestion asked = question;
-  asked.moment = true;
-  asked.spread = &knowledge.memory_spread;
-  // Deferred where the machine gives no thread.
-  const auto beside = threads > 1 ? std::launch::async | std::launch::deferred : std::launch::deferred;
-  std::future<PredictedMemory> predicted =
-      std::async(beside, [&] { return predicted_memory(run, device, knowledge.workspaces, asked); });
+namespace {
 
+// A prediction of everything but memory.
+Prediction predicted_speed(const TrainingRun& run, const Device& device, const Knowledge& knowledge) {
   Prediction p;
   p.id = run.id;
   p.model = run.family;
@@ -285,8 +279,22 @@ Prediction predict(const TrainingRun& run, const Device& device, const Knowledge
   add_range(knowledge, p);
   add_rates(p);
   add_costs(run.graph, costs, p);
+  return p;
+}
 
-  PredictedMemory memory = predicted.get();
+}  // namespace
+
+Prediction predict(const TrainingRun& run, const Device& device, const Knowledge& knowledge,
+                   const MemoryQuestion& question, unsigned threads) {
+  MemoryQuestion asked = question;
+  asked.moment = true;
+  asked.spread = &knowledge.memory_spread;
+  Prediction p;
+  PredictedMemory memory;
+  parallel_for(2, std::max(threads, 1U), [&](size_t part) {
+    if (part == 0) memory = predicted_memory(run, device, knowledge.workspaces, asked);
+    if (part == 1) p = predicted_speed(run, device, knowledge);
+  });
   p.memory = memory.estimate;
   p.context = memory.context;
   p.device_memory = device.memory;

@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <memory>
-#include <thread>
 
 #include "api/schedule_records.h"
 #include "base/data_dir.h"
+#include "base/parallel.h"
 #include "cluster/policies.h"
 #include "cluster/sources/csv_rows.h"
 #include "cluster/sources/sources.h"
@@ -48,15 +47,8 @@ class Simulations {
   }
 
   void run() {
-    std::atomic<size_t> next = 0;
-    const auto work = [&] {
-      for (size_t i = next++; i < tasks_.size(); i = next++) results_[i] = simulate(tasks_[i]);
-    };
-    std::vector<std::thread> others;
-    const size_t threads = std::min(request_.threads, tasks_.size());
-    for (size_t i = 1; i < threads; ++i) others.emplace_back(work);
-    work();
-    for (std::thread& thread : others) thread.join();
+    const size_t threads = std::max<size_t>(request_.threads, 1);
+    parallel_for(tasks_.size(), threads, [this](size_t i) { results_[i] = simulate(tasks_[i]); });
   }
 
   // Whether all of them came to an end.

@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
 #include <charconv>
+#include <exception>
 #include <map>
 #include <mutex>
-#include <thread>
+
+#include "base/parallel.h"
 
 namespace forerun {
 namespace {
@@ -107,29 +108,32 @@ Result<std::vector<std::vector<std::string>>> product_of(const std::vector<Sweep
 
 void sweep(const std::vector<SweepCase>& cases, const Knowledge& knowledge, unsigned threads,
            const SweepHandler& each) {
-  std::atomic<size_t> next = 0;
   std::mutex order;
   std::map<size_t, Result<Prediction>> done;  // ahead of their turn
   size_t turn = 0;
-  const auto work = [&] {
-    for (size_t i = next++; i < cases.size(); i = next++) {
-      const Result<TrainingRun> run = build_run(cases[i].request, cases[i].device);
-      Result<Prediction> prediction =
-          run ? Result<Prediction>(predict(*run, cases[i].device, knowledge, {}, 1)) : Result<Prediction>(run.error());
-      const std::lock_guard lock(order);
-      done.emplace(i, std::move(prediction));
-      for (auto first = done.begin(); first != done.end() && first->first == turn; first = done.begin(), ++turn) {
-        each(cases[turn], first->second);
-        done.erase(first);
-      }
-    }
+  std::exception_ptr failed;  // of `each`, which is told of a case once
+  const auto stopped = [&] {
+    const std::lock_guard lock(order);
+    return failed != nullptr;
   };
-  if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
-  threads = static_cast<unsigned>(std::min<size_t>(threads, std::max<size_t>(cases.size(), 1)));
-  std::vector<std::thread> helpers;
-  for (unsigned i = 1; i < threads; ++i) helpers.emplace_back(work);
-  work();
-  for (std::thread& helper : helpers) helper.join();
+  parallel_for(cases.size(), threads, [&](size_t i) {
+    if (stopped()) return;
+    const Result<TrainingRun> run = build_run(cases[i].request, cases[i].device);
+    Result<Prediction> prediction =
+        run ? Result<Prediction>(predict(*run, cases[i].device, knowledge, {}, 1)) : Result<Prediction>(run.error());
+    const std::lock_guard lock(order);
+    done.emplace(i, std::move(prediction));
+    for (auto first = done.begin(); !failed && first != done.end() && first->first == turn; first = done.begin()) {
+      ++turn;
+      try {
+        each(cases[first->first], first->second);
+      } catch (...) {
+        failed = std::current_exception();
+      }
+      done.erase(first);
+    }
+  });
+  if (failed) std::rethrow_exception(failed);
 }
 
 }  // namespace forerun
