@@ -4,6 +4,8 @@
 
 #include <unordered_set>
 
+#include "api/data_files.h"
+
 namespace forerun {
 namespace {
 
@@ -91,9 +93,13 @@ DataCheck check_data(const std::vector<std::string>& files, const std::function<
       .problem = [&](const DataProblem& found) { checker.problem(found); }};
   for (const std::string& file : files) {
     ++check.files;
+    const int64_t before = check.runs + check.samples + check.broken;
     if (const Status status = scan_file(file, Fields::everything, handlers); !status.ok()) {
       ++check.unreadable;
       unreadable(status.error());
+    } else if (check.runs + check.samples + check.broken == before) {
+      ++check.empty;
+      unreadable(nothing_in({file}, "records"));
     }
   }
   return check;

@@ -1,5 +1,6 @@
 #include "api/data_export.h"
 
+#include "api/data_files.h"
 #include "report/data_rows.h"
 
 namespace forerun {
@@ -7,10 +8,15 @@ namespace forerun {
 Status export_data(const std::vector<std::string>& files, ExportRows rows,
                    const std::function<Status(std::string_view)>& line,
                    const std::function<void(const DataProblem&)>& problem) {
-  Status written = line(rows == ExportRows::runs  ? runs_csv_heading()
-                        : rows == ExportRows::ops ? ops_csv_heading()
-                                                  : samples_csv_heading());
+  Status written;
+  bool headed = false;
   const auto put = [&](const std::string& text) {
+    if (!headed) {
+      headed = true;
+      written = line(rows == ExportRows::runs  ? runs_csv_heading()
+                     : rows == ExportRows::ops ? ops_csv_heading()
+                                               : samples_csv_heading());
+    }
     if (written.ok()) written = line(text);
   };
   DataHandlers handlers;
@@ -28,6 +34,11 @@ Status export_data(const std::vector<std::string>& files, ExportRows rows,
   for (const std::string& file : files) {
     if (Status status = scan_file(file, fields, handlers); !status.ok()) return status;
     if (!written.ok()) break;
+  }
+  if (!headed) {
+    return nothing_in(files, rows == ExportRows::runs  ? "iteration records"
+                             : rows == ExportRows::ops ? "ops of iteration records"
+                                                       : "op samples");
   }
   return written;
 }

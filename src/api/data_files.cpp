@@ -93,4 +93,11 @@ Result<std::set<std::string>> training_families(const std::vector<std::string>& 
   return families;
 }
 
+Error nothing_in(const std::vector<std::string>& files, const std::string& what) {
+  const bool one = files.size() == 1;
+  return {fmt::format("{} no {}", one ? "holds" : "hold", what),
+          one ? files.front() : fmt::format("{} files", files.size()),
+          "name files that python/forerun wrote; docs/records.md describes them"};
+}
+
 }  // namespace forerun

@@ -24,4 +24,7 @@ Result<std::map<std::string, std::string>> family_splits(const std::vector<std::
 Result<std::set<std::string>> training_families(const std::vector<std::string>& files,
                                                 const std::set<std::string>& without);
 
+// Where files were read and none of them has what was asked for ("iteration records"): there is no answer to give.
+Error nothing_in(const std::vector<std::string>& files, const std::string& what);
+
 }  // namespace forerun

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <set>
 #include <unordered_map>
 
+#include "api/data_check.h"
+#include "api/data_files.h"
 #include "base/line_reader.h"
 #include "base/line_writer.h"
 #include "ingest/capture/record_head.h"
@@ -30,10 +33,12 @@ class Merge {
         problem(lines, "", head.error().what, !lines.line_ended());
         return {};
       }
-      if (head->kind == RecordKind::other) {
-        problem(lines, std::string(head->id), fmt::format("schema is \"{}\"", head->schema.substr(0, 60)), false);
+      if (const std::string wrong = wrong_with(*head, line); !wrong.empty()) {
+        problem(lines, std::string(head->id), wrong, false);
+        left_out_.emplace(file, lines.line_number());
+        return {};
       }
-      if (head->kind != RecordKind::run && head->kind != RecordKind::sample) return {};
+      if (head->kind == RecordKind::environment) return {};
       if (!head->id.empty()) {
         consider(key_of(*head), {file, lines.line_number(), !head->status || *head->status == RunStatus::ok});
       } else {
@@ -48,11 +53,10 @@ class Merge {
       if (file != environment_file_) environment_.clear();
       environment_file_ = file;
       const auto head = heads_.read(line);
-      if (!head || head->kind == RecordKind::other) return {};
-      if (head->kind == RecordKind::environment) {
-        environment_ = line;
-        return {};
-      }
+      if (!head) return {};
+      const bool left_out = left_out_.contains({file, lines.line_number()});
+      if (head->kind == RecordKind::environment) environment_ = left_out ? std::string_view() : line;
+      if (left_out || head->kind == RecordKind::environment) return {};
       if (!head->id.empty() && !is_chosen(key_of(*head), file, lines.line_number())) return {};
       if (head->kind == RecordKind::sample) {
         ++result_.samples;
@@ -73,6 +77,26 @@ class Merge {
     int64_t line = 0;
     bool succeeded = false;
   };
+
+  // Why a record cannot be used, as `forerun data check` says; empty where it can.
+  std::string wrong_with(const RecordHead& head, std::string_view line) {
+    switch (head.kind) {
+      case RecordKind::run: {
+        const auto record = runs_.decode(line, Fields::everything);
+        return record ? implausible(*record) : record.error().what;
+      }
+      case RecordKind::sample: {
+        const auto sample = samples_.decode(line);
+        return sample ? "" : sample.error().what;
+      }
+      case RecordKind::environment: {
+        const auto environment = samples_.decode_environment(line);
+        return environment ? "" : environment.error().what;
+      }
+      case RecordKind::other: break;
+    }
+    return fmt::format("schema is \"{}\"", head.schema.substr(0, 60));
+  }
 
   template <class Visit>
   Status each_line(Visit visit) {
@@ -140,7 +164,10 @@ class Merge {
   const std::vector<std::string>& files_;
   const MergeOptions& options_;
   RecordHeadReader heads_;
+  RunDecoder runs_;
+  OpSampleDecoder samples_;
   RunCompactor compactor_;
+  std::set<std::pair<size_t, int64_t>> left_out_;  // file and line of what is broken
   std::unordered_map<std::string, Choice> choices_;
   std::string environment_, written_environment_;
   size_t environment_file_ = 0;
@@ -158,6 +185,7 @@ Result<MergeResult> merge_data(const std::string& out, const std::vector<std::st
   Merge merge(files, options);
   if (Status status = merge.choose(); !status.ok()) return status.error();
   if (Status status = merge.write(*writer); !status.ok()) return status.error();
+  if (merge.result().runs + merge.result().samples == 0) return nothing_in(files, "records that can be used");
   if (Status status = writer->finish(); !status.ok()) return status.error();
   return merge.result();
 }

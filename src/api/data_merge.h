@@ -23,12 +23,13 @@ struct MergeResult {
   int64_t replaced = 0;  // of them, records of failure that gave way to one that succeeded
   int64_t compacted = 0;
   int64_t torn = 0;
-  int64_t broken = 0;  // lines that are no records, left out; and run/1 records that could not be compacted, kept
+  int64_t broken = 0;  // lines that `forerun data check` calls broken, left out; and records not compacted, kept
 };
 
 // Writes the records of `files` to `out`, which is plain, .gz or .zst by its name, and takes its place only when whole.
 // Of records with one id the first is kept, or the first that succeeded. Records without an id are all kept. Lines are
-// copied as they stand. Reads the files twice; what is kept in memory is the ids and one record.
+// copied as they stand. What is broken (api/data_check.h) is left out and goes to `problem`; where nothing is left, that is
+// an Error. Reads the files twice; what is kept in memory is the ids, where broken records stand, and one record.
 Result<MergeResult> merge_data(const std::string& out, const std::vector<std::string>& files,
                                const MergeOptions& options);
 

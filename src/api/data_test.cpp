@@ -317,22 +317,74 @@ TEST_F(Data, MergeCompactsAndKeepsWhatItDoesNotKnow) {
   const auto merged = merge_data(path("out.jsonl"), {one}, options);
   ASSERT_TRUE(merged.ok()) << merged.error().message();
   EXPECT_EQ(merged->compacted, 1);
+  EXPECT_EQ(merged->runs, 2);
   EXPECT_EQ(merged->broken, 1);
   EXPECT_EQ(problems, 1);
   const auto records = read(path("out.jsonl"));
-  ASSERT_EQ(records.size(), 3U);
+  ASSERT_EQ(records.size(), 2U) << "a broken record is left out";
   EXPECT_EQ(records[0]["schema"], "run/2");
   EXPECT_EQ(records[0]["novel"], old["novel"]);
   EXPECT_TRUE(records[0]["ops"].is_object());
-  EXPECT_EQ(records[1], broken) << "kept as it is";
-  EXPECT_EQ(records[2], run("new"));
+  EXPECT_EQ(records[1], run("new"));
 }
 
 TEST_F(Data, MergeLeavesNothingBehindWhereAFileBreaksOff) {
   const std::string cut = write("b.jsonl.gz", std::string("\x1f\x8b\x08\0\0\0\0\0\0\x03\xab", 11));
   EXPECT_FALSE(merge_data(path("out.jsonl"), {cut}, {}).ok());
   EXPECT_FALSE(fs::exists(path("out.jsonl")));
-  EXPECT_FALSE(fs::exists(path("out.jsonl.partial")));
+}
+
+// What merge writes, check takes.
+TEST_F(Data, MergeLeavesBrokenRecordsOut) {
+  std::string deep;
+  for (int i = 0; i < 3000; ++i) deep += "{\"a\":";
+  deep += "1" + std::string(3000, '}');
+  json implausible_times = run("x");
+  implausible_times["time_ms"]["pipelined_median"] = 0;
+  json second = run("a");
+  second["note"] = "second";
+  json broken_first = run("a");
+  broken_first["kernels"]["op"][0] = 17;
+  const json bad_sample = {{"schema", "op/1"}, {"id", "s"}};
+  const std::string one = write("1.jsonl", "{}\n" + deep + "\n" + lines({broken_first, second, implausible_times}));
+  const std::string two = write("2.jsonl", lines({bad_sample, sample("t")}));
+  std::vector<std::string> places;
+  MergeOptions options;
+  options.problem = [&](const DataProblem& problem) {
+    places.push_back(fs::path(problem.file).filename().string() + " " + std::to_string(problem.line));
+  };
+  const auto merged = merge_data(path("out.jsonl"), {one, two}, options);
+  ASSERT_TRUE(merged.ok()) << merged.error().message();
+  EXPECT_EQ(merged->runs, 1);
+  EXPECT_EQ(merged->samples, 1);
+  EXPECT_EQ(merged->broken, 5);
+  EXPECT_EQ(merged->repeats, 0) << "a broken record does not take a good one's place";
+  EXPECT_EQ(places, (std::vector<std::string>{"1.jsonl 1", "1.jsonl 2", "1.jsonl 3", "1.jsonl 5", "2.jsonl 1"}));
+  EXPECT_EQ(read(path("out.jsonl"))[0]["note"], "second");
+  EXPECT_TRUE(check({path("out.jsonl")}).good());
+}
+
+TEST_F(Data, NothingIsNoAnswer) {
+  const json environment = {{"schema", "env/1"}, {"gpu", "here"}};
+  for (const std::string& text : {std::string(), std::string("\n\n \n"), std::string(4096, '\0'),
+                                  run("a").dump().substr(0, 300), lines({environment})}) {
+    const std::string file = write("nothing.jsonl", text);
+    const DataCheck result = check({file});
+    EXPECT_FALSE(result.good()) << text.substr(0, 20);
+    EXPECT_EQ(result.empty, 1);
+    const auto merged = merge_data(path("out.jsonl"), {file}, {});
+    ASSERT_FALSE(merged.ok());
+    EXPECT_NE(merged.error().what.find("holds no records"), std::string::npos) << merged.error().message();
+    EXPECT_FALSE(fs::exists(path("out.jsonl")));
+    for (const ExportRows rows : {ExportRows::runs, ExportRows::ops, ExportRows::samples}) {
+      const auto line = [](std::string_view /*text*/) -> Status {
+        ADD_FAILURE() << "there is nothing to write";
+        return {};
+      };
+      EXPECT_FALSE(export_data({file}, rows, line, [](const DataProblem& /*problem*/) {}).ok());
+    }
+  }
+  EXPECT_EQ(check({write("nothing.jsonl", ""), write("some.jsonl", lines({run("a")}))}).empty, 1);
 }
 
 TEST_F(Data, ExportsRunsOpsAndSamples) {

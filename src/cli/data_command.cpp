@@ -47,6 +47,7 @@ int summary(const DataOptions& options) {
   Problems problems;
   const auto result = summarize_data(*files, std::ref(problems));
   if (!result) return fail(result.error());
+  if (result->families.empty() && result->samples == 0) return fail(nothing_in(*files, "records that can be used"));
   fmt::print("{}", options.json ? to_json(*result) + "\n" : to_text(*result));
   return problems.exit_code();
 }
@@ -57,6 +58,7 @@ int noise(const DataOptions& options) {
   Problems problems;
   const auto result = noise_of_data(*files, std::ref(problems));
   if (!result) return fail(result.error());
+  if (result->configurations == 0) return fail(nothing_in(*files, "measured iteration records"));
   fmt::print("{}", options.json ? to_json(*result) + "\n" : to_text(*result));
   return problems.exit_code();
 }
@@ -74,8 +76,7 @@ int list(const DataOptions& options) {
   const Status status =
       scan_files(*files, Fields::description, {.run = print, .sample = {}, .problem = std::ref(problems)});
   if (!status.ok()) return fail(status.error());
-  if (first)
-    fmt::print(stderr, "forerun: there are no iteration records; `forerun data summary` tells what there is\n");
+  if (first) return fail(nothing_in(*files, "iteration records"));
   return problems.exit_code();
 }
 
@@ -123,13 +124,15 @@ int check(const DataOptions& options) {
                                         {"broken", result.broken},
                                         {"torn", result.torn},
                                         {"warnings", result.warnings},
-                                        {"unreadable", result.unreadable}};
+                                        {"unreadable", result.unreadable},
+                                        {"empty", result.empty}};
     fmt::print("{}\n", row.dump());
   } else {
     fmt::print("{} iteration records and {} op samples are good, {} records are broken", grouped(result.runs),
                grouped(result.samples), result.broken == 0 ? "no" : grouped(result.broken));
     if (result.torn > 0) fmt::print(", {} torn last lines were passed over", grouped(result.torn));
     if (result.unreadable > 0) fmt::print(", {} files could not be read to their end", grouped(result.unreadable));
+    if (result.empty > 0) fmt::print(", {} files hold no records", grouped(result.empty));
     fmt::print("\n");
   }
   return result.good() ? kDone : kInputAtFault;
@@ -161,6 +164,7 @@ int merge(const DataOptions& options) {
     if (result->repeats > 0) fmt::print("; {} repeated ids were left out", grouped(result->repeats));
     if (result->replaced > 0) fmt::print(", {} failures among them gave way to a success", grouped(result->replaced));
     if (result->compacted > 0) fmt::print("; {} records were turned into run/2", grouped(result->compacted));
+    if (result->broken > 0) fmt::print("; {} broken records are named above", grouped(result->broken));
     fmt::print("\n");
   }
   return problems.exit_code();
@@ -241,7 +245,9 @@ void add_data(CLI::App& app, Run& chosen) {
   verb->add_flag("--json", options->json, "One JSON object a finding, and one with the result");
   verb->footer(
       "Decodes all there is, verifies graphs, and looks at times, sizes, kernels and the allocator's events.\n"
-      "A torn last line (its writer was stopped) and a repeated id are warnings. Exit code 1: a record is broken.");
+      "A torn last line (its writer was stopped) and a repeated id are warnings. Exit code 1: a record is broken, or a "
+      "file\n"
+      "holds none.");
   answer(*verb, chosen, options, check);
 
   verb = data->add_subcommand("merge", "Several files as one, each id once");
@@ -253,6 +259,7 @@ void add_data(CLI::App& app, Run& chosen) {
   verb->footer(
       "Of records with one id the first is kept, or the first that succeeded where others ran out of memory or "
       "failed.\n"
+      "Broken records are named and left out: exit code 1, and the others are merged all the same.\n"
       "OUT is written under another name and renamed when whole. A .zst file takes some minutes: it is packed "
       "tightly.");
   answer(*verb, chosen, options, merge);

@@ -102,7 +102,11 @@ TEST_F(DataCommand, SaysWhichRecordIsBroken) {
   EXPECT_NE(list.err.find("torn"), std::string::npos);
 
   write("set/a.jsonl", small_record_2().dump().substr(0, 500));
-  EXPECT_EQ(data("check set").code, 0) << "a torn line alone is no fault";
+  const Outcome torn = data("check set");
+  EXPECT_EQ(torn.code, 1);
+  EXPECT_NE(torn.out.find("set/a.jsonl: holds no records"), std::string::npos) << torn.out;
+  write("set/a.jsonl", small_record_2().dump() + "\n" + small_record_2().dump().substr(0, 500));
+  EXPECT_EQ(data("check set").code, 0) << "a torn line beside a whole one is no fault";
 }
 
 TEST_F(DataCommand, MergesAndExports) {
@@ -125,6 +129,23 @@ TEST_F(DataCommand, MergesAndExports) {
   EXPECT_EQ(data("export out.jsonl.zst --csv runs.csv").code, 1) << "it is there already";
   const Outcome ops = data("export out.jsonl.zst --what ops --csv -");
   EXPECT_EQ(std::count(ops.out.begin(), ops.out.end(), '\n'), 4);
+}
+
+TEST_F(DataCommand, SaysWhereThereIsNothing) {
+  write("set/a.jsonl", "\n");
+  for (const char* arguments : {"check set", "summary set", "noise set", "list set", "merge out.jsonl set",
+                                "export set --csv out.csv", "export set --csv -", "check /dev/null"}) {
+    const Outcome outcome = data(arguments);
+    EXPECT_EQ(outcome.code, 1) << arguments;
+    EXPECT_NE((outcome.out + outcome.err).find("holds no "), std::string::npos) << arguments << outcome.err;
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "out.jsonl"));
+  EXPECT_FALSE(fs::exists(folder_ / "out.csv"));
+  write("set/b.jsonl", "{}\n" + small_record_2().dump() + "\n");
+  const Outcome merged = data("merge out.jsonl set");
+  EXPECT_EQ(merged.code, 1) << "a record was left out";
+  EXPECT_NE(merged.err.find("set/b.jsonl, record 1: "), std::string::npos) << merged.err;
+  EXPECT_EQ(data("check out.jsonl").code, 0);
 }
 
 TEST_F(DataCommand, AnswersWrongCallsWithWhatToDo) {

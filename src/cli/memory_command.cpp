@@ -34,7 +34,8 @@ int replay(const MemoryReplayOptions& options) {
                                              fmt::print(stderr, "forerun: {}\n", problem.error().message());
                                            }});
   if (!status.ok()) return fail(status.error());
-  fmt::print("{}{}", options.json || rows.empty() ? "" : "\n", options.json ? to_json(rows) + "\n" : to_text(rows));
+  if (rows.empty()) return fail(nothing_in(*files, "allocator traces of measured runs"));
+  fmt::print("{}{}", options.json ? "" : "\n", options.json ? to_json(rows) + "\n" : to_text(rows));
   return broken ? kInputAtFault : kDone;
 }
 

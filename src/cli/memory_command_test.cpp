@@ -62,6 +62,9 @@ TEST(MemoryCommand, SaysWhatIsWrong) {
   EXPECT_EQ(memory("").code, 2);
   EXPECT_EQ(memory("replay").code, 2);
   EXPECT_EQ(memory("replay /nowhere.jsonl").code, 1);
+  const Outcome nothing = memory("replay /dev/null");
+  EXPECT_EQ(nothing.code, 1);
+  EXPECT_NE(nothing.out.find("/dev/null: holds no allocator traces"), std::string::npos) << nothing.out;
   const Outcome setting = memory("replay /nowhere.jsonl --allocator split:1");
   EXPECT_EQ(setting.code, 1);
   EXPECT_NE(setting.out.find("max_split_size_mb"), std::string::npos) << setting.out;
