@@ -10,6 +10,7 @@
 #include "base/data_dir.h"
 #include "base/nearest.h"
 #include "ingest/resources/link_state.h"
+#include "scale/resource_setting.h"
 
 namespace forerun {
 namespace {
@@ -63,6 +64,14 @@ std::vector<std::string> measured_settings(const learn::ResourceData& data) {
     if (workload.setting.rfind(learn::kSimulatedPrefix, 0) != 0) settings.insert(workload.setting);
   }
   return {settings.begin(), settings.end()};
+}
+
+Status check_setting_name(const std::string& setting) {
+  const size_t link = setting.find('-');
+  const size_t suffix = link == std::string::npos ? link : setting.find('-', link + 1);  // "-even": its own table
+  const auto known = scale::resource_setting(std::string_view(setting).substr(0, suffix));
+  if (known) return {};
+  return Error{known.error().what, "--setting", known.error().remedy};
 }
 
 Status check_measured(const learn::ResourceData& data, const std::string& setting) {

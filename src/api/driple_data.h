@@ -34,6 +34,8 @@ Result<learn::ResourceData> load_driple_data(const DripleDataOptions& options, c
 
 // In alphabetical order.
 std::vector<std::string> measured_settings(const learn::ResourceData& data);
+// An Error where it is no name of a setting, which can be told before any record is read.
+Status check_setting_name(const std::string& setting);
 // An Error that names the nearest where nothing was measured in the setting.
 Status check_measured(const learn::ResourceData& data, const std::string& setting);
 

@@ -221,6 +221,12 @@ std::vector<DripleTransferRow> transfers_of(const std::vector<learn::ResourceStu
 Result<DripleAccuracy> evaluate_driple(const DripleEvaluation& request) {
   const auto folder = data_dir();
   if (!folder) return folder.error();
+  if (const Status named = check_setting_name(request.setting); !named.ok()) return named.error();
+  for (const std::string& named : request.weights) {  // before the data is read, which takes longer
+    auto driple = learn::make_driple();
+    const Status loads = driple ? (*driple)->load(named) : Status(driple.error());
+    if (!loads.ok()) return loads.error();
+  }
   const auto data = data_with(request.data, request.setting);
   if (!data) return data.error();
   const learn::Selection test = learn::select_workloads(*data, request.setting, learn::Split::test);

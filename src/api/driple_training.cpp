@@ -201,6 +201,7 @@ Result<DripleTrainingOutcome> train_driple(const DripleTraining& request) {
   if (!request.study.empty()) {
     if (const Status asked = check_study(request); !asked.ok()) return asked.error();
   }
+  if (const Status named = check_setting_name(request.setting); !named.ok()) return named.error();
   const auto data = training_data(request);
   if (!data) return data.error();
   if (const Status known = check_measured(*data, request.setting); !known.ok()) return known.error();

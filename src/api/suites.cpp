@@ -126,6 +126,12 @@ Result<SuiteRow> judge_forerun(const SuiteOptions& options, const Examples& exam
 Result<SuiteResult> evaluate_one(const Suite& suite, const SuiteOptions& options) {
   const auto folders = weight_folders(suite.name, options);
   if (!folders) return folders.error();
+  for (const std::string& named : options.weights) {  // before the data is read, which takes longer
+    if (!fs::exists(fs::path(named) / "card.json")) {
+      return Error{"holds no trained weights (card.json)", named, "name a folder that `forerun train --out` wrote"};
+    }
+    if (const auto loaded = learn::load_weights(named); !loaded) return loaded.error();
+  }
   const auto data = load_suite(suite.name, options);
   if (!data) return data.error();
   const Examples examples{*data, learn::select(*data, learn::Split::test), learn::select(*data, learn::Split::apart)};

@@ -1,7 +1,7 @@
 // forerun eval: the accuracy of trained predictors on the test split of a suite, beside what the papers published.
 #include <fmt/format.h>
 
-#include <fstream>
+#include <map>
 
 #include "api/data_files.h"
 #include "api/driple_suite.h"
@@ -14,7 +14,9 @@
 #include "api/train_devices.h"
 #include "api/whatif_suite.h"
 #include "base/nearest.h"
+#include "base/output_file.h"
 #include "cli/command.h"
+#include "cli/option_checks.h"
 
 namespace forerun::cli {
 namespace {
@@ -27,6 +29,7 @@ struct EvalOptions {
   std::string write_spread;
   std::string setting = kBaseResourceSetting;
   bool json = false;
+  std::vector<std::string> given;  // options, by name
 };
 
 void print(const SuiteResult& result, bool json) {
@@ -55,11 +58,8 @@ int judge_memory(const EvalOptions& options) {
   if (!accuracy) return fail(accuracy.error());
   fmt::print("{}", options.json ? to_json(*accuracy) + "\n" : to_text(*accuracy));
   if (options.write_spread.empty()) return kDone;
-  std::ofstream file(options.write_spread);
-  file << to_json(accuracy->spread, accuracy->data);
-  file.close();
-  if (file.fail()) return fail({"cannot be written", options.write_spread, "name a file in a folder that is there"});
-  return kDone;
+  const Status written = write_whole_file(options.write_spread, to_json(accuracy->spread, accuracy->data));
+  return written ? kDone : fail(written.error());
 }
 
 // So have throughputs of data-parallel training.
@@ -149,8 +149,45 @@ int leave_out(const EvalOptions& options) {
   return kDone;
 }
 
+// What each suite reads beside --suite and --json.
+const std::map<std::string, std::vector<std::string>>& suite_options() {
+  static const std::map<std::string, std::vector<std::string>> list = {
+      {"h200", {"--weights", "--data", "--cache"}},
+      {"ets-t4", {"--weights", "--traces", "--cache"}},
+      {"ets-2080ti", {"--weights", "--traces", "--cache"}},
+      {"seeds", {"--traces", "--data", "--weights", "--cache"}},  // refuses the last two itself
+      {"devices", {"--data", "--traces"}},
+      {"memory", {"--data", "--write-spread"}},
+      {"whatif", {"--data"}},
+      {"hkbu", {"--data"}},
+      {"vtrain", {"--data"}},
+      {"megatron", {}},
+      {"llm-foundry", {"--data"}},
+      {"testbed", {"--data"}},
+      {"driple", {"--data", "--weights", "--setting"}}};
+  return list;
+}
+
+Status check_eval_options(const EvalOptions& options) {
+  const auto suite = suite_options().find(options.suite);
+  if (suite == suite_options().end()) {
+    std::vector<std::string> names;
+    for (const auto& [name, read] : suite_options()) names.push_back(name);
+    return Error{"there is no suite '" + options.suite + "'", "--suite", did_you_mean(options.suite, names)};
+  }
+  std::vector<std::string> read = suite->second;
+  std::string form = "forerun eval --suite " + options.suite;
+  if (options.leave_out) {
+    read = {"--data", "--leave-one-out", "--folds"};
+    form = "forerun eval --leave-one-out";
+  }
+  read.insert(read.end(), {"--suite", "--json"});
+  return check_given(options.given, read, form);
+}
+
 int evaluate(const EvalOptions& given) {
   EvalOptions options = given;
+  if (const Status status = check_eval_options(options); !status) return fail(status.error());
   options.data.problem = [](const DataProblem& problem) {
     fmt::print(stderr, "forerun: {}\n", problem.error().message());
   };
@@ -163,12 +200,6 @@ int evaluate(const EvalOptions& given) {
   if (options.suite == "driple") return judge_driple(options);
   if (options.suite == "vtrain" || options.suite == "megatron" || options.suite == "llm-foundry") {
     return judge_scale(options);
-  }
-  std::vector<std::string> names = suite_names();
-  names.insert(names.end(),
-               {"devices", "memory", "whatif", "hkbu", "vtrain", "megatron", "llm-foundry", "testbed", "driple"});
-  if (std::find(names.begin(), names.end(), options.suite) == names.end()) {
-    return fail({"there is no suite '" + options.suite + "'", "--suite", did_you_mean(options.suite, names)});
   }
   const auto results = evaluate_suite(options.suite, options.data);
   if (!results) return fail(results.error());
@@ -191,7 +222,8 @@ void add_eval(CLI::App& app, Run& chosen) {
   verb->add_option("--cache", options->data.cache, "A data set that `forerun train --write-cache` wrote");
   verb->add_flag("--leave-one-out", options->leave_out,
                  "h200: judge `forerun predict` on the training families, each predicted without it");
-  verb->add_option("--folds", options->folds, "--leave-one-out: leave families out in so many groups, which is faster");
+  verb->add_option("--folds", options->folds, "--leave-one-out: leave families out in so many groups, which is faster")
+      ->check(CLI::Range(2, 99));
   verb->add_option("--write-spread", options->write_spread,
                    "memory: write the ranges that predictions show (data/memory/spread.json)");
   verb->add_option("--setting", options->setting, "driple: servers, workers and network, such as P1w2-1G");
@@ -211,7 +243,10 @@ void add_eval(CLI::App& app, Run& chosen) {
       "  forerun eval --suite driple                    the same, predicted for models that nothing was trained on\n"
       "  forerun eval --suite devices --data FOLDER     other GPUs, by NeuSight's op latencies unpacked in FOLDER\n"
       "  forerun eval --suite h200 --data more.jsonl.gz other records");
-  verb->callback([options, &chosen] { chosen = [options] { return evaluate(*options); }; });
+  verb->callback([options, verb, &chosen] {
+    options->given = given_options(*verb);
+    chosen = [options] { return evaluate(*options); };
+  });
 }
 
 }  // namespace forerun::cli

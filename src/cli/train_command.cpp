@@ -2,11 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <tuple>
 
 #include "api/driple_suite.h"
 #include "api/suites.h"
 #include "base/nearest.h"
 #include "cli/command.h"
+#include "cli/option_checks.h"
 #include "cli/train_parts.h"
 #include "learn/training_session.h"
 
@@ -19,16 +22,14 @@ struct TrainOptions {
   SuiteOptions data;
   std::string write_cache;
   std::vector<std::string> settings;
-  int64_t epochs = 0;
-  int64_t batch = 0;
-  double rate = 0;
-  double minutes = 0;
+  std::optional<double> seconds, minutes;
   std::vector<std::string> without;
   int folds = 0;
   std::string resource_setting = kBaseResourceSetting;
   std::string study;
   int64_t pretrain = 0;
   bool json = false;
+  std::vector<std::string> given;  // options, by name
 };
 
 int list() {
@@ -73,9 +74,49 @@ int train_resources(const TrainOptions& options) {
   return kDone;
 }
 
+// Options that training a learned predictor would pass over.
+Status check_train_options(const TrainOptions& options) {
+  std::vector<std::string> read = {"--data",    "--cache",      "--write-cache", "--out",      "--epochs",
+                                   "--batch",   "--rate",       "--seed",        "--patience", "--seconds",
+                                   "--minutes", "--validation", "--validate-on", "--device",   "--checkpoint",
+                                   "--resume",  "--curve",      "--set",         "--json"};
+  if (options.request.predictor == "driple") {
+    read.insert(read.end(), {"--folds", "--setting", "--pretrain", "--study"});
+    return check_given(options.given, read, "forerun train driple");
+  }
+  read.insert(read.end(), {"--suite", "--traces", "--most"});
+  return check_given(options.given, read, "forerun train " + options.request.predictor);
+}
+
+Status read_predictor_settings(const std::vector<std::string>& texts, learn::Settings& settings) {
+  for (const std::string& text : texts) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos) {
+      return Error{"'" + text + "' is no setting", "--set", "write NAME=VALUE, such as cell=gru"};
+    }
+    if (!settings.emplace(text.substr(0, equals), text.substr(equals + 1)).second) {
+      return Error{"'" + text.substr(0, equals) + "' is set twice", "--set", "give each setting once"};
+    }
+  }
+  return {};
+}
+
+Status read_time_limit(TrainOptions& options) {
+  for (const auto& [name, given, unit] :
+       {std::tuple("--seconds", options.seconds, 1), {"--minutes", options.minutes, 60}}) {
+    if (!given) continue;
+    if (!(*given > 0)) return Error{fmt::format("{} cannot be {}", name, *given), name, "give a number above 0"};
+    options.request.options.seconds = unit * *given;
+  }
+  return {};
+}
+
 int train(TrainOptions options) {
   const std::vector<std::string> parts = part_names();
   if (std::find(parts.begin(), parts.end(), options.request.predictor) != parts.end()) {
+    const Status status = check_given(options.given, options_of_part(options.request.predictor),
+                                      "forerun train " + options.request.predictor);
+    if (!status) return fail(status.error());
     return train_part({.name = options.request.predictor,
                        .records = options.data.records,
                        .without = options.without,
@@ -86,17 +127,12 @@ int train(TrainOptions options) {
   }
   learn::TrainingRequest& request = options.request;
   if (request.predictor.empty() && options.write_cache.empty()) return list();
-  for (const std::string& setting : options.settings) {
-    const size_t equals = setting.find('=');
-    if (equals == std::string::npos) {
-      return fail({"'" + setting + "' is no setting", "--set", "write NAME=VALUE, such as cell=gru"});
-    }
-    request.options.settings[setting.substr(0, equals)] = setting.substr(equals + 1);
+  if (const Status status = read_predictor_settings(options.settings, request.options.settings); !status) {
+    return fail(status.error());
   }
-  if (options.epochs > 0) request.options.epochs = options.epochs;
-  if (options.batch > 0) request.options.batch = options.batch;
-  if (options.minutes > 0) request.options.seconds = 60 * options.minutes;
-  if (options.rate > 0) request.options.learning_rate = options.rate;
+  if (const Status status = check_train_options(options); !status) return fail(status.error());
+  if (const Status status = read_time_limit(options); !status) return fail(status.error());
+  if (const Status status = learn::check_options(request.options); !status) return fail(status.error());
   if (request.predictor == "driple") return train_resources(options);
   if (!request.predictor.empty()) {
     if (const auto known = learn::make_predictor(request.predictor); !known) {
@@ -143,19 +179,20 @@ void add_train(CLI::App& app, Run& chosen) {
   verb->add_option("--data", options->data.records, "Record files or folders, in place of the data folder's");
   verb->add_option("--cache", options->data.cache, "A data set that --write-cache wrote, in place of all those");
   verb->add_option("--write-cache", options->write_cache, "Write the data set as one file; without NAME: only that");
-  verb->add_option("--most", options->data.most_a_group, "Of ETS traces, at most so many of a model");
+  verb->add_option("--most", options->data.most_a_group, "Of ETS traces, at most so many of a model")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   verb->add_option(
       "--out", options->request.out,
       "Folder for the weights; without it they are not kept. Of a part: its file, in place of the data folder's");
   learn::TrainOptions& training = options->request.options;
-  verb->add_option("--epochs", options->epochs, "Epochs, where the predictor's own are not wanted");
-  verb->add_option("--batch", options->batch, "Samples a step, where the predictor's own are not wanted");
-  verb->add_option("--rate", options->rate, "Learning rate, where the predictor's own is not wanted");
+  verb->add_option("--epochs", training.epochs, "Epochs, where the predictor's own are not wanted");
+  verb->add_option("--batch", training.batch, "Samples a step, where the predictor's own are not wanted");
+  verb->add_option("--rate", training.learning_rate, "Learning rate, where the predictor's own is not wanted");
   verb->add_option("--patience", training.patience, "Stop after so many epochs without a better validation error");
   verb->add_option("--validation", training.validation, "Share of the training data to validate on, whole families");
   verb->add_option("--validate-on", training.validate_on, "Validate on families that begin so, in place of a share");
-  verb->add_option("--seconds", training.seconds, "Stop after the epoch that passes this");
-  verb->add_option("--minutes", options->minutes, "The same in minutes");
+  CLI::Option* seconds = verb->add_option("--seconds", options->seconds, "Stop after the epoch that passes this");
+  verb->add_option("--minutes", options->minutes, "The same in minutes")->excludes(seconds);
   verb->add_option("--seed", training.seed, "Seed of weights, order and validation families");
   verb->add_option("--device", training.device, "cpu, cuda or auto");
   verb->add_option("--checkpoint", training.checkpoint, "Folder for a checkpoint after each epoch");
@@ -166,7 +203,8 @@ void add_train(CLI::App& app, Run& chosen) {
   verb->add_option("--folds", options->folds, "spread, driple: leave families out in so many groups")
       ->check(CLI::Range(1, 99));
   verb->add_option("--setting", options->resource_setting, "driple: servers, workers and network, such as P1w2-10G");
-  verb->add_option("--pretrain", options->pretrain, "driple: simulated workloads to train on before measured ones");
+  verb->add_option("--pretrain", options->pretrain, "driple: simulated workloads to train on before measured ones")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
   verb->add_option("--study", options->study,
                    "driple: ablations, samples (fewer workloads), transfer (to other settings) or models (left out)");
   verb->add_flag("--json", options->json, "One JSON object on standard output");
@@ -183,7 +221,10 @@ void add_train(CLI::App& app, Run& chosen) {
       "  forerun train driple --pretrain 3000 --out data/weights/driple-P1w2-10G\n"
       "  forerun train driple --study ablations --out data/weights/driple-P1w2-10G     beside the weights\n"
       "  forerun train --suite ets-t4 --write-cache ets_t4.bin      for forerun-train on a machine with a GPU");
-  verb->callback([options, &chosen] { chosen = [options] { return train(*options); }; });
+  verb->callback([options, verb, &chosen] {
+    options->given = given_options(*verb);
+    chosen = [options] { return train(*options); };
+  });
 }
 
 }  // namespace forerun::cli

@@ -170,30 +170,54 @@ int fit_testbed(const PartOptions& options, const std::vector<std::string>& /*fi
 struct Part {
   PartEntry entry;
   bool reads_records;
+  std::vector<std::string> options;  // beside --data and --out
   int (*train)(const PartOptions&, const std::vector<std::string>& files);
 };
-constexpr Part kParts[] = {
-    {{"hybrid", "trees over measured ops, which `forerun predict` asks; needs XGBoost"}, true, train_trees},
-    {{"host", "what the CPU needs to issue ops"}, true, fit_host_model},
-    {{"spread", "the range beside a prediction, from families left out in turn; needs XGBoost"}, true, measure_spread},
-    {{"devices", "how times carry over to other GPUs, from op latencies that others measured"}, false, fit_devices},
-    {{"scale", "what share of an A100 machine's peak training on several GPUs reaches"}, false, fit_scale},
-    {{"testbed", "what the hosts of forerun.testbed cost, for its simulation"}, false, fit_testbed},
-};
+const std::vector<Part>& part_list() {
+  static const std::vector<Part> list = {
+      {{"hybrid", "trees over measured ops, which `forerun predict` asks; needs XGBoost"},
+       true,
+       {"--without", "--seed", "--json"},
+       train_trees},
+      {{"host", "what the CPU needs to issue ops"}, true, {"--without", "--json"}, fit_host_model},
+      {{"spread", "the range beside a prediction, from families left out in turn; needs XGBoost"},
+       true,
+       {"--folds", "--seed", "--json"},
+       measure_spread},
+      {{"devices", "how times carry over to other GPUs, from op latencies that others measured"},
+       false,
+       {"--json"},
+       fit_devices},
+      {{"scale", "what share of an A100 machine's peak training on several GPUs reaches"},
+       false,
+       {"--json"},
+       fit_scale},
+      {{"testbed", "what the hosts of forerun.testbed cost, for its simulation"}, false, {}, fit_testbed},
+  };
+  return list;
+}
 
 }  // namespace
 
 const std::vector<PartEntry>& trained_parts() {
   static const std::vector<PartEntry> entries = [] {
     std::vector<PartEntry> list;
-    for (const Part& part : kParts) list.push_back(part.entry);
+    for (const Part& part : part_list()) list.push_back(part.entry);
     return list;
   }();
   return entries;
 }
 
+std::vector<std::string> options_of_part(const std::string& name) {
+  std::vector<std::string> read = {"--data", "--out"};
+  for (const Part& part : part_list()) {
+    if (name == part.entry.name) read.insert(read.end(), part.options.begin(), part.options.end());
+  }
+  return read;
+}
+
 int train_part(const PartOptions& options) {
-  for (const Part& part : kParts) {
+  for (const Part& part : part_list()) {
     if (options.name != part.entry.name) continue;
     if (!part.reads_records) return part.train(options, {});
     const auto files = files_of(options);

@@ -23,6 +23,9 @@ struct PartEntry {
 };
 const std::vector<PartEntry>& trained_parts();
 
+// The options that training a part reads.
+std::vector<std::string> options_of_part(const std::string& name);
+
 // Trains the part of that name, which is one of these.
 int train_part(const PartOptions& options);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace forerun::learn {
@@ -41,7 +42,29 @@ std::vector<Evaluation> evaluate_all(const DataSet& data, const Selection& examp
   return evaluations;
 }
 
+Status check_options(const TrainOptions& options) {
+  const auto refused = [](const char* name, auto value, const char* remedy) {
+    return Error{fmt::format("{} cannot be {}", name, value), name, remedy};
+  };
+  constexpr const char* kCount = "give a whole number from 1, or leave it out for the predictor's own";
+  if (options.epochs && *options.epochs < 1) return refused("--epochs", *options.epochs, kCount);
+  if (options.batch && *options.batch < 1) return refused("--batch", *options.batch, kCount);
+  if (const double rate = options.learning_rate.value_or(1); !(rate > 0 && std::isfinite(rate))) {
+    return refused("--rate", rate, "give a number above 0, or leave it out for the predictor's own");
+  }
+  if (options.patience < 0) return refused("--patience", options.patience, "give a number of epochs; 0: all of them");
+  if (!(options.validation >= 0 && options.validation < 1)) {
+    return refused("--validation", options.validation, "give a share from 0 to below 1");
+  }
+  if (!(options.seconds >= 0)) return refused("--seconds", options.seconds, "give a number above 0, or leave it out");
+  if (options.resume && options.checkpoint.empty()) {
+    return Error{"there is no checkpoint to go on from", "--resume", "name its folder with --checkpoint"};
+  }
+  return {};
+}
+
 Result<TrainingOutcome> train_and_save(const TrainingRequest& request, const DataSet& data) {
+  if (const Status status = check_options(request.options); !status.ok()) return status.error();
   auto predictor = make_predictor(request.predictor);
   if (!predictor) return predictor.error();
   const std::vector<std::string>& families = request.options.validate_on;

@@ -22,6 +22,9 @@ struct TrainingOutcome {
   double predict_seconds = 0;    // for all of the test split
 };
 
+// An Error where an option cannot be meant: no epochs, a learning rate that is not above 0.
+Status check_options(const TrainOptions& options);
+
 Result<TrainingOutcome> train_and_save(const TrainingRequest& request, const DataSet& data);
 
 // The errors of a predictor on some examples: each quantity that it predicts and that was measured.

@@ -7,6 +7,7 @@
 
 #include "learn/driple/driple_rows.h"
 #include "learn/driple/resource_file.h"
+#include "learn/training_session.h"
 
 namespace forerun::learn {
 namespace {
@@ -107,6 +108,9 @@ int driple_command(const std::vector<std::string>& words) {
                  kDripleUsage);
       return 2;
     }
+  }
+  if (const Status status = check_options(command.job.recipe.options); !status.ok()) {
+    return fail_driple(status.error());
   }
   const auto data = load_resource_data(command.cache);
   if (!data) return fail_driple(data.error());
