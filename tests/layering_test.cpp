@@ -1,5 +1,6 @@
 // Holds src/ to the direction of the data flow: a file includes only its own stage and those to its left, in the order
-// that CMakeLists.txt gives (FORERUN_STAGE_ORDER) with cli last, and LibTorch's headers only in learn/.
+// that CMakeLists.txt gives (FORERUN_STAGE_ORDER) with cli last, and LibTorch's headers only in learn/. And to base/ for
+// what only it does: writing files and making threads.
 //
 // It reads #include lines as text, so one that the preprocessor would skip counts too.
 #include <gtest/gtest.h>
@@ -107,6 +108,39 @@ TEST(Layering, EveryFolderIsAStage) {
   }
 }
 
+// What only base/ does, since others do it wrong in ways that show late: a file half written, a program that ends because a
+// thread could not be made. As "file:line: what to use instead".
+std::vector<std::string> done_by_hand(const fs::path& source) {
+  struct Call {
+    const char* text;
+    const char* instead;
+  };
+  constexpr Call kCalls[] = {{"std::ofstream", "write_whole_file (base/output_file.h)"},
+                             {"std::fopen(", "OutputFile (base/output_file.h)"},
+                             {"std::async(", "parallel_for (base/parallel.h)"},
+                             {"std::thread>", "parallel_for (base/parallel.h)"},
+                             {"std::jthread", "parallel_for (base/parallel.h)"}};
+  std::vector<std::string> found;
+  for (const auto& entry : fs::recursive_directory_iterator(source)) {
+    const std::string relative = fs::relative(entry.path(), source).generic_string();
+    const bool source_file = relative.ends_with(".cpp") || relative.ends_with(".h");
+    if (!source_file || relative.ends_with("_test.cpp") || first_folder(relative) == "base") continue;
+    std::ifstream stream(entry.path());
+    std::string line;
+    for (int number = 1; std::getline(stream, line); ++number) {
+      for (const Call& call : kCalls) {
+        if (line.find(call.text) == std::string::npos) continue;
+        found.push_back(relative + ":" + std::to_string(number) + ": use " + call.instead);
+      }
+    }
+  }
+  return found;
+}
+
+TEST(Layering, OnlyBaseWritesFilesAndMakesThreads) {
+  for (const std::string& found : done_by_hand(fs::path(FORERUN_SOURCE_DIR) / "src")) ADD_FAILURE() << found;
+}
+
 // A source tree of one file, to show that the check can fail.
 class PlantedInclude : public testing::Test {
  protected:
@@ -123,9 +157,16 @@ class PlantedInclude : public testing::Test {
     return violations(root_, {"base", "graph", "learn", "cli"});
   }
 
- private:
   fs::path root_;
 };
+
+TEST_F(PlantedInclude, AFileWrittenByHandIsFound) {
+  check("cli/a.cpp", "int main() {\n  std::ofstream(\"x\") << 1;\n}\n");
+  EXPECT_EQ(done_by_hand(root_), std::vector<std::string>{"cli/a.cpp:2: use write_whole_file (base/output_file.h)"});
+  fs::remove_all(root_);
+  check("base/a.cpp", "std::ofstream file;\n");
+  EXPECT_TRUE(done_by_hand(root_).empty());
+}
 
 TEST_F(PlantedInclude, ToTheLeftOrWithinAStagePasses) {
   EXPECT_TRUE(check("graph/a.h", "#include \"graph/b.h\"\n#include \"base/c.h\"\n#include <vector>\n").empty());

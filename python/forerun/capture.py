@@ -33,6 +33,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 
 from .cuda_fakes import complete_fakes  # noqa: E402
 from .generic import cuda_like_dispatch  # noqa: E402
+from .output_file import output_file  # noqa: E402
 from .recorder import OpRecorder  # noqa: E402
 from .stand_ins import stand_ins  # noqa: E402
 from .training import LossFunction, TrainingTask, default_loss  # noqa: E402
@@ -76,7 +77,8 @@ def capture(
     if recorder.assumed:
         record["assumed"] = sorted(set(recorder.assumed))
     if file is not None:
-        pathlib.Path(file).write_text(json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n")
+        with output_file(file) as out:
+            out.write(json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n")
     return record
 
 
@@ -301,7 +303,8 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     record = capture(**given)
     text = json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n"
     if options.output:
-        pathlib.Path(options.output).write_text(text)
+        with output_file(options.output) as out:
+            out.write(text)
         size = f"{len(record['ops']['name'])} ops, {record['params']:,} parameters"
         print(
             f"{options.output}: {size}, backend {record['backend']}; next: forerun predict {options.output}",

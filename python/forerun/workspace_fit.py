@@ -19,6 +19,7 @@ from typing import Any, Dict, Iterable, List, Optional, Sequence, Set, TextIO, T
 
 from forerun.convolution_cases import ConvolutionCase, case_of_sample, cases_of_run
 from forerun.decision_tree import Limits, Node, Split, build_tree
+from forerun.output_file import output_file
 
 Json = Dict[str, Any]
 
@@ -80,9 +81,9 @@ def main(arguments: Optional[Sequence[str]] = None, lines: Iterable[str] = sys.s
     for record in _records(lines):
         found.take(record)
     options.out.mkdir(parents=True, exist_ok=True)
-    with open(options.out / TABLE, "w", encoding="utf-8") as out:
+    with output_file(options.out / TABLE) as out:
         _write(_table(found), out)
-    with open(options.out / CASES, "w", encoding="utf-8") as out:
+    with output_file(options.out / CASES) as out:
         _write_cases(found, out)
 
 

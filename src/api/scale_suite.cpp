@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 
 #include "base/data_dir.h"
 #include "base/datasets.h"
+#include "base/output_file.h"
 #include "device/catalogue.h"
 #include "ingest/vtrain/megatron_rows.h"
 #include "scale/fit_efficiency.h"
@@ -122,10 +122,7 @@ Result<ScaleFitOutcome> train_scale(const ScaleSuiteOptions& options, const std:
       fitted.size(), tables->size());
   ScaleFitOutcome outcome;
   outcome.file = out.empty() ? (paths->data / kMegatronEfficiency).string() : out;
-  std::ofstream file(outcome.file);
-  file << scale::to_json(report.efficiency);
-  file.close();
-  if (file.fail()) return Error{"cannot be written", outcome.file, "name a file in a folder that is there with --out"};
+  if (Status status = write_whole_file(outcome.file, scale::to_json(report.efficiency)); !status) return status.error();
   outcome.rows = static_cast<int64_t>(fitted.size());
   outcome.formulas_error = report.formulas_error;
   outcome.error = report.error;

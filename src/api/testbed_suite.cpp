@@ -1,6 +1,5 @@
 #include "api/testbed_suite.h"
 
-#include <fstream>
 #include <map>
 
 #include "api/data_files.h"
@@ -8,6 +7,7 @@
 #include "api/predict.h"
 #include "api/scale_resources.h"
 #include "base/data_dir.h"
+#include "base/output_file.h"
 #include "ingest/resources/link_state.h"
 #include "scale/host_tuning.h"
 
@@ -151,12 +151,9 @@ Result<TestbedData> load_testbed(const TestbedRequest& request, const Knowledge&
 }
 
 Status write_rates(const HostRatesOutcome& outcome) {
-  std::ofstream file(outcome.file);
-  file << to_json(outcome.rates, "`forerun train testbed`: " + std::to_string(outcome.workloads) +
-                                     " workloads of training families (data/h200/split.json)");
-  file.close();
-  if (file.fail()) return Error{"cannot be written", outcome.file, "name a file in a folder that is there with --out"};
-  return {};
+  const std::string source = "`forerun train testbed`: " + std::to_string(outcome.workloads) +
+                             " workloads of training families (data/h200/split.json)";
+  return write_whole_file(outcome.file, to_json(outcome.rates, source));
 }
 
 }  // namespace

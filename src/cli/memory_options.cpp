@@ -2,22 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-
+#include "base/output_file.h"
 #include "report/memory_timeline.h"
 
 namespace forerun::cli {
-namespace {
-
-Status write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  if (file.fail()) return Error{"cannot be written", path, "name a file in a folder that is there"};
-  return {};
-}
-
-}  // namespace
 
 void add_memory_options(CLI::App& verb, MemoryOptions& options) {
   verb.add_option("--allocator", options.allocator,
@@ -46,13 +34,13 @@ Status write_memory_files(const MemoryFiles& files, const TrainingRun& run, cons
                                             fmt::format("{}, batch {}, on {}", run.id, run.input.batch, device.name));
   timeline.device_memory = device.memory - context_of(device);
   if (!files.svg.empty()) {
-    if (Status status = write_file(files.svg, to_svg(timeline)); !status.ok()) return status;
+    if (Status status = write_whole_file(files.svg, to_svg(timeline)); !status.ok()) return status;
   }
   if (!files.chrome.empty()) {
-    if (Status status = write_file(files.chrome, to_chrome_counters(timeline)); !status.ok()) return status;
+    if (Status status = write_whole_file(files.chrome, to_chrome_counters(timeline)); !status.ok()) return status;
   }
   if (files.snapshot.empty()) return {};
-  return write_file(files.snapshot, to_snapshot(predicted.graph, predicted.log));
+  return write_whole_file(files.snapshot, to_snapshot(predicted.graph, predicted.log));
 }
 
 Result<MemoryQuestion> parse_memory(const MemoryOptions& options) {

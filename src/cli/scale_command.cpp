@@ -1,11 +1,10 @@
 // forerun scale: the step of many GPUs, and the best plan for them.
 #include <fmt/format.h>
 
-#include <fstream>
-
 #include "api/scale.h"
 #include "api/scale_records.h"
 #include "api/scale_resources.h"
+#include "base/output_file.h"
 #include "cli/command.h"
 #include "cli/setup_options.h"
 
@@ -44,10 +43,7 @@ Status read_settings(const std::vector<std::string>& texts, ScaleQuestion& quest
 }
 
 int write_picture(const std::string& picture, const std::string& path) {
-  std::ofstream file(path);
-  file << picture;
-  file.close();
-  if (file.fail()) return fail({"cannot be written", path, "name a file in a folder that is there"});
+  if (const Status status = write_whole_file(path, picture); !status) return fail(status.error());
   fmt::print(stderr, "{} is written\n", path);
   return kDone;
 }

@@ -4,9 +4,9 @@
 
 #include <charconv>
 #include <chrono>
-#include <fstream>
 
 #include "api/schedule.h"
+#include "base/output_file.h"
 #include "cli/command.h"
 #include "cluster/policies.h"
 #include "cluster/sources/csv_rows.h"
@@ -117,10 +117,8 @@ int run(ScheduleOptions& options) {
   progress.clear();
   if (!answer) return fail(answer.error());
   if (!options.svg.empty()) {
-    std::ofstream file(options.svg, std::ios::binary);
-    file << to_svg(answer->report, answer->workload, answer->cluster);
-    file.close();
-    if (!file) return fail({"the picture could not be written", options.svg, "name a file in a folder that is there"});
+    const std::string picture = to_svg(answer->report, answer->workload, answer->cluster);
+    if (const Status status = write_whole_file(options.svg, picture); !status) return fail(status.error());
   }
   fmt::print("{}{}", options.json ? to_json(answer->report) : to_text(answer->report), options.json ? "\n" : "");
   return kDone;

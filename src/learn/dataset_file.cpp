@@ -13,10 +13,10 @@
 #include <bit>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 
 #include "base/check.h"
+#include "base/output_file.h"
 #include "learn/dataset.h"
 
 namespace forerun::learn {
@@ -278,17 +278,7 @@ Status DataSet::save(const std::string& path) const {
   out.varint(examples_.size());
   for (const Example& example : examples_) write(out, example);
   out.raw(kEnd);
-
-  const std::string partial = path + ".part";
-  {
-    std::ofstream file(partial, std::ios::binary);
-    file.write(out.bytes().data(), static_cast<std::streamsize>(out.bytes().size()));
-    if (!file.flush()) return Error{"cannot be written", partial, "check the folder and the space on its disk"};
-  }
-  std::error_code failed;
-  std::filesystem::rename(partial, path, failed);
-  if (failed) return Error{"cannot be written: " + failed.message(), path, "check the folder"};
-  return {};
+  return write_whole_file(path, out.bytes());
 }
 
 Result<DataSet> DataSet::load(const std::string& path) {

@@ -10,11 +10,13 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cstdlib>
+#include <csignal>
+#include <cstdio>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/partial_files.h"
 #include "learn/driple/driple_command.h"
 #include "learn/training_session.h"
 
@@ -81,10 +83,7 @@ bool set(const std::string& option, const std::string& value, TrainingRequest& r
   return false;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const std::vector<std::string> words(argv + 1, argv + argc);
+int train(const std::vector<std::string>& words) {
   if (words.empty() || words[0].rfind("--", 0) == 0) return usage("which predictor?");
   if (words[0] == "driple") return driple_command({words.begin() + 1, words.end()});
   TrainingRequest request{.predictor = words[0]};
@@ -113,4 +112,15 @@ int main(int argc, char** argv) {
   }
   fmt::print("{}{}\n", to_text(*outcome), to_json(request, *outcome));
   return kDone;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit of its size is an error as on a full disk
+  remove_partial_files_on_signals();
+  const int code = train({argv + 1, argv + argc});
+  if (std::ferror(stdout) == 0 && std::fflush(stdout) == 0) return code;
+  std::fputs("forerun-train: standard output cannot be written; the answer is not whole\n", stderr);
+  return code == kDone ? static_cast<int>(kInputAtFault) : code;
 }

@@ -5,11 +5,12 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <numbers>
 #include <random>
+#include <sstream>
 
 #include "base/check.h"
+#include "base/output_file.h"
 
 namespace forerun::learn {
 namespace {
@@ -54,6 +55,13 @@ std::string archive_key(const std::string& name) {
   std::string key = name;
   for (size_t at = 0; (at = key.find('.', at)) != std::string::npos; at += 2) key.replace(at, 1, "__");
   return key;
+}
+
+// An archive has no part of the file's name inside when it is saved to a stream, so the same weights give the same bytes.
+Status save_archive(torch::serialize::OutputArchive& archive, const std::string& path) {
+  std::ostringstream bytes;
+  archive.save_to(bytes);
+  return write_whole_file(path, bytes.str());
 }
 
 // A random order of the samples, the same for one seed and epoch on every machine.
@@ -153,7 +161,7 @@ class Loop {
     return (fs::path(options_.checkpoint) / "checkpoint.pt").string();
   }
 
-  // Weights, the best ones, the optimizer's state and the epochs so far; renamed into place when whole.
+  // Weights, the best ones, the optimizer's state and the epochs so far.
   Status write_checkpoint() {
     if (options_.checkpoint.empty()) return {};
     try {
@@ -170,12 +178,10 @@ class Loop {
                       {report.training_loss, report.validation_error, report.best ? 1.0 : 0.0, report.seconds});
       }
       archive.write("epochs", torch::tensor(epochs, torch::kFloat64));
-      archive.save_to(checkpoint_file() + ".part");
-      fs::rename(checkpoint_file() + ".part", checkpoint_file());
+      return save_archive(archive, checkpoint_file());
     } catch (const std::exception& error) {
       return Error{std::string("cannot be written: ") + error.what(), checkpoint_file(), "check the folder"};
     }
-    return {};
   }
 
   Status resume() {
@@ -220,14 +226,12 @@ class Loop {
 
   Status write_curve() const {
     if (options_.curve.empty()) return {};
-    std::ofstream file(options_.curve);
-    file << "epoch,training_loss,validation_error,best,seconds\n";
+    std::string rows = "epoch,training_loss,validation_error,best,seconds\n";
     for (const EpochReport& report : log_.epochs) {
-      file << fmt::format("{},{:.6g},{:.6g},{},{:.2f}\n", report.epoch, report.training_loss, report.validation_error,
+      rows += fmt::format("{},{:.6g},{:.6g},{},{:.2f}\n", report.epoch, report.training_loss, report.validation_error,
                           report.best ? 1 : 0, report.seconds);
     }
-    if (!file.flush()) return Error{"cannot be written", options_.curve, "check the folder"};
-    return {};
+    return write_whole_file(options_.curve, rows);
   }
 
   [[nodiscard]] torch::Device device() const { return task_.module->parameters().front().device(); }
@@ -276,11 +280,10 @@ Status save_module(const torch::nn::Module& module, const std::string& path) {
     for (const auto& item : module.named_buffers()) {
       archive.write(archive_key(item.key()), shortest(item.value().detach().to(torch::kCPU)), /*is_buffer=*/true);
     }
-    archive.save_to(path);
+    return save_archive(archive, path);
   } catch (const std::exception& error) {
     return Error{"cannot be written", path, "check the folder"};
   }
-  return {};
 }
 
 Status load_module(torch::nn::Module& module, const std::string& path) {

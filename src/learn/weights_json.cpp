@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/output_file.h"
+
 namespace forerun::learn {
 namespace {
 
@@ -12,10 +14,7 @@ constexpr const char* kRemedy = "name a folder that `forerun train` wrote";
 
 Status write_json(const std::string& folder, const std::string& file, const nlohmann::json& json) {
   const std::string path = (std::filesystem::path(folder) / file).string();
-  std::ofstream out(path);
-  out << json.dump(1) << "\n";
-  if (!out.flush()) return Error{"cannot be written", path, "check the folder"};
-  return {};
+  return write_whole_file(path, json.dump(1) + "\n");
 }
 
 Result<nlohmann::json> read_json(const std::string& folder, const std::string& file,

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "base/output_file.h"
+
 namespace forerun::learn {
 namespace {
 
@@ -75,14 +77,9 @@ Status write_study_rows(const std::string& folder, const std::vector<ResourceStu
       *same = row;
     }
   }
-  const std::string path = (fs::path(folder) / kStudiesFile).string();
-  std::ofstream file(path + ".part");
-  for (const ResourceStudyRow& row : *kept) file << to_json_line(row) << "\n";
-  if (!file.flush()) return Error{"cannot be written", path, "check the folder"};
-  std::error_code failed;
-  fs::rename(path + ".part", path, failed);
-  if (failed) return Error{"cannot be written: " + failed.message(), path, "check the folder"};
-  return {};
+  std::string lines;
+  for (const ResourceStudyRow& row : *kept) lines += to_json_line(row) + "\n";
+  return write_whole_file((fs::path(folder) / kStudiesFile).string(), lines);
 }
 
 }  // namespace forerun::learn

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/nearest.h"
+#include "base/output_file.h"
 #include "cost/trees/boosting.h"
 #include "learn/weights_json.h"
 
@@ -131,9 +132,7 @@ Status GbdtPredictor::save(const std::string& folder) const {
     if (*forest) (*forest)->write(bytes);
   }
   const std::string path = (std::filesystem::path(folder) / kForests).string();
-  std::ofstream file(path, std::ios::binary);
-  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  if (!file.flush()) return Error{"cannot be written", path, "check the folder"};
+  if (Status status = write_whole_file(path, bytes); !status.ok()) return status;
   return write_json(folder, "predictor.json",
                     {{"settings", settings()},
                      {"vocabulary", vocabulary_.to_json()},
