@@ -19,7 +19,7 @@ struct ResourceCells {
   std::string pattern, idle, burst, amount, mean;
 };
 
-ResourceCells cells_of(const ResourceAnswer& answer, size_t resource) {
+ResourceCells resource_cells(const ResourceAnswer& answer, size_t resource) {
   const monitor::BurstMetrics& m = answer.use.metrics[resource];
   const char* unit = resource < 2 ? "%" : "MB/s";
   return {monitor::name(m.pattern), fmt::format("{:.1f}", m.idle_ms), fmt::format("{:.1f}", m.burst_ms),
@@ -35,7 +35,7 @@ std::string to_text(const ResourceAnswer& answer) {
                                  grouped(answer.parameters), milliseconds(answer.use.iteration));
   Table table({"", "pattern", "idle ms", "burst ms", "burst amount", "mean"});
   for (size_t i = 0; i < 4; ++i) {
-    const ResourceCells cells = cells_of(answer, i);
+    const ResourceCells cells = resource_cells(answer, i);
     table.add({kResourceLabels[i], cells.pattern, cells.idle, cells.burst, cells.amount, cells.mean});
   }
   return text + table.text();
@@ -78,7 +78,7 @@ std::string to_svg(const ResourceAnswer& answer) {
   const monitor::Series& first = answer.use.series[0];
   std::vector<SeriesPanel> panels;
   for (size_t i = 0; i < 4; ++i) {
-    const ResourceCells cells = cells_of(answer, i);
+    const ResourceCells cells = resource_cells(answer, i);
     panels.push_back({fmt::format("{}, {}: burst {} ms, idle {} ms, amount {}", kResourceLabels[i], cells.pattern,
                                   cells.burst, cells.idle, cells.amount),
                       &answer.use.series[i], i < 2 ? 1.0 : 1e-6, answer.use.metrics[i].threshold});
