@@ -33,6 +33,7 @@ class Variant {
       : request_(request), device_(device), knowledge_(knowledge) {
     request_.memory.reserve =
         Bytes(std::llround(static_cast<double>(device.memory.value) * request.reserve_share)) + request.reserve;
+    request_.memory.spread = &knowledge.memory_spread;
   }
 
   [[nodiscard]] Result<TrainingRun> build(int64_t value) const {
@@ -40,7 +41,8 @@ class Variant {
   }
   [[nodiscard]] FitPoint judge(const TrainingRun& run) const {
     const PredictedMemory memory = predicted_memory(run, device_, knowledge_.workspaces, request_.memory);
-    return {.fits = memory.fits,
+    return {.fits = memory.answer.verdict == FitVerdict::fits,
+            .verdict = memory.answer.verdict,
             .allocated = memory.estimate.peak_allocated,
             .reserved = memory.estimate.peak_reserved,
             .driver = memory.estimate.peak_reserved + memory.context,
@@ -48,12 +50,22 @@ class Variant {
   }
   [[nodiscard]] FitSearch search(int64_t smallest, int64_t step) const {
     return {[this](int64_t value) { return build(value); }, [this](const TrainingRun& run) { return judge(run); },
-            smallest, step, device_.memory - context_of(device_) - request_.memory.reserve};
+            smallest, step, room()};
+  }
+  // What predictions may come to.
+  [[nodiscard]] Bytes room() const {
+    const auto whole = static_cast<double>((device_.memory - request_.memory.reserve).value);
+    return Bytes(std::llround(whole / (1 + margin()))) - context_of(device_);
+  }
+  [[nodiscard]] double margin() const {
+    return request_.memory.margin.value_or(knowledge_.memory_spread.driver.high - 1);
   }
   [[nodiscard]] Result<Prediction> predicted(int64_t value) const {
     const Result<TrainingRun> run = build(value);
     if (!run) return run.error();
-    return predict(*run, device_, knowledge_, request_.memory);
+    MemoryQuestion question = request_.memory;
+    question.margin.reset();
+    return predict(*run, device_, knowledge_, question);
   }
 
   FitRequest& request() { return request_; }
@@ -237,6 +249,7 @@ Result<FitAnswer> fit(const FitRequest& given, const Device& device, const Knowl
   FitSearch search = base.search(grid->smallest, grid->step);
   FitAnswer answer{.axis = given.axis, .step = grid->step, .smallest = grid->smallest};
   answer.reserve = base.request().memory.reserve;
+  answer.margin = base.margin();
   answer.largest = search.largest();
   if (const std::string refused = search.refusal(grid->smallest); !refused.empty()) {
     return base.build(grid->smallest).error();

@@ -4,6 +4,9 @@
 // first guess comes from a straight line through two small values; from there on by secants, in doubling steps, and by
 // halves. What cuDNN takes jumps with shapes, so the answer is the value that fits while the next does not, and the ones
 // around it are tried too.
+//
+// A value fits where the upper end of the range that held 8 of 10 measured runs does; MemoryQuestion::margin puts another
+// share in its place.
 #pragma once
 
 #include <string>
@@ -18,9 +21,9 @@ struct FitRequest {
   ModelRequest model;          // its batch is not looked at where that is the axis
   std::string axis = "batch";  // or a whole-number setting of the model: image, length (also "seq")
   MemoryQuestion memory;
-  double reserve_share = 0.02;  // of the device's memory, kept free ...
-  Bytes reserve;                // ... and so much more
-  bool changes = true;          // also what would let a larger one in
+  double reserve_share = 0;  // of the device's memory, kept free ...
+  Bytes reserve;             // ... and so much more
+  bool changes = true;       // also what would let a larger one in
 };
 
 Result<FitAnswer> fit(const FitRequest& request, const Device& device, const Knowledge& knowledge);

@@ -37,11 +37,12 @@ int64_t FitSearch::by_line(int64_t a, int64_t b) {
   const auto y = static_cast<double>(at(b).allocated.value);
   if (y <= x) return on_grid(2.0 * static_cast<double>(b));
   const double slope = (y - x) / static_cast<double>(b - a);
-  return on_grid(static_cast<double>(b) + (static_cast<double>(room_.value) - y) / slope);
+  const double meets = static_cast<double>(b) + (static_cast<double>(room_.value) - y) / slope;
+  return on_grid(std::min(meets, kMostGrowth * static_cast<double>(b)));
 }
 
 int64_t FitSearch::guess() {
-  constexpr int kSecants = 4;
+  constexpr int kSecants = 6;
   int64_t from = smallest_;
   int64_t to = smallest_ + 8 * step_;
   if (!refusal(at(to).value).empty() || !at(to).fits) to = smallest_ + step_;

@@ -37,6 +37,7 @@ class FitSearch {
 
  private:
   static constexpr int64_t kMost = int64_t{1} << 30;
+  static constexpr double kMostGrowth = 64;  // of one step along a line: small values may hide what large ones take
 
   [[nodiscard]] int64_t on_grid(double value) const;
   [[nodiscard]] int64_t by_line(int64_t a, int64_t b);

@@ -27,7 +27,8 @@ bool fits(const FitRequest& request, const FitAnswer& answer, int64_t batch) {
   CHECK(run.ok(), run.error().message());
   MemoryQuestion question = request.memory;
   question.reserve = answer.reserve;
-  return predicted_memory(*run, fit_gpu("h200"), known().workspaces, question).fits;
+  question.spread = &known().memory_spread;
+  return predicted_memory(*run, fit_gpu("h200"), known().workspaces, question).answer.verdict == FitVerdict::fits;
 }
 
 // Memory of value * per + fixed, with some values that take more than they should.
@@ -107,7 +108,34 @@ TEST(Fit, FindsTheLargestBatch) {
   EXPECT_FALSE(fits(request, *answer, *answer->largest + 1));
   EXPECT_GT(*answer->largest, 500);
   EXPECT_EQ(answer->at.input.batch, *answer->largest);
-  EXPECT_LE(answer->at.memory.peak_allocated + answer->at.context + answer->reserve, fit_gpu("h200").memory);
+  EXPECT_LE(answer->at.memory_answer.driver.high, fit_gpu("h200").memory);
+}
+
+TEST(Fit, AMarginLetsFewerInAndNoneLetsMoreIn) {
+  const auto largest = [](std::optional<double> margin) {
+    FitRequest request{.model = {.model = "resnet18"}, .changes = false};
+    request.memory.margin = margin;
+    const Result<FitAnswer> answer = fit(request, fit_gpu("t4"), known());
+    CHECK(answer.ok() && answer->largest, "resnet18 fits on a T4");
+    return *answer->largest;
+  };
+  EXPECT_LT(largest(0.25), largest(std::nullopt));
+  EXPECT_LT(largest(std::nullopt), largest(0.0));
+}
+
+// Values of which even the simulated memory of a GPU without limits could not hold an iteration.
+TEST(Fit, IsNotLedAstrayByWhatNoGpuHolds) {
+  const Result<FitAnswer> image =
+      fit({.model = {.model = "resnet18"}, .axis = "image", .changes = false}, fit_gpu("t4"), known());
+  ASSERT_TRUE(image.ok() && image->largest);
+  EXPECT_GT(*image->largest, 224);
+  EXPECT_LT(*image->largest, 2000);
+  EXPECT_TRUE(image->limit.empty()) << image->limit;
+  FitRequest llama{.model = {.model = "llama2_7b"}, .changes = false};
+  llama.model.setup.precision = Precision::amp_bf16;
+  const Result<FitAnswer> batch = fit(llama, fit_gpu("h200"), known());
+  ASSERT_TRUE(batch.ok());
+  EXPECT_LE(batch->largest.value_or(0), 2);
 }
 
 TEST(Fit, TellsWhatLetsALargerOneIn) {

@@ -26,12 +26,6 @@ constexpr size_t kCostliest = 10;
 
 bool is_onnx(const std::string& model) { return model.ends_with(".onnx"); }
 
-// PyTorch takes cuDNN attention for half precision from compute capability 9.0 on.
-derive::DispatchTarget target_of(const Device& device) {
-  return {.cudnn_attention =
-              device.name.find("H100") != std::string::npos || device.name.find("H200") != std::string::npos};
-}
-
 struct ShareBuilder {
   CostShare row;
   std::array<int64_t, 4> by_bound{};  // nanoseconds by Bound
@@ -221,6 +215,9 @@ Result<ForwardModel> forward_model(const ModelRequest& request) {
     return ForwardModel{request.model, model->input, std::move(model->forward)};
   }
   auto settings = request.settings;
+  for (auto& [name, value] : settings) {
+    if (name == "seq") name = "length";
+  }
   if (request.batch) settings.emplace_back("batch", fmt::format("{}", *request.batch));
   Result<zoo::Model> model = zoo::build(request.model, settings);
   if (!model) return model.error();
@@ -239,7 +236,7 @@ Result<TrainingRun> build_run(const ModelRequest& request, const Device& device)
   run.input = model->input;
   run.setup = chosen_setup(request, model->input.kind);
   run.environment.gpu = device.name;
-  Result<Graph> graph = derive::derive_iteration(model->forward, model->input, run.setup, target_of(device));
+  Result<Graph> graph = derive::derive_iteration(model->forward, model->input, run.setup, derive::target_of(device));
   if (!graph) return graph.error().within(request.model);
   run.graph = std::move(*graph);
   return run;
@@ -250,7 +247,7 @@ Result<TrainingRun> for_device(TrainingRun run, const Device& device) {
   const bool generic = run.backend == Backend::generic;
   if (!generic && !derive::lacks_reserves(run.graph)) return run;
   Result<Graph> graph =
-      generic ? derive::to_cuda_forms(run.graph, target_of(device)) : derive::with_reserves(run.graph);
+      generic ? derive::to_cuda_forms(run.graph, derive::target_of(device)) : derive::with_reserves(run.graph);
   if (!graph) return graph.error();
   run.graph = std::move(*graph);
   run.backend = Backend::cuda;
@@ -314,7 +311,7 @@ Result<TrainingRun> from_zoo(TrainingRun run, const Device& device) {
     return Error{fmt::format("the record has no ops, and the zoo cannot build it: {}", model.error().what), "",
                  "capture the run (python -m forerun.capture), or name a family of `forerun zoo`"};
   }
-  Result<Graph> graph = derive::derive_iteration(model->forward, run.input, run.setup, target_of(device));
+  Result<Graph> graph = derive::derive_iteration(model->forward, run.input, run.setup, derive::target_of(device));
   if (!graph) return graph.error();
   run.graph = std::move(*graph);
   return run;

@@ -1,5 +1,8 @@
 #include "api/predicted_memory.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
 
 #include "graph/op_modules.h"
@@ -11,20 +14,13 @@ namespace {
 // What a process takes of the GPU beside the allocator: measured on an H200 with PyTorch 2.11, 705 to 841 MiB.
 constexpr Bytes kContext(int64_t{820} << 20);
 
-constexpr Bytes kCublasHopper(int64_t{32} << 20);
-constexpr Bytes kCublasBefore((int64_t{8} << 20) + (int64_t{128} << 10));
-
 constexpr size_t kLiveShown = 10;
-
-bool has_large_cublas_workspace(const Device& device) {
-  return device.name.find("H100") != std::string::npos || device.name.find("H200") != std::string::npos;
-}
 
 IterationReplayOptions replay_options(const TrainingRun& run, const Device& device, const WorkspaceTable& workspaces,
                                       const MemoryQuestion& question) {
   IterationReplayOptions options;
   options.settings = question.allocator;
-  options.cublas_workspace = has_large_cublas_workspace(device) ? kCublasHopper : kCublasBefore;
+  options.cublas_workspace = device.blas_workspace;
   options.temporaries.workspaces = &workspaces;
   options.temporaries.channels_last = run.setup.channels_last;
   if (device.sm_count > 0) options.temporaries.device.multiprocessors = device.sm_count;
@@ -49,9 +45,21 @@ const Graph& graph_of(const TrainingRun& run, const MemoryQuestion& question, Gr
   return *graph;
 }
 
+Bytes scaled(Bytes bytes, double factor) { return Bytes(std::llround(static_cast<double>(bytes.value) * factor)); }
+
 MemoryRange range_of(Bytes expected, const RatioRange& ratio) {
-  const auto times = [&](double factor) { return Bytes(std::llround(static_cast<double>(expected.value) * factor)); };
-  return {times(ratio.low), expected, times(ratio.high)};
+  return {scaled(expected, ratio.low), expected, scaled(expected, ratio.high)};
+}
+
+MemorySpread asked_spread(const MemoryQuestion& question) {
+  return question.spread != nullptr ? *question.spread : MemorySpread();
+}
+
+// Between which multiples of the prediction a run is taken to lie when it is asked whether it fits.
+RatioRange verdict_range(const MemoryQuestion& question) {
+  RatioRange range = asked_spread(question).driver;
+  if (question.margin) range.high = 1 + *question.margin;
+  return range;
 }
 
 PeakMoment moment_of(const Graph& graph, const IterationReplay& replay) {
@@ -85,7 +93,7 @@ void set_parallel_parts(const Graph& graph, const MemoryLog& log, MemoryEstimate
 
 void set_answer(const Graph& graph, const MemoryLog& log, const MemoryQuestion& question, PredictedMemory& memory) {
   MemoryAnswer& answer = memory.answer;
-  const MemorySpread spread = question.spread != nullptr ? *question.spread : MemorySpread();
+  const MemorySpread spread = asked_spread(question);
   memory.estimate = log.replay.peak;
   const AllocatorFigures& figures = log.replay.figures;
   answer.requested = range_of(Bytes(figures.requested.peak), spread.requested);
@@ -103,6 +111,29 @@ void set_answer(const Graph& graph, const MemoryLog& log, const MemoryQuestion& 
   if (answer.live.size() > kLiveShown) answer.live.resize(kLiveShown);
 }
 
+// A run that surely fits holds no more than there is: the allocator gives unused segments back before that.
+void cap_ranges(Bytes room, PredictedMemory& memory) {
+  MemoryAnswer& answer = memory.answer;
+  answer.driver.high = std::max(answer.driver.expected, std::min(answer.driver.high, room));
+  answer.reserved.high = std::max(answer.reserved.expected, std::min(answer.reserved.high, room - memory.context));
+}
+
+// What a run that does not fit would have to hold at the least.
+void set_lower_bound(Bytes room, const MemoryQuestion& question, PredictedMemory& memory) {
+  MemoryAnswer& answer = memory.answer;
+  const MemorySpread spread = asked_spread(question);
+  const Bytes held = std::max(memory.estimate.peak_allocated, room - memory.context);
+  memory.estimate.peak_reserved = held;
+  answer.at_least = true;
+  answer.retries = 0;
+  answer.fragmentation = held - memory.estimate.peak_allocated;
+  answer.reserved = range_of(held, spread.reserved);
+  answer.driver = range_of(held + memory.context, spread.driver);
+  if (answer.verdict != FitVerdict::does_not_fit) return;
+  answer.reserved.low = std::max(answer.reserved.low, room - memory.context);
+  answer.driver.low = std::max(answer.driver.low, room);
+}
+
 }  // namespace
 
 Bytes context_of(const Device& /*device*/) { return kContext; }
@@ -116,27 +147,47 @@ PredictedMemory predicted_memory(const TrainingRun& run, const Device& device, c
   const auto replay = [&] {
     return logged ? log_iterations(graph, options) : MemoryLog{.replay = replay_iterations(graph, options)};
   };
-  const Bytes room = device.memory - question.reserve;
   PredictedMemory memory{.context = context_of(device)};
-  set_answer(graph, replay(), question, memory);
-  if (memory.estimate.peak_reserved + memory.context <= room) return memory;
-  memory.fits = false;
-  if (memory.estimate.peak_allocated + memory.context > room) return memory;
-  options.capacity = room.value - memory.context.value;
-  const MemoryLog limited = replay();
-  if (limited.replay.out_of_memory) return memory;
-  memory.answer = {};
-  set_answer(graph, limited, question, memory);
-  memory.fits = true;
+  const MemoryLog endless = replay();
+  const IterationReplay& first = endless.replay;
+  const Bytes room = device.memory - question.reserve;
+
+  // Whether the run gets by where it takes `factor` times what is predicted. `kept`: the log of the replay that this
+  // took, if any; may be null.
+  const auto gets_by = [&](double factor, std::optional<MemoryLog>* kept) {
+    options.capacity = scaled(room, 1 / factor).value - memory.context.value;
+    if (first.out_of_memory || first.peak.peak_allocated.value > options.capacity) return false;
+    if (first.peak.peak_reserved.value <= options.capacity) return true;
+    if (kept == nullptr) return !replay_iterations(graph, options).out_of_memory;
+    *kept = replay();
+    return !(*kept)->replay.out_of_memory;
+  };
+  const RatioRange ratio = verdict_range(question);
+  std::optional<MemoryLog> limited;
+  memory.fits = gets_by(1, &limited);
+  set_answer(graph, memory.fits && limited ? *limited : endless, question, memory);
+  if (memory.fits) {
+    const bool surely = ratio.high <= 1 || gets_by(ratio.high, nullptr);
+    memory.answer.verdict = surely ? FitVerdict::fits : FitVerdict::may_not_fit;
+    if (surely) cap_ranges(room, memory);
+    return memory;
+  }
+  const bool perhaps = ratio.low < 1 && gets_by(ratio.low, nullptr);
+  memory.answer.verdict = perhaps ? FitVerdict::may_not_fit : FitVerdict::does_not_fit;
+  set_lower_bound(first.out_of_memory ? Bytes(DeviceMemory::kPlenty) : room, question, memory);
   return memory;
 }
 
-PredictedLog predicted_log(const TrainingRun& run, const Device& device, const WorkspaceTable& workspaces,
-                           const MemoryQuestion& question) {
+Result<PredictedLog> predicted_log(const TrainingRun& run, const Device& device, const WorkspaceTable& workspaces,
+                                   const MemoryQuestion& question) {
   PredictedLog predicted;
   const Graph& graph = graph_of(run, question, predicted.graph);
   if (&graph == &run.graph) predicted.graph = run.graph;
   predicted.log = log_iterations(predicted.graph, replay_options(run, device, workspaces, question));
+  if (predicted.log.replay.out_of_memory) {
+    return Error{fmt::format("the run needs more than {} PiB", DeviceMemory::kPlenty >> 50), run.id,
+                 "choose a smaller configuration"};
+  }
   return predicted;
 }
 

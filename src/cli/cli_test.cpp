@@ -79,7 +79,29 @@ TEST(Cli, PredictsInTextJsonAndCsv) {
 TEST(Cli, ExitsWithThreeWhereItDoesNotFit) {
   const Outcome outcome = forerun("predict llama2_7b --gpu t4 --json");
   EXPECT_EQ(outcome.code, 3);
-  EXPECT_EQ(nlohmann::json::parse(outcome.out)["fits"], false);
+  const auto answer = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(answer["fits"], false);
+  EXPECT_EQ(answer["verdict"], "does_not_fit");
+  EXPECT_EQ(answer["memory_at_least"], true);
+  const Outcome huge = forerun("predict resnet18 --batch 10000000");
+  EXPECT_EQ(huge.code, 3) << huge.out;
+  EXPECT_NE(huge.out.find("DOES NOT FIT"), std::string::npos) << huge.out;
+}
+
+TEST(Cli, SaysThatARunMayNotFit) {
+  const Outcome largest = forerun("fit resnet18 --gpu t4 --brief --json");
+  ASSERT_EQ(largest.code, 0) << largest.err;
+  const auto fit = nlohmann::json::parse(largest.out);
+  EXPECT_EQ(fit["prediction"]["verdict"], "fits");
+  EXPECT_EQ(fit["next"]["verdict"], "may_not_fit");
+  const std::string batch = std::to_string(fit["largest"].get<int64_t>() + 1);
+  const Outcome next = forerun("predict resnet18 --gpu t4 --json --batch " + batch);
+  EXPECT_EQ(next.code, 0) << next.err;
+  const auto answer = nlohmann::json::parse(next.out);
+  EXPECT_EQ(answer["verdict"], "may_not_fit");
+  EXPECT_EQ(answer["fits"], false);
+  EXPECT_GT(answer["memory_ranges"]["driver"]["high"], answer["device_memory"]);
+  EXPECT_LE(answer["memory_ranges"]["driver"]["low"], answer["device_memory"]);
 }
 
 struct WrongCall {
@@ -97,29 +119,40 @@ TEST_P(WrongCalls, AreAnsweredWithWhatToDo) {
   EXPECT_NE(outcome.err.find(GetParam().says), std::string::npos) << outcome.err;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, WrongCalls,
-                         testing::Values(WrongCall{"predict resnet51", 1, "did you mean resnet50"},
-                                         WrongCall{"predict resnet50 --gpu h20O", 1, "h200"},
-                                         WrongCall{"predict resnet50 --set layrs=1,1,1,1", 1, "layers"},
-                                         WrongCall{"predict resnet50 --set layers=1,x", 1, "layers"},
-                                         WrongCall{"predict inception_v3 --set image=16", 1, "too small"},
-                                         WrongCall{"predict resnet50 --set layers", 2, "KEY=VALUE"},
-                                         WrongCall{"predict resnet50 --precision fp31", 1, "fp32"},
-                                         WrongCall{"predict resnet50 --optimizer adamx", 1, "adam"},
-                                         WrongCall{"predict resnet50 --optimizer sgd:momentum=much", 1, "momentum"},
-                                         WrongCall{"predict resnet50 --optimizer rmsprop:impl=fused", 1, "no fused"},
-                                         WrongCall{"predict resnet50 --batch 0", 2, "--batch"},
-                                         WrongCall{"predict resnet50 --batch 99999999999999999999", 2, "--batch"},
-                                         WrongCall{"predict resnet50 --set batch=1000000000", 1, "elements"},
-                                         WrongCall{"predict", 2, "MODEL"},
-                                         WrongCall{"predct resnet50", 2, "did you mean predict"},
-                                         WrongCall{"predict no/such/runs.jsonl.gz", 1, "no/such/runs.jsonl.gz"},
-                                         WrongCall{"predict no/such/model.onnx", 1, "no/such/model.onnx"},
-                                         WrongCall{"predict no/such/model.pt", 1, "neither"},
-                                         WrongCall{"predict a.jsonl --batch 3", 2, "recorded"},
-                                         WrongCall{"zoo check no/such/runs.jsonl", 1, "no/such/runs.jsonl"},
-                                         WrongCall{"zoo resnit", 1, "resnet"},
-                                         WrongCall{"devices --device-file no/such.json", 1, "no/such.json"}));
+INSTANTIATE_TEST_SUITE_P(
+    All, WrongCalls,
+    testing::Values(
+        WrongCall{"predict resnet51", 1, "did you mean resnet50"}, WrongCall{"predict resnet50 --gpu h20O", 1, "h200"},
+        WrongCall{"predict resnet50 --set layrs=1,1,1,1", 1, "layers"},
+        WrongCall{"predict resnet50 --set layers=1,x", 1, "layers"},
+        WrongCall{"predict inception_v3 --set image=16", 1, "too small"},
+        WrongCall{"predict resnet50 --set layers", 2, "KEY=VALUE"},
+        WrongCall{"predict resnet50 --precision fp31", 1, "fp32"},
+        WrongCall{"predict resnet50 --optimizer adamx", 1, "adam"},
+        WrongCall{"predict resnet50 --optimizer sgd:momentum=much", 1, "momentum"},
+        WrongCall{"predict resnet50 --optimizer rmsprop:impl=fused", 1, "no fused"},
+        WrongCall{"predict resnet50 --batch 0", 2, "--batch"},
+        WrongCall{"predict resnet50 --batch 99999999999999999999", 2, "--batch"},
+        WrongCall{"predict resnet50 --set batch=1000000000", 1, "elements"},
+        WrongCall{"predict resnet50 --set image=1000000000", 1, "elements"},
+        WrongCall{"predict resnet50 --batch 64 --set batch=32", 2, "--batch"},
+        WrongCall{"predict resnet50 --set image=64 --set image=32", 2, "twice"},
+        WrongCall{"predict resnet50 --set image=", 2, "no value"}, WrongCall{"predict resnet50 --gpu ''", 2, "empty"},
+        WrongCall{"predict resnet50 --optimizer ''", 2, "empty"},
+        WrongCall{"predict resnet50 --precision ''", 2, "empty"}, WrongCall{"predict ''", 2, "empty"},
+        WrongCall{"fit resnet50 --gpu ''", 2, "empty"}, WrongCall{"fit resnet50 --optimizer ''", 2, "empty"},
+        WrongCall{"fit resnet50 --set batch=8", 1, "--axis"}, WrongCall{"fit resnet50 --margin wide", 1, "--margin"},
+        WrongCall{"sweep resnet50 --over batch=1 --gpu ''", 2, "empty"},
+        WrongCall{"sweep resnet50 --over batch=1 --set batch=2", 1, "--over"},
+        WrongCall{"sweep resnet50 --over batch=1 --over batch=2", 1, "--over"},
+        WrongCall{"sweep resnet50 --over gpu=t4,l4 --gpu a100", 1, "--gpu"},
+        WrongCall{"predict resnet50 --optimizer sgd:lr=1,lr=2", 1, "twice"}, WrongCall{"predict", 2, "MODEL"},
+        WrongCall{"predct resnet50", 2, "did you mean predict"},
+        WrongCall{"predict no/such/runs.jsonl.gz", 1, "no/such/runs.jsonl.gz"},
+        WrongCall{"predict no/such/model.onnx", 1, "no/such/model.onnx"},
+        WrongCall{"predict no/such/model.pt", 1, "neither"}, WrongCall{"predict a.jsonl --batch 3", 2, "recorded"},
+        WrongCall{"zoo check no/such/runs.jsonl", 1, "no/such/runs.jsonl"}, WrongCall{"zoo resnit", 1, "resnet"},
+        WrongCall{"devices --device-file no/such.json", 1, "no/such.json"}));
 
 TEST(Cli, NamesBrokenRecordsAndGoesOn) {
   const TemporaryFile runs("_broken.jsonl", "{\"id\": \"a\"}\n{\"id\": \"b\"\n");

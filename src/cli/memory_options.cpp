@@ -29,7 +29,9 @@ void add_memory_files(CLI::App& verb, MemoryFiles& files) {
 
 Status write_memory_files(const MemoryFiles& files, const TrainingRun& run, const Device& device,
                           const WorkspaceTable& workspaces, const MemoryQuestion& question) {
-  const PredictedLog predicted = predicted_log(run, device, workspaces, question);
+  const Result<PredictedLog> found = predicted_log(run, device, workspaces, question);
+  if (!found) return found.error();
+  const PredictedLog& predicted = *found;
   MemoryTimeline timeline = memory_timeline(predicted.graph, predicted.log,
                                             fmt::format("{}, batch {}, on {}", run.id, run.input.batch, device.name));
   timeline.device_memory = device.memory - context_of(device);

@@ -52,14 +52,13 @@ int predict_model(const PredictOptions& options, const Knowledge& knowledge) {
   ModelRequest request;
   request.model = options.model;
   if (options.batch > 0) request.batch = options.batch;
-  for (const std::string& setting : options.settings) {
-    const size_t equals = setting.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      fmt::print(stderr, "forerun: --set takes KEY=VALUE, not '{}'\n", setting);
-      return kUsage;
-    }
-    request.settings.emplace_back(setting.substr(0, equals), setting.substr(equals + 1));
+  Result<Settings> settings =
+      parse_settings(options.settings, options.batch > 0 ? Settings{{"batch", "--batch"}} : Settings{});
+  if (!settings) {
+    fail(settings.error());
+    return kUsage;
   }
+  request.settings = std::move(*settings);
   const Result<TrainingSetup> setup = parse_setup(options.setup);
   if (!setup) return fail(setup.error());
   request.setup = *setup;
@@ -75,7 +74,7 @@ int predict_model(const PredictOptions& options, const Knowledge& knowledge) {
   }
   if (options.csv) fmt::print("{}", csv_header());
   print(options, p);
-  return p.fits ? kDone : kDoesNotFit;
+  return p.memory_answer.verdict == FitVerdict::does_not_fit ? kDoesNotFit : kDone;
 }
 
 int predict_file(const PredictOptions& options, const Knowledge& knowledge) {
@@ -136,7 +135,8 @@ int predict_file(const PredictOptions& options, const Knowledge& knowledge) {
                bad + static_cast<int64_t>(predictions.size()));
     return kInputAtFault;
   }
-  return predictions.size() == 1 && !predictions.front().fits ? kDoesNotFit : kDone;
+  const bool alone = predictions.size() == 1;
+  return alone && predictions.front().memory_answer.verdict == FitVerdict::does_not_fit ? kDoesNotFit : kDone;
 }
 
 int run(const PredictOptions& options) {
@@ -178,7 +178,9 @@ void add_predict(CLI::App& app, Run& chosen) {
       "  forerun predict model.onnx --batch 32 --json\n"
       "  forerun predict gpt2_small --zero 3 --gpus 8 --memory-svg memory.svg\n"
       "  forerun predict runs.jsonl.gz --csv > predictions.csv\n"
-      "Exit code 3: the run does not fit in the GPU's memory.");
+      "Exit code 3: the run does not fit in the GPU's memory. Where it may or may not (the range of such runs crosses "
+      "the\n"
+      "limit) the answer says so and the exit code is 0.");
   verb->callback([options, &chosen] { chosen = [options] { return run(*options); }; });
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -76,6 +77,28 @@ Result<OptimizerSpec> parse_optimizer(const std::string& text) {
 }
 
 }  // namespace
+
+Result<Settings> parse_settings(const std::vector<std::string>& texts, const Settings& taken) {
+  Settings settings;
+  for (const std::string& text : texts) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return Error{fmt::format("--set takes KEY=VALUE, not '{}'", text), "--set", "write for instance image=384"};
+    }
+    const std::string key = text.substr(0, equals);
+    const auto same = [&](const auto& other) { return other.first == key; };
+    if (equals + 1 == text.size()) return Error{fmt::format("{} has no value", key), "--set", "write KEY=VALUE"};
+    if (const auto other = std::find_if(taken.begin(), taken.end(), same); other != taken.end()) {
+      return Error{fmt::format("{} is given by {} and by --set {}", key, other->second, text), "--set",
+                   "give it in one of them"};
+    }
+    if (std::any_of(settings.begin(), settings.end(), same)) {
+      return Error{fmt::format("{} is given twice", key), "--set", "give it once"};
+    }
+    settings.emplace_back(key, text.substr(equals + 1));
+  }
+  return settings;
+}
 
 void add_setup_options(CLI::App& verb, SetupOptions& options, const std::string& default_precision) {
   verb.add_option("--precision", options.precision,

@@ -49,6 +49,17 @@ struct Question {
   }
 };
 
+// What options beside --set and --over say.
+Settings given_by_option(const SweepOptions& options) {
+  Settings given;
+  if (!options.model.empty()) given.emplace_back("model", "the model's name");
+  if (!options.gpu.empty()) given.emplace_back("gpu", "--gpu");
+  if (!options.setup.precision.empty()) given.emplace_back("precision", "--precision");
+  if (!options.setup.optimizer.empty()) given.emplace_back("optimizer", "--optimizer");
+  if (options.setup.channels_last) given.emplace_back("channels_last", "--channels-last");
+  return given;
+}
+
 Result<SweepCase> case_of(const Question& question, std::vector<std::string> values, const Knowledge& knowledge) {
   const Result<Device> device = knowledge.devices.find(question.gpu.empty() ? kDefaultGpu : question.gpu);
   if (!device) return device.error();
@@ -78,16 +89,33 @@ Result<SweepCase> case_of(const Question& question, std::vector<std::string> val
   return found;
 }
 
+// The names that options and axes give a value to, which --set may not give again.
+Settings taken_by(const SweepOptions& options, const std::vector<SweepAxis>& axes) {
+  Settings taken = given_by_option(options);
+  for (const SweepAxis& axis : axes) taken.emplace_back(axis.name, "--over " + axis.name);
+  return taken;
+}
+
+// An axis that stands twice, or beside an option that gives the same, is an Error.
+Status check_axes(const SweepOptions& options, const std::vector<SweepAxis>& axes) {
+  Settings taken = given_by_option(options);
+  for (const SweepAxis& axis : axes) {
+    for (const auto& [name, giver] : taken) {
+      if (name != axis.name) continue;
+      return Error{fmt::format("{} is given by {} and by --over {}", name, giver, axis.name), "--over",
+                   "give it in one of them"};
+    }
+    taken.emplace_back(axis.name, "--over " + axis.name);
+  }
+  return {};
+}
+
 Result<std::vector<SweepCase>> cases_of(const SweepOptions& options, const std::vector<SweepAxis>& axes,
                                         const Knowledge& knowledge) {
   Question fixed{options.model, options.gpu, "", "", options.setup, {}};
-  for (const std::string& setting : options.settings) {
-    const size_t equals = setting.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      return Error{fmt::format("'{}' is not KEY=VALUE", setting), "--set", "write for instance --set image=224"};
-    }
-    fixed.set(setting.substr(0, equals), setting.substr(equals + 1));
-  }
+  const Result<Settings> settings = parse_settings(options.settings, taken_by(options, axes));
+  if (!settings) return settings.error();
+  for (const auto& [key, value] : *settings) fixed.set(key, value);
   const auto product = product_of(axes);
   if (!product) return product.error();
   std::vector<SweepCase> cases;
@@ -112,6 +140,7 @@ int run(const SweepOptions& options) {
     names.push_back(axis->name);
     axes.push_back(std::move(*axis));
   }
+  if (const Status status = check_axes(options, axes); !status.ok()) return fail(status.error());
   const Result<std::vector<SweepCase>> cases = cases_of(options, axes, *knowledge);
   if (!cases) return fail(cases.error());
   const bool progress = isatty(fileno(stderr)) != 0 && cases->size() > 100;
@@ -124,7 +153,7 @@ int run(const SweepOptions& options) {
     if (options.json) {
       fmt::print("{}\n", sweep_json(names, one.values, prediction));
     } else if (options.csv && prediction) {
-      fmt::print("{}", sweep_csv(one.values, *prediction));
+      fmt::print("{}", sweep_csv(names, one.values, *prediction));
     } else if (options.csv) {
       fmt::print(stderr, "forerun: {}\n", prediction.error().message());
     } else {
@@ -160,6 +189,7 @@ void add_sweep(CLI::App& app, Run& chosen) {
       "  forerun sweep vit_b_16 --over gpu=a100_80gb,h100_sxm,h200 --over image=224,384 --set batch=64\n"
       "  forerun sweep gpt2_small --over seq=256..1024*2 --over optimizer=adamw,adamw:impl=fused --csv > sweep.csv\n"
       "  forerun sweep --over model=resnet50,vit_b_16,swin_t --over batch=32,64\n"
+      "A configuration fits, may not fit (the range of such runs crosses the GPU's memory) or does not fit.\n"
       "Exit code 1: none of the configurations could be built.");
   verb->callback([options, &chosen] { chosen = [options] { return run(*options); }; });
 }

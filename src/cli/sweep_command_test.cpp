@@ -1,6 +1,10 @@
 // `forerun sweep` as a user meets it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+#include <sstream>
+
 #include "cli/program_outcome.h"
 
 namespace forerun::cli {
@@ -38,6 +42,40 @@ TEST(SweepCommand, WhatDoesNotFitIsSaid) {
   EXPECT_EQ(none.code, 0) << none.out;
   EXPECT_TRUE(says(none, "does not fit")) << none.out;
   EXPECT_TRUE(says(none, "None of them fits.")) << none.out;
+}
+
+TEST(SweepCommand, PrintsRatesBelowOneAndTokens) {
+  const Outcome slow = forerun_outcome("sweep gpt2_xl --gpu t4 --over batch=1,2");
+  EXPECT_EQ(slow.code, 0) << slow.out;
+  EXPECT_TRUE(says(slow, "tokens/s")) << slow.out;
+  std::istringstream lines(slow.out);
+  std::string heading, row;
+  std::getline(lines, heading);
+  std::getline(lines, row);
+  // Right-aligned below its heading.
+  const size_t end = heading.find("samples/s") + 9;
+  const size_t begin = row.rfind(' ', end - 1) + 1;
+  EXPECT_GT(std::stod(row.substr(begin, end - begin)), 0) << row;
+  EXPECT_NE(row.substr(begin, end - begin).find('.'), std::string::npos) << row;
+}
+
+TEST(SweepCommand, NamesEachColumnOnce) {
+  const Outcome csv = forerun_outcome(
+      "sweep resnet18 --over batch=1,2 --over gpu=t4,l4 --over precision=fp32 --over optimizer=sgd:impl=fused --csv");
+  EXPECT_EQ(csv.code, 0) << csv.out;
+  std::istringstream lines(csv.out);
+  std::string line;
+  std::getline(lines, line);
+  std::istringstream names(line);
+  std::set<std::string> seen;
+  size_t columns = 0;
+  for (std::string name; std::getline(names, name, ','); ++columns) EXPECT_TRUE(seen.insert(name).second) << name;
+  EXPECT_TRUE(seen.contains("batch") && seen.contains("gpu") && seen.contains("iter_ms"));
+  size_t rows = 0;
+  for (; std::getline(lines, line); ++rows) {
+    EXPECT_EQ(static_cast<size_t>(std::count(line.begin(), line.end(), ',')) + 1, columns) << line;
+  }
+  EXPECT_EQ(rows, 4U);
 }
 
 }  // namespace

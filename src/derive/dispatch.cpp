@@ -2,6 +2,11 @@
 
 namespace forerun::derive {
 
+// PyTorch 2.11 takes cuDNN first on compute capabilities 9.0 and 10.0 alone.
+DispatchTarget target_of(const Device& device) {
+  return {.cudnn_attention = device.compute_capability == 90 || device.compute_capability == 100};
+}
+
 AttentionBackend attention_backend(const DispatchTarget& target, const Value& query, const Value& key,
                                    const Value& mask) {
   const bool half = query->dtype == DType::bfloat16 || query->dtype == DType::float16;

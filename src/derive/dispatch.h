@@ -5,6 +5,7 @@
 #pragma once
 
 #include "derive/value.h"
+#include "device/device.h"
 
 namespace forerun::derive {
 
@@ -13,6 +14,9 @@ struct DispatchTarget {
   size_t most_ops =
       2'000'000;  // of the forward graph: an iteration takes about 1 kB of memory for each while it is derived
 };
+
+// What a program meets on the device.
+DispatchTarget target_of(const Device& device);
 
 enum class AttentionBackend : uint8_t { efficient, cudnn, flash, math };
 

@@ -10,6 +10,10 @@
 namespace forerun::derive {
 namespace {
 
+// Sums of sizes and times stay far from overflow below this.
+constexpr double kPebi = 1024.0 * 1024.0 * 1024.0 * 1024.0 * 1024.0;
+constexpr double kMostBytes = 16 * kPebi;
+
 bool is_recurrent(const std::string& name) {
   return name == "aten.lstm.input" || name == "aten.gru.input" || name == "aten.rnn_tanh.input" ||
          name == "aten.rnn_relu.input";
@@ -38,6 +42,11 @@ class IterationBuilder {
     if (Status status = run_loss_and_backward(); !status.ok()) return status.error();
     tracer_.begin_update();
     update(tracer_, slots, setup_.optimizer);
+    if (tracer_.made_bytes() > kMostBytes) {
+      return Error{
+          fmt::format("an iteration would make tensors of {:.3g} PiB in all", tracer_.made_bytes() / kPebi), "",
+          fmt::format("choose a smaller batch, image or length: at most {:.0f} PiB are simulated", kMostBytes / kPebi)};
+    }
     tracer_.graph().set_parameter_count(forward_.parameter_count());
     return tracer_.finish();
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "derive/dispatch.h"
 #include "graph/forward_builder.h"
 
 namespace forerun::derive {
@@ -267,6 +268,34 @@ TEST(Iteration, RefusesWhatCannotBeTrained) {
 
   const auto odd = derive_iteration(two_layer_model(), {}, {.optimizer = {.kind = OptimizerKind::other}});
   ASSERT_FALSE(odd.ok());
+}
+
+// Element counts of what an op makes may be far beyond those of the model's own tensors.
+TEST(DeriveIteration, RefusesWhatCannotBeCounted) {
+  ForwardBuilder b;
+  const TensorId x = b.input("x", {int64_t{1} << 30, 1 << 10});
+  const TensorId w = b.parameter("fc.weight", {1 << 14, 1 << 10});
+  const TensorId bias = b.parameter("fc.bias", {1 << 14});
+  TensorId y = b.linear(x, w, bias);
+  for (int i = 0; i < 200; ++i) y = b.relu(y);
+  b.result(y);
+  const Result<Graph> forward = b.finish();
+  ASSERT_TRUE(forward.ok()) << forward.error().message();
+  const Result<Graph> graph = derive_iteration(*forward, {.kind = InputKind::flat}, {});
+  ASSERT_FALSE(graph.ok());
+  EXPECT_NE(graph.error().message().find("PiB"), std::string::npos) << graph.error().message();
+  EXPECT_GT(element_count({int64_t{1} << 40, int64_t{1} << 40, 3}), int64_t{1} << 50);
+}
+
+TEST(DispatchTargets, FollowTheCapabilityAndNotTheName) {
+  Device h800;
+  h800.name = "NVIDIA H800";
+  h800.compute_capability = 90;
+  EXPECT_TRUE(target_of(h800).cudnn_attention);
+  Device ada;
+  ada.name = "not an H100";
+  ada.compute_capability = 89;
+  EXPECT_FALSE(target_of(ada).cudnn_attention);
 }
 
 }  // namespace

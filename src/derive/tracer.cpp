@@ -27,6 +27,7 @@ Value Tracer::alias(const Value& of, DType dtype, Shape sizes, Shape strides) {
 }
 
 std::shared_ptr<StorageToken> Tracer::storage(Bytes bytes, bool on_gpu) {
+  made_bytes_ += static_cast<double>(bytes.value);
   return std::make_shared<StorageToken>(graph_.add_storage(bytes, on_gpu), log_);
 }
 

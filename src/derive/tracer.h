@@ -97,6 +97,8 @@ class Tracer {
   [[nodiscard]] Value gradient_of(const Value& parameter) const;
 
   GraphBuilder& graph() { return graph_; }
+  // Of all storages that were made, dead ones too.
+  [[nodiscard]] double made_bytes() const { return made_bytes_; }
   // Frees nothing from here on (what lives now lives to the end) and hands out the graph.
   Graph finish();
 
@@ -116,6 +118,7 @@ class Tracer {
   std::string module_;
   bool gradients_on_ = true;
   uint32_t sequence_ = 0;
+  double made_bytes_ = 0;
   std::optional<uint32_t> recorded_sequence_;  // of the op that those emitted now stand for
   const Node* node_ = nullptr;                 // the backward step that is running
 };

@@ -8,13 +8,21 @@
 namespace forerun::derive {
 namespace {
 
+constexpr int64_t kMostCounted = int64_t{1} << 58;  // beyond it counts stay there: such an iteration is refused
+
+// The product of two counts, without overflow.
+int64_t capped_product(int64_t a, int64_t b) {
+  int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) || product > kMostCounted ? kMostCounted : product;
+}
+
 // Strides that put the dimensions in this order, fastest first.
 Shape strides_in_order(const Shape& sizes, const std::vector<size_t>& fastest_first) {
   Shape strides(sizes.size());
   int64_t stride = 1;
   for (const size_t dim : fastest_first) {
     strides[dim] = stride;
-    stride *= std::max<int64_t>(sizes[dim], 1);
+    stride = capped_product(stride, std::max<int64_t>(sizes[dim], 1));
   }
   return strides;
 }
@@ -35,7 +43,7 @@ size_t wrap_dim(int64_t dim, size_t rank) {
 }
 
 int64_t element_count(const Shape& sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
+  return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, capped_product);
 }
 
 Shape contiguous_strides(const Shape& sizes) {

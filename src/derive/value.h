@@ -56,7 +56,7 @@ using Values = std::vector<Value>;
 inline bool needs_gradient(const Value& v) { return v != nullptr && v->history != nullptr; }
 
 size_t wrap_dim(int64_t dim, size_t rank);  // negative dims count from the end
-int64_t element_count(const Shape& sizes);
+int64_t element_count(const Shape& sizes);  // at most 2^58: no overflow
 Shape contiguous_strides(const Shape& sizes);
 Shape channels_last_strides(const Shape& sizes);  // rank 4 (NHWC) or 5 (NDHWC)
 

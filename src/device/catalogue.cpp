@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <set>
 
 #include "base/json_file.h"
@@ -101,6 +102,22 @@ constexpr double kGiga = 1e9;
 constexpr double kTera = 1e12;
 constexpr double kMebi = 1024.0 * 1024.0;
 
+// Compute capabilities of the generations, for files that do not give their own.
+int capability_of(const std::string& architecture) {
+  static constexpr std::pair<std::string_view, int> kGenerations[] = {
+      {"pascal", 60},     {"volta", 70}, {"turing", 75}, {"ampere", 80},
+      {"ampere-rtx", 86}, {"ada", 89},   {"hopper", 90}, {"blackwell", 100}};
+  for (const auto& [name, capability] : kGenerations) {
+    if (name == architecture) return capability;
+  }
+  return 0;
+}
+
+// PyTorch 2.11 without CUBLAS_WORKSPACE_CONFIG: 32 MiB on Hopper and Blackwell, else two of 4 MiB and eight of 16 KiB.
+Bytes default_blas_workspace(int capability) {
+  return capability >= 90 ? Bytes(int64_t{32} << 20) : Bytes((int64_t{8} << 20) + (int64_t{128} << 10));
+}
+
 Device read_device(JsonObject& file) {
   Device device;
   device.name = file.text("name");
@@ -111,7 +128,17 @@ Device read_device(JsonObject& file) {
   device.power_w = numbers.number_or_zero("power_w");
   device.sm_count = static_cast<int64_t>(numbers.number("sm_count"));
   device.clock_mhz = numbers.number("clock_mhz");
-  device.memory = Bytes(static_cast<int64_t>(numbers.number("memory_mib") * kMebi));
+  device.board_memory = Bytes(static_cast<int64_t>(numbers.number("memory_mib") * kMebi));
+  const auto usable = Bytes(static_cast<int64_t>(numbers.number_or_zero("usable_mib") * kMebi));
+  if (file.status().ok() && usable > device.board_memory) {
+    file.fail("usable_mib", "a program cannot take more memory than the board has", "give at most memory_mib");
+  }
+  device.memory = usable.value > 0 ? usable : device.board_memory;
+  device.compute_capability = static_cast<int>(std::lround(numbers.number_or_zero("compute_capability") * 10));
+  if (device.compute_capability == 0) device.compute_capability = capability_of(device.architecture);
+  const double workspace = numbers.number_or_zero("blas_workspace_kib");
+  device.blas_workspace =
+      workspace > 0 ? Bytes(static_cast<int64_t>(workspace * 1024)) : default_blas_workspace(device.compute_capability);
   device.memory_bandwidth = numbers.number("memory_gb_per_s") * kGiga;
   device.l2 = Bytes(static_cast<int64_t>(numbers.number("l2_mib") * kMebi));
   device.launch_gap = nanoseconds_from_us(numbers.number("launch_gap_us", Sign::not_negative));

@@ -60,6 +60,37 @@ TEST_F(CatalogueTest, ReadsADevice) {
   EXPECT_EQ(device->unit_or_fallback(Unit::bf16_tensor), Unit::fp32);
 }
 
+TEST_F(CatalogueTest, WhatAProgramCanTakeMayBeLessThanTheBoardHas) {
+  DeviceCatalogue catalogue;
+  const std::string usable =
+      replaced(kGood, "\"l2_mib\"", "\"usable_mib\": {\"value\": 1000, \"source\": \"d\"}, \"l2_mib\"");
+  ASSERT_TRUE(catalogue.add_file(write(usable)).ok());
+  EXPECT_EQ(catalogue.find("tg")->memory, Bytes(int64_t{1000} << 20));
+  EXPECT_EQ(catalogue.find("tg")->board_memory, Bytes(int64_t{1} << 30));
+  EXPECT_NE(error_of(replaced(usable, "\"value\": 1000, \"source\": \"d\"}, \"l2",
+                              "\"value\": 1025, \"source\": \"d\"}, \"l2"))
+                .find("usable_mib"),
+            std::string::npos);
+}
+
+TEST_F(CatalogueTest, TheCapabilityIsTheFilesOwnOrTheGenerations) {
+  const auto read = [&](const std::string& further) {
+    DeviceCatalogue catalogue;
+    const Status status = catalogue.add_file(write(replaced(kGood, "\"sources\"", further + "\"sources\"")));
+    EXPECT_TRUE(status.ok()) << status.error().message();
+    return *catalogue.find("tg");
+  };
+  EXPECT_EQ(read("").compute_capability, 0);
+  EXPECT_EQ(read("").blas_workspace, Bytes(8519680));
+  EXPECT_EQ(read("\"architecture\": \"hopper\", ").compute_capability, 90);
+  EXPECT_EQ(read("\"architecture\": \"hopper\", ").blas_workspace, Bytes(int64_t{32} << 20));
+  const std::string own = "\"architecture\": \"hopper\", \"compute_capability\": {\"value\": 8.9, \"source\": \"d\"}, ";
+  EXPECT_EQ(read(own).compute_capability, 89);
+  EXPECT_EQ(read(own).blas_workspace, Bytes(8519680));
+  const std::string workspace = "\"blas_workspace_kib\": {\"value\": 1024, \"source\": \"d\"}, ";
+  EXPECT_EQ(read(workspace).blas_workspace, Bytes(int64_t{1} << 20));
+}
+
 TEST_F(CatalogueTest, FaultsNameFileAndField) {
   const std::string good = kGood;
   EXPECT_NE(error_of(replaced(good, "\"sm_count\"", "\"sm_counts\"")).find("gpu.json, sm_count"), std::string::npos);
@@ -137,6 +168,37 @@ TEST(ShippedCatalogueTest, HoldsTheKnownGpusAndLinks) {
     const double lanes = d.peak.fp32 / (2 * static_cast<double>(d.sm_count) * d.clock_mhz * 1e6);
     EXPECT_TRUE((lanes > 60 && lanes < 68) || (lanes > 122 && lanes < 134)) << d.name << " " << lanes;
     EXPECT_GE(d.peak.fp16_tensor, d.peak.tf32_tensor) << d.name;
+  }
+}
+
+// What torch.cuda.get_device_properties().total_memory is said to be, and boards of one name and different sizes.
+TEST(ShippedCatalogueTest, MemoryIsWhatAProgramSees) {
+  const auto folder = data_dir();
+  if (!folder.ok()) GTEST_SKIP() << folder.error().message();
+  const Result<DeviceCatalogue> catalogue = load_devices(*folder / "devices");
+  ASSERT_TRUE(catalogue.ok()) << catalogue.error().message();
+  const auto gib = [&](const char* name) { return gibibytes(catalogue->find(name)->memory); };
+  EXPECT_NEAR(gib("t4"), 14.56, 0.005);
+  EXPECT_NEAR(gib("4090"), 23.65, 0.005);
+  EXPECT_NEAR(gib("h200"), 139.80, 0.005);
+  EXPECT_NEAR(gib("Tesla V100-SXM2-16GB"), 15.78, 0.005);
+  EXPECT_NEAR(gib("Tesla V100-PCIE-16GB"), 15.78, 0.005);
+  EXPECT_NEAR(gib("v100"), 31.74, 0.005);
+  for (const Device& d : catalogue->devices()) {
+    if (d.name != "NVIDIA H200") {
+      EXPECT_LT(d.memory, d.board_memory) << d.name;
+    }
+    EXPECT_GT(static_cast<double>(d.memory.value), 0.9 * static_cast<double>(d.board_memory.value)) << d.name;
+    EXPECT_EQ(d.vendor == "NVIDIA", d.compute_capability > 0) << d.name;
+    // A name that says a size has that size.
+    for (const int64_t size : {12, 16, 24, 32, 40, 80}) {
+      const std::string text = std::to_string(size) + "GB";
+      const bool named = d.name.find(text) != std::string::npos;
+      EXPECT_TRUE(!named || d.board_memory == Bytes(size << 30)) << d.name;
+      for (const std::string& alias : d.aliases) {
+        EXPECT_TRUE(!alias.ends_with(text) || d.board_memory == Bytes(size << 30)) << alias;
+      }
+    }
   }
 }
 

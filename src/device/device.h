@@ -37,11 +37,14 @@ struct Device {
   std::string name;  // as CUDA or ROCm reports it: "NVIDIA H200"
   std::vector<std::string> aliases;
   std::string vendor;
-  std::string architecture;  // "hopper"; may be empty
-  double power_w = 0;        // that the board may draw; 0: not known
-  int64_t sm_count = 0;      // streaming multiprocessors; compute units on AMD
-  double clock_mhz = 0;      // boost
-  Bytes memory;
+  std::string architecture;     // "hopper"; may be empty
+  double power_w = 0;           // that the board may draw; 0: not known
+  int64_t sm_count = 0;         // streaming multiprocessors; compute units on AMD
+  double clock_mhz = 0;         // boost
+  Bytes memory;                 // what a program can take of it: total_memory in PyTorch, less than the board has
+  Bytes board_memory;           // as the board is sold
+  int compute_capability = 0;   // 90 for 9.0; 0: no CUDA device, or not known
+  Bytes blas_workspace;         // that PyTorch gives cuBLAS (or hipBLAS) in each thread
   double memory_bandwidth = 0;  // bytes per second
   Bytes l2;
   PeakRates peak;

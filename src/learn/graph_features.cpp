@@ -51,7 +51,7 @@ void add_whole(const Example& example, const Device& device, std::vector<float>&
   at += 3;
   *at++ = example.channels_last ? 1.0F : 0.0F;
   *at++ = log2_of(device.peak.fp32);
-  *at++ = log2_of(static_cast<double>(device.memory.value));
+  *at++ = log2_of(static_cast<double>(device.board_memory.value));
   *at++ = log2_of(device.memory_bandwidth);
 }
 

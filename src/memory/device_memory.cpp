@@ -16,6 +16,10 @@ std::optional<int64_t> DeviceMemory::allocate(int64_t bytes) {
   while (hole != holes_.end() && hole->second < bytes) ++hole;
   if (hole == holes_.end()) {
     const int64_t size = round_up(bytes, kAddressStep);
+    if (size > lowest_) {
+      used_ -= bytes;
+      return std::nullopt;
+    }
     lowest_ -= size;
     hole = holes_.emplace(lowest_, size).first;
   }

@@ -32,7 +32,7 @@ class SegmentSource {
 
 class DeviceMemory final : public SegmentSource {
  public:
-  static constexpr int64_t kPlenty = int64_t{1} << 42;
+  static constexpr int64_t kPlenty = int64_t{1} << 56;  // 64 PiB: far more than any GPU, and far from overflow
   explicit DeviceMemory(int64_t capacity = kPlenty) : capacity_(capacity) {}
 
   std::optional<int64_t> allocate(int64_t bytes) override;
@@ -46,8 +46,8 @@ class DeviceMemory final : public SegmentSource {
  private:
   int64_t capacity_;
   int64_t used_ = 0;
-  int64_t lowest_ = int64_t{1} << 56;
-  std::map<int64_t, int64_t> holes_;  // address -> bytes, of ranges that are taken and empty
+  int64_t lowest_ = int64_t{1} << 60;  // addresses are taken downwards from here
+  std::map<int64_t, int64_t> holes_;   // address -> bytes, of ranges that are taken and empty
 };
 
 }  // namespace forerun

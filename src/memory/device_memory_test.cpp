@@ -35,6 +35,19 @@ TEST(DeviceMemory, RefusesWhatExceedsTheCapacity) {
   EXPECT_TRUE(memory.allocate(100 * kMebibyte).has_value());
 }
 
+TEST(DeviceMemory, HoldsPetabytesWithoutOverflow) {
+  DeviceMemory memory;
+  EXPECT_FALSE(memory.allocate(DeviceMemory::kPlenty + 1).has_value());
+  int64_t lowest = *memory.allocate(kMebibyte);
+  for (int i = 0; i < 60; ++i) {
+    const int64_t address = *memory.allocate(DeviceMemory::kPlenty / 64);
+    EXPECT_GT(address, 0);
+    EXPECT_LT(address, lowest);
+    lowest = address;
+  }
+  EXPECT_FALSE(memory.allocate(DeviceMemory::kPlenty / 8).has_value());
+}
+
 TEST(DeviceMemory, ReservesAddressesInWholePages) {
   DeviceMemory memory;
   (void)memory.allocate(2 * kMebibyte);

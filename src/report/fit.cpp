@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "report/table.h"
@@ -13,8 +12,9 @@ namespace {
 std::string headline(const FitAnswer& answer) {
   const Prediction& p = answer.at;
   if (!answer.largest) {
-    return fmt::format("{} on {}: not even {} {} fits ({})\n", p.id, p.gpu, answer.axis, grouped(answer.smallest),
-                       setup_text(p.setup));
+    const bool may = p.memory_answer.verdict != FitVerdict::does_not_fit;
+    return fmt::format("{} on {}: not even {} {} {}fits ({})\n", p.id, p.gpu, answer.axis, grouped(answer.smallest),
+                       may ? "surely " : "", setup_text(p.setup));
   }
   return fmt::format("{} on {}: the largest {} that fits is {} ({})\n", p.id, p.gpu, answer.axis,
                      grouped(*answer.largest), setup_text(p.setup));
@@ -22,14 +22,17 @@ std::string headline(const FitAnswer& answer) {
 
 std::string limit_text(const FitAnswer& answer) {
   const Prediction& p = answer.at;
-  std::string text =
-      fmt::format("  {} of {}, of which {} are kept free; ", size_text(p.memory.peak_reserved + p.context),
-                  size_text(p.device_memory), size_text(answer.reserve));
-  if (!answer.largest) return text + "it does not fit\n";
+  std::string text = fmt::format("  {} of {}", needed_text(p), size_text(p.device_memory));
+  if (answer.reserve.value > 0) text += fmt::format(", of which {} are kept free", size_text(answer.reserve));
+  if (answer.largest && answer.margin > 0) {
+    text += fmt::format(", and it gets by where runs take {} more than predicted", percent(answer.margin));
+  }
+  text += "; ";
+  if (!answer.largest) return text + fmt::format("it {}\n", text_of(p.memory_answer.verdict));
   if (!answer.limit.empty()) return text + fmt::format("memory is not the limit: {}\n", answer.limit);
   if (!answer.next) return text + "nothing larger was tried\n";
-  text += fmt::format("{} {} does not fit ({} allocated, {} reserved)\n", answer.axis, grouped(answer.next->value),
-                      size_text(answer.next->allocated), size_text(answer.next->reserved));
+  text += fmt::format("{} {} {} ({} allocated)\n", answer.axis, grouped(answer.next->value),
+                      text_of(answer.next->verdict), size_text(answer.next->allocated));
   if (!answer.monotone) {
     text +=
         fmt::format("  some smaller ones do not fit: what cuDNN and the allocator take jumps from one {} to the next\n",
@@ -79,12 +82,10 @@ nlohmann::ordered_json change_json(const FitChange& change) {
 std::string to_text(const FitAnswer& answer) {
   const Prediction& p = answer.at;
   std::string out = headline(answer) + limit_text(answer);
-  const std::string rate = p.samples_per_second < 100 ? fmt::format("{:.2f}", p.samples_per_second)
-                                                      : grouped(std::llround(p.samples_per_second));
-  out += fmt::format("  iteration {:.1f} ms, {} samples/s\n\n", milliseconds(p.times.iteration), rate);
-  out += fmt::format("Memory      {} allocated, {} reserved, {} with the CUDA context\n",
-                     size_text(p.memory.peak_allocated), size_text(p.memory.peak_reserved),
-                     size_text(p.memory.peak_reserved + p.context));
+  out += fmt::format("  iteration {:.1f} ms, {} samples/s", milliseconds(p.times.iteration),
+                     rate_text(p.samples_per_second));
+  if (p.tokens_per_second > 0) out += fmt::format(", {} tokens/s", rate_text(p.tokens_per_second));
+  out += "\n\n" + memory_headline(p);
   out += memory_text(p.memory, p.memory_answer, p.context);
   return out + changes_text(answer);
 }
@@ -98,11 +99,13 @@ std::string to_json(const FitAnswer& answer) {
                {"monotone", answer.monotone},
                {"limit", answer.limit},
                {"reserve", answer.reserve.value},
+               {"margin", answer.margin},
                {"graphs", answer.graphs}};
   if (answer.largest) json["largest"] = *answer.largest;
   if (answer.next) {
     json["next"] = {{"value", answer.next->value},
                     {"fits", answer.next->fits},
+                    {"verdict", name_of(answer.next->verdict)},
                     {"peak_allocated", answer.next->allocated.value},
                     {"peak_reserved", answer.next->reserved.value}};
   }

@@ -24,6 +24,24 @@ std::string live_text(const std::vector<LiveShare>& shares) {
 
 }  // namespace
 
+std::string_view name_of(FitVerdict verdict) {
+  switch (verdict) {
+    case FitVerdict::fits: return "fits";
+    case FitVerdict::may_not_fit: return "may_not_fit";
+    case FitVerdict::does_not_fit: return "does_not_fit";
+  }
+  return "?";
+}
+
+std::string_view text_of(FitVerdict verdict) {
+  switch (verdict) {
+    case FitVerdict::fits: return "fits";
+    case FitVerdict::may_not_fit: return "may not fit";
+    case FitVerdict::does_not_fit: return "does not fit";
+  }
+  return "?";
+}
+
 std::string size_text(Bytes bytes) {
   const double mib = static_cast<double>(bytes.value) / (1024.0 * 1024.0);
   return mib < 1024 ? fmt::format("{:.1f} MiB", mib) : fmt::format("{:.2f} GiB", mib / 1024);
@@ -68,12 +86,16 @@ std::string memory_text(const MemoryEstimate& estimate, const MemoryAnswer& answ
   if (answer.parallel.any()) text += fmt::format("  per GPU, with {}\n", parallel_text(answer.parallel));
   if (!answer.allocator.empty()) text += fmt::format("  with PYTORCH_CUDA_ALLOC_CONF={}\n", answer.allocator);
   if (answer.allocated.high > answer.allocated.low) {
-    text += fmt::format("  8 of 10 such runs: {}, {}, {}\n", range_text(answer.allocated, "allocated"),
-                        range_text(answer.reserved, "reserved"), range_text(answer.driver, "with the context"));
+    text += fmt::format("  8 of 10 such runs: {}", range_text(answer.allocated, "allocated"));
+    if (!answer.at_least) text += ", " + range_text(answer.reserved, "reserved");
+    text += answer.at_least ? fmt::format(", at least {} with the context\n", size_text(answer.driver.low))
+                            : fmt::format(", {}\n", range_text(answer.driver, "with the context"));
   }
   if (answer.retries > 0) {
-    text += fmt::format("  fits because the allocator gives unused segments back ({} times), which costs time\n",
-                        grouped(answer.retries));
+    text +=
+        fmt::format("  it gets by because the allocator gives unused segments back ({} times), which costs time{}\n",
+                    grouped(answer.retries),
+                    answer.verdict == FitVerdict::fits ? "; so it would where runs take more than predicted" : "");
   }
   Table table({"", "at the peak"});
   for (const auto& [name, size] : parts_of(estimate, answer, context)) table.add({name, size_text(size)});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,7 +25,14 @@ struct PeakMoment {
   int iteration = 0;  // the first is 0
 };
 
+// Whether a run fits in the GPU's memory: surely (the whole range does), perhaps (its ends differ), or not.
+enum class FitVerdict : uint8_t { fits, may_not_fit, does_not_fit };
+std::string_view name_of(FitVerdict verdict);  // "may_not_fit"
+std::string_view text_of(FitVerdict verdict);  // "may not fit"
+
 struct MemoryAnswer {
+  FitVerdict verdict = FitVerdict::fits;
+  bool at_least = false;  // it does not fit as expected: reserved and driver are lower bounds
   MemoryRange requested, allocated, reserved;
   MemoryRange driver;   // reserved and the CUDA context
   Bytes fragmentation;  // peak reserved less peak allocated

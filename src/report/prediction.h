@@ -45,7 +45,7 @@ struct Prediction {
   MemoryEstimate memory;
   Bytes context;  // what the CUDA context takes beside the allocator
   Bytes device_memory;
-  bool fits = true;  // reserved + context within the device's memory
+  bool fits = true;  // as expected: reserved + context within the device's memory; memory_answer has the verdict
   MemoryAnswer memory_answer;
 
   std::vector<CostShare> costliest_ops;        // at most ten
@@ -55,10 +55,17 @@ struct Prediction {
 };
 
 std::string to_text(const Prediction& prediction);
+std::string rate_text(double per_second);  // "2.71", "1,234"
+// What the GPU has to hold: "7.33 GiB"; "at least 126.33 GiB" where it does not fit.
+std::string needed_text(const Prediction& prediction);
+// The line "Memory ...: fits in ...": the figures and the verdict.
+std::string memory_headline(const Prediction& prediction);
 std::string setup_text(const TrainingSetup& setup);  // "fp32, SGD (foreach) momentum 0.9"
 std::string to_json(const Prediction& prediction);   // one line
 std::string csv_header();
 std::string to_csv(const Prediction& prediction);  // one line
+std::vector<std::string> csv_columns();            // the header's names
+std::vector<std::string> csv_cells(const Prediction& prediction);
 
 // One line of the table that `predict` prints for a file of many runs, and its heading.
 std::string summary_header();

@@ -1,5 +1,6 @@
 // Predictions for programs: one JSON object or one CSV row a run.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
@@ -84,7 +85,9 @@ std::string to_json(const Prediction& p) {
       {"peak_reserved", m.peak_reserved.value},
       {"context", p.context.value},
       {"device_memory", p.device_memory.value},
-      {"fits", p.fits},
+      {"fits", p.memory_answer.verdict == FitVerdict::fits},
+      {"verdict", name_of(p.memory_answer.verdict)},
+      {"memory_at_least", p.memory_answer.at_least},
       {"memory",
        {{"parameters", m.parameters.value},
         {"gradients", m.gradients.value},
@@ -116,22 +119,62 @@ std::string to_json(const Prediction& p) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string csv_header() {
-  return "id,gpu,batch,precision,optimizer,iter_ms,gpu_ms,host_ms,bound,forward_ms,backward_ms,update_ms,samples_per_"
-         "second,"
-         "params,ops,peak_allocated,peak_reserved,fits,unknown_ops\n";
+std::vector<std::string> csv_columns() {
+  return {"id",
+          "gpu",
+          "batch",
+          "precision",
+          "optimizer",
+          "iter_ms",
+          "gpu_ms",
+          "host_ms",
+          "bound",
+          "forward_ms",
+          "backward_ms",
+          "update_ms",
+          "samples_per_second",
+          "params",
+          "ops",
+          "peak_allocated",
+          "peak_reserved",
+          "fits",
+          "unknown_ops",
+          "tokens_per_second",
+          "verdict"};
 }
 
-std::string to_csv(const Prediction& p) {
+std::vector<std::string> csv_cells(const Prediction& p) {
   const LaneTimes& t = p.times;
   int64_t unknown = 0;
   for (const auto& [name, count] : p.unknown_ops) unknown += count;
-  return fmt::format("{},{},{},{},{},{:.6f},{:.6f},{:.6f},{},{:.6f},{:.6f},{:.6f},{:.3f},{},{},{},{},{},{}\n",
-                     csv_cell(p.id), csv_cell(p.gpu), p.input.batch, name_of(p.setup.precision),
-                     name_of(p.setup.optimizer.kind), milliseconds(t.iteration), milliseconds(t.gpu_busy),
-                     milliseconds(t.host_busy), name_of(t.bound), milliseconds(t.phases[0]), milliseconds(t.phases[1]),
-                     milliseconds(t.phases[2]), p.samples_per_second, p.parameters, p.ops,
-                     p.memory.peak_allocated.value, p.memory.peak_reserved.value, p.fits, unknown);
+  const auto ms = [](Nanoseconds time) { return fmt::format("{:.6f}", milliseconds(time)); };
+  const auto whole = [](int64_t number) { return fmt::format("{}", number); };
+  const FitVerdict verdict = p.memory_answer.verdict;
+  return {csv_cell(p.id),
+          csv_cell(p.gpu),
+          whole(p.input.batch),
+          std::string(name_of(p.setup.precision)),
+          std::string(name_of(p.setup.optimizer.kind)),
+          ms(t.iteration),
+          ms(t.gpu_busy),
+          ms(t.host_busy),
+          std::string(name_of(t.bound)),
+          ms(t.phases[0]),
+          ms(t.phases[1]),
+          ms(t.phases[2]),
+          fmt::format("{:.3f}", p.samples_per_second),
+          whole(p.parameters),
+          whole(p.ops),
+          whole(p.memory.peak_allocated.value),
+          whole(p.memory.peak_reserved.value),
+          verdict == FitVerdict::fits ? "true" : "false",
+          whole(unknown),
+          fmt::format("{:.3f}", p.tokens_per_second),
+          std::string(name_of(verdict))};
 }
+
+std::string csv_header() { return fmt::format("{}\n", fmt::join(csv_columns(), ",")); }
+
+std::string to_csv(const Prediction& p) { return fmt::format("{}\n", fmt::join(csv_cells(p), ",")); }
 
 }  // namespace forerun

@@ -21,10 +21,6 @@ std::string ms(Nanoseconds t) {
 
 std::string bytes(Bytes b) { return size_text(b); }
 
-std::string rate(double per_second) {
-  return per_second < 100 ? fmt::format("{:.2f}", per_second) : grouped(std::llround(per_second));
-}
-
 std::string input_text(const Prediction& p) {
   const InputSpec& in = p.input;
   switch (in.kind) {
@@ -62,6 +58,26 @@ std::string costs_text(const std::vector<CostShare>& rows, bool modules) {
 
 }  // namespace
 
+std::string rate_text(double per_second) {
+  return per_second < 1     ? fmt::format("{:.3g}", per_second)
+         : per_second < 100 ? fmt::format("{:.2f}", per_second)
+                            : grouped(std::llround(per_second));
+}
+
+std::string needed_text(const Prediction& p) {
+  return (p.memory_answer.at_least ? "at least " : "") + size_text(p.memory.peak_reserved + p.context);
+}
+
+std::string memory_headline(const Prediction& p) {
+  const FitVerdict verdict = p.memory_answer.verdict;
+  const std::string said = verdict == FitVerdict::does_not_fit  ? "DOES NOT FIT"
+                           : verdict == FitVerdict::may_not_fit ? "MAY NOT FIT"
+                                                                : "fits";
+  std::string out = fmt::format("Memory      {} allocated, ", bytes(p.memory.peak_allocated));
+  if (!p.memory_answer.at_least) out += fmt::format("{} reserved, ", bytes(p.memory.peak_reserved));
+  return out + fmt::format("{} with the CUDA context: {} in {}\n", needed_text(p), said, bytes(p.device_memory));
+}
+
 std::string setup_text(const TrainingSetup& s) {
   std::string text =
       fmt::format("{}, {} ({})", name_of(s.precision), name_of(s.optimizer.kind), name_of(s.optimizer.impl));
@@ -75,15 +91,12 @@ std::string to_text(const Prediction& p) {
   std::string out = fmt::format("{} on {}: {}, {}\n", p.id, p.gpu, input_text(p), setup_text(p.setup));
   out += fmt::format("  {} parameters, {} ops, {} kernels an iteration\n\n", grouped(p.parameters), grouped(p.ops),
                      grouped(p.kernels));
-  out += fmt::format("Iteration   {}   {} samples/s", ms(t.iteration), rate(p.samples_per_second));
-  if (p.tokens_per_second > 0) out += fmt::format("   {} tokens/s", rate(p.tokens_per_second));
+  out += fmt::format("Iteration   {}   {} samples/s", ms(t.iteration), rate_text(p.samples_per_second));
+  if (p.tokens_per_second > 0) out += fmt::format("   {} tokens/s", rate_text(p.tokens_per_second));
   out += fmt::format("\n  8 of 10 such runs take {} to {}", ms(p.least), ms(p.most));
   out += fmt::format("\n  forward {}, backward {}, update {}\n", ms(t.phases[0]), ms(t.phases[1]), ms(t.phases[2]));
   out += fmt::format("  GPU {}, host {}: {}\n\n", ms(t.gpu_busy), ms(t.host_busy), bound_text(t));
-  const Bytes needed = p.memory.peak_reserved + p.context;
-  out += fmt::format("Memory      {} allocated, {} reserved, {} with the CUDA context: {} {}\n",
-                     bytes(p.memory.peak_allocated), bytes(p.memory.peak_reserved), bytes(needed),
-                     p.fits ? "fits in" : "DOES NOT FIT in", bytes(p.device_memory));
+  out += memory_headline(p);
   out += memory_text(p.memory, p.memory_answer, p.context);
   out += "\nCostliest ops\n" + costs_text(p.costliest_ops, false);
   out += "\nCostliest modules (forward and backward)\n" + costs_text(p.costliest_modules, true);
@@ -105,6 +118,14 @@ std::string to_text(const Prediction& p) {
   return out;
 }
 
+namespace {
+
+std::string_view fits_cell(FitVerdict verdict) {
+  return verdict == FitVerdict::fits ? "yes" : verdict == FitVerdict::may_not_fit ? "maybe" : "NO";
+}
+
+}  // namespace
+
 std::string summary_header() {
   return fmt::format("{:<28} {:>11} {:>11} {:>11}  {:<7} {:>11} {:>11}  {}\n", "run", "iteration", "GPU", "host",
                      "bound", "allocated", "reserved", "fits");
@@ -113,7 +134,7 @@ std::string summary_header() {
 std::string summary_line(const Prediction& p) {
   return fmt::format("{:<28} {:>11} {:>11} {:>11}  {:<7} {:>11} {:>11}  {}\n", p.id, ms(p.times.iteration),
                      ms(p.times.gpu_busy), ms(p.times.host_busy), name_of(p.times.bound),
-                     bytes(p.memory.peak_allocated), bytes(p.memory.peak_reserved), p.fits ? "yes" : "NO");
+                     bytes(p.memory.peak_allocated), bytes(p.memory.peak_reserved), fits_cell(p.memory_answer.verdict));
 }
 
 namespace {

@@ -13,11 +13,11 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// The row with the most samples a second of those that fit; nothing where none does.
-const SweepRow* best_of(const std::vector<SweepRow>& rows) {
+// The row with the most samples a second of those with the verdict; nothing where none has it.
+const SweepRow* best_of(const std::vector<SweepRow>& rows, FitVerdict verdict) {
   const SweepRow* best = nullptr;
   for (const SweepRow& row : rows) {
-    if (!row.prediction || !row.prediction->fits) continue;
+    if (!row.prediction || row.prediction->memory_answer.verdict != verdict) continue;
     if (best == nullptr || row.prediction->samples_per_second > best->prediction->samples_per_second) best = &row;
   }
   return best;
@@ -29,49 +29,73 @@ std::string setting_text(const std::vector<std::string>& axes, const std::vector
   return fmt::format("{}", fmt::join(parts, " "));
 }
 
-std::string csv_values(const std::vector<std::string>& values) {
-  std::string text;
-  for (const std::string& value : values) text += csv_cell(value) + ",";
+std::string rates_text(const Prediction& p) {
+  std::string text = rate_text(p.samples_per_second) + " samples/s";
+  if (p.tokens_per_second > 0) text += fmt::format(", {} tokens/s", rate_text(p.tokens_per_second));
   return text;
+}
+
+// What stands below the table.
+std::string conclusion(const std::vector<std::string>& axes, const std::vector<SweepRow>& rows) {
+  const bool built = std::any_of(rows.begin(), rows.end(), [](const SweepRow& row) { return row.prediction.ok(); });
+  if (!built && !rows.empty()) {
+    return fmt::format("None of them could be built: {}\n", rows.front().prediction.error().message());
+  }
+  if (const SweepRow* best = best_of(rows, FitVerdict::fits); best != nullptr) {
+    return fmt::format("Fastest that fits: {}, {}\n", setting_text(axes, best->values), rates_text(*best->prediction));
+  }
+  if (const SweepRow* best = best_of(rows, FitVerdict::may_not_fit); best != nullptr) {
+    return fmt::format("None of them surely fits. Fastest that may: {}, {}\n", setting_text(axes, best->values),
+                       rates_text(*best->prediction));
+  }
+  return "None of them fits.\n";
+}
+
+// The places of the columns of `predict --csv` that no axis has.
+std::vector<size_t> further_columns(const std::vector<std::string>& axes) {
+  std::vector<size_t> places;
+  const std::vector<std::string> columns = csv_columns();
+  for (size_t i = 0; i < columns.size(); ++i) {
+    if (std::find(axes.begin(), axes.end(), columns[i]) == axes.end()) places.push_back(i);
+  }
+  return places;
 }
 
 }  // namespace
 
 std::string sweep_text(const std::vector<std::string>& axes, const std::vector<SweepRow>& rows) {
+  const bool tokens = std::any_of(rows.begin(), rows.end(), [](const SweepRow& row) {
+    return row.prediction && row.prediction->tokens_per_second > 0;
+  });
   std::vector<std::string> heading = axes;
-  for (const char* column : {"iteration", "8 of 10 within", "samples/s", "GPU busy", "memory", ""}) {
-    heading.emplace_back(column);
-  }
+  for (const char* column : {"iteration", "8 of 10 within", "samples/s"}) heading.emplace_back(column);
+  if (tokens) heading.emplace_back("tokens/s");
+  for (const char* column : {"GPU busy", "memory", ""}) heading.emplace_back(column);
   Table table(heading);
   table.align_left(heading.size() - 1);
-  const SweepRow* best = best_of(rows);
+  const SweepRow* best = best_of(rows, FitVerdict::fits);
   for (const SweepRow& row : rows) {
     std::vector<std::string> cells = row.values;
     if (!row.prediction) {
       cells.resize(heading.size() - 1, "-");
       cells.push_back(row.prediction.error().what);
-    } else {
-      const Prediction& p = *row.prediction;
-      const double busy = static_cast<double>(p.times.gpu_busy.value) / static_cast<double>(p.times.iteration.value);
-      cells.insert(cells.end(), {fmt::format("{:.2f} ms", milliseconds(p.times.iteration)),
-                                 fmt::format("{:.2f} to {:.2f}", milliseconds(p.least), milliseconds(p.most)),
-                                 grouped(static_cast<int64_t>(p.samples_per_second)), percent(busy),
-                                 fmt::format("{:.2f} GiB", gibibytes(p.memory.peak_reserved + p.context)),
-                                 !p.fits        ? "does not fit"
-                                 : &row == best ? "fastest"
-                                                : ""});
+      table.add(cells);
+      continue;
     }
+    const Prediction& p = *row.prediction;
+    const double busy = static_cast<double>(p.times.gpu_busy.value) / static_cast<double>(p.times.iteration.value);
+    cells.insert(cells.end(), {fmt::format("{:.2f} ms", milliseconds(p.times.iteration)),
+                               fmt::format("{:.2f} to {:.2f}", milliseconds(p.least), milliseconds(p.most)),
+                               rate_text(p.samples_per_second)});
+    if (tokens) cells.push_back(p.tokens_per_second > 0 ? rate_text(p.tokens_per_second) : "-");
+    const FitVerdict verdict = p.memory_answer.verdict;
+    cells.insert(cells.end(), {percent(busy), needed_text(p),
+                               verdict != FitVerdict::fits ? std::string(text_of(verdict))
+                               : &row == best              ? "fastest"
+                                                           : ""});
     table.add(cells);
   }
-  const bool built = std::any_of(rows.begin(), rows.end(), [](const SweepRow& row) { return row.prediction.ok(); });
-  std::string last = "None of them fits.\n";
-  if (!built && !rows.empty()) {
-    last = fmt::format("None of them could be built: {}\n", rows.front().prediction.error().message());
-  } else if (best != nullptr) {
-    last = fmt::format("Fastest that fits: {}, {} samples/s\n", setting_text(axes, best->values),
-                       grouped(static_cast<int64_t>(best->prediction->samples_per_second)));
-  }
-  return table.text() + "\n" + last;
+  return table.text() + "\n" + conclusion(axes, rows);
 }
 
 std::string sweep_json(const std::vector<std::string>& axes, const std::vector<std::string>& values,
@@ -86,10 +110,21 @@ std::string sweep_json(const std::vector<std::string>& axes, const std::vector<s
   return line.dump();
 }
 
-std::string sweep_csv_header(const std::vector<std::string>& axes) { return csv_values(axes) + csv_header(); }
+std::string sweep_csv_header(const std::vector<std::string>& axes) {
+  std::vector<std::string> cells;
+  for (const std::string& axis : axes) cells.push_back(csv_cell(axis));
+  const std::vector<std::string> columns = csv_columns();
+  for (const size_t place : further_columns(axes)) cells.push_back(columns[place]);
+  return fmt::format("{}\n", fmt::join(cells, ","));
+}
 
-std::string sweep_csv(const std::vector<std::string>& values, const Prediction& prediction) {
-  return csv_values(values) + to_csv(prediction);
+std::string sweep_csv(const std::vector<std::string>& axes, const std::vector<std::string>& values,
+                      const Prediction& prediction) {
+  std::vector<std::string> cells;
+  for (const std::string& value : values) cells.push_back(csv_cell(value));
+  const std::vector<std::string> further = csv_cells(prediction);
+  for (const size_t place : further_columns(axes)) cells.push_back(further[place]);
+  return fmt::format("{}\n", fmt::join(cells, ","));
 }
 
 }  // namespace forerun

@@ -21,8 +21,10 @@ std::string sweep_text(const std::vector<std::string>& axes, const std::vector<S
 std::string sweep_json(const std::vector<std::string>& axes, const std::vector<std::string>& values,
                        const Result<Prediction>& prediction);
 
-// The columns of `predict --csv` behind those of the axes; a configuration that could not be built has no row.
+// The columns of `predict --csv` behind those of the axes, less those that an axis has already: each name stands once. A
+// configuration that could not be built has no row.
 std::string sweep_csv_header(const std::vector<std::string>& axes);
-std::string sweep_csv(const std::vector<std::string>& values, const Prediction& prediction);
+std::string sweep_csv(const std::vector<std::string>& axes, const std::vector<std::string>& values,
+                      const Prediction& prediction);
 
 }  // namespace forerun

@@ -19,11 +19,7 @@ std::vector<OpCost> OpTimer::costs(const Graph& graph, const TrainingSetup& setu
                                : hybrid::hybrid_costs(graph, device_, own, constants_, *corrector_, other_);
 }
 
-// PyTorch takes cuDNN attention for half precision from compute capability 9.0 on.
-derive::DispatchTarget OpTimer::target() const {
-  return {.cudnn_attention =
-              device_.name.find("H100") != std::string::npos || device_.name.find("H200") != std::string::npos};
-}
+derive::DispatchTarget OpTimer::target() const { return derive::target_of(device_); }
 
 std::optional<double> OpTimer::seconds(const TracedOp& op, const Variant& variant) const {
   const std::optional<Graph> graph = graph_of(op, variant);
