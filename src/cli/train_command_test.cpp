@@ -6,46 +6,47 @@
 namespace forerun::cli {
 namespace {
 
-struct Refused {
+struct RefusedTrainCall {
   std::string arguments;
   int code;
   std::string says;
 };
 
-class RefusedOptions : public testing::TestWithParam<Refused> {};
+class RefusedTraining : public testing::TestWithParam<RefusedTrainCall> {};
 
-TEST_P(RefusedOptions, AreNamed) {
+TEST_P(RefusedTraining, AreNamed) {
   const Outcome outcome = forerun_outcome(GetParam().arguments);
   EXPECT_EQ(outcome.code, GetParam().code) << outcome.out;
   EXPECT_NE(outcome.out.find(GetParam().says), std::string::npos) << outcome.out;
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All, RefusedOptions,
-    testing::Values(Refused{"train ets --epochs -1", 1, "--epochs cannot be -1; give a whole number from 1"},
-                    Refused{"train ets --epochs 0", 1, "--epochs cannot be 0"},
-                    Refused{"train ets --batch 0", 1, "--batch cannot be 0"},
-                    Refused{"train ets --rate nan", 1, "--rate cannot be nan"},
-                    Refused{"train ets --rate -0.1", 1, "--rate cannot be -0.1"},
-                    Refused{"train ets --patience -1", 1, "--patience cannot be -1"},
-                    Refused{"train ets --validation 1", 1, "--validation cannot be 1"},
-                    Refused{"train ets --seconds 0", 1, "--seconds cannot be 0"},
-                    Refused{"train ets --minutes nan", 1, "--minutes cannot be nan"},
-                    Refused{"train ets --minutes 1 --seconds 1", 2, "--minutes"},
-                    Refused{"train ets --most -1", 2, "--most"},
-                    Refused{"train ets --set cell=gru --set cell=lstm", 1, "'cell' is set twice"},
-                    Refused{"train ets --resume", 1, "--checkpoint"},
-                    Refused{"train driple --epochs -1", 1, "--epochs cannot be -1"},
-                    Refused{"train driple --pretrain -1", 2, "--pretrain"},
-                    Refused{"train driple --suite h200", 1, "does not read --suite"},
-                    Refused{"train ets --without resnet", 1, "does not read --without"},
-                    Refused{"train hybrid --epochs 5", 1, "`forerun train hybrid` does not read --epochs"},
-                    Refused{"train host --folds 3", 1, "does not read --folds"},
-                    Refused{"eval --folds 3", 1, "does not read --folds"},
-                    Refused{"eval --folds -3 --leave-one-out", 2, "--folds"},
-                    Refused{"eval --suite hkbu --weights x", 1, "`forerun eval --suite hkbu` does not read --weights"},
-                    Refused{"eval --suite h20", 1, "h200"},
-                    Refused{"eval --suite driple --setting x", 1, "--setting: 'x' is no setting"}));
+    All, RefusedTraining,
+    testing::Values(RefusedTrainCall{"train ets --epochs -1", 1, "--epochs cannot be -1; give a whole number from 1"},
+                    RefusedTrainCall{"train ets --epochs 0", 1, "--epochs cannot be 0"},
+                    RefusedTrainCall{"train ets --batch 0", 1, "--batch cannot be 0"},
+                    RefusedTrainCall{"train ets --rate nan", 1, "--rate cannot be nan"},
+                    RefusedTrainCall{"train ets --rate -0.1", 1, "--rate cannot be -0.1"},
+                    RefusedTrainCall{"train ets --patience -1", 1, "--patience cannot be -1"},
+                    RefusedTrainCall{"train ets --validation 1", 1, "--validation cannot be 1"},
+                    RefusedTrainCall{"train ets --seconds 0", 1, "--seconds cannot be 0"},
+                    RefusedTrainCall{"train ets --minutes nan", 1, "--minutes cannot be nan"},
+                    RefusedTrainCall{"train ets --minutes 1 --seconds 1", 2, "--minutes"},
+                    RefusedTrainCall{"train ets --most -1", 2, "--most"},
+                    RefusedTrainCall{"train ets --set cell=gru --set cell=lstm", 1, "'cell' is set twice"},
+                    RefusedTrainCall{"train ets --resume", 1, "--checkpoint"},
+                    RefusedTrainCall{"train driple --epochs -1", 1, "--epochs cannot be -1"},
+                    RefusedTrainCall{"train driple --pretrain -1", 2, "--pretrain"},
+                    RefusedTrainCall{"train driple --suite h200", 1, "does not read --suite"},
+                    RefusedTrainCall{"train ets --without resnet", 1, "does not read --without"},
+                    RefusedTrainCall{"train hybrid --epochs 5", 1, "`forerun train hybrid` does not read --epochs"},
+                    RefusedTrainCall{"train host --folds 3", 1, "does not read --folds"},
+                    RefusedTrainCall{"eval --folds 3", 1, "does not read --folds"},
+                    RefusedTrainCall{"eval --folds -3 --leave-one-out", 2, "--folds"},
+                    RefusedTrainCall{"eval --suite hkbu --weights x", 1,
+                                     "`forerun eval --suite hkbu` does not read --weights"},
+                    RefusedTrainCall{"eval --suite h20", 1, "h200"},
+                    RefusedTrainCall{"eval --suite driple --setting x", 1, "--setting: 'x' is no setting"}));
 
 // Reading the data of the suite would take a minute.
 TEST(EvalCommand, SaysAtOnceThatWeightsAreNotThere) {
