@@ -60,27 +60,68 @@ bool fold_concat(Node& node) {
   return true;
 }
 
+// The elements of `in` whose place along each axis is start + i * step, for i below the extent of `shape`.
+Constant picked(const Constant& in, const Shape& shape, const Shape& starts, const Shape& steps) {
+  Constant out = empty_like(in, shape);
+  const auto count = static_cast<size_t>(checked_elements(shape).value_or(0));
+  for (size_t flat = 0; flat < count; ++flat) {
+    auto rest = static_cast<int64_t>(flat);
+    int64_t source = 0;
+    int64_t stride = 1;
+    for (size_t axis = shape.size(); axis-- > 0;) {
+      source += (starts[axis] + rest % shape[axis] * steps[axis]) * stride;
+      rest /= shape[axis];
+      stride *= in.shape[axis];
+    }
+    copy_element(in, static_cast<size_t>(source), out);
+  }
+  return out;
+}
+
 bool fold_slice(Node& node) {
   const Constant& in = *node.constant(0);
-  const std::optional<Shape> starts = node.list("starts", 1);
-  const std::optional<Shape> ends = node.list("ends", 2);
-  const Shape steps = node.integers(4).value_or(Shape{1});
-  if (in.shape.size() != 1 || !starts || !ends || starts->size() != 1 || ends->size() != 1 || steps.size() != 1)
-    return false;
-  const int64_t extent = in.shape[0];
-  const auto bounded = [&](int64_t at, int64_t low, int64_t high) {
-    return std::clamp(at < 0 ? at + extent : at, low, high);
-  };
-  const int64_t step = std::clamp<int64_t>(steps[0], -kMaxKnownElements, kMaxKnownElements);
-  if (step == 0) return false;
-  Constant out = empty_like(in, {});
-  const int64_t low = step > 0 ? 0 : -1;
-  const int64_t high = step > 0 ? extent : extent - 1;
-  // An end far below zero means "up to the first" when walking backwards.
-  const int64_t first = bounded((*starts)[0], low, high);
-  const int64_t last = bounded((*ends)[0], low, high);
-  for (int64_t i = first; step > 0 ? i < last : i > last; i += step) copy_element(in, static_cast<size_t>(i), out);
-  out.shape = {static_cast<int64_t>(out.size())};
+  const std::optional<std::vector<Cut>> cuts = cuts_of(node);
+  if (!cuts) return node.b.failed();
+  Shape shape = in.shape;
+  Shape starts(shape.size(), 0);
+  Shape steps(shape.size(), 1);
+  for (const Cut& cut : *cuts) {
+    const auto axis = static_cast<size_t>(cut.axis);
+    shape[axis] = cut.extent;
+    starts[axis] = cut.start;
+    steps[axis] = cut.step;
+  }
+  node.out(0, picked(in, shape, starts, steps));
+  return true;
+}
+
+bool fold_transpose(Node& node) {
+  const Constant& in = *node.constant(0);
+  const size_t rank = in.shape.size();
+  Shape order = node.integers("perm");
+  if (!node.has_attribute("perm")) {
+    for (size_t i = rank; i-- > 0;) order.push_back(static_cast<int64_t>(i));
+  }
+  Shape sorted = order;
+  std::sort(sorted.begin(), sorted.end());
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    if (sorted[i] != static_cast<int64_t>(i)) return false;
+  }
+  if (order.size() != rank) return false;
+  Shape strides(rank, 1);  // of the input
+  for (size_t i = rank; i-- > 1;) strides[i - 1] = strides[i] * in.shape[i];
+  Shape shape;
+  for (const int64_t axis : order) shape.push_back(in.shape[static_cast<size_t>(axis)]);
+  Constant out = empty_like(in, shape);
+  for (size_t flat = 0; flat < in.size(); ++flat) {
+    auto rest = static_cast<int64_t>(flat);
+    int64_t source = 0;
+    for (size_t i = rank; i-- > 0;) {
+      source += rest % shape[i] * strides[static_cast<size_t>(order[i])];
+      rest /= shape[i];
+    }
+    copy_element(in, static_cast<size_t>(source), out);
+  }
   node.out(0, std::move(out));
   return true;
 }
@@ -169,9 +210,9 @@ struct Fold {
 };
 
 constexpr Fold kFolds[] = {
-    {"Concat", fold_concat}, {"Expand", fold_expand},   {"Gather", fold_gather},
-    {"Range", fold_range},   {"Reshape", fold_reshape}, {"Slice", fold_slice},
-    {"Split", fold_split},   {"Squeeze", fold_reshape}, {"Unsqueeze", fold_reshape},
+    {"Concat", fold_concat},       {"Expand", fold_expand},     {"Gather", fold_gather}, {"Range", fold_range},
+    {"Reshape", fold_reshape},     {"Slice", fold_slice},       {"Split", fold_split},   {"Squeeze", fold_reshape},
+    {"Transpose", fold_transpose}, {"Unsqueeze", fold_reshape},
 };
 
 bool fold_constant(Node& node) {

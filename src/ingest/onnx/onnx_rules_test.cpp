@@ -286,6 +286,37 @@ TEST(OnnxRules, FoldingReachesTheTarget) {
   EXPECT_EQ(result_shape(model->forward), (Shape{5, 4, 9}));
 }
 
+// F.pad as PyTorch's exporter writes it: PyTorch's list, filled up with zeros, reversed pair by pair and transposed.
+TEST(OnnxRules, PaddingsOfPyTorchFold) {
+  OnnxTestModel m(13);
+  m.input("x", {1, 2, 4, 5});
+  m.ints("torch", {1, 2, 3, 4});  // left, right, top, bottom
+  m.ints("missing", {4});
+  m.ints("pairs", {-1, 2});
+  m.ints("flat", {-1});
+  m.ints("axis", {0});
+  m.ints("minus_one", {-1});
+  m.ints("lowest", {-9223372036854775807});
+  onnx::AttributeProto* zero = m.node("ConstantOfShape", {"missing"}, {"zeros"})->add_attribute();
+  zero->set_name("value");
+  zero->set_type(onnx::AttributeProto::TENSOR);
+  zero->mutable_t()->set_data_type(onnx::TensorProto::INT64);
+  zero->mutable_t()->add_dims(1);
+  zero->mutable_t()->add_int64_data(0);
+  m.node("Concat", {"torch", "zeros"}, {"all"}, {{"axis", int64_t{0}}});
+  m.node("Reshape", {"all", "pairs"}, {"p"});
+  m.node("Slice", {"p", "minus_one", "lowest", "axis", "minus_one"}, {"r"});
+  m.node("Transpose", {"r"}, {"t"}, {{"perm", Shape{1, 0}}});
+  m.node("Reshape", {"t", "flat"}, {"f"});
+  m.node("Cast", {"f"}, {"pads"}, {{"to", int64_t{onnx::TensorProto::INT64}}});
+  m.node("Pad", {"x", "pads"}, {"y"});
+  m.output("y");
+  const auto model = m.read();
+  ASSERT_TRUE(model.ok()) << model.error().message();
+  EXPECT_EQ(result_shape(model->forward), (Shape{1, 2, 4 + 3 + 4, 5 + 1 + 2}));
+  EXPECT_EQ(op_names(model->forward), Names{"aten.constant_pad_nd.default"});
+}
+
 TEST(OnnxRules, ReshapeToAnUnknownTargetIsCarried) {
   OnnxTestModel m;
   m.input("x", {2, 6});

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "ingest/onnx/fold.h"
 #include "ingest/onnx/rules.h"
 
 namespace forerun::ingest {
@@ -148,47 +149,6 @@ bool split(Node& node) {
   const std::vector<TensorId> outputs = even ? node.b.split_every(x, first, axis) : node.b.split(x, *sizes, axis);
   for (size_t i = 0; i < outputs.size(); ++i) node.out(i, outputs[i]);
   return true;
-}
-
-// One axis of a slice, clamped as ONNX says; a negative step walks backwards.
-struct Cut {
-  int64_t axis, start, end, step, extent;
-};
-
-std::optional<std::vector<Cut>> cuts_of(Node& node) {
-  const Shape in = node.shape(0);
-  const std::optional<Shape> starts = node.list("starts", 1);
-  const std::optional<Shape> ends = node.list("ends", 2);
-  const std::optional<Shape> axes = node.list("axes", 3);
-  const std::optional<Shape> steps = node.integers(4);
-  const bool unknown = !starts || !ends || (!axes && node.has(3)) || (!steps && node.has(4));
-  if (unknown || starts->size() != ends->size() || (axes && axes->size() != starts->size()) ||
-      (steps && steps->size() != starts->size())) {
-    return std::nullopt;
-  }
-  std::vector<Cut> cuts;
-  for (size_t i = 0; i < starts->size(); ++i) {
-    Cut cut{};
-    cut.axis = node.axis(axes ? (*axes)[i] : static_cast<int64_t>(i), static_cast<int64_t>(in.size()));
-    if (node.b.failed()) return std::nullopt;
-    const int64_t whole = in[static_cast<size_t>(cut.axis)];
-    cut.step = std::clamp<int64_t>(steps ? (*steps)[i] : 1, -std::max<int64_t>(whole, 1), std::max<int64_t>(whole, 1));
-    const auto bounded = [&](int64_t at) {
-      const int64_t wrapped = at < 0 ? at + whole : at;
-      return cut.step < 0 ? std::clamp<int64_t>(wrapped, -1, whole - 1) : std::clamp<int64_t>(wrapped, 0, whole);
-    };
-    cut.start = bounded((*starts)[i]);
-    cut.end = bounded((*ends)[i]);
-    if (cut.step == 0) {
-      node.fail("a slice with step 0 is not possible");
-      return std::nullopt;
-    }
-    const int64_t length = cut.step > 0 ? cut.end - cut.start : cut.start - cut.end;
-    const int64_t stride = std::abs(cut.step);
-    cut.extent = std::max<int64_t>(0, (length + stride - 1) / stride);
-    cuts.push_back(cut);
-  }
-  return cuts;
 }
 
 bool slice(Node& node) {
@@ -346,6 +306,42 @@ constexpr Rule kShapeRules[] = {
 };
 
 }  // namespace
+
+std::optional<std::vector<Cut>> cuts_of(Node& node) {
+  const Shape in = node.shape(0);
+  const std::optional<Shape> starts = node.list("starts", 1);
+  const std::optional<Shape> ends = node.list("ends", 2);
+  const std::optional<Shape> axes = node.list("axes", 3);
+  const std::optional<Shape> steps = node.integers(4);
+  const bool unknown = !starts || !ends || (!axes && node.has(3)) || (!steps && node.has(4));
+  if (unknown || starts->size() != ends->size() || (axes && axes->size() != starts->size()) ||
+      (steps && steps->size() != starts->size())) {
+    return std::nullopt;
+  }
+  std::vector<Cut> cuts;
+  for (size_t i = 0; i < starts->size(); ++i) {
+    Cut cut{};
+    cut.axis = node.axis(axes ? (*axes)[i] : static_cast<int64_t>(i), static_cast<int64_t>(in.size()));
+    if (node.b.failed()) return std::nullopt;
+    const int64_t whole = in[static_cast<size_t>(cut.axis)];
+    cut.step = std::clamp<int64_t>(steps ? (*steps)[i] : 1, -std::max<int64_t>(whole, 1), std::max<int64_t>(whole, 1));
+    const auto bounded = [&](int64_t at) {
+      const int64_t wrapped = at < 0 ? at + whole : at;
+      return cut.step < 0 ? std::clamp<int64_t>(wrapped, -1, whole - 1) : std::clamp<int64_t>(wrapped, 0, whole);
+    };
+    cut.start = bounded((*starts)[i]);
+    cut.end = bounded((*ends)[i]);
+    if (cut.step == 0) {
+      node.fail("a slice with step 0 is not possible");
+      return std::nullopt;
+    }
+    const int64_t length = cut.step > 0 ? cut.end - cut.start : cut.start - cut.end;
+    const int64_t stride = std::abs(cut.step);
+    cut.extent = std::max<int64_t>(0, (length + stride - 1) / stride);
+    cuts.push_back(cut);
+  }
+  return cuts;
+}
 
 std::span<const Rule> shape_rules() { return kShapeRules; }
 
