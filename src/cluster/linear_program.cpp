@@ -117,15 +117,17 @@ std::optional<std::vector<double>> LinearProgram::maximize(uint64_t shuffle) con
   solver.setDblParam(OsiDualTolerance, kTolerance);
   solver.initialSolve();
   if (!solver.isProvenOptimal()) return std::nullopt;
+  std::vector<double> values(solver.getColSolution(), solver.getColSolution() + variables());
   for (const std::vector<double>& objective : further_) {
     keep_optima(solver);
     solver.setObjective(placed(objective, columns).data());
     solver.resolve();
-    if (!solver.isProvenOptimal()) return std::nullopt;
+    if (!solver.isProvenOptimal()) break;  // an optimum of those before it is an answer too
+    values.assign(solver.getColSolution(), solver.getColSolution() + variables());
   }
-  std::vector<double> values(variables());
-  for (size_t i = 0; i < variables(); ++i) values[i] = solver.getColSolution()[columns[i]];
-  return values;
+  std::vector<double> by_variable(variables());
+  for (size_t i = 0; i < variables(); ++i) by_variable[i] = values[static_cast<size_t>(columns[i])];
+  return by_variable;
 }
 
 }  // namespace forerun::cluster
