@@ -142,8 +142,8 @@ TEST(PredictedMemory, HasThreeVerdicts) {
   EXPECT_FALSE(never.fits);
   EXPECT_GE(never.answer.driver.low, device.memory);
   // A margin takes the place of the range's upper end.
-  question.margin = 0.5;
-  EXPECT_EQ(verdict(1.2).answer.verdict, FitVerdict::may_not_fit);
+  question.margin = 1 / least;
+  EXPECT_EQ(verdict(1.0).answer.verdict, FitVerdict::may_not_fit);
   question.margin = 0;
   EXPECT_EQ(verdict(1.0).answer.verdict, FitVerdict::fits);
 }
