@@ -19,7 +19,7 @@ foreach(test ${tests})
   get_filename_component(name ${test} NAME_WE)
   add_test(NAME python.${name} COMMAND ${FORERUN_PYTEST} -m pytest -rs -p no:cacheprovider ${test})
   # A file whose every test was skipped, for want of torch, counts as skipped.
-  set_tests_properties(python.${name} PROPERTIES SKIP_REGULAR_EXPRESSION "=+ [0-9]+ skipped in ")
+  set_tests_properties(python.${name} PROPERTIES SKIP_REGULAR_EXPRESSION "=+ [0-9]+ skipped(, [0-9]+ warnings?)? in ")
   list(APPEND names python.${name})
 endforeach()
 foreach(checker mypy flake8)

@@ -52,19 +52,15 @@ int print_answer(const Result<WhatIfAnswer>& answer, bool json) {
 Result<ModelRequest> model_request(const WhatIfOptions& options) {
   ModelRequest request;
   request.model = options.path;
-  for (const std::string& setting : options.settings) {
-    const size_t equals = setting.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      return Error{"'" + setting + "' is not KEY=VALUE", "--set", "write it as --set batch=64"};
-    }
-    const std::string key = setting.substr(0, equals), value = setting.substr(equals + 1);
+  const Result<Settings> settings = parse_settings(options.settings);
+  if (!settings) return settings.error();
+  for (const auto& [key, value] : *settings) {
     if (key == "batch") {
       char* end = nullptr;
       const int64_t batch = std::strtoll(value.c_str(), &end, 10);
       if (value.empty() || *end != '\0' || batch < 1 || batch > (int64_t{1} << 30)) {
         return Error{"a batch cannot be '" + value + "'", "--set batch", "give a whole number from 1"};
       }
-      if (request.batch) return Error{"batch is given twice", "--set", "give it once"};
       request.batch = batch;
     } else {
       request.settings.emplace_back(key, value);
