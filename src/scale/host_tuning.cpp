@@ -54,7 +54,7 @@ void tune_sharing(const WorkloadsBySetting& settings, double factor, HostRates& 
   for (const auto& [name, workloads] : settings) {
     if (workloads.front().setting.servers == 0) continue;
     LinkSharing& sharing = rates.sharing.try_emplace(name, kFirst).first->second;
-    const auto judged = [&] { return simulation_error(workloads, rates); };
+    const auto judged = [&, &runs = workloads] { return simulation_error(runs, rates); };
     double error = judged();
     error = move(sharing.first_weight, kMost.first_weight, factor, error, judged);
     error = move(sharing.turn_bytes, kMost.turn_bytes, factor * factor, error, judged);
@@ -106,7 +106,7 @@ HostRates tune_host_rates(std::span<const MeasuredWorkload> workloads, const Hos
   }
   WorkloadsBySetting settings;
   for (const MeasuredWorkload& w : workloads) settings[setting_name(w.setting)].push_back(w);
-  const auto judged = [&] { return simulation_error(workloads, rates); };
+  const auto judged = [&, &runs = workloads] { return simulation_error(runs, rates); };
   for (const double factor : kFactors) {
     tune_sharing(settings, factor, rates);
     double error = judged();
