@@ -188,7 +188,8 @@ TEST(Hybrid, LearnsWhatOpsTake) {
   const auto corrector = train(ops, {.rounds = 60, .depth = 4, .rate = 0.3}, [](auto, auto, auto) {});
   ASSERT_TRUE(corrector.ok()) << corrector.error().message();
   for (const int64_t k : {96, 768}) {
-    const auto piece = pieces(product(1000, 300, k))[0];
+    const Graph graph = product(1000, 300, k);  // holds the name that the piece refers to
+    const auto piece = pieces(graph)[0];
     EXPECT_NEAR(corrector->cost(piece).us / piece.analytic_us, k >= 512 ? 3.0 : 1.5, 0.15) << k;
     EXPECT_NEAR(corrector->cost(piece).kernels, k >= 512 ? 2 : 1, 0.15) << k;
   }
