@@ -144,9 +144,7 @@ TEST(GenericCaptureFile, IsPredictedForADevice) {
 
 // NAME/cuda and NAME/generic: one iteration, captured on a GPU's tensors and without one.
 TEST(CapturePairs, PredictTheSame) {
-  if (!std::filesystem::exists(kPairs)) {
-    GTEST_SKIP() << "no pairs at " << kPairs << ": python -m tests.capture_pairs makes them on a machine with a GPU";
-  }
+  ASSERT_TRUE(std::filesystem::exists(kPairs)) << "python -m tests.capture_pairs makes them on a machine with a GPU";
   const Device device = *whole_knowledge().devices.find(kDefaultGpu);
   std::map<std::string, std::map<std::string, Prediction>> pairs;
   for (TrainingRun& run : runs_of(kPairs)) {

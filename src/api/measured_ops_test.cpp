@@ -56,7 +56,7 @@ TEST(MeasuredOps, ASampleIsAnOpTimedAlone) {
 }
 
 TEST(MeasuredOps, OfARunAreThoseWithKernels) {
-  if (!std::filesystem::exists(kRuns)) GTEST_SKIP() << "no records at " << kRuns;
+  ASSERT_TRUE(std::filesystem::exists(kRuns)) << kRuns;
   const Device device = *knowledge_without_trees().devices.find("h200");
   for (const RunRecord& record : first_runs(5, Fields::everything)) {
     const auto ops = measured_ops(record, device, knowledge_without_trees().analytic);
@@ -72,7 +72,7 @@ TEST(MeasuredOps, OfARunAreThoseWithKernels) {
 }
 
 TEST(MeasuredOps, LayoutsAreInferredWhereThereAreNoStrides) {
-  if (!std::filesystem::exists(kRuns)) GTEST_SKIP() << "no records at " << kRuns;
+  ASSERT_TRUE(std::filesystem::exists(kRuns)) << kRuns;
   int64_t seen = 0;
   int64_t wrong = 0;
   for (const RunRecord& record : first_runs(60, Fields::inputs)) {

@@ -18,7 +18,7 @@ TEST(MemorySuite, JudgesEachConfigurationOnce) {
   const auto data = data_dir();
   ASSERT_TRUE(data.ok());
   const fs::path source = *data / "h200" / "runs-1.jsonl.zst";
-  if (!fs::exists(source)) GTEST_SKIP() << "no " << source;
+  ASSERT_TRUE(fs::exists(source)) << source;
   const fs::path file = fs::path(testing::TempDir()) / "memory_suite_test.jsonl";
   constexpr size_t kJudged = 6;
   {
