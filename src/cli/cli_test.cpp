@@ -148,6 +148,8 @@ INSTANTIATE_TEST_SUITE_P(
         WrongCall{"sweep resnet50 --over gpu=t4,l4 --gpu a100", 1, "--gpu"},
         WrongCall{"predict resnet50 --optimizer sgd:lr=1,lr=2", 1, "twice"}, WrongCall{"predict", 2, "MODEL"},
         WrongCall{"predct resnet50", 2, "did you mean predict"},
+        WrongCall{"slurm srve --socket x", 2, "did you mean serve"}, WrongCall{"data chek x", 2, "did you mean check"},
+        WrongCall{"slurm serve", 2, "forerun slurm serve --help"}, WrongCall{"slurm", 2, "forerun slurm --help"},
         WrongCall{"predict no/such/runs.jsonl.gz", 1, "no/such/runs.jsonl.gz"},
         WrongCall{"predict no/such/model.onnx", 1, "no/such/model.onnx"},
         WrongCall{"predict no/such/model.pt", 1, "neither"}, WrongCall{"predict a.jsonl --batch 3", 2, "recorded"},

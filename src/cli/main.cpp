@@ -24,22 +24,26 @@ int fail(const Error& error) {
 
 namespace {
 
-// A usage error: what CLI11 says, with the nearest verb where a verb is unknown.
+// A usage error: what CLI11 says, with the nearest verb where a verb, or a verb's own verb, is unknown.
 int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
-  std::string hint;
-  if (argc > 1 && argv[1][0] != '-') {
+  const CLI::App* at = &app;
+  std::string called = "forerun";
+  for (int i = 1; i < argc && argv[i][0] != '-' && !at->get_subcommands({}).empty(); ++i) {
+    const std::string given = argv[i];
+    const CLI::App* chosen = nullptr;
     std::vector<std::string> verbs;
-    for (const CLI::App* verb : app.get_subcommands({})) verbs.push_back(verb->get_name());
-    const std::string given = argv[1];
-    if (std::find(verbs.begin(), verbs.end(), given) == verbs.end()) {
-      fmt::print(stderr, "forerun: there is no verb '{}': {}\n", given, did_you_mean(given, verbs));
+    for (const CLI::App* verb : at->get_subcommands({})) {
+      verbs.push_back(verb->get_name());
+      if (verb->get_name() == given) chosen = verb;
+    }
+    if (chosen == nullptr) {
+      fmt::print(stderr, "{}: there is no verb '{}': {}\n", called, given, did_you_mean(given, verbs));
       return kUsage;
     }
-    hint = fmt::format("; see `forerun {} --help`", given);
-  } else {
-    hint = "; see `forerun --help`";
+    at = chosen;
+    called += " " + given;
   }
-  fmt::print(stderr, "forerun: {}{}\n", error.what(), hint);
+  fmt::print(stderr, "forerun: {}; see `{} --help`\n", error.what(), called);
   return kUsage;
 }
 
