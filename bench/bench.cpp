@@ -18,12 +18,12 @@
 #include <thread>
 #include <vector>
 
-#include "api/knowledge.h"
-#include "api/predict.h"
 #include "base/check.h"
 #include "base/datasets.h"
 #include "cluster_bench.h"
 #include "memory_bench.h"
+#include "predict/knowledge.h"
+#include "predict/predict.h"
 #include "report/prediction.h"
 #include "timeline_bench.h"
 #include "trace_bench.h"

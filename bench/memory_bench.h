@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "api/fit.h"
-#include "api/knowledge.h"
-#include "api/predicted_memory.h"
 #include "base/check.h"
 #include "ingest/capture/run_record.h"
 #include "memory/trace_replay.h"
+#include "predict/knowledge.h"
+#include "predict/predicted_memory.h"
 #include "trace_bench.h"
 
 namespace forerun::bench {

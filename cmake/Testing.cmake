@@ -1,4 +1,4 @@
-# Tests: every src/<stage>/*_test.cpp goes into <stage>_test, every tests/*_test.cpp becomes a program, README commands are
+# Tests: every src/<stage>/*_test.cpp goes into <stage>_test, every lab/<stage>/*_test.cpp into lab_<stage>_test, every tests/*_test.cpp becomes a program, README commands are
 # run by tests/readme_test.py, the Slurm bridge by tests/slurm_test.py, *_fuzz.cpp replay their corpus
 # (tests/corpus/<name>/), and PythonTests.cmake adds those of python/.
 #
@@ -27,7 +27,8 @@ add_library(forerun_test_settings INTERFACE)
 target_compile_definitions(forerun_test_settings INTERFACE
   FORERUN_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
   FORERUN_DATA_DIR="${CMAKE_SOURCE_DIR}/data"
-  FORERUN_STAGE_ORDER="${FORERUN_STAGE_ORDER}")
+  FORERUN_STAGE_ORDER="${FORERUN_STAGE_ORDER}"
+  FORERUN_LAB_STAGE_ORDER="${FORERUN_LAB_STAGE_ORDER}")
 target_link_libraries(forerun_test_settings INTERFACE GTest::gtest GTest::gtest_main)
 target_compile_options(forerun_test_settings INTERFACE -O0)  # the tests' own code: compiling it is what takes long
 
@@ -35,16 +36,18 @@ add_custom_target(sanitized_tests)
 add_custom_target(threads_tests)
 
 # Shards of the programs that take longest, so that two cores end at about the same time.
-set(FORERUN_SHARDS_api_test 6)
+set(FORERUN_SHARDS_api_test 2)
+set(FORERUN_SHARDS_predict_test 2)
+set(FORERUN_SHARDS_lab_eval_test 2)
 set(FORERUN_SHARDS_cli_test 4)
 set(FORERUN_SHARDS_cluster_test 2)
 set(FORERUN_SHARDS_ingest_test 2)
-set(FORERUN_SHARDS_learn_test 2)
+set(FORERUN_SHARDS_lab_learn_test 2)
 set(FORERUN_SHARDS_zoo_test 2)
 
 set(FORERUN_THREADED_TESTS base_test)
 # Its cases start the program anew each: too slow under the sanitizers, some limit address space, which those need.
-set(FORERUN_UNSANITIZED_TESTS cli_test)
+set(FORERUN_UNSANITIZED_TESTS cli_test lab_cli_test)
 
 # forerun_add_test(NAME LIBRARIES SOURCE...): a GoogleTest program.
 function(forerun_add_test name libraries)
@@ -73,46 +76,55 @@ function(forerun_add_test name libraries)
   endforeach()
 endfunction()
 
-foreach(stage ${FORERUN_STAGES} cli)
-  file(GLOB_RECURSE tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${stage}/*_test.cpp)
-  if(stage STREQUAL learn AND NOT FORERUN_TORCH)
-    forerun_learn_sources(tests plain _test)
+# forerun_add_stage_test(NAME FOLDER LIBRARIES): the tests that stand beside a stage's sources.
+function(forerun_add_stage_test name folder libraries)
+  file(GLOB_RECURSE tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/*_test.cpp)
+  if(tests)
+    forerun_add_test(${name} "${libraries}" ${tests})
   endif()
-  if(tests AND (TARGET forerun_${stage} OR (stage STREQUAL cli AND TARGET forerun)))
-    if(stage STREQUAL cli)
-      forerun_add_test(${stage}_test "${left};forerun_without_torch" ${tests})
-      target_compile_definitions(${stage}_test PRIVATE FORERUN_PROGRAM="$<TARGET_FILE:forerun>")
-      add_dependencies(${stage}_test forerun)
-    else()
-      set(predictors forerun_without_torch)
-      if(stage STREQUAL learn OR stage STREQUAL api)
-        set(predictors ${FORERUN_PREDICTORS})
-      endif()
-      forerun_add_test(${stage}_test "forerun_${stage};${predictors}" ${tests})
-      if(stage STREQUAL learn AND FORERUN_TORCH)
-        forerun_precompile_torch(learn_test)
-      endif()
-    endif()
-  endif()
+endfunction()
+
+# Tests of a stage may look at what report/ makes of its answers.
+set(report "")
+if(TARGET forerun_report)
+  set(report forerun_report)
+endif()
+foreach(stage ${FORERUN_STAGES})
+  forerun_add_stage_test(${stage}_test src/${stage} "forerun_${stage};${report}")
 endforeach()
+if(FORERUN_BUILD_LAB)
+  foreach(stage ${FORERUN_LAB_STAGES})
+    if(NOT stage STREQUAL learn OR FORERUN_TORCH)
+      forerun_add_stage_test(lab_${stage}_test lab/${stage} "${left}")
+    endif()
+  endforeach()
+  if(FORERUN_TORCH)
+    forerun_precompile_torch(lab_learn_test)
+  endif()
+endif()
+if(FORERUN_BUILD_CLI)
+  forerun_add_stage_test(cli_test src/cli forerun_cli)
+  target_compile_definitions(cli_test PRIVATE FORERUN_PROGRAM="$<TARGET_FILE:forerun>")
+  add_dependencies(cli_test forerun)
+  if(TARGET forerun-lab)
+    forerun_add_stage_test(lab_cli_test lab/cli "forerun_cli;${left}")
+    target_compile_definitions(lab_cli_test PRIVATE FORERUN_PROGRAM="$<TARGET_FILE:forerun>")
+    add_dependencies(lab_cli_test forerun forerun-lab)
+  endif()
+endif()
 
 if(NOT FORERUN_TRAIN_ONLY)
   file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*_test.cpp)
   foreach(test ${tests})
     get_filename_component(name ${test} NAME_WE)
-    forerun_add_test(${name} "${left};forerun_without_torch" ${test})
+    forerun_add_test(${name} "${left}" ${test})
   endforeach()
 
-  file(GLOB_RECURSE fuzzers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/*_fuzz.cpp)
-  foreach(fuzzer ${fuzzers})
-    get_filename_component(name ${fuzzer} NAME_WE)
-    string(REGEX REPLACE "_fuzz$" "" name ${name})
-    string(REGEX REPLACE "^${CMAKE_SOURCE_DIR}/src/([a-z]+)/.*" "\\1" stage ${fuzzer})
+  include(Fuzzers)
+  foreach(fuzzer ${FORERUN_FUZZERS})
+    forerun_fuzzer(${fuzzer})
     add_executable(${name}_replay ${fuzzer} ${CMAKE_SOURCE_DIR}/tests/replay_corpus.cpp)
-    target_link_libraries(${name}_replay PRIVATE forerun_${stage})
-    if(stage STREQUAL api)
-      target_link_libraries(${name}_replay PRIVATE forerun_without_torch)
-    endif()
+    target_link_libraries(${name}_replay PRIVATE ${libraries})
     add_test(NAME ${name}_replay COMMAND ${name}_replay ${CMAKE_SOURCE_DIR}/tests/corpus/${name})
     set_tests_properties(${name}_replay PROPERTIES LABELS sanitized TIMEOUT 600)
     add_dependencies(sanitized_tests ${name}_replay)

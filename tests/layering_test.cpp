@@ -1,6 +1,7 @@
-// Holds src/ to the direction of the data flow: a file includes only its own stage and those to its left, in the order
-// that CMakeLists.txt gives (FORERUN_STAGE_ORDER) with cli last, and LibTorch's headers only in learn/. And to base/ for
-// what only it does: writing files and making threads.
+// Holds src/ and lab/ to the direction of the data flow: a file includes only its own stage and those to its left, in the
+// order that CMakeLists.txt gives: the stages of src/ (FORERUN_STAGE_ORDER) and cli, then those of lab/
+// (FORERUN_LAB_STAGE_ORDER) and lab/cli. So src/ never includes lab/. Tests may also include report/, to look at what is
+// made of an answer. LibTorch's headers belong to lab/learn, writing files and making threads to base/.
 //
 // It reads #include lines as text, so one that the preprocessor would skip counts too.
 #include <gtest/gtest.h>
@@ -18,15 +19,19 @@ namespace fs = std::filesystem;
 
 std::vector<std::string> stage_order() {
   std::vector<std::string> stages;
-  std::string name;
-  for (const char c : std::string(FORERUN_STAGE_ORDER) + ",cli,") {
-    if (c != ',') {
-      name += c;
-    } else {
-      stages.push_back(name);
-      name.clear();
+  const auto append = [&](const std::string& list, const std::string& prefix) {
+    std::string name;
+    for (const char c : list + ",cli,") {
+      if (c != ',') {
+        name += c;
+      } else {
+        stages.push_back(prefix + name);
+        name.clear();
+      }
     }
-  }
+  };
+  append(FORERUN_STAGE_ORDER, "");
+  append(FORERUN_LAB_STAGE_ORDER, "lab/");
   return stages;
 }
 
@@ -49,28 +54,42 @@ Include include_of(const std::string& line) {
   return {line.substr(open + 1, close - open - 1), quoted};
 }
 
-// "graph" of "graph/graph.h"; nothing where the path has no folder ("memory" is a standard header, not the stage).
-std::string first_folder(const std::string& path) {
-  const size_t slash = path.find('/');
+// "graph" of "graph/graph.h", "lab/eval" of "lab/eval/suite.h"; nothing where the path has no folder ("memory" is a
+// standard header, not the stage).
+std::string stage_of(const std::string& path) {
+  const size_t from = path.starts_with("lab/") ? 4 : 0;
+  const size_t slash = path.find('/', from);
   return slash == std::string::npos ? "" : path.substr(0, slash);
 }
 
-// Every include against the direction below `source`, as "file:line: why".
-std::vector<std::string> violations(const fs::path& source, const std::vector<std::string>& stages) {
+// Of a source below the root: "src/graph/graph.h" is "graph/graph.h", "lab/eval/suite.h" stays.
+std::string included_as(const std::string& relative) {
+  return relative.starts_with("src/") ? relative.substr(4) : relative;
+}
+
+std::vector<fs::path> sources_below(const fs::path& root) {
+  std::vector<fs::path> files;
+  for (const char* wing : {"src", "lab"}) {
+    if (!fs::exists(root / wing)) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(root / wing)) {
+      const fs::path extension = entry.path().extension();
+      if (entry.is_regular_file() && (extension == ".h" || extension == ".cpp")) files.push_back(entry.path());
+    }
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+// Every include against the direction below `root`, as "file:line: why".
+std::vector<std::string> violations(const fs::path& root, const std::vector<std::string>& stages) {
   std::map<std::string, size_t> rank;
   for (size_t i = 0; i < stages.size(); ++i) rank[stages[i]] = i;
 
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::recursive_directory_iterator(source)) {
-    const fs::path extension = entry.path().extension();
-    if (entry.is_regular_file() && (extension == ".h" || extension == ".cpp")) files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
-
   std::vector<std::string> found;
-  for (const fs::path& file : files) {
-    const std::string relative = fs::relative(file, source).generic_string();
-    const std::string stage = first_folder(relative);
+  for (const fs::path& file : sources_below(root)) {
+    const std::string relative = included_as(fs::relative(file, root).generic_string());
+    const std::string stage = stage_of(relative);
+    const bool test = relative.ends_with("_test.cpp");
     if (!rank.contains(stage)) {
       found.push_back(relative + ": no stage is called '" + stage + "'");
       continue;
@@ -81,12 +100,12 @@ std::vector<std::string> violations(const fs::path& source, const std::vector<st
       const Include include = include_of(line);
       if (include.target.empty()) continue;
       const std::string place = relative + ":" + std::to_string(number) + ": " + include.target;
-      const std::string folder = first_folder(include.target);
+      const std::string folder = stage_of(include.target);
       if (folder == "torch" || folder == "ATen" || folder == "c10") {
-        if (stage != "learn") found.push_back(place + " is LibTorch's; only learn/ may include it");
+        if (stage != "lab/learn") found.push_back(place + " is LibTorch's; only lab/learn may include it");
       } else if (include.quoted && !rank.contains(folder)) {
         found.push_back(place + " does not start with a stage");
-      } else if (rank.contains(folder) && rank[folder] > rank[stage]) {
+      } else if (rank.contains(folder) && rank[folder] > rank[stage] && !(test && folder == "report")) {
         found.push_back(place + " is to the right of " + stage + "/");
       }
     }
@@ -95,22 +114,25 @@ std::vector<std::string> violations(const fs::path& source, const std::vector<st
 }
 
 TEST(Layering, SourcesFollowTheDataFlow) {
-  const fs::path source = fs::path(FORERUN_SOURCE_DIR) / "src";
-  for (const std::string& violation : violations(source, stage_order())) ADD_FAILURE() << violation;
+  for (const std::string& violation : violations(FORERUN_SOURCE_DIR, stage_order())) ADD_FAILURE() << violation;
 }
 
 TEST(Layering, EveryFolderIsAStage) {
   const std::vector<std::string> stages = stage_order();
-  for (const auto& entry : fs::directory_iterator(fs::path(FORERUN_SOURCE_DIR) / "src")) {
-    if (!entry.is_directory()) continue;
-    const std::string folder = entry.path().filename().string();
-    EXPECT_EQ(std::count(stages.begin(), stages.end(), folder), 1) << folder << " is not in FORERUN_STAGES";
+  for (const std::string wing : {"src", "lab"}) {
+    for (const auto& entry : fs::directory_iterator(fs::path(FORERUN_SOURCE_DIR) / wing)) {
+      if (!entry.is_directory()) continue;
+      const std::string name = entry.path().filename().string();
+      const std::string stage = wing == "lab" ? "lab/" + name : name;
+      EXPECT_EQ(std::count(stages.begin(), stages.end(), stage), 1)
+          << wing << "/" << name << " is not among the stages";
+    }
   }
 }
 
 // What only base/ does, since others do it wrong in ways that show late: a file half written, a program that ends because a
 // thread could not be made. As "file:line: what to use instead".
-std::vector<std::string> done_by_hand(const fs::path& source) {
+std::vector<std::string> done_by_hand(const fs::path& root) {
   struct Call {
     const char* text;
     const char* instead;
@@ -121,11 +143,10 @@ std::vector<std::string> done_by_hand(const fs::path& source) {
                              {"std::thread>", "parallel_for (base/parallel.h)"},
                              {"std::jthread", "parallel_for (base/parallel.h)"}};
   std::vector<std::string> found;
-  for (const auto& entry : fs::recursive_directory_iterator(source)) {
-    const std::string relative = fs::relative(entry.path(), source).generic_string();
-    const bool source_file = relative.ends_with(".cpp") || relative.ends_with(".h");
-    if (!source_file || relative.ends_with("_test.cpp") || first_folder(relative) == "base") continue;
-    std::ifstream stream(entry.path());
+  for (const fs::path& file : sources_below(root)) {
+    const std::string relative = included_as(fs::relative(file, root).generic_string());
+    if (relative.ends_with("_test.cpp") || stage_of(relative) == "base") continue;
+    std::ifstream stream(file);
     std::string line;
     for (int number = 1; std::getline(stream, line); ++number) {
       for (const Call& call : kCalls) {
@@ -138,7 +159,7 @@ std::vector<std::string> done_by_hand(const fs::path& source) {
 }
 
 TEST(Layering, OnlyBaseWritesFilesAndMakesThreads) {
-  for (const std::string& found : done_by_hand(fs::path(FORERUN_SOURCE_DIR) / "src")) ADD_FAILURE() << found;
+  for (const std::string& found : done_by_hand(FORERUN_SOURCE_DIR)) ADD_FAILURE() << found;
 }
 
 // A source tree of one file, to show that the check can fail.
@@ -154,48 +175,64 @@ class PlantedInclude : public testing::Test {
   std::vector<std::string> check(const std::string& file, const std::string& text) {
     fs::create_directories((root_ / file).parent_path());
     std::ofstream(root_ / file) << text;
-    return violations(root_, {"base", "graph", "learn", "cli"});
+    return violations(root_, {"base", "graph", "report", "cli", "lab/learn", "lab/eval"});
   }
 
   fs::path root_;
 };
 
 TEST_F(PlantedInclude, AFileWrittenByHandIsFound) {
-  check("cli/a.cpp", "int main() {\n  std::ofstream(\"x\") << 1;\n}\n");
+  check("src/cli/a.cpp", "int main() {\n  std::ofstream(\"x\") << 1;\n}\n");
   EXPECT_EQ(done_by_hand(root_), std::vector<std::string>{"cli/a.cpp:2: use write_whole_file (base/output_file.h)"});
   fs::remove_all(root_);
-  check("base/a.cpp", "std::ofstream file;\n");
+  check("src/base/a.cpp", "std::ofstream file;\n");
   EXPECT_TRUE(done_by_hand(root_).empty());
 }
 
 TEST_F(PlantedInclude, ToTheLeftOrWithinAStagePasses) {
-  EXPECT_TRUE(check("graph/a.h", "#include \"graph/b.h\"\n#include \"base/c.h\"\n#include <vector>\n").empty());
+  EXPECT_TRUE(check("src/graph/a.h", "#include \"graph/b.h\"\n#include \"base/c.h\"\n#include <vector>\n").empty());
 }
 
 TEST_F(PlantedInclude, ToTheRightIsFound) {
-  const auto found = check("base/a.h", "// text\n#include \"graph/b.h\"\n");
+  const auto found = check("src/base/a.h", "// text\n#include \"graph/b.h\"\n");
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0], "base/a.h:2: graph/b.h is to the right of base/");
 }
 
 TEST_F(PlantedInclude, AngleBracketsAndBlanksDoNotHideIt) {
-  EXPECT_EQ(check("base/deeper/a.cpp", "  #  include   <graph/b.h>\n").size(), 1U);
+  EXPECT_EQ(check("src/base/deeper/a.cpp", "  #  include   <graph/b.h>\n").size(), 1U);
 }
 
 TEST_F(PlantedInclude, AStandardHeaderIsNotTheStageOfItsName) {
-  EXPECT_TRUE(check("base/a.h", "#include <graph>\n").empty());
+  EXPECT_TRUE(check("src/base/a.h", "#include <graph>\n").empty());
 }
 
 TEST_F(PlantedInclude, TorchOutsideLearnIsFound) {
-  EXPECT_EQ(check("graph/a.cpp", "#include <torch/torch.h>\n").size(), 1U);
-  EXPECT_EQ(check("graph/a.cpp", "#include <c10/util/Half.h>\n").size(), 1U);
+  EXPECT_EQ(check("src/graph/a.cpp", "#include <torch/torch.h>\n").size(), 1U);
+  EXPECT_EQ(check("src/graph/a.cpp", "#include <c10/util/Half.h>\n").size(), 1U);
 }
 
-TEST_F(PlantedInclude, TorchInLearnPasses) { EXPECT_TRUE(check("learn/a.cpp", "#include <torch/torch.h>\n").empty()); }
+TEST_F(PlantedInclude, TorchInLearnPasses) {
+  EXPECT_TRUE(check("lab/learn/a.cpp", "#include <torch/torch.h>\n").empty());
+}
+
+TEST_F(PlantedInclude, TheLabUsesTheProductAndNeverTheOtherWayRound) {
+  EXPECT_TRUE(check("lab/eval/a.cpp", "#include \"graph/b.h\"\n#include \"lab/learn/c.h\"\n").empty());
+  fs::remove_all(root_);
+  const auto found = check("src/cli/a.cpp", "#include \"lab/learn/c.h\"\n");
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0], "cli/a.cpp:1: lab/learn/c.h is to the right of cli/");
+}
+
+TEST_F(PlantedInclude, OnlyTestsLookAtReports) {
+  EXPECT_EQ(check("src/graph/a.cpp", "#include \"report/b.h\"\n").size(), 1U);
+  fs::remove_all(root_);
+  EXPECT_TRUE(check("src/graph/a_test.cpp", "#include \"report/b.h\"\n").empty());
+}
 
 TEST_F(PlantedInclude, APathThatNamesNoStageIsFound) {
-  EXPECT_EQ(check("graph/a.cpp", "#include \"neighbour.h\"\n").size(), 1U);
-  EXPECT_EQ(check("utilities/a.cpp", "#include <vector>\n").size(), 2U);
+  EXPECT_EQ(check("src/graph/a.cpp", "#include \"neighbour.h\"\n").size(), 1U);
+  EXPECT_EQ(check("src/utilities/a.cpp", "#include <vector>\n").size(), 2U);
 }
 
 }  // namespace

@@ -11,9 +11,9 @@
 
 #include <string>
 
-#include "api/predict.h"
+#include "api/fit_answer.h"
 #include "base/result.h"
-#include "report/fit.h"
+#include "predict/predict.h"
 
 namespace forerun {
 

@@ -5,9 +5,9 @@
 #include <map>
 #include <optional>
 
+#include "api/fit_answer.h"
 #include "base/result.h"
 #include "graph/training_run.h"
-#include "report/fit.h"
 
 namespace forerun {
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/fit_search.h"
+#include "report/fit.h"
 
 namespace forerun {
 namespace {

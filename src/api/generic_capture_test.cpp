@@ -8,11 +8,11 @@
 #include <fstream>
 #include <map>
 
-#include "api/predict.h"
 #include "api/zoo_check.h"
 #include "base/line_reader.h"
 #include "derive/iteration.h"
 #include "ingest/capture/run_record.h"
+#include "predict/predict.h"
 #include "zoo/zoo.h"
 
 namespace forerun {

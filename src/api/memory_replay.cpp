@@ -17,4 +17,10 @@ Status replay_memory(const std::vector<std::string>& files, const AllocatorSetti
   return scan_files(files, Fields::everything, {.run = replay, .sample = {}, .problem = handlers.problem});
 }
 
+double PeakPair::error() const {
+  if (exact()) return 0;
+  return std::abs(static_cast<double>(simulated.value - measured.value)) /
+         static_cast<double>(std::max<int64_t>(measured.value, 1));
+}
+
 }  // namespace forerun

@@ -5,10 +5,26 @@
 #include <string>
 #include <vector>
 
-#include "api/data_scan.h"
-#include "report/memory_replay.h"
+#include "memory/trace_replay.h"
+#include "records/data_scan.h"
 
 namespace forerun {
+
+// One peak, simulated and measured.
+struct PeakPair {
+  Bytes simulated;
+  Bytes measured;
+  [[nodiscard]] bool exact() const { return simulated == measured; }
+  [[nodiscard]] double error() const;  // |simulated - measured| / measured
+};
+
+// How near the simulated allocator comes to a recorded one, for one run.
+struct MemoryReplayRow {
+  std::string id;
+  std::string family;
+  PeakPair requested, allocated, reserved;
+  TraceReplay replay;
+};
 
 struct MemoryReplayHandlers {
   std::function<void(const MemoryReplayRow&)> row;

@@ -100,4 +100,10 @@ Status replay_traces(const std::vector<std::string>& files, const ReplayOptions&
   return {};
 }
 
+double ReplayRow::error() const { return measured_ms > 0 ? std::abs(simulated_ms - measured_ms) / measured_ms : 0; }
+
+double ReplayRow::linked() const {
+  return counts.device_work == 0 ? 1 : static_cast<double>(counts.linked) / static_cast<double>(counts.device_work);
+}
+
 }  // namespace forerun

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/needs_dataset.h"
+#include "report/replay.h"
 
 namespace forerun {
 namespace {

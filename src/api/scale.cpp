@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "api/scale_suite.h"
 #include "api/scaled_model.h"
 #include "base/data_dir.h"
 #include "scale/network_name.h"
@@ -42,7 +41,7 @@ Result<scale::Efficiency> chosen_efficiency(const ScaleQuestion& question) {
   if (file.empty()) {
     const auto data = data_dir();
     if (!data) return data.error();
-    file = (*data / kMegatronEfficiency).string();
+    file = (*data / scale::kMegatronEfficiency).string();
   }
   auto efficiency = scale::read_efficiency(file);
   if (!efficiency) return efficiency.error();

@@ -6,12 +6,30 @@
 #include <utility>
 #include <vector>
 
-#include "api/knowledge.h"
 #include "base/result.h"
 #include "graph/training_run.h"
-#include "report/scale.h"
+#include "predict/knowledge.h"
+#include "scale/step.h"
 
 namespace forerun {
+
+struct ScaleAnswer {
+  std::string model;
+  int64_t parameters = 0;
+  std::string gpu;
+  int64_t node = 8;
+  std::string within;
+  std::string between;
+  std::string precision;
+  bool searched = false;  // `steps` are plans for one number of GPUs, best first; else one for each number
+  std::vector<scale::Step> steps;
+  int64_t considered = 0;  // of a search
+  int64_t feasible = 0;
+  int64_t too_large = 0;
+  double seconds = 0;  // the search took; neither form prints it, so that they are the same every time
+  Bytes device_memory;
+  std::vector<std::string> assumptions;
+};
 
 struct ScaleQuestion {
   std::string model;                                          // zoo name

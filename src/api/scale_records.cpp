@@ -2,10 +2,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "api/predict.h"
 #include "api/scale_resources.h"
 #include "base/line_reader.h"
 #include "ingest/capture/run_record.h"
+#include "predict/predict.h"
 
 namespace forerun {
 namespace {
@@ -105,23 +105,6 @@ Status simulate_records(const std::vector<std::string>& files, const std::string
     if (const Status status = for_each_record(file, use, handlers.bad_record); !status) return status.error();
   }
   return {};
-}
-
-std::string simulated_record(const RecordedWorkload& workload) {
-  WorkloadJson record = WorkloadJson::parse(workload.line);
-  const WorkloadJson answer = WorkloadJson::parse(to_json(workload.simulated));
-  for (const char* measured : {"series", "levels", "phases_ms", "cost_s", "window_ms", "iterations", "gpu_source",
-                               "worker_gpu_bytes", "env"}) {
-    record.erase(measured);
-  }
-  record["source"] = "simulation";
-  record["servers"] = workload.setting.servers;
-  record["workers"] = workload.setting.workers;
-  record["link_bits_per_second"] = workload.setting.bits_per_second;
-  record["parameters"] = answer["parameters"];
-  record["iteration_ms"] = WorkloadJson::array({answer["iteration_ms"]});
-  record["metrics"] = answer["metrics"];
-  return record.dump();
 }
 
 }  // namespace forerun

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "api/knowledge.h"
+#include "api/scale_resources.h"
 #include "base/result.h"
-#include "report/scale_resources.h"
-#include "scale/host_rates.h"
+#include "predict/knowledge.h"
+#include "testbed/host_rates.h"
 
 namespace forerun {
 
@@ -30,8 +30,5 @@ struct WorkloadHandlers {
 // none.
 Status simulate_records(const std::vector<std::string>& files, const std::string& gpu, const Knowledge& knowledge,
                         const scale::HostRates& rates, const WorkloadHandlers& handlers);
-
-// A record of the same workload with the simulated metrics in place of the measured, and source "simulation".
-std::string simulated_record(const RecordedWorkload& workload);
 
 }  // namespace forerun

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "api/predict.h"
 #include "base/data_dir.h"
 #include "derive/work.h"
+#include "predict/predict.h"
 #include "scale/graph_cost.h"
-#include "scale/memory_traffic.h"
+#include "testbed/memory_traffic.h"
 #include "timeline/two_lane.h"
 
 namespace forerun {

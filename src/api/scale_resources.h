@@ -5,11 +5,11 @@
 #include <utility>
 #include <vector>
 
-#include "api/knowledge.h"
 #include "base/result.h"
 #include "graph/training_run.h"
 #include "ingest/resources/resource_record.h"
-#include "report/scale_resources.h"
+#include "predict/knowledge.h"
+#include "testbed/resource_simulation.h"
 
 namespace forerun {
 
@@ -24,6 +24,17 @@ struct ResourceQuestion {
   bool async = false;     // parameter servers answer each worker at once
   bool own_gpus = false;  // each worker has a GPU
   bool overlap = false;   // each layer's gradients leave when they are there
+};
+
+struct ResourceAnswer {
+  std::string model;
+  std::string gpu;
+  std::string setting;  // "P1w2-10G"
+  std::string mode;     // sync, async or allreduce
+  int64_t batch = 0;    // of each worker
+  int64_t parameters = 0;
+  bool shared_gpu = true;
+  scale::ResourceUse use;
 };
 
 // Rates of the hosts: data/scale/testbed.json where it is there, else rough figures.

@@ -8,12 +8,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "api/predict.h"
 #include "api/scale_records.h"
 #include "api/scale_resources.h"
-#include "api/scale_suite.h"
-#include "api/testbed_suite.h"
 #include "base/needs_dataset.h"
+#include "predict/predict.h"
+#include "report/scale.h"
+#include "report/scale_resources.h"
 
 namespace forerun {
 namespace {
@@ -31,42 +31,6 @@ ScaleAnswer answer_to(const ScaleQuestion& question) {
   auto answer = scale_out(question, scale_knowledge());
   EXPECT_TRUE(answer) << answer.error().message();
   return answer ? std::move(*answer) : ScaleAnswer();
-}
-
-// The bar is 8 %: vTrain's own error is 8.37 %. A worse table than before is a fault too.
-TEST(ScaleSuite, MegatronOnOneMachine) {
-  NEEDS_DATASET(rows, "vtrain/ground_truth_single.csv");
-  const auto accuracy = evaluate_vtrain({.rows = rows});
-  ASSERT_TRUE(accuracy) << accuracy.error().message();
-  EXPECT_EQ(accuracy->cases.size(), 1440);
-  EXPECT_LT(accuracy->mean_error(false), 0.05);
-  for (const ScaleCase& c : accuracy->cases) EXPECT_EQ(c.fitted, c.gpus == 2);
-}
-
-TEST(ScaleSuite, TheFitIsRepeatable) {
-  NEEDS_DATASET(vtrain, "vtrain");
-  const std::string out = testing::TempDir() + "/refit.json";
-  const auto outcome =
-      train_scale({.rows = vtrain + "/ground_truth_single.csv", .tables = vtrain + "/trace/a100"}, out);
-  ASSERT_TRUE(outcome) << outcome.error().message();
-  EXPECT_EQ(outcome->rows, 240);
-  std::ifstream fitted(out);
-  const std::string text((std::istreambuf_iterator<char>(fitted)), std::istreambuf_iterator<char>());
-  std::ifstream kept(std::string(FORERUN_DATA_DIR) + "/" + kMegatronEfficiency);
-  const auto a = nlohmann::json::parse(text);
-  const auto b = nlohmann::json::parse(kept);
-  EXPECT_NEAR(a["gemm"].get<double>(), b["gemm"].get<double>(), 1e-3);
-  EXPECT_NEAR(a["within"]["share"].get<double>(), b["within"]["share"].get<double>(), 1e-3);
-  std::filesystem::remove(out);
-}
-
-// Nothing was fitted to these: 32 to 3,072 GPUs.
-TEST(ScaleSuite, MegatronAtScale) {
-  const auto accuracy = evaluate_megatron({});
-  ASSERT_TRUE(accuracy) << accuracy.error().message();
-  EXPECT_EQ(accuracy->cases.size(), 10);
-  EXPECT_LT(accuracy->mean_error(false), 0.04);
-  for (const ScaleCase& c : accuracy->cases) EXPECT_LT(std::abs(c.error()), 0.1) << c.group;
 }
 
 TEST(Scale, AnswersForGpt3On512Gpus) {
@@ -234,36 +198,6 @@ TEST(ScaleResources, SimulatesTheTestbed) {
               std::string::npos)
         << svg.substr(0, 1000);
   }
-}
-
-// Workloads that nobody measured, simulated; then taken for measured.
-TEST(ScaleResources, RecordsOfWorkloads) {
-  const std::string path = testing::TempDir() + "/workloads.jsonl";
-  const std::string head =
-      R"({"schema":"resources/1","id":"a","status":"ok","family":"resnet","args":{"block":"basic","layers":[1,1,1,1]},)"
-      R"("input":["image",16,3,96,1000],"run":{"precision":"fp32","optimizer":{"name":"SGD","impl":"foreach","lr":0.1},)"
-      R"("channels_last":false},"model":"resnet10","setting":"P1w2-10G","mode":"sync"})";
-  std::ofstream(path) << head << "\n{broken\n"
-                      << R"({"schema":"run/1","id":"b"})"
-                      << "\n";
-  std::string simulated;
-  int bad = 0;
-  const WorkloadHandlers handlers{
-      [&](const RecordedWorkload& workload) { simulated += simulated_record(workload) + "\n"; },
-      [&](const Error&) { ++bad; }};
-  ASSERT_TRUE(simulate_records({path}, "h200", scale_knowledge(), *testbed_rates(), handlers));
-  EXPECT_EQ(bad, 1);
-  const auto record = nlohmann::json::parse(simulated);
-  EXPECT_EQ(record["source"], "simulation");
-  EXPECT_EQ(record["family"], "resnet");
-  EXPECT_GT(record["metrics"]["send"]["amount"].get<double>(), 100);
-  EXPECT_FALSE(evaluate_testbed({.records = {path}}, scale_knowledge()));  // no metrics
-  std::ofstream(path) << simulated;
-  const auto accuracy = evaluate_testbed({.records = {path}}, scale_knowledge());
-  ASSERT_TRUE(accuracy) << accuracy.error().message();
-  EXPECT_EQ(accuracy->records, 1);
-  for (const char* resource : scale::kResources) EXPECT_LT(accuracy->mean_error(resource, 1), 1e-4) << resource;
-  std::filesystem::remove(path);
 }
 
 }  // namespace

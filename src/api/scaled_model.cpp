@@ -5,14 +5,14 @@
 #include <map>
 #include <memory>
 
-#include "api/predict.h"
-#include "api/predicted_memory.h"
 #include "cost/analytic/analytic.h"
 #include "derive/precision_support.h"
 #include "derive/work.h"
+#include "predict/predict.h"
+#include "predict/predicted_memory.h"
 #include "scale/graph_cost.h"
-#include "scale/replica_schedule.h"
 #include "scale/transformer_cost.h"
+#include "testbed/replica_schedule.h"
 #include "zoo/zoo.h"
 
 namespace forerun {

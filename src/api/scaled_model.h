@@ -9,8 +9,8 @@
 #include <optional>
 #include <string>
 
-#include "api/knowledge.h"
 #include "api/scale.h"
+#include "predict/knowledge.h"
 #include "scale/block.h"
 #include "scale/step.h"
 #include "scale/transformer.h"

@@ -3,12 +3,27 @@
 
 #include <functional>
 
-#include "api/schedule_predictor.h"
+#include "api/policy_outcome.h"
 #include "cluster/simulator.h"
+#include "cluster/sources/loaded_jobs.h"
 #include "cluster/synthetic.h"
-#include "report/schedule.h"
+#include "predict/schedule_predictor.h"
 
 namespace forerun {
+
+struct ScheduleReport {
+  std::string source;  // the file, or what was made up
+  std::string gpus;    // as the user wrote them
+  std::string predictor;
+  std::string predictor_source;  // where what it says comes from; empty: the name says it
+  int64_t jobs = 0;
+  int64_t filtered = 0;
+  int64_t passed_over = 0;
+  std::array<int64_t, cluster::kFaults> faults{};
+  std::vector<std::string> real, made;
+  std::vector<std::string> unused;  // columns of the file that mean nothing here
+  std::vector<PolicyOutcome> outcomes;
+};
 
 // Beside those of cluster/sources: jobs made of measured runs (api/schedule_records.h).
 inline constexpr const char* kRecordsFormat = "records";

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <random>
 
-#include "api/data_files.h"
-#include "api/data_scan.h"
+#include "records/data_files.h"
+#include "records/data_scan.h"
 
 namespace forerun {
 namespace {

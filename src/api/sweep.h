@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "api/predict.h"
+#include "predict/predict.h"
 
 namespace forerun {
 
@@ -26,6 +26,12 @@ struct SweepCase {
   std::vector<std::string> values;
   ModelRequest request;
   Device device;
+};
+
+// One configuration: the values of the sweep's axes, and what was predicted or why nothing could be.
+struct SweepRow {
+  std::vector<std::string> values;
+  Result<Prediction> prediction;
 };
 
 // Every choice of one value from each axis, at most ten million.

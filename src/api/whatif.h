@@ -5,13 +5,26 @@
 #include <string>
 #include <vector>
 
-#include "api/knowledge.h"
-#include "api/predict.h"
 #include "ingest/trace/trace.h"
-#include "report/whatif.h"
+#include "predict/knowledge.h"
+#include "predict/predict.h"
 #include "whatif/scene.h"
 
 namespace forerun {
+
+struct WhatIfAnswer {
+  std::string file;
+  std::vector<std::string> applied;  // as given: "batch:factor=2"
+  double baseline_ms = 0;            // simulated, nothing applied
+  double predicted_ms = 0;
+  double low_ms = 0, high_ms = 0;                    // eight of ten measurements should lie between
+  double baseline_gpu_ms = 0, predicted_gpu_ms = 0;  // sum of kernels
+  bool traced = true;                                // or predicted from a model
+  bool unprofiled = true;                            // the profiler's part was taken out
+  std::vector<std::string> assumptions;
+
+  [[nodiscard]] double gain() const { return baseline_ms > 0 ? 1 - predicted_ms / baseline_ms : 0; }
+};
 
 struct WhatIfQuestion {
   std::vector<std::string> applications;  // "amp", "batch:factor=2": applied in this order

@@ -8,28 +8,12 @@
 #include <cmath>
 #include <filesystem>
 
-#include "api/whatif_suite.h"
 #include "base/needs_dataset.h"
 #include "ingest/kineto/kineto_reader.h"
+#include "report/whatif.h"
 
 namespace forerun {
 namespace {
-
-TEST(WhatIfTest, MeasuredVariantsStayWithinTheirBand) {
-  const auto accuracy = evaluate_whatif({.folder = {}, .progress = {}});
-  ASSERT_TRUE(accuracy.ok()) << accuracy.error().message();
-  EXPECT_TRUE(accuracy->problems.empty());
-  ASSERT_GE(accuracy->cases.size(), 40U);
-  for (const WhatIfCase& c : accuracy->cases) {
-    EXPECT_LE(c.low_ms, c.predicted_ms);
-    EXPECT_GE(c.high_ms, c.predicted_ms);
-  }
-  const WhatIfSummary sum = summary_of(*accuracy);
-  EXPECT_LE(sum.mean_error, 0.08);
-  EXPECT_LE(sum.mean_gpu_error, 0.05);
-  EXPECT_EQ(sum.signs_right, sum.signs);
-  EXPECT_GE(sum.covered * 10, static_cast<int64_t>(accuracy->cases.size()) * 7);
-}
 
 const Knowledge& whatif_knowledge() {
   static const Knowledge knowledge = [] {

@@ -4,15 +4,17 @@
 
 #include <nlohmann/json.hpp>
 
-#include "api/data_check.h"
-#include "api/data_export.h"
-#include "api/data_files.h"
-#include "api/data_merge.h"
-#include "api/data_noise.h"
-#include "api/data_summary.h"
 #include "base/line_writer.h"
 #include "cli/command.h"
+#include "records/data_check.h"
+#include "records/data_files.h"
+#include "records/data_merge.h"
+#include "records/data_noise.h"
+#include "records/data_summary.h"
+#include "report/data_export.h"
+#include "report/data_noise.h"
 #include "report/data_rows.h"
+#include "report/data_summary.h"
 #include "report/table.h"
 
 namespace forerun::cli {

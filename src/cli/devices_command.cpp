@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "api/knowledge.h"
 #include "cli/command.h"
+#include "predict/knowledge.h"
 #include "report/table.h"
 
 namespace forerun::cli {

@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/memory_options.h"
 #include "cli/setup_options.h"
+#include "report/fit.h"
 
 namespace forerun::cli {
 namespace {

@@ -1,9 +1,10 @@
 // forerun memory replay: recorded allocator traces through the simulated allocator.
 #include <fmt/format.h>
 
-#include "api/data_files.h"
 #include "api/memory_replay.h"
 #include "cli/command.h"
+#include "records/data_files.h"
+#include "report/memory_replay.h"
 
 namespace forerun::cli {
 namespace {

@@ -4,8 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "api/predicted_memory.h"
 #include "base/result.h"
+#include "predict/predicted_memory.h"
 
 namespace forerun::cli {
 

@@ -4,11 +4,12 @@
 
 #include <filesystem>
 
-#include "api/predict.h"
 #include "base/nearest.h"
 #include "cli/command.h"
 #include "cli/memory_options.h"
 #include "cli/setup_options.h"
+#include "predict/predict.h"
+#include "report/prediction.h"
 
 namespace forerun::cli {
 namespace {

@@ -3,6 +3,7 @@
 
 #include "api/replay.h"
 #include "cli/command.h"
+#include "report/replay.h"
 
 namespace forerun::cli {
 namespace {

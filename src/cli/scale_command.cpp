@@ -7,6 +7,9 @@
 #include "base/output_file.h"
 #include "cli/command.h"
 #include "cli/setup_options.h"
+#include "report/scale.h"
+#include "report/scale_records.h"
+#include "report/scale_resources.h"
 
 namespace forerun::cli {
 namespace {

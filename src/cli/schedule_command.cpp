@@ -11,6 +11,7 @@
 #include "cluster/policies.h"
 #include "cluster/sources/csv_rows.h"
 #include "cluster/sources/sources.h"
+#include "report/schedule.h"
 
 namespace forerun::cli {
 namespace {

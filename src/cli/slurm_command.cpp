@@ -4,14 +4,15 @@
 
 #include <csignal>
 
-#include "api/slurm_cluster.h"
-#include "api/slurm_limits.h"
-#include "api/slurm_serve.h"
-#include "api/slurm_watch.h"
 #include "base/line_writer.h"
 #include "cli/command.h"
 #include "cli/setup_options.h"
 #include "cluster/sources/sources.h"
+#include "report/slurm.h"
+#include "slurm/slurm_cluster.h"
+#include "slurm/slurm_limits.h"
+#include "slurm/slurm_serve.h"
+#include "slurm/slurm_watch.h"
 
 namespace forerun::cli {
 namespace {

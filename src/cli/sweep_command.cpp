@@ -5,6 +5,7 @@
 #include "api/sweep.h"
 #include "cli/command.h"
 #include "cli/setup_options.h"
+#include "report/prediction.h"
 #include "report/sweep.h"
 
 namespace forerun::cli {

@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/setup_options.h"
 #include "ingest/kineto/kineto_reader.h"
+#include "report/whatif.h"
 #include "whatif/optimizations.h"
 
 namespace forerun::cli {

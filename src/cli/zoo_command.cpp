@@ -8,6 +8,7 @@
 #include "base/nearest.h"
 #include "cli/command.h"
 #include "report/table.h"
+#include "report/zoo_check.h"
 #include "zoo/zoo.h"
 
 namespace forerun::cli {

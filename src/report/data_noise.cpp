@@ -26,17 +26,6 @@ NoiseSpread noise_spread_of(std::vector<double> differences) {
 
 }  // namespace
 
-std::string_view name_of(NoiseFigure figure) {
-  switch (figure) {
-    case NoiseFigure::iteration: return "iteration time";
-    case NoiseFigure::gpu_busy: return "GPU busy time";
-    case NoiseFigure::peak_requested: return "peak requested";
-    case NoiseFigure::peak_allocated: return "peak allocated";
-    case NoiseFigure::peak_reserved: break;
-  }
-  return "peak reserved";
-}
-
 std::string to_text(const DataNoise& noise) {
   if (noise.differences.empty()) return "no configuration was measured twice: there is nothing to compare\n";
   Table table({"bound by", "figure", "repeats", "mean", "median", "p90", "largest"});

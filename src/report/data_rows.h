@@ -7,20 +7,9 @@
 
 #include "ingest/capture/op_sample.h"
 #include "ingest/capture/run_record.h"
+#include "records/measured_bound.h"
 
 namespace forerun {
-
-// What bounds a measured iteration. `unknown`: not measured.
-enum class MeasuredBound : uint8_t { gpu, host, unknown };
-std::string_view name_of(MeasuredBound bound);
-// The GPU, where it is busy for more than nine tenths of the iteration.
-MeasuredBound measured_bound(const RunRecord& record);
-
-// "ok", "oom", "failed", or "captured" where nothing was measured.
-std::string_view status_text(const RunRecord& record);
-
-// Within a tenth of the GPU's memory, and yet it fitted.
-bool near_memory_limit(const RunRecord& record);
 
 // `list`: a line of text, a JSON object or a CSV row a run record. Lines end without "\n".
 std::string list_heading();

@@ -116,23 +116,6 @@ Json json_of(const FamilySummary& f) {
 
 }  // namespace
 
-FamilySummary& FamilySummary::operator+=(const FamilySummary& other) {
-  records += other.records;
-  ok += other.ok;
-  oom += other.oom;
-  failed += other.failed;
-  near_limit += other.near_limit;
-  gpu_bound += other.gpu_bound;
-  host_bound += other.host_bound;
-  return *this;
-}
-
-FamilySummary DataSummary::all() const {
-  FamilySummary sum;
-  for (const auto& [family, count] : families) sum += count;
-  return sum;
-}
-
 std::string to_text(const DataSummary& s) {
   const int64_t runs = s.all().records;
   std::string out = fmt::format("{} iteration records of {} families and {} op samples in {} file{}\n", grouped(runs),

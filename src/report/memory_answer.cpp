@@ -24,15 +24,6 @@ std::string live_text(const std::vector<LiveShare>& shares) {
 
 }  // namespace
 
-std::string_view name_of(FitVerdict verdict) {
-  switch (verdict) {
-    case FitVerdict::fits: return "fits";
-    case FitVerdict::may_not_fit: return "may_not_fit";
-    case FitVerdict::does_not_fit: return "does_not_fit";
-  }
-  return "?";
-}
-
 std::string_view text_of(FitVerdict verdict) {
   switch (verdict) {
     case FitVerdict::fits: return "fits";

@@ -62,12 +62,6 @@ Placement placement_of(const std::vector<MemoryReplayRow>& rows) {
 
 }  // namespace
 
-double PeakPair::error() const {
-  if (exact()) return 0;
-  return std::abs(static_cast<double>(simulated.value - measured.value)) /
-         static_cast<double>(std::max<int64_t>(measured.value, 1));
-}
-
 std::string replay_heading() {
   return fmt::format("{:<36} {:>9} {:>10} {:>10} {:>10} {:>10}", "run", "events", "requested", "allocated", "reserved",
                      "misplaced");

@@ -1,58 +1,13 @@
-// Prediction: the answer of `forerun predict` for one run, as data and as text, JSON and CSV.
+// A Prediction as text, JSON and CSV, and how far predictions lie from what was measured.
 #pragma once
 
-#include <array>
-#include <map>
 #include <string>
 #include <vector>
 
-#include "base/quantity.h"
-#include "graph/training_run.h"
-#include "memory/live_storages.h"
+#include "predict/prediction.h"
 #include "report/memory_answer.h"
-#include "timeline/two_lane.h"
 
 namespace forerun {
-
-// What an op kind (name and phase) or a module costs on the GPU.
-struct CostShare {
-  std::string name;   // "aten.convolution_backward.default" or "layer4.0.conv2"
-  std::string phase;  // of ops; empty for modules
-  int64_t count = 0;  // ops
-  Nanoseconds gpu;
-  double share = 0;     // of the GPU's busy time
-  std::string bound;    // what limits most of it: compute, memory, latency
-  std::string largest;  // of ops: the operands of the costliest one
-};
-
-struct Prediction {
-  std::string id;     // record id, zoo name or file
-  std::string model;  // family or file, for the headline
-  std::string gpu;
-  InputSpec input;
-  TrainingSetup setup;
-  int64_t parameters = 0;
-  int64_t ops = 0;
-  int64_t kernels = 0;
-
-  LaneTimes times;
-  Nanoseconds least, most;                // between which eight of ten measured iterations lie
-  double measured_share = 0;              // of the GPU's busy time, in ops whose like was measured
-  std::map<std::string, int64_t> unlike;  // the other ops, by name: outside what was measured, costed all the same
-  double samples_per_second = 0;
-  double tokens_per_second = 0;  // 0 where the input is not tokens
-
-  MemoryEstimate memory;
-  Bytes context;  // what the CUDA context takes beside the allocator
-  Bytes device_memory;
-  bool fits = true;  // as expected: reserved + context within the device's memory; memory_answer has the verdict
-  MemoryAnswer memory_answer;
-
-  std::vector<CostShare> costliest_ops;        // at most ten
-  std::vector<CostShare> costliest_modules;    // at most ten
-  std::map<std::string, int64_t> unknown_ops;  // no rule: costed by their bytes
-  std::vector<std::string> assumptions;
-};
 
 std::string to_text(const Prediction& prediction);
 std::string rate_text(double per_second);  // "2.71", "1,234"
@@ -71,15 +26,6 @@ std::vector<std::string> csv_cells(const Prediction& prediction);
 std::string summary_header();
 std::string summary_line(const Prediction& prediction);
 
-// Errors of predictions against what was measured, by family.
-struct ErrorSample {
-  std::string family;
-  double iteration = 0;  // |predicted - measured| / measured
-  double gpu = 0;        // of GPU busy time
-  double allocated = 0;
-  double reserved = 0;
-  bool gpu_bound = false;  // measured: GPU busy at least 90 % of the iteration
-};
 std::string error_table(const std::vector<ErrorSample>& samples);
 
 }  // namespace forerun

@@ -21,12 +21,6 @@ std::string shortened(const std::string& path, size_t width) {
 
 }  // namespace
 
-double ReplayRow::error() const { return measured_ms > 0 ? std::abs(simulated_ms - measured_ms) / measured_ms : 0; }
-
-double ReplayRow::linked() const {
-  return counts.device_work == 0 ? 1 : static_cast<double>(counts.linked) / static_cast<double>(counts.device_work);
-}
-
 std::string replay_header() {
   return fmt::format("{:<48} {:>5} {:>12} {:>12} {:>8} {:>9} {:>7} {:>9}", "trace", "steps", "measured ms",
                      "simulated ms", "error", "tasks", "linked", "inferred");

@@ -52,29 +52,6 @@ constexpr Figure kFigures[] = {
 };
 #undef FORERUN_FIGURE
 
-// Student's t for a two-sided 95 % interval, by degrees of freedom from 1.
-double student_t(size_t freedom) {
-  constexpr double kTable[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-                               2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086};
-  return freedom <= std::size(kTable) ? kTable[freedom - 1] : 1.96 + 2.4 / static_cast<double>(freedom);
-}
-
-double mean_of(const PolicyOutcome& outcome, double (*figure)(const Metrics&)) {
-  double sum = 0;
-  for (const Metrics& run : outcome.runs) sum += figure(run);
-  return outcome.runs.empty() ? 0 : sum / static_cast<double>(outcome.runs.size());
-}
-
-// Half the width of the 95 % confidence interval of a figure's mean over seeds.
-double half_width(const PolicyOutcome& outcome, double (*figure)(const Metrics&)) {
-  if (outcome.runs.size() < 2) return 0;
-  const auto count = static_cast<double>(outcome.runs.size());
-  const double middle = mean_of(outcome, figure);
-  double squares = 0;
-  for (const Metrics& run : outcome.runs) squares += (figure(run) - middle) * (figure(run) - middle);
-  return student_t(outcome.runs.size() - 1) * std::sqrt(squares / (count - 1) / count);
-}
-
 // "1 row", "2 rows".
 std::string counted_text(int64_t count, const char* what) {
   return fmt::format("{} {}{}", grouped(count), what, count == 1 ? "" : "s");
@@ -89,7 +66,7 @@ std::string seconds_text(double value) {
 }
 
 std::string jct_text(const PolicyOutcome& outcome) {
-  std::string text = fmt::format("{:.1f} s", mean_of(outcome, kFigures[1].of));
+  std::string text = fmt::format("{:.1f} s", outcome.mean_of(kFigures[1].of));
   if (outcome.runs.size() > 1) text += fmt::format(" +- {:.1f}", outcome.jct_half_width());
   return text;
 }
@@ -158,7 +135,7 @@ std::string counts_text(const ScheduleReport& report) {
 Json outcome_json(const ScheduleReport& report, const PolicyOutcome& outcome) {
   Json json = {{"policy", outcome.policy}, {"predictor", report.predictor}, {"gpus", report.gpus}};
   for (const Figure& figure : kFigures) {
-    const double value = mean_of(outcome, figure.of);
+    const double value = outcome.mean_of(figure.of);
     if (figure.count && value == std::floor(value)) {
       json[figure.name] = static_cast<int64_t>(value);
     } else {
@@ -169,7 +146,7 @@ Json outcome_json(const ScheduleReport& report, const PolicyOutcome& outcome) {
   json["runs"] = outcome.runs.size();
   json["mean_jct_half_width"] = outcome.jct_half_width();
   for (const Figure& figure : kFigures) {
-    if (outcome.runs.size() > 1) json["half_widths"][figure.name] = half_width(outcome, figure.of);
+    if (outcome.runs.size() > 1) json["half_widths"][figure.name] = outcome.half_width(figure.of);
   }
   if (const auto loss = outcome.loss()) json["loss_against_perfect"] = *loss;
   json["measured_columns"] = report.real;
@@ -183,37 +160,6 @@ Json outcome_json(const ScheduleReport& report, const PolicyOutcome& outcome) {
 }
 
 }  // namespace
-
-Metrics PolicyOutcome::mean() const {
-  Metrics mean;
-  const auto fill = [&](auto Metrics::*field) {
-    double sum = 0;
-    for (const Metrics& run : runs) sum += static_cast<double>(run.*field);
-    using Value = std::remove_reference_t<decltype(mean.*field)>;
-    mean.*field = static_cast<Value>(sum / static_cast<double>(std::max<size_t>(runs.size(), 1)));
-  };
-  for (auto field :
-       {&Metrics::mean_jct, &Metrics::median_jct, &Metrics::p95_jct, &Metrics::p99_jct, &Metrics::mean_wait,
-        &Metrics::median_wait, &Metrics::p95_wait, &Metrics::p99_wait, &Metrics::makespan, &Metrics::total_tardiness,
-        &Metrics::mean_tardiness, &Metrics::mean_slowdown, &Metrics::p99_slowdown, &Metrics::mean_fairness,
-        &Metrics::worst_fairness, &Metrics::utilisation, &Metrics::fragmentation}) {
-    fill(field);
-  }
-  for (auto field : {&Metrics::jobs, &Metrics::unfinished, &Metrics::with_deadline, &Metrics::late,
-                     &Metrics::preemptions, &Metrics::failures}) {
-    fill(field);
-  }
-  return mean;
-}
-
-double PolicyOutcome::jct_half_width() const {
-  return half_width(*this, [](const Metrics& run) { return run.mean_jct; });
-}
-
-std::optional<double> PolicyOutcome::loss() const {
-  if (!perfect || perfect->mean_jct <= 0) return std::nullopt;
-  return mean().mean_jct / perfect->mean_jct - 1;
-}
 
 std::string to_text(const ScheduleReport& report) {
   const size_t runs = report.outcomes.empty() ? 0 : report.outcomes.front().runs.size();

@@ -58,22 +58,6 @@ std::string limits_json(const std::vector<JobLimit>& limits) {
   return text;
 }
 
-void compare_starts(Replay& replay) {
-  replay.pairs = replay.pairs_alike = 0;
-  for (size_t i = 0; i < replay.jobs.size(); ++i) {
-    for (size_t k = i + 1; k < replay.jobs.size(); ++k) {
-      const ReplayedJob& a = replay.jobs[i];
-      const ReplayedJob& b = replay.jobs[k];
-      if (!a.simulated_start || !b.simulated_start || !a.start || !b.start) continue;
-      const double real = *a.start - *b.start;
-      const double simulated = *a.simulated_start - *b.simulated_start;
-      if (real == 0 || simulated == 0) continue;
-      ++replay.pairs;
-      if ((real < 0) == (simulated < 0)) ++replay.pairs_alike;
-    }
-  }
-}
-
 std::string replay_csv(const Replay& replay) {
   std::string text = "job,slurm_id,state,gpus,submit,start,end,wait,simulated_start\n";
   for (const ReplayedJob& job : replay.jobs) {

@@ -4,16 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
-#include "report/prediction.h"
+#include "api/sweep.h"
 
 namespace forerun {
-
-// One configuration: the values of the sweep's axes, and what was predicted or why nothing could be.
-struct SweepRow {
-  std::vector<std::string> values;
-  Result<Prediction> prediction;
-};
 
 std::string sweep_text(const std::vector<std::string>& axes, const std::vector<SweepRow>& rows);
 

@@ -1,41 +1,11 @@
-// ZooCheck: the answer of `forerun zoo check`, as data, text and JSON.
+// A ZooCheck as text and JSON.
 #pragma once
 
-#include <cstdint>
 #include <string>
-#include <vector>
+
+#include "api/zoo_check.h"
 
 namespace forerun {
-
-struct OpMiss {
-  std::string op;     // "f aten.mm.default float32[8, 4] ... -> ..."
-  int64_t count = 0;  // captured ops without a counterpart
-  double gpu_us = 0;
-  std::string example;  // id of a record that has it
-};
-
-struct FamilyCheck {
-  std::string family;
-  int64_t records = 0;
-  int64_t ops = 0;
-  int64_t matched_ops = 0;
-  double gpu_us = 0;
-  double matched_gpu_us = 0;
-  int64_t surplus_ops = 0;     // derived ops without a captured counterpart
-  std::vector<OpMiss> misses;  // by name, phase and kind of operand, costliest first
-  std::vector<OpMiss> surplus;
-
-  [[nodiscard]] double by_count() const {
-    return ops == 0 ? 0 : static_cast<double>(matched_ops) / static_cast<double>(ops);
-  }
-  [[nodiscard]] bool has_times() const { return gpu_us > 0; }  // false: the records were captured, not measured
-  [[nodiscard]] double by_time() const { return has_times() ? matched_gpu_us / gpu_us : 0; }
-};
-
-struct ZooCheck {
-  std::vector<FamilyCheck> families;
-  std::vector<std::string> problems;  // records that could not be read or built, with the reason
-};
 
 std::string to_text(const ZooCheck& check);
 std::string to_json(const FamilyCheck& check);  // one line

@@ -13,6 +13,9 @@
 
 namespace forerun::scale {
 
+// Where `forerun scale` looks for it, below the data folder.
+inline constexpr const char* kMegatronEfficiency = "scale/a100_megatron.json";
+
 // NCCL over one kind of link: call + steps x step + bytes / (share x bandwidth), for a ring.
 struct LinkEfficiency {
   double call_us = 0;  // of any collective

@@ -22,6 +22,9 @@
 
 namespace forerun {
 
+// Where `predict` looks for it, below the data folder.
+inline constexpr const char* kHostFile = "host/default.json";
+
 // How a calibration of the host (docs/records.md, host_us) scales all costs: those of a machine are
 //   at_reference x product of (reading / reference) ^ weight
 // of the constants. The weights add up to less than one since a reading tells the speed of its moment, which drifts.

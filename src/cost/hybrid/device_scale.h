@@ -25,6 +25,9 @@
 
 namespace forerun::hybrid {
 
+// Where `predict` looks for it, below the data folder.
+inline constexpr const char* kDeviceScaleFile = "cost/devices.json";
+
 enum class Carried : uint8_t { product, convolution, gradient, normalization, softmax };  // gradient: of convolutions
 constexpr size_t kCarriedCount = static_cast<size_t>(Carried::softmax) + 1;
 std::string_view name_of(Carried kind);

@@ -24,6 +24,9 @@
 
 namespace forerun::hybrid {
 
+// Where `predict` looks for it, below the data folder.
+inline constexpr const char* kHybridFile = "cost/hybrid.bin.zst";
+
 struct Range {
   float low = 0;
   float high = 0;

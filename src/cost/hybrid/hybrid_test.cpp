@@ -7,7 +7,6 @@
 
 #include "base/data_dir.h"
 #include "cost/analytic/constants.h"
-#include "cost/hybrid/training.h"
 #include "graph/graph_builder.h"
 
 namespace forerun::hybrid {
@@ -168,31 +167,6 @@ TEST(Hybrid, IsReadAsItWasWritten) {
     EXPECT_FALSE(from_bytes(std::string_view(bytes).substr(0, length)).ok()) << length;
   }
   EXPECT_FALSE(from_bytes(bytes + "x").ok());
-}
-
-TEST(Hybrid, LearnsWhatOpsTake) {
-  if (!can_train()) GTEST_SKIP() << "this build has no XGBoost";
-  std::vector<MeasuredOp> ops;
-  for (int64_t m = 64; m <= 4096; m *= 2) {
-    for (int64_t n = 64; n <= 4096; n *= 2) {
-      for (int64_t k = 64; k <= 1024; k *= 2) {
-        MeasuredOp op;
-        op.pieces = pieces(product(m, n, k));
-        op.names = {"mm"};
-        op.us = op.pieces[0].analytic_us * (k >= 512 ? 3.0 : 1.5);
-        op.kernels = k >= 512 ? 2 : 1;
-        ops.push_back(op);
-      }
-    }
-  }
-  const auto corrector = train(ops, {.rounds = 60, .depth = 4, .rate = 0.3}, [](auto, auto, auto) {});
-  ASSERT_TRUE(corrector.ok()) << corrector.error().message();
-  for (const int64_t k : {96, 768}) {
-    const Graph graph = product(1000, 300, k);  // holds the name that the piece refers to
-    const auto piece = pieces(graph)[0];
-    EXPECT_NEAR(corrector->cost(piece).us / piece.analytic_us, k >= 512 ? 3.0 : 1.5, 0.15) << k;
-    EXPECT_NEAR(corrector->cost(piece).kernels, k >= 512 ? 2 : 1, 0.15) << k;
-  }
 }
 
 }  // namespace

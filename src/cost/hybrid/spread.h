@@ -8,6 +8,9 @@
 
 namespace forerun {
 
+// Where `predict` looks for it, below the data folder.
+inline constexpr const char* kSpreadFile = "cost/spread.json";
+
 struct SpreadRange {
   double low = 1;
   double high = 1;

@@ -1,0 +1,44 @@
+# lab/: research, in stages as src/ is, and the program forerun-lab. Only lab/learn includes LibTorch; a build without it
+# has without_torch.cpp in its place, which says what is missing. Loading LibTorch takes longer than most answers, so
+# `forerun` goes without, and hands `train` and `eval` to forerun-lab beside it.
+
+foreach(stage ${FORERUN_LAB_STAGES})
+  forerun_sources(sources lab/${stage})
+  if(stage STREQUAL learn AND FORERUN_TORCH)
+    list(FILTER sources EXCLUDE REGEX "/without_torch\\.cpp$")
+  elseif(stage STREQUAL learn)
+    list(FILTER sources INCLUDE REGEX "/(without_torch|training_session)\\.cpp$")
+  endif()
+  forerun_add_stage(forerun_lab_${stage} ${sources})
+  target_include_directories(forerun_lab_${stage} PUBLIC ${CMAKE_SOURCE_DIR})
+endforeach()
+
+if(TARGET XGBoost::xgboost)
+  target_link_libraries(forerun_lab_trees PRIVATE XGBoost::xgboost)
+  target_compile_definitions(forerun_lab_trees PRIVATE FORERUN_HAS_XGBOOST=1)
+endif()
+
+# LibTorch's headers take longer to parse than the sources to compile; ccache would preprocess the precompiled header
+# again for every source.
+function(forerun_precompile_torch target)
+  target_precompile_headers(${target} PRIVATE ${CMAKE_SOURCE_DIR}/lab/learn/torch.h)
+  set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER "")
+endfunction()
+if(FORERUN_TORCH)
+  target_link_libraries(forerun_lab_learn PUBLIC LibTorch::LibTorch)
+  forerun_precompile_torch(forerun_lab_learn)
+  if(FORERUN_TRAIN_ONLY)
+    add_executable(forerun-train lab/learn/train_main.cpp)
+    target_link_libraries(forerun-train PRIVATE forerun_lab_learn)
+  endif()
+endif()
+
+if(FORERUN_BUILD_CLI)
+  forerun_sources(lab_cli_sources lab/cli)
+  add_executable(forerun-lab lab/cli/main.cpp ${lab_cli_sources})
+  target_precompile_headers(forerun-lab PRIVATE <CLI/CLI.hpp>)
+  target_compile_definitions(forerun-lab PRIVATE FORERUN_DATA_DIR="${CMAKE_SOURCE_DIR}/data"
+                                                 FORERUN_VERSION="${PROJECT_VERSION}")
+  forerun_unity(forerun-lab)
+  target_link_libraries(forerun-lab PRIVATE forerun_cli ${left})
+endif()

@@ -1,0 +1,243 @@
+#include "lab/accuracy/evaluation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "lab/accuracy/published.h"
+#include "lab/learn/training_session.h"
+#include "report/table.h"
+
+namespace forerun {
+namespace {
+
+using learn::Evaluation;
+using learn::Target;
+
+std::string percent_or_dash(double share) { return share > 0 ? percent(share) : "-"; }
+std::string signed_percent(double share) { return fmt::format("{:+.1f} %", 100 * share); }
+std::string one_decimal(double value) { return value > 0 ? fmt::format("{:.1f}", value) : "-"; }
+
+std::string title(Target quantity) {
+  switch (quantity) {
+    case Target::iteration_ms: return "iteration time (RMSE in ms)";
+    case Target::gpu_busy_ms: return "GPU busy time (RMSE in ms)";
+    case Target::peak_bytes: break;
+  }
+  return "peak memory (RMSE in GB)";
+}
+
+double rmse(const Evaluation& evaluation) {
+  return evaluation.all.rmse * (evaluation.quantity == Target::peak_bytes ? 1e-9 : 1);
+}
+
+const Evaluation* find(const std::vector<Evaluation>& evaluations, Target quantity) {
+  for (const Evaluation& evaluation : evaluations) {
+    if (evaluation.quantity == quantity) return &evaluation;
+  }
+  return nullptr;
+}
+
+const Evaluation* find(const SuiteResult& result, const std::string& label, Target quantity) {
+  for (const SuiteRow& row : result.rows) {
+    if (row.label == label) return find(row.evaluations, quantity);
+  }
+  return nullptr;
+}
+
+const PublishedFigure* published_for(const std::string& suite, const std::string& label, Target quantity) {
+  for (const PublishedFigure& figure : published_figures()) {
+    if (suite == figure.suite && label == figure.label && quantity == figure.quantity) return &figure;
+  }
+  return nullptr;
+}
+
+bool is_ablation(const SuiteResult& result, const std::string& label) {
+  const auto& figures = published_ablations();
+  return std::any_of(figures.begin(), figures.end(), [&](const PublishedFigure& figure) {
+    return result.suite == figure.suite && label == figure.label;
+  });
+}
+
+learn::ErrorSummary errors_of(const std::vector<learn::ErrorRow>& rows, const std::string& key) {
+  for (const learn::ErrorRow& row : rows) {
+    if (row.key == key) return row.errors;
+  }
+  return {};
+}
+
+// What the table says of one evaluation; dashes where there is none.
+std::vector<std::string> cells_of(const std::string& label, const Evaluation* evaluation,
+                                  const PublishedFigure* figure) {
+  std::vector<std::string> cells = {label};
+  if (evaluation == nullptr) {
+    cells.resize(10, "-");
+  } else {
+    const learn::ErrorSummary& all = evaluation->all;
+    const learn::ErrorSummary gpu = errors_of(evaluation->by_bound, "gpu");
+    const learn::ErrorSummary host = errors_of(evaluation->by_bound, "host");
+    cells.insert(cells.end(), {percent_or_dash(all.mre), percent_or_dash(all.median), percent_or_dash(all.p90),
+                               signed_percent(all.bias), one_decimal(rmse(*evaluation)), percent_or_dash(gpu.mre),
+                               percent_or_dash(gpu.p90), percent_or_dash(host.mre), percent_or_dash(host.p90)});
+  }
+  cells.push_back(figure == nullptr ? "-" : figure->system);
+  cells.push_back(figure == nullptr ? "-" : percent_or_dash(figure->mre));
+  cells.push_back(figure == nullptr ? "-" : one_decimal(figure->rmse));
+  cells.push_back(figure == nullptr ? "-" : percent_or_dash(figure->unseen));
+  return cells;
+}
+
+// The errors of all predictors for one quantity beside the published ones; those that are not trained last.
+std::string overall(const SuiteResult& result, Target quantity) {
+  Table table({"predictor", "MRE", "median", "p90", "bias", "RMSE", "GPU-bound", "p90", "host-bound", "p90",
+               "published", "MRE", "RMSE", "unseen"});
+  table.align_left(10);
+  bool any = false;
+  std::set<std::string> sources;
+  std::string missing;
+  for (const SuiteRow& row : result.rows) {
+    const Evaluation* evaluation = find(row.evaluations, quantity);
+    if (evaluation == nullptr || is_ablation(result, row.label)) continue;
+    any = true;
+    const PublishedFigure* figure = published_for(result.suite, row.label, quantity);
+    if (figure != nullptr) sources.insert(figure->source);
+    table.add(cells_of(row.label, evaluation, figure));
+  }
+  for (const PublishedFigure& figure : published_figures()) {
+    const bool here = result.suite == figure.suite && quantity == figure.quantity;
+    if (!here || find(result, figure.label, quantity) != nullptr) continue;
+    any = true;
+    sources.insert(figure.source);
+    table.add(cells_of(figure.label, nullptr, &figure));
+    missing += fmt::format("  not trained: {}\n", training_command(figure));
+  }
+  if (!any) return "";
+  std::string text = fmt::format("{}\n{}{}", title(quantity), table.text(), missing);
+  for (const std::string& source : sources) text += fmt::format("  published: {}\n", source);
+  return text + "\n";
+}
+
+double validation_error(const SuiteResult& result, const std::string& label) {
+  for (const SuiteRow& row : result.rows) {
+    if (row.label == label) return row.validation_error;
+  }
+  return 0;
+}
+
+std::string ablations(const SuiteResult& result) {
+  Table table({"ablation", "quantity", "validation", "MRE", "RMSE", "published", "RMSE"});
+  table.align_left(1);
+  std::set<std::string> sources;
+  std::string missing;
+  for (const PublishedFigure& figure : published_ablations()) {
+    if (result.suite != figure.suite) continue;
+    const Evaluation* evaluation = find(result, figure.label, figure.quantity);
+    table.add({fmt::format("{} ({})", figure.label, figure.system),
+               figure.quantity == Target::peak_bytes ? "memory" : "time",
+               percent_or_dash(validation_error(result, figure.label)),
+               evaluation == nullptr ? "not trained" : percent_or_dash(evaluation->all.mre),
+               evaluation == nullptr ? "-" : one_decimal(rmse(*evaluation)), percent_or_dash(figure.mre),
+               one_decimal(figure.rmse)});
+    if (evaluation == nullptr && missing.empty())
+      missing = fmt::format("  not trained: {}\n", training_command(figure));
+    sources.insert(figure.source);
+  }
+  if (sources.empty()) return "";
+  std::string text = "ablations\n" + table.text() + missing;
+  for (const std::string& source : sources) text += fmt::format("  published: {}\n", source);
+  return text + "\n";
+}
+
+using Rows = std::vector<learn::ErrorRow> Evaluation::*;
+using Part = std::vector<Evaluation> SuiteRow::*;
+
+// MRE of one quantity by group or length, a column for each predictor.
+std::string broken_down(const SuiteResult& result, Part part, Target quantity, const std::string& what, Rows rows) {
+  std::vector<const SuiteRow*> columns;
+  std::map<std::string, int64_t> counts;
+  for (const SuiteRow& row : result.rows) {
+    const Evaluation* evaluation = find(row.*part, quantity);
+    if (evaluation == nullptr || is_ablation(result, row.label)) continue;
+    columns.push_back(&row);
+    for (const learn::ErrorRow& error : evaluation->*rows) counts[error.key] = error.errors.count;
+  }
+  if (columns.empty()) return "";
+  std::vector<std::string> heading = {what, "examples"};
+  for (const SuiteRow* row : columns) heading.push_back(row->label);
+  Table table(heading);
+  for (const auto& [key, count] : counts) {
+    std::vector<std::string> cells = {key, grouped(count)};
+    for (const SuiteRow* row : columns)
+      cells.push_back(percent_or_dash(errors_of(find(row->*part, quantity)->*rows, key).mre));
+    table.add(cells);
+  }
+  return fmt::format("{}, MRE by {}\n{}\n", title(quantity), what, table.text());
+}
+
+nlohmann::ordered_json all_json(const std::vector<Evaluation>& evaluations) {
+  auto list = nlohmann::ordered_json::array();
+  for (const Evaluation& evaluation : evaluations) list.push_back(learn::to_json(evaluation));
+  return list;
+}
+
+}  // namespace
+
+std::string to_text(const SuiteResult& result) {
+  std::string text = fmt::format("{}: {} test examples; {}\n", result.suite, grouped(result.examples), result.data);
+  std::map<std::string, int> problems;
+  for (const std::string& problem : result.problems) ++problems[problem];
+  for (const auto& [problem, count] : problems) {
+    text += fmt::format("  left out{}: {}\n", count > 1 ? fmt::format(" ({} times)", count) : "", problem);
+  }
+  text += "\n";
+  for (const Target quantity : {Target::iteration_ms, Target::gpu_busy_ms, Target::peak_bytes}) {
+    text += overall(result, quantity);
+  }
+  if (result.ablations) text += ablations(result);
+  for (const Target quantity : {Target::iteration_ms, Target::gpu_busy_ms, Target::peak_bytes}) {
+    text += broken_down(result, &SuiteRow::evaluations, quantity, "family", &Evaluation::by_group);
+  }
+  text += broken_down(result, &SuiteRow::evaluations, Target::iteration_ms, "number of ops", &Evaluation::by_length);
+  if (result.apart > 0) {
+    text += fmt::format("Kept apart, neither trained on nor counted above: {} examples\n", grouped(result.apart));
+    text += broken_down(result, &SuiteRow::apart, Target::iteration_ms, "family", &Evaluation::by_group);
+    text += broken_down(result, &SuiteRow::apart, Target::peak_bytes, "family", &Evaluation::by_group);
+  }
+  return text;
+}
+
+std::string to_json(const SuiteResult& result) {
+  using Json = nlohmann::ordered_json;
+  Json rows = Json::array();
+  for (const SuiteRow& row : result.rows) {
+    rows.push_back({{"predictor", row.predictor},
+                    {"label", row.label},
+                    {"trained_on", row.trained_on},
+                    {"seconds", row.seconds},
+                    {"evaluations", all_json(row.evaluations)},
+                    {"apart", all_json(row.apart)}});
+  }
+  Json published = Json::array();
+  for (const auto* figures : {&published_figures(), &published_ablations()}) {
+    for (const PublishedFigure& figure : *figures) {
+      if (result.suite != figure.suite) continue;
+      const bool trained = find(result, figure.label, figure.quantity) != nullptr;
+      published.push_back({{"label", figure.label},
+                           {"system", figure.system},
+                           {"quantity", learn::name_of(figure.quantity)},
+                           {"mre", figure.mre},
+                           {"rmse", figure.rmse},
+                           {"unseen", figure.unseen},
+                           {"source", figure.source},
+                           {"trained", trained}});
+    }
+  }
+  return Json{{"suite", result.suite}, {"data", result.data},    {"examples", result.examples}, {"apart", result.apart},
+              {"predictors", rows},    {"published", published}, {"problems", result.problems}}
+      .dump();
+}
+
+}  // namespace forerun

@@ -1,0 +1,100 @@
+#include "lab/accuracy/evaluation.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "lab/accuracy/published.h"
+
+namespace forerun {
+namespace {
+
+using learn::Evaluation;
+using learn::Target;
+
+Evaluation errors(Target quantity, double mre) {
+  Evaluation evaluation{.quantity = quantity};
+  evaluation.all = {.count = 4, .mre = mre, .median = mre, .p90 = 2 * mre, .bias = -mre, .rmse = 3e9};
+  evaluation.by_bound = {{"gpu", {.count = 3, .mre = 0.031, .p90 = 0.071}},
+                         {"host", {.count = 1, .mre = 0.092, .p90 = 0.194}}};
+  evaluation.by_group = {{"vgg", {.count = 4, .mre = mre}}};
+  return evaluation;
+}
+
+SuiteResult some_result() {
+  SuiteRow dnnperf{.predictor = "dnnperf-memory", .label = "dnnperf-memory"};
+  dnnperf.evaluations = {errors(Target::peak_bytes, 0.123)};
+  dnnperf.apart = {errors(Target::peak_bytes, 0.456)};
+  SuiteRow gat{.predictor = "dnnperf-memory", .label = "dnnperf-memory-gat"};
+  gat.evaluations = {errors(Target::peak_bytes, 0.234)};
+  return {.suite = "h200", .data = "made up", .examples = 4, .apart = 2, .ablations = true, .rows = {dnnperf, gat}};
+}
+
+// The lines of a text that start with this word.
+std::vector<std::string> lines_of(const std::string& text, const std::string& word) {
+  std::vector<std::string> found;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string first;
+    if (words >> first && first == word) found.push_back(line);
+  }
+  return found;
+}
+
+TEST(EvaluationText, HasOursAndThePublishedFigureInOneLine) {
+  const auto lines = lines_of(to_text(some_result()), "dnnperf-memory");
+  ASSERT_EQ(lines.size(), 1U);
+  for (const char* cell : {"12.3 %", "24.6 %", "-12.3 %", "3.0", "3.1 %", "7.1 %", "9.2 %", "19.4 %", "DNNPerf",
+                           "13.7 %", "1.8", "13.3 %"}) {
+    EXPECT_NE(lines[0].find(cell), std::string::npos) << cell << " in " << lines[0];
+  }
+}
+
+TEST(EvaluationText, SaysWhatIsNotTrainedAndHowToTrainIt) {
+  const std::string text = to_text(some_result());
+  EXPECT_NE(text.find("not trained: forerun train birnn-memory --suite h200 --out data/weights/h200/birnn-memory\n"),
+            std::string::npos);
+  EXPECT_EQ(text.find("not trained: forerun train dnnperf-memory --suite h200 --out"), std::string::npos);
+  const auto birnn = lines_of(text, "birnn-memory");
+  ASSERT_EQ(birnn.size(), 1U);
+  EXPECT_NE(birnn[0].find("22.3 %"), std::string::npos);
+}
+
+TEST(EvaluationText, KeepsAblationsAndWhatIsApartInTheirOwnTables) {
+  const std::string text = to_text(some_result());
+  const size_t ablations = text.find("\nablations\n");
+  const size_t apart = text.find("Kept apart");
+  ASSERT_NE(ablations, std::string::npos);
+  ASSERT_NE(apart, std::string::npos);
+  EXPECT_EQ(text.find("23.4 %"), text.find("23.4 %", ablations));
+  EXPECT_EQ(text.find("45.6 %"), text.find("45.6 %", apart));
+  EXPECT_NE(text.find("45.6 %"), std::string::npos);
+  SuiteResult without = some_result();
+  without.ablations = false;
+  EXPECT_EQ(to_text(without).find("ablations"), std::string::npos);
+}
+
+TEST(EvaluationJson, HoldsTheSame) {
+  const auto json = nlohmann::json::parse(to_json(some_result()));
+  EXPECT_EQ(json.at("predictors").size(), 2U);
+  EXPECT_EQ(json.at("predictors")[0].at("evaluations")[0].at("all").at("mre"), 0.123);
+  for (const auto& figure : json.at("published")) {
+    EXPECT_EQ(figure.at("trained"),
+              figure.at("label") == "dnnperf-memory" || figure.at("label") == "dnnperf-memory-gat");
+  }
+}
+
+TEST(Published, LabelsNameOneFigureEach) {
+  std::set<std::tuple<std::string, std::string, Target>> seen;
+  for (const auto* figures : {&published_figures(), &published_ablations()}) {
+    for (const PublishedFigure& figure : *figures) {
+      EXPECT_TRUE(seen.emplace(figure.suite, figure.label, figure.quantity).second) << figure.label;
+      EXPECT_TRUE(figure.mre > 0 && figure.mre < 1) << figure.label;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace forerun

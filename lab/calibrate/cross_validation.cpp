@@ -1,0 +1,139 @@
+#include "lab/calibrate/cross_validation.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include "base/parallel.h"
+#include "lab/calibrate/train_host.h"
+#include "lab/training_data/measured_ops.h"
+#include "predict/predict.h"
+#include "records/data_files.h"
+
+namespace forerun {
+namespace {
+
+using Groups = std::vector<std::vector<std::string>>;
+
+// What the fits learn from, of all training families.
+struct Measured {
+  std::vector<hybrid::MeasuredOp> ops;
+  std::vector<HostSample> iterations;
+};
+
+Result<Measured> read_measured(const CrossValidation& request, const std::set<std::string>& families,
+                               const Knowledge& knowledge) {
+  Measured measured;
+  auto ops = load_measured_ops(request.files, families, knowledge, request.problem);
+  if (!ops) return ops.error();
+  measured.ops = std::move(*ops);
+  auto iterations = load_host_samples(request.files, families, [](const DataProblem&) {});
+  if (!iterations) return iterations.error();
+  measured.iterations = std::move(*iterations);
+  return measured;
+}
+
+// Knowledge fitted to all training families but these.
+Result<Knowledge> fit_without(const CrossValidation& request, const Measured& measured,
+                              const std::vector<std::string>& without, Knowledge knowledge) {
+  const auto stays = [&](const auto& one) {
+    return std::find(without.begin(), without.end(), one.family) == without.end();
+  };
+  std::vector<hybrid::MeasuredOp> ops;
+  std::copy_if(measured.ops.begin(), measured.ops.end(), std::back_inserter(ops), stays);
+  auto corrector = hybrid::train(std::move(ops), request.growth, [](std::string_view, size_t, size_t) {});
+  if (!corrector) return corrector.error();
+  const Result<Device> gpu = knowledge.devices.find(kDefaultGpu);
+  if (!gpu) return gpu.error();
+  corrector->gpu = gpu->name;
+  std::vector<HostSample> iterations;
+  std::copy_if(measured.iterations.begin(), measured.iterations.end(), std::back_inserter(iterations), stays);
+  auto host = fit_host(iterations);
+  if (!host) return host.error();
+  knowledge.corrector = std::move(*corrector);
+  knowledge.host = host->constants;
+  return knowledge;
+}
+
+// One fit for each group, several at a time; in the groups' order.
+Result<std::vector<Knowledge>> fit_groups(const CrossValidation& request, const Measured& measured,
+                                          const Groups& groups, const Knowledge& plain) {
+  std::vector<std::optional<Result<Knowledge>>> fits(groups.size());
+  std::mutex telling;
+  size_t done = 0;
+  parallel_for(groups.size(), request.threads, [&](size_t i) {
+    fits[i] = fit_without(request, measured, groups[i], plain);
+    const std::string what = fmt::format("without {}", fmt::join(groups[i], ", "));
+    const std::scoped_lock lock(telling);
+    ++done;
+    if (request.progress) request.progress(what, done, groups.size());
+  });
+  std::vector<Knowledge> fitted;
+  for (auto& fit : fits) {
+    if (!*fit) return fit->error();
+    fitted.push_back(std::move(**fit));
+  }
+  return fitted;
+}
+
+Status predict_left_out(const CrossValidation& request, const std::map<std::string, const Knowledge*>& without,
+                        std::vector<LeftOutRun>& runs) {
+  const auto take = [&](const RunRecord& record, const DataPlace& /*place*/) {
+    const auto fitted = without.find(record.run.family);
+    if (fitted == without.end() || !record.has_graph || !record.measured) return;
+    const Measurement& m = *record.measured;
+    if (m.status != RunStatus::ok || m.pipelined_median_ms <= 0 || m.gpu_busy_us <= 0) return;
+    const Knowledge& knowledge = *fitted->second;
+    const Result<Device> device = knowledge.devices.find(record.run.environment.gpu);
+    if (!device) return;
+    const auto run = for_device(record.run, *device);
+    if (!run) return;
+    const LaneTimes times = predicted_times(*run, *device, knowledge);
+    runs.push_back({.id = record.run.id,
+                    .family = record.run.family,
+                    .iteration_ms = milliseconds(times.iteration),
+                    .gpu_busy_ms = milliseconds(times.gpu_busy),
+                    .host_bound = times.bound == Verdict::host,
+                    .measured_ms = m.pipelined_median_ms,
+                    .measured_gpu_ms = m.gpu_busy_us / 1e3});
+  };
+  return scan_files(request.files, Fields::inputs_and_measurements,
+                    {.run = take, .sample = {}, .problem = [](const DataProblem&) {}});
+}
+
+}  // namespace
+
+std::vector<std::vector<std::string>> fold_families(const std::vector<std::string>& families, int folds) {
+  const size_t count = folds <= 0 ? families.size() : std::min(families.size(), static_cast<size_t>(folds));
+  std::vector<std::vector<std::string>> groups(count);
+  for (size_t i = 0; i < families.size(); ++i) groups[i % count].push_back(families[i]);
+  return groups;
+}
+
+Result<std::vector<LeftOutRun>> cross_validate(const CrossValidation& request) {
+  const Result<Knowledge> knowledge = load_knowledge({}, Trees::without);
+  if (!knowledge) return knowledge.error();
+  const auto families = training_families(request.files, {});
+  if (!families) return families.error();
+  const auto groups = fold_families({families->begin(), families->end()}, request.folds);
+  if (groups.size() < 2) {
+    return Error{"there are not two families to leave out in turn", "", "give records of several families"};
+  }
+  const auto measured = read_measured(request, *families, *knowledge);
+  if (!measured) return measured.error();
+  const auto fitted = fit_groups(request, *measured, groups, *knowledge);
+  if (!fitted) return fitted.error();
+  std::map<std::string, const Knowledge*> without;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    for (const std::string& family : groups[i]) without[family] = &(*fitted)[i];
+  }
+  std::vector<LeftOutRun> runs;
+  if (const Status predicted = predict_left_out(request, without, runs); !predicted.ok()) return predicted.error();
+  return runs;
+}
+
+}  // namespace forerun

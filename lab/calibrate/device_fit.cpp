@@ -1,0 +1,88 @@
+#include "lab/calibrate/device_fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace forerun::hybrid {
+namespace {
+
+constexpr int kReweightings = 12;
+constexpr double kSmallestError = 0.05;  // in logarithms: below, all errors weigh the same
+constexpr double kPull = 1;              // of the weight to 1, as so many of a GPU's mean ops
+
+struct Point {
+  double x = 0;  // log correction
+  double y = 0;  // log (measured / analytic)
+  double weight = 1;
+};
+
+// y = offset + weight x, by least squares weighted anew until they are least absolute errors.
+Carry fit_line(const std::vector<Point>& points) {
+  double mean_weight = 0;
+  for (const Point& point : points) mean_weight += point.weight / static_cast<double>(points.size());
+  Carry carry;
+  for (int round = 0; round < kReweightings; ++round) {
+    double w = 0;
+    double wx = 0;
+    double wy = 0;
+    double wxx = kPull * mean_weight;
+    double wxy = kPull * mean_weight;
+    for (const Point& p : points) {
+      const double error = std::abs(p.y - carry.offset - carry.weight * p.x);
+      const double weight = p.weight / std::max(error, kSmallestError);
+      w += weight;
+      wx += weight * p.x;
+      wy += weight * p.y;
+      wxx += weight * p.x * p.x;
+      wxy += weight * p.x * p.y;
+    }
+    const double determinant = w * wxx - wx * wx;
+    if (determinant <= 1e-12) break;
+    carry.weight = std::clamp((w * wxy - wx * wy) / determinant, 0.0, 1.5);
+    carry.offset = (wy - carry.weight * wx) / w;
+  }
+  return carry;
+}
+
+}  // namespace
+
+double predicted_us(const CarriedOp& op, const DeviceScale& scale) {
+  return carried_us(op.analytic_us, op.correction, op.carried, scale);
+}
+
+std::array<Carry, kCarriedCount> fit_carry(std::span<const CarriedOp> ops, const std::string& without) {
+  std::array<Carry, kCarriedCount> carry = {};
+  for (size_t kind = 0; kind < kCarriedCount; ++kind) {
+    std::map<std::string, std::vector<Point>> by_gpu;
+    for (const CarriedOp& op : ops) {
+      if (op.gpu == without || op.carried != static_cast<Carried>(kind) || op.us <= 0) continue;
+      by_gpu[op.gpu].push_back({std::log(op.correction), std::log(op.us / op.analytic_us)});
+    }
+    std::vector<Point> points;
+    for (auto& [gpu, list] : by_gpu) {
+      for (Point& point : list) {
+        point.weight = 1 / static_cast<double>(list.size());
+        points.push_back(point);
+      }
+    }
+    if (!points.empty()) carry[kind] = fit_line(points);
+  }
+  return carry;
+}
+
+std::vector<CarriedError> carried_errors(std::span<const CarriedOp> ops, const DeviceScale& scale) {
+  std::map<std::pair<std::string, std::string>, std::vector<double>> ratios;
+  for (const CarriedOp& op : ops) ratios[{op.gpu, op.kind}].push_back(op.us / predicted_us(op, scale));
+  std::vector<CarriedError> rows;
+  for (auto& [key, list] : ratios) {
+    CarriedError row{.gpu = key.first, .kind = key.second, .ops = static_cast<int64_t>(list.size())};
+    for (const double ratio : list) row.mre += std::abs(1 / ratio - 1) / static_cast<double>(list.size());
+    std::nth_element(list.begin(), list.begin() + static_cast<ptrdiff_t>(list.size() / 2), list.end());
+    row.ratio = list[list.size() / 2];
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+}  // namespace forerun::hybrid

@@ -1,0 +1,209 @@
+#include "lab/calibrate/device_models.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "base/csv_cells.h"
+#include "base/json_file.h"
+#include "base/line_reader.h"
+#include "predict/predict.h"
+
+namespace forerun {
+namespace {
+
+namespace fs = std::filesystem;
+
+// "bert_large-train-512-8.json": model, what, length, batch.
+std::optional<OtherGpuRun> run_named(const std::string& stem) {
+  std::string commas = stem;
+  std::replace(commas.begin(), commas.end(), '-', ',');
+  const std::vector<std::string> parts = csv_cells(commas);
+  if (parts.size() != 4 || (parts[1] != "train" && parts[1] != "inf")) return std::nullopt;
+  OtherGpuRun run{.model = parts[0], .what = parts[1] == "train" ? "forward, backward" : "forward"};
+  if (!parse_cell(parts[2], run.length) || !parse_cell(parts[3], run.batch)) return std::nullopt;
+  return run;
+}
+
+// The model of the zoo that a configuration of NeuSight is, an Error where there is none.
+Result<ModelRequest> request_of(const fs::path& configuration, const OtherGpuRun& run) {
+  Result<JsonObject> file = JsonObject::read(configuration);
+  if (!file) return file.error();
+  const std::string type = file->text("model_type");
+  const auto setting = [&](const std::string& field) { return fmt::format("{}", file->integer(field)); };
+  ModelRequest request;
+  request.model = type;
+  request.batch = run.batch;
+  request.setup.precision = Precision::fp32;
+  if (type == "bert") {
+    request.settings = {{"hidden", setting("hidden_size")},
+                        {"layers", setting("num_hidden_layers")},
+                        {"heads", setting("num_attention_heads")},
+                        {"intermediate", setting("intermediate_size")},
+                        {"positions", setting("max_position_embeddings")},
+                        {"vocab", setting("vocab_size")}};
+  } else if (type == "gpt2") {
+    request.settings = {{"width", setting("n_embd")},
+                        {"layers", setting("n_layer")},
+                        {"heads", setting("n_head")},
+                        {"positions", setting("n_positions")},
+                        {"vocab", setting("vocab_size")}};
+  } else {
+    return Error{fmt::format("the zoo has no {}", type), configuration.string(), ""};
+  }
+  if (!file->status().ok()) return file->status().error();
+  request.settings.emplace_back("length", fmt::format("{}", run.length));
+  if (run.what == "forward") request.settings.emplace_back("dropout", "0");
+  return request;
+}
+
+Result<OtherGpuRun> predicted_run(const fs::path& label, const fs::path& configurations, const Device& device,
+                                  const Knowledge& knowledge) {
+  auto run = run_named(label.stem().string());
+  if (!run) return Error{"the name tells no model, length and batch", label.string(), ""};
+  Result<JsonObject> file = JsonObject::read(label);
+  if (!file) return file.error();
+  run->gpu = device.name;
+  run->measured_ms = file->number("fw_latency") + file->number("bwall_latency", Sign::not_negative);
+  if (!file->status().ok()) return file->status().error();
+  const auto request = request_of(configurations / (run->model + ".json"), *run);
+  if (!request) return request.error();
+  const auto built = build_run(*request, device);
+  if (!built) return built.error();
+  const LaneTimes times = predict(*built, device, knowledge).times;
+  run->predicted_ms = milliseconds(times.phases[0]);
+  if ((run->what != "forward")) run->predicted_ms += milliseconds(times.phases[1]);
+  return *run;
+}
+
+// -- Lambda
+
+// Their names of GPUs that the catalogue has; of boards that stand there several times, one.
+constexpr std::pair<const char*, const char*> kLambdaGpus[] = {{"LambdaCloud V100 16GB", "v100"},
+                                                               {"RTX 3090", "3090"},
+                                                               {"LambdaCloud A100 40GB PCIe", "a100-pcie-40gb"},
+                                                               {"A100 80GB PCIe", "a100-pcie"},
+                                                               {"A100 80GB SXM4", "a100"},
+                                                               {"RTX 4090", "4090"},
+                                                               {"H100 80GB PCIe Gen5", "h100-pcie"},
+                                                               {"H100 80GB SXM5", "h100-sxm"}};
+constexpr int64_t kSquadLength = 384;
+
+// The cells of a table by the name of the GPU and of the column, of machines with one GPU.
+using Cells = std::map<std::pair<std::string, std::string>, double>;
+
+Result<Cells> read_table(const fs::path& path) {
+  auto lines = LineReader::open(path.string());
+  if (!lines) return lines.error();
+  Cells cells;
+  std::vector<std::string> heading;
+  while (true) {
+    const auto line = lines->next();
+    if (!line) return line.error();
+    if (!*line) return cells;
+    const auto row = csv_cells(**line);
+    if (heading.empty()) heading = row;
+    double gpus = 0;
+    if (row.size() < 2 || !parse_cell(row[1], gpus) || gpus != 1) continue;
+    for (size_t i = 2; i < std::min(row.size(), heading.size()); ++i) {
+      double value = 0;
+      if (parse_cell(row[i], value)) cells[{row[0], heading[i]}] = value;
+    }
+  }
+}
+
+std::optional<ModelRequest> lambda_request(const std::string& column, bool half, int64_t batch) {
+  ModelRequest request;
+  request.batch = batch;
+  request.setup.precision = half ? Precision::amp_bf16 : Precision::tf32;
+  if (column == "resnet50") {
+    request.model = "resnet50";
+    request.setup.channels_last = half;
+    return request;
+  }
+  if (column != "bert_base_squad" && column != "bert_large_squad") return std::nullopt;
+  request.model = column == "bert_base_squad" ? "bert_base" : "bert_large";
+  request.settings = {{"length", fmt::format("{}", kSquadLength)}, {"head", "classifier"}};
+  return request;
+}
+
+}  // namespace
+
+OtherGpuRuns runs_of_neusight(const std::string& folder, const DeviceCatalogue& devices,
+                              const KnowledgeFor& knowledge) {
+  OtherGpuRuns found;
+  std::vector<fs::path> labels;
+  const fs::path neusight = folder;
+  std::error_code code;
+  for (const auto& entry : fs::recursive_directory_iterator(neusight / "label", code)) {
+    if (entry.path().extension() == ".json" && run_named(entry.path().stem().string())) labels.push_back(entry.path());
+  }
+  if (code || labels.empty()) {
+    found.problems.push_back(fmt::format("no labels of NeuSight in {}", (neusight / "label").string()));
+    return found;
+  }
+  std::sort(labels.begin(), labels.end());
+  std::set<std::string> problems;
+  const Knowledge* known = nullptr;
+  std::string gpu;
+  for (const fs::path& label : labels) {
+    const auto device = devices.find(label.parent_path().filename().string());
+    if (!device) {
+      problems.insert(device.error().message());
+      continue;
+    }
+    if (device->name != gpu) known = &knowledge(*device);
+    gpu = device->name;
+    const auto run = predicted_run(label, neusight / "DLmodel_configs", *device, *known);
+    if (run) {
+      found.runs.push_back(*run);
+    } else {
+      problems.insert(run.error().message());
+    }
+  }
+  found.problems.assign(problems.begin(), problems.end());
+  return found;
+}
+
+OtherGpuRuns runs_of_lambda(const std::string& folder, const DeviceCatalogue& devices, const KnowledgeFor& knowledge) {
+  OtherGpuRuns found;
+  for (const auto& [name, alias] : kLambdaGpus) {
+    const auto device = devices.find(alias);
+    if (!device) continue;
+    const Knowledge& known = knowledge(*device);
+    for (const char* precision : {"fp32", "fp16"}) {
+      const bool half = std::string_view(precision) == "fp16";
+      if (half && device->peak.bf16_tensor <= 0) continue;  // bfloat16 stands for both half precisions
+      const auto batches = read_table(fs::path(folder) / fmt::format("pytorch-train-bs-{}.csv", precision));
+      const auto rates = read_table(fs::path(folder) / fmt::format("pytorch-train-throughput-{}.csv", precision));
+      if (!batches || !rates) {
+        found.problems.push_back(batches ? rates.error().message() : batches.error().message());
+        return found;
+      }
+      for (const auto& [key, rate] : *rates) {
+        const auto batch = batches->find(key);
+        if (key.first != name || batch == batches->end() || rate <= 0) continue;
+        const auto request = lambda_request(key.second, half, static_cast<int64_t>(batch->second));
+        if (!request) continue;
+        const auto built = build_run(*request, *device);
+        if (!built) {
+          found.problems.push_back(built.error().message());
+          continue;
+        }
+        found.runs.push_back({.gpu = device->name,
+                              .model = request->model,
+                              .what = half ? "training, half precision" : "training",
+                              .batch = *request->batch,
+                              .length = built->input.size,
+                              .measured_ms = 1e3 * batch->second / rate,
+                              .predicted_ms = milliseconds(predict(*built, *device, known).times.iteration)});
+      }
+    }
+  }
+  return found;
+}
+
+}  // namespace forerun

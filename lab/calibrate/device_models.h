@@ -1,0 +1,29 @@
+// Whole models that others ran on other GPUs, predicted.
+//
+// From NeuSight: forward, or forward and backward, of transformers in fp32 (label/GPU/MODEL-WHAT-LENGTH-BATCH.json and
+// DLmodel_configs/MODEL.json; attention there is spelled out, where ours is one op). From Lambda: throughputs of training
+// ResNet-50 and BERT on one GPU (pytorch-train-{bs,throughput}-{fp32,fp16}.csv; fp32 there is TF32 where the GPU has it).
+// What the zoo or the catalogue does not know is passed over, and named among the problems.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lab/calibrate/device_check.h"
+#include "predict/knowledge.h"
+
+namespace forerun {
+
+struct OtherGpuRuns {
+  std::vector<OtherGpuRun> runs;
+  std::vector<std::string> problems;
+};
+
+// Asked once for each GPU: the knowledge to predict its runs with, valid until it is asked again.
+using KnowledgeFor = std::function<const Knowledge&(const Device&)>;
+
+OtherGpuRuns runs_of_neusight(const std::string& folder, const DeviceCatalogue& devices, const KnowledgeFor& knowledge);
+OtherGpuRuns runs_of_lambda(const std::string& folder, const DeviceCatalogue& devices, const KnowledgeFor& knowledge);
+
+}  // namespace forerun

@@ -1,0 +1,106 @@
+#include "lab/calibrate/device_models.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "predict/predict.h"
+
+namespace forerun {
+namespace {
+
+namespace fs = std::filesystem;
+
+class DeviceModels : public testing::Test {
+ protected:
+  DeviceModels() : folder_(fs::path(testing::TempDir()) / "device_models_test") {
+    fs::remove_all(folder_);
+    auto knowledge = load_knowledge({}, Trees::without);
+    EXPECT_TRUE(knowledge.ok());
+    if (knowledge) knowledge_.emplace(std::move(*knowledge));
+  }
+  ~DeviceModels() override { fs::remove_all(folder_); }
+
+  void put(const std::string& name, const std::string& text) const {
+    fs::create_directories((folder_ / name).parent_path());
+    std::ofstream(folder_ / name) << text;
+  }
+  [[nodiscard]] OtherGpuRuns neusight() const {
+    return runs_of_neusight(folder_.string(), knowledge_->devices, known());
+  }
+  [[nodiscard]] OtherGpuRuns lambda() const { return runs_of_lambda(folder_.string(), knowledge_->devices, known()); }
+  [[nodiscard]] KnowledgeFor known() const {
+    return [this](const Device&) -> const Knowledge& { return *knowledge_; };
+  }
+
+  fs::path folder_;
+  std::optional<Knowledge> knowledge_;
+};
+
+constexpr const char* kSmallBert =
+    R"({"model_type": "bert", "hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2,
+        "intermediate_size": 512, "max_position_embeddings": 512, "vocab_size": 1000})";
+
+TEST_F(DeviceModels, NeuSightsLabelsTellModelLengthAndBatch) {
+  put("DLmodel_configs/small.json", kSmallBert);
+  put("label/Tesla_T4/small-inf-64-4.json", R"({"fw_latency": 3.5, "bwall_latency": 0})");
+  put("label/Tesla_T4/small-train-64-4.json", R"({"fw_latency": 3.5, "bwall_latency": 6.5})");
+  const OtherGpuRuns found = neusight();
+  ASSERT_EQ(found.runs.size(), 2U) << (found.problems.empty() ? "" : found.problems.front());
+  const OtherGpuRun& forward = found.runs[0];
+  const OtherGpuRun& both = found.runs[1];
+  EXPECT_EQ(forward.what, "forward");
+  EXPECT_EQ(forward.length, 64);
+  EXPECT_EQ(forward.batch, 4);
+  EXPECT_DOUBLE_EQ(forward.measured_ms, 3.5);
+  EXPECT_DOUBLE_EQ(both.measured_ms, 10);
+  EXPECT_GT(forward.predicted_ms, 0);
+  EXPECT_GT(both.predicted_ms, 1.5 * forward.predicted_ms);
+}
+
+TEST_F(DeviceModels, WhatCannotBePredictedIsNamedAndTheRestGoesOn) {
+  put("DLmodel_configs/small.json", kSmallBert);
+  put("DLmodel_configs/odd.json", R"({"model_type": "mamba"})");
+  put("label/Tesla_T4/odd-inf-64-4.json", R"({"fw_latency": 3.5, "bwall_latency": 0})");
+  put("label/Tesla_T4/small-inf-64-4.json", R"({"fw_latency": 3.5, "bwall_latency": 0})");
+  put("label/abacus/small-inf-64-4.json", R"({"fw_latency": 3.5, "bwall_latency": 0})");
+  const OtherGpuRuns found = neusight();
+  EXPECT_EQ(found.runs.size(), 1U);
+  ASSERT_EQ(found.problems.size(), 2U);
+  const std::string problems = found.problems[0] + found.problems[1];
+  EXPECT_NE(problems.find("mamba"), std::string::npos);
+  EXPECT_NE(problems.find("abacus"), std::string::npos);
+}
+
+TEST_F(DeviceModels, AFolderWithoutLabelsIsAProblem) {
+  const OtherGpuRuns found = neusight();
+  EXPECT_TRUE(found.runs.empty());
+  ASSERT_EQ(found.problems.size(), 1U);
+  EXPECT_NE(found.problems[0].find("no labels"), std::string::npos);
+}
+
+TEST_F(DeviceModels, LambdasTablesAreReadTogether) {
+  const std::string heading = "name,num_gpu,resnet50,bert_base_squad,waveglow\n";
+  for (const char* precision : {"fp32", "fp16"}) {
+    put(std::string("pytorch-train-bs-") + precision + ".csv",
+        heading + "RTX 3090,1,32,8,4\nRTX 3090,2,64,16,8\nLambdaCloud V100 16GB,1,16,,4\n");
+    put(std::string("pytorch-train-throughput-") + precision + ".csv",
+        heading + "RTX 3090,1,400,100,9e4\nRTX 3090,2,800,200,9e4\nLambdaCloud V100 16GB,1,320,n/a,9e4\n");
+  }
+  const OtherGpuRuns found = lambda();
+  EXPECT_TRUE(found.problems.empty()) << found.problems.front();
+  // The 3090 in both precisions, both models; the V100 has no bfloat16 and no figure of BERT. No model for waveglow.
+  ASSERT_EQ(found.runs.size(), 5U);
+  const auto resnet = std::find_if(found.runs.begin(), found.runs.end(), [](const OtherGpuRun& run) {
+    return run.gpu.find("3090") != std::string::npos && run.model == "resnet50" && run.what == "training";
+  });
+  ASSERT_NE(resnet, found.runs.end());
+  EXPECT_EQ(resnet->batch, 32);
+  EXPECT_DOUBLE_EQ(resnet->measured_ms, 80);  // 32 at 400 a second
+  EXPECT_GT(resnet->predicted_ms, 8);
+  EXPECT_LT(resnet->predicted_ms, 800);
+}
+
+}  // namespace
+}  // namespace forerun

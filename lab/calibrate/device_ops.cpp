@@ -1,0 +1,171 @@
+#include "lab/calibrate/device_ops.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "cost/analytic/analytic.h"
+#include "lab/papers/ets/ets_trace.h"
+#include "lab/papers/neusight/op_latency.h"
+#include "lab/training_data/measured_ops.h"
+
+namespace forerun {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kShortestCallUs = 200;  // NeuSight's latencies hold tens of microseconds of launching
+constexpr double kShortestKernelUs = 50;
+constexpr int32_t kEtsConvolution = 203;
+
+std::string kind_name(const std::string& kind) {
+  if (kind == "bmm" || kind == "linear") return kMatrixProduct;
+  if (kind == "conv") return "convolution";
+  if (kind == "ln") return "layer norm";
+  return kind == "softmax" ? "softmax" : "element-wise";
+}
+
+// Every so many, so that `most` remain, in their order.
+template <class Item>
+std::vector<Item> thinned(std::vector<Item> items, size_t most) {
+  if (items.size() <= most) return items;
+  std::vector<Item> kept;
+  for (size_t i = 0; i < most; ++i) kept.push_back(std::move(items[i * items.size() / most]));
+  return kept;
+}
+
+std::optional<SampleTensor> tensor(Shape shape) { return SampleTensor{DType::float32, std::move(shape), std::nullopt}; }
+
+// N, C, H, W, channels out, height and width out, window, padding, stride and dilation (two each), groups.
+std::optional<DeviceOp> convolution_of(const EtsOp& op, const std::string& gpu) {
+  if (op.type != kEtsConvolution || op.dtype != DType::float32 || op.gpu_us < kShortestKernelUs) return std::nullopt;
+  Shape p;
+  for (const float value : op.parameters) p.push_back(static_cast<int64_t>(value));
+  if (std::any_of(p.begin(), p.begin() + 9, [](int64_t extent) { return extent < 1; }) || p[15] < 1 ||
+      p[1] % p[15] != 0)
+    return std::nullopt;
+  const bool backward = op.phase == Phase::backward;
+  if (backward && p[1] <= 3) return std::nullopt;  // the first layer has no gradient of its input
+  const auto x = tensor({p[0], p[1], p[2], p[3]});
+  const auto w = tensor({p[4], p[1] / p[15], p[7], p[8]});
+  const auto y = tensor({p[0], p[4], p[5], p[6]});
+  DeviceOp result{.gpu = gpu, .kind = backward ? "convolution, backward" : "convolution", .sample = {}};
+  OpSample& sample = result.sample;
+  sample.us = op.gpu_us;
+  sample.attributes.set("stride", Shape{p[11], p[12]});
+  sample.attributes.set("padding", Shape{p[9], p[10]});
+  sample.attributes.set("dilation", Shape{p[13], p[14]});
+  sample.attributes.set("groups", p[15]);
+  sample.attributes.set("transposed", false);
+  if (backward) {
+    sample.op = "aten.convolution_backward.default";
+    sample.inputs = {y, x, w};
+    sample.outputs = {x, w};
+    sample.attributes.set("output_mask", std::vector<bool>{true, true, false});
+  } else {
+    sample.op = "aten.convolution.default";
+    sample.inputs = {x, w};
+    sample.outputs = {y};
+  }
+  return result;
+}
+
+// The sum over the pieces of an op.
+struct Costed {
+  double us = 0;
+  double analytic_us = 0;
+};
+
+}  // namespace
+
+Result<std::vector<DeviceOp>> load_neusight_ops(const std::string& neusight, const DeviceCatalogue& devices,
+                                                size_t most) {
+  std::vector<std::string> files;
+  std::error_code code;
+  for (const auto& entry : fs::recursive_directory_iterator(neusight, code)) {
+    // One folder for each version of PyTorch, one file for each GPU; those beside them hold the same once more.
+    if (entry.path().extension() == ".csv" && entry.path().parent_path().filename().string().starts_with("p2"))
+      files.push_back(entry.path().string());
+  }
+  if (code || files.empty()) {
+    return Error{"NeuSight's op latencies are not there", neusight,
+                 "unpack them (tar -xJf op_latency_train.tar.xz -C FOLDER) and name the folder with --data"};
+  }
+  std::sort(files.begin(), files.end());
+  std::vector<DeviceOp> ops;
+  for (const std::string& file : files) {
+    auto latencies = read_op_latencies(file);
+    if (!latencies) return latencies.error();
+    std::erase_if(*latencies, [](const OpLatency& op) { return op.sample.us < kShortestCallUs; });
+    for (OpLatency& latency : thinned(std::move(*latencies), most)) {
+      const auto device = devices.find(latency.gpu);
+      if (!device) return device.error().within(file);
+      ops.push_back({device->name, kind_name(latency.kind), std::move(latency.sample)});
+    }
+  }
+  return ops;
+}
+
+Result<std::vector<DeviceOp>> load_ets_convolutions(const std::string& ets, const DeviceCatalogue& devices,
+                                                    size_t most) {
+  std::vector<DeviceOp> ops;
+  for (const char* gpu : {"T4", "2080Ti"}) {
+    const auto device = devices.find(gpu);
+    if (!device) return device.error();
+    auto reader = EtsTraceReader::open((fs::path(ets) / (std::string("ets_") + gpu + "_train.csv.gz")).string());
+    if (!reader) return reader.error();
+    std::vector<DeviceOp> found;
+    while (true) {
+      const auto trace = reader->next();
+      if (!trace) return trace.error();
+      if (!*trace) break;
+      for (const EtsOp& op : (*trace)->ops) {
+        if (auto convolution = convolution_of(op, device->name)) found.push_back(std::move(*convolution));
+      }
+    }
+    for (DeviceOp& op : thinned(std::move(found), most)) ops.push_back(std::move(op));
+  }
+  return ops;
+}
+
+std::vector<hybrid::CarriedOp> carried_ops(const std::vector<DeviceOp>& ops, const Knowledge& knowledge,
+                                           const hybrid::DeviceScale& scale) {
+  CHECK(knowledge.corrector.has_value(), "trees are needed");
+  const Result<Device> measured = knowledge.devices.find(knowledge.corrector->gpu);
+  CHECK(measured.ok(), "the catalogue has the GPU that was measured");
+  const TrainingSetup setup;
+  std::map<std::string, Device> boards;
+  std::vector<hybrid::CarriedOp> list;
+  for (const DeviceOp& op : ops) {
+    auto board = boards.find(op.gpu);
+    if (board == boards.end()) {
+      Device there = scale.sustaining(*knowledge.devices.find(op.gpu));
+      there.peak.tf32_tensor = 0;  // as it was measured
+      board = boards.emplace(op.gpu, std::move(there)).first;
+    }
+    const Graph graph = graph_of(op.sample);
+    const Op& only = graph.ops()[0];
+    const OpWork work = work_of(graph, only);
+    const LayoutTracker layouts(graph, false);
+    const auto pieces = hybrid::pieces_of(graph, only, work, layouts, *measured, setup, knowledge.analytic);
+    const auto there = hybrid::pieces_of(graph, only, work, layouts, board->second, setup, knowledge.analytic);
+    if (pieces.empty()) continue;
+    Costed known;
+    double analytic = 0;
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      known.us += knowledge.corrector->cost(pieces[i]).us;
+      known.analytic_us += pieces[i].analytic_us;
+      analytic += there[i].analytic_us;
+    }
+    list.push_back(
+        {.gpu = op.gpu,
+         .kind = op.kind,
+         .carried = hybrid::carried_as(pieces[0].model, product_unit(work, setup.precision), *measured, board->second),
+         .analytic_us = analytic,
+         .correction = known.us / known.analytic_us,
+         .us = op.sample.us});
+  }
+  return list;
+}
+
+}  // namespace forerun

@@ -1,0 +1,37 @@
+// Ops that others measured on older GPUs, as the hybrid cost model sees them: what it says of them on the GPU that it was
+// measured on, what the analytic model says of them there, and what was measured there.
+//
+// From NeuSight: fp32 forward ops on P4, P100, V100, T4 and A100 (with TF32 off). From ETS: fp32 convolutions, forward and
+// backward, of training on a T4 and an RTX 2080 Ti. Ops so short that launching them was measured are left out.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ingest/capture/op_sample.h"
+#include "lab/calibrate/device_fit.h"
+#include "predict/knowledge.h"
+
+namespace forerun {
+
+inline constexpr const char* kMatrixProduct = "matrix product";
+
+// An op with what it was measured at.
+struct DeviceOp {
+  std::string gpu;   // as the catalogue calls it
+  std::string kind;  // kMatrixProduct, "convolution", ...
+  OpSample sample;
+};
+
+// `neusight`: folder that its archive of op latencies was unpacked in. At most so many of a kind on a GPU, evenly chosen.
+Result<std::vector<DeviceOp>> load_neusight_ops(const std::string& neusight, const DeviceCatalogue& devices,
+                                                size_t most = 600);
+// `ets`: folder of the authors' traces.
+Result<std::vector<DeviceOp>> load_ets_convolutions(const std::string& ets, const DeviceCatalogue& devices,
+                                                    size_t most = 1500);
+
+// With the rates that boards sustain by this scale.
+std::vector<hybrid::CarriedOp> carried_ops(const std::vector<DeviceOp>& ops, const Knowledge& knowledge,
+                                           const hybrid::DeviceScale& scale);
+
+}  // namespace forerun

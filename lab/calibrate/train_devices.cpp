@@ -1,0 +1,176 @@
+#include "lab/calibrate/train_devices.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "base/data_dir.h"
+#include "base/datasets.h"
+#include "lab/calibrate/device_models.h"
+#include "lab/calibrate/device_ops.h"
+#include "lab/calibrate/train_spread.h"
+
+namespace forerun {
+namespace {
+
+namespace fs = std::filesystem;
+using hybrid::BoardPower;
+using hybrid::CarriedOp;
+using hybrid::DeviceScale;
+
+Result<std::string> dataset_folder(const std::string& given, const char* name) {
+  if (!given.empty()) return given;
+  const auto folder = dataset(name);
+  if (!folder) return folder.error();
+  return folder->string();
+}
+
+std::set<std::string> gpus_of(const std::vector<DeviceOp>& ops) {
+  std::set<std::string> gpus;
+  for (const DeviceOp& op : ops) gpus.insert(op.gpu);
+  return gpus;
+}
+
+// Fits to all GPUs but one (empty: to all).
+class ScaleSearch {
+ public:
+  ScaleSearch(const std::vector<DeviceOp>& ops, const Knowledge& knowledge)
+      : boards_(knowledge.scale.most_watts_per_rate) {
+    const auto attempt = [&](const BoardPower& power) {
+      tried_.emplace_back(power, carried_ops(ops, knowledge, scale_with(power)));
+    };
+    attempt({});
+    for (const double enough : {0.6, 0.65, 0.7, 0.75, 0.8}) {
+      for (const double idle : {0.0, 0.15, 0.3}) attempt({enough, idle});
+    }
+  }
+
+  [[nodiscard]] DeviceScale scale_with(const BoardPower& power) const {
+    DeviceScale scale;
+    scale.most_watts_per_rate = boards_;
+    scale.power = power;
+    return scale;
+  }
+
+  // What boards need is chosen so that matrix products are too slow on one GPU as rarely as too fast on another:
+  // convolutions were measured in bursts that are over before clocks fall.
+  [[nodiscard]] DeviceScale fit(const std::string& without = "") const {
+    DeviceScale best;
+    double least = std::numeric_limits<double>::infinity();
+    for (const auto& [power, rows] : tried_) {
+      DeviceScale scale = scale_with(power);
+      scale.carry = hybrid::fit_carry(rows, without);
+      double off = 0;
+      for (const hybrid::CarriedError& row : hybrid::carried_errors(rows, scale)) {
+        if (row.gpu != without && row.kind == kMatrixProduct) off += std::abs(std::log(row.ratio));
+      }
+      if (off < least) {
+        least = off;
+        best = scale;
+      }
+    }
+    return best;
+  }
+
+  [[nodiscard]] const std::vector<CarriedOp>& rows_of(const DeviceScale& scale) const {
+    const auto found = std::find_if(tried_.begin(), tried_.end(), [&](const auto& entry) {
+      return entry.first.enough == scale.power.enough && entry.first.idle == scale.power.idle;
+    });
+    CHECK(found != tried_.end(), "the scale is one of those tried");
+    return found->second;
+  }
+
+ private:
+  std::map<std::string, double> boards_;
+  std::vector<std::pair<BoardPower, std::vector<CarriedOp>>> tried_;
+};
+
+std::vector<hybrid::CarriedError> errors_on(const std::string& gpu, const ScaleSearch& search,
+                                            const DeviceScale& scale) {
+  std::vector<CarriedOp> rows;
+  for (const CarriedOp& row : search.rows_of(scale)) {
+    if (row.gpu == gpu) rows.push_back(row);
+  }
+  return hybrid::carried_errors(rows, scale);
+}
+
+void append(std::vector<hybrid::CarriedError>& all, const std::vector<hybrid::CarriedError>& rows) {
+  all.insert(all.end(), rows.begin(), rows.end());
+}
+
+void add_runs(OtherGpuRuns found, DeviceCheck& check) {
+  check.runs.insert(check.runs.end(), found.runs.begin(), found.runs.end());
+  check.problems.insert(check.problems.end(), found.problems.begin(), found.problems.end());
+}
+
+}  // namespace
+
+Result<DeviceCheck> check_devices(const DeviceRequest& request) {
+  const auto tell = [&](const std::string& what) {
+    if (request.progress) request.progress(what);
+  };
+  Result<Knowledge> knowledge = load_knowledge();
+  if (!knowledge) return knowledge.error();
+  if (!knowledge->corrector) {
+    return Error{"there are no trees to carry over", "", "train them with `forerun train hybrid`"};
+  }
+  const auto neusight = dataset_folder(request.neusight, "neusight");
+  const auto ets = dataset_folder(request.ets, "ets");
+  if (!neusight || !ets) return neusight ? ets.error() : neusight.error();
+  DeviceCheck check;
+  tell("reading op latencies");
+  auto ops = load_neusight_ops(request.ops.empty() ? *neusight : request.ops, knowledge->devices);
+  if (!ops) return ops.error();
+  tell("reading convolutions of the traces of ETS");
+  if (auto more = load_ets_convolutions(*ets, knowledge->devices)) {
+    ops->insert(ops->end(), std::make_move_iterator(more->begin()), std::make_move_iterator(more->end()));
+  } else {
+    check.problems.push_back(more.error().message());
+  }
+  tell(fmt::format("fitting to {} ops", ops->size()));
+  const ScaleSearch search(*ops, *knowledge);
+  check.scale = search.fit();
+  const DeviceScale nothing = search.scale_with({});
+  for (const std::string& gpu : gpus_of(*ops)) {
+    append(check.plain, errors_on(gpu, search, nothing));
+    append(check.fitted, errors_on(gpu, search, search.fit(gpu)));
+  }
+  tell("predicting whole models");
+  const auto lambda = dataset_folder(request.lambda, "lambda");
+  if (!lambda) return lambda.error();
+  auto without = [&](const Device& device) -> const Knowledge& {
+    knowledge->scale = search.fit(device.name);
+    return *knowledge;
+  };
+  add_runs(runs_of_neusight(*neusight, knowledge->devices, without), check);
+  add_runs(runs_of_lambda(*lambda, knowledge->devices, without), check);
+  std::vector<double> ratios;
+  for (const OtherGpuRun& run : check.runs) ratios.push_back(run.measured_ms / run.predicted_ms);
+  check.range = range_of(std::move(ratios));
+  return check;
+}
+
+Result<DeviceOutcome> train_devices(const DeviceRequest& request, const std::string& out) {
+  const Result<fs::path> folder = data_dir();
+  if (!folder) return folder.error();
+  auto check = check_devices(request);
+  if (!check) return check.error();
+  DeviceOutcome outcome{.file = out.empty() ? (*folder / hybrid::kDeviceScaleFile).string() : out,
+                        .check = std::move(*check)};
+  if (const Status saved = hybrid::save_device_scale(outcome.check.scale, outcome.file); !saved.ok()) {
+    return saved.error();
+  }
+  if (!out.empty() || outcome.check.runs.empty()) return outcome;
+  auto spread = load_spread(*folder / kSpreadFile);
+  if (!spread) return spread.error();
+  spread->other_gpu = outcome.check.range;
+  if (const Status saved = save_spread(*spread, *folder / kSpreadFile); !saved.ok()) return saved.error();
+  return outcome;
+}
+
+}  // namespace forerun

@@ -1,0 +1,32 @@
+// Fits how times carry over from the measured GPU to others, and checks it on GPUs left out: `forerun train devices` and
+// `forerun eval --suite devices`.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "base/result.h"
+#include "lab/calibrate/device_check.h"
+
+namespace forerun {
+
+struct DeviceRequest {
+  std::string ops;       // folder that NeuSight's archive of op latencies was unpacked in; empty: beside `neusight`
+  std::string neusight;  // folder of its labels and model configurations; empty: the data set neusight
+  std::string ets;       // folder of the traces of ETS; empty: the same
+  std::string lambda;    // folder of the throughputs that Lambda published; empty: the same
+  std::function<void(const std::string& what)> progress;
+};
+
+// The check; what is not there but for the op latencies is named in its problems.
+Result<DeviceCheck> check_devices(const DeviceRequest& request);
+
+// The same, and writes the fit to `out` (empty: the data folder's) and the range to the data folder's spread where `out`
+// is empty.
+struct DeviceOutcome {
+  std::string file;
+  DeviceCheck check;
+};
+Result<DeviceOutcome> train_devices(const DeviceRequest& request, const std::string& out);
+
+}  // namespace forerun

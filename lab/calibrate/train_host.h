@@ -1,0 +1,38 @@
+// Fits the host model to the measured iterations of a folder, and writes it where `predict` looks for it.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lab/calibrate/host_fit.h"
+#include "records/data_scan.h"
+
+namespace forerun {
+
+struct HostRequest {
+  std::vector<std::string> files;  // of run records
+  std::set<std::string> without;   // families of the training split that are left out
+  std::string out;                 // empty: the data folder's
+  HostFitOptions options;
+  std::function<void(const DataProblem&)> problem;
+};
+
+struct HostOutcome {
+  std::string file;
+  HostFit fit;
+  std::vector<HeldOutFamily> held_out;  // host-bound iterations of each family, predicted by a fit to the others
+  double held_out_error = 0;            // mean relative one over all of these
+};
+
+Result<HostOutcome> train_host(const HostRequest& request);
+
+// A measured iteration as the fit sees it.
+HostSample host_sample(const RunRecord& record);
+// Those of these families that the host bounds.
+Result<std::vector<HostSample>> load_host_samples(const std::vector<std::string>& files,
+                                                  const std::set<std::string>& families,
+                                                  const std::function<void(const DataProblem&)>& problem);
+
+}  // namespace forerun

@@ -1,0 +1,45 @@
+#include "lab/calibrate/train_hybrid.h"
+
+#include <chrono>
+#include <filesystem>
+
+#include "base/data_dir.h"
+#include "lab/training_data/measured_ops.h"
+#include "predict/predict.h"
+#include "records/data_files.h"
+
+namespace forerun {
+Result<std::vector<hybrid::MeasuredOp>> hybrid_ops(const HybridRequest& request, const Knowledge& knowledge) {
+  const auto families = training_families(request.files, request.without);
+  if (!families) return families.error();
+  return load_measured_ops(request.files, *families, knowledge, request.problem);
+}
+
+Result<HybridOutcome> train_hybrid(const HybridRequest& request) {
+  const auto begin = std::chrono::steady_clock::now();
+  const Result<Knowledge> knowledge = load_knowledge({}, Trees::without);
+  if (!knowledge) return knowledge.error();
+  const Result<std::filesystem::path> folder = data_dir();
+  if (!folder) return folder.error();
+  auto ops = hybrid_ops(request, *knowledge);
+  if (!ops) return ops.error();
+  HybridOutcome outcome;
+  outcome.file = request.out.empty() ? (*folder / hybrid::kHybridFile).string() : request.out;
+  for (const hybrid::MeasuredOp& op : *ops) ++(op.alone ? outcome.samples : outcome.ops);
+  auto corrector = hybrid::train(std::move(*ops), request.growth, request.progress);
+  if (!corrector) return corrector.error();
+  corrector->gpu = knowledge->devices.find(kDefaultGpu)->name;
+  if (const Status saved = hybrid::save_corrector(*corrector, outcome.file); !saved.ok()) return saved.error();
+  for (const auto& model : corrector->models) {
+    if (model) {
+      outcome.trees +=
+          static_cast<int64_t>(model->time.tree_count() + model->kernels.tree_count() + model->span.tree_count());
+    }
+  }
+  std::error_code ignored;
+  outcome.bytes = static_cast<int64_t>(std::filesystem::file_size(outcome.file, ignored));
+  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return outcome;
+}
+
+}  // namespace forerun

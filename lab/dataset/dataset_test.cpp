@@ -1,0 +1,147 @@
+#include "lab/dataset/dataset.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "lab/dataset/test_data.h"
+
+namespace forerun::learn {
+namespace {
+
+class DataSetFile : public testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = testing::TempDir() + "/data_set_" + testing::UnitTest::GetInstance()->current_test_info()->name() + ".bin";
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+
+  std::string bytes() const {
+    std::ifstream file(path_, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  }
+  void write(const std::string& bytes) const { std::ofstream(path_, std::ios::binary) << bytes; }
+
+  std::string path_;
+};
+
+TEST(DataSet, EqualRowsAreKeptOnce) {
+  DataSet data;
+  OpRow row;
+  row.name = data.intern_name("aten.mm.default");
+  row.set(Amount::flops, 100);
+  EXPECT_EQ(data.intern(row), 0U);
+  EXPECT_EQ(data.intern(row), 0U);
+  row.hyper[29] = 1;
+  EXPECT_EQ(data.intern(row), 1U);
+  EXPECT_EQ(data.rows().size(), 2U);
+}
+
+TEST_F(DataSetFile, ReadsWhatWasWritten) {
+  DataSet data = made_up_data(4, 3);
+  data.examples()[0].channels_last = true;
+  data.examples()[0].optimizer = {OptimizerKind::adamw, OptimizerImpl::fused, 0.1, 0.2, 0.3};
+  data.examples()[1].precision = Precision::amp_bf16;
+  data.examples()[1].device = "NVIDIA H200";
+  data.examples()[2].parameters = 12345;
+  ASSERT_TRUE(data.save(path_).ok());
+  const auto read = DataSet::load(path_);
+  ASSERT_TRUE(read.ok()) << read.error().message();
+  EXPECT_EQ(read->source, data.source);
+  EXPECT_EQ(read->rows(), data.rows());
+  ASSERT_EQ(read->examples().size(), data.examples().size());
+  for (size_t i = 0; i < data.examples().size(); ++i) {
+    const Example& a = data.examples()[i];
+    const Example& b = read->examples()[i];
+    EXPECT_EQ(a.id, b.id);
+    EXPECT_EQ(a.group, b.group);
+    EXPECT_EQ(a.split, b.split);
+    EXPECT_EQ(a.batch, b.batch);
+    EXPECT_EQ(a.precision, b.precision);
+    EXPECT_EQ(a.optimizer.kind, b.optimizer.kind);
+    EXPECT_EQ(a.optimizer.impl, b.optimizer.impl);
+    EXPECT_EQ(a.optimizer.weight_decay, b.optimizer.weight_decay);
+    EXPECT_EQ(a.channels_last, b.channels_last);
+    EXPECT_EQ(a.device, b.device);
+    EXPECT_EQ(a.parameters, b.parameters);
+    EXPECT_EQ(a.ops, b.ops);
+    EXPECT_EQ(a.edges, b.edges);
+    EXPECT_EQ(a.targets, b.targets);
+  }
+}
+
+TEST_F(DataSetFile, ACutFileIsAnErrorWhereverItIsCut) {
+  ASSERT_TRUE(made_up_data(2, 1).save(path_).ok());
+  const std::string whole = bytes();
+  for (size_t size = 0; size < whole.size(); size += 7) {
+    write(whole.substr(0, size));
+    EXPECT_FALSE(DataSet::load(path_).ok()) << size;
+  }
+  write(whole + "x");
+  EXPECT_FALSE(DataSet::load(path_).ok());
+}
+
+TEST_F(DataSetFile, ABrokenByteIsAnErrorOrAnotherDataSetButNeverAFault) {
+  ASSERT_TRUE(made_up_data(2, 1).save(path_).ok());
+  const std::string whole = bytes();
+  size_t refused = 0;
+  for (size_t at = 0; at < whole.size(); ++at) {
+    std::string broken = whole;
+    broken[at] = static_cast<char>(broken[at] ^ 0xFF);
+    write(broken);
+    refused += DataSet::load(path_).ok() ? 0 : 1;
+  }
+  EXPECT_GT(refused, whole.size() / 50);
+}
+
+TEST_F(DataSetFile, OtherFilesAreRefused) {
+  write("{\"schema\": \"run/2\"}");
+  const auto read = DataSet::load(path_);
+  ASSERT_FALSE(read.ok());
+  EXPECT_NE(read.error().message().find(path_), std::string::npos);
+  EXPECT_FALSE(DataSet::load(path_ + ".missing").ok());
+}
+
+std::set<std::string> groups_of(const DataSet& data, const Selection& examples) {
+  std::set<std::string> groups;
+  for (const uint32_t i : examples) groups.insert(data.examples()[i].group);
+  return groups;
+}
+
+TEST(Split, ValidationTakesWholeGroupsOfTheTrainingExamples) {
+  const DataSet data = made_up_data(30, 4);
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    const Fold fold = split_for_validation(data, 0.2, seed);
+    EXPECT_EQ(fold.train.size() + fold.validation.size(), select(data, Split::train).size());
+    EXPECT_EQ(fold.validation.size(), 16U);  // a fifth of 80
+    for (const std::string& group : groups_of(data, fold.validation)) {
+      EXPECT_FALSE(groups_of(data, fold.train).contains(group));
+    }
+    for (const uint32_t i : fold.validation) EXPECT_EQ(data.examples()[i].split, Split::train);
+  }
+  EXPECT_NE(split_for_validation(data, 0.2, 1).validation, split_for_validation(data, 0.2, 2).validation);
+}
+
+TEST(Split, NeitherPartIsEmptyWhereThereAreTwoGroups) {
+  const DataSet data = made_up_data(3, 5);  // two groups to train on
+  for (const double fraction : {0.01, 0.5, 0.99}) {
+    const Fold fold = split_for_validation(data, fraction, 3);
+    EXPECT_FALSE(fold.train.empty());
+    EXPECT_EQ(fold.validation.empty(), fraction == 0.01);
+  }
+  EXPECT_TRUE(split_for_validation(data, 0, 3).validation.empty());
+}
+
+TEST(Split, GroupsByTheirBeginning) {
+  const DataSet data = made_up_data(12, 3);
+  const std::vector<std::string> beginnings = {"g1", "g11"};  // g1; g10 and g11 are test groups
+  const Fold fold = split_by_groups(data, beginnings);
+  EXPECT_EQ(fold.train.size() + fold.validation.size(), select(data, Split::train).size());
+  EXPECT_EQ(fold.validation.size(), 3U);
+  for (const uint32_t i : fold.validation) EXPECT_EQ(data.examples()[i].group, "g1");
+}
+
+}  // namespace
+}  // namespace forerun::learn

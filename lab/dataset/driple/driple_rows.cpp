@@ -1,0 +1,85 @@
+#include "lab/dataset/driple/driple_rows.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "base/output_file.h"
+
+namespace forerun::learn {
+namespace {
+
+namespace fs = std::filesystem;
+
+ResourceStudyRow study_row(const nlohmann::json& json) {
+  ResourceStudyRow row;
+  json.at("study").get_to(row.study);
+  json.at("name").get_to(row.name);
+  json.at("setting").get_to(row.setting);
+  json.at("training").get_to(row.training);
+  json.at("test").get_to(row.test);
+  json.at("epochs").get_to(row.epochs);
+  json.at("errors").get_to(row.errors);
+  json.at("nrmse").get_to(row.nrmse);
+  json.at("validation_error").get_to(row.validation_error);
+  json.at("seconds").get_to(row.seconds);
+  json.at("pretraining_seconds").get_to(row.pretraining_seconds);
+  return row;
+}
+
+}  // namespace
+
+std::string to_json_line(const ResourceStudyRow& row) {
+  const nlohmann::ordered_json json = {{"study", row.study},
+                                       {"name", row.name},
+                                       {"setting", row.setting},
+                                       {"training", row.training},
+                                       {"test", row.test},
+                                       {"epochs", row.epochs},
+                                       {"errors", row.errors},
+                                       {"nrmse", row.nrmse},
+                                       {"validation_error", row.validation_error},
+                                       {"seconds", row.seconds},
+                                       {"pretraining_seconds", row.pretraining_seconds}};
+  return json.dump();
+}
+
+Result<std::vector<ResourceStudyRow>> read_study_rows(const std::string& folder) {
+  std::vector<ResourceStudyRow> rows;
+  const std::string path = (fs::path(folder) / kStudiesFile).string();
+  if (!fs::exists(path)) return rows;
+  std::ifstream file(path);
+  int64_t number = 0;
+  for (std::string line; std::getline(file, line);) {
+    ++number;
+    if (line.empty()) continue;
+    try {
+      rows.push_back(study_row(nlohmann::json::parse(line)));
+    } catch (const nlohmann::json::exception& error) {
+      return Error{std::string("is no row of a study: ") + error.what(), path + ":" + std::to_string(number),
+                   "remove the line, or run the study again"};
+    }
+  }
+  return rows;
+}
+
+Status write_study_rows(const std::string& folder, const std::vector<ResourceStudyRow>& rows) {
+  auto kept = read_study_rows(folder);
+  if (!kept) return kept.error();
+  const auto key = [](const ResourceStudyRow& row) { return std::tie(row.study, row.setting, row.name); };
+  for (const ResourceStudyRow& row : rows) {
+    const auto same = std::find_if(kept->begin(), kept->end(), [&](const auto& each) { return key(each) == key(row); });
+    if (same == kept->end()) {
+      kept->push_back(row);
+    } else {
+      *same = row;
+    }
+  }
+  std::string lines;
+  for (const ResourceStudyRow& row : *kept) lines += to_json_line(row) + "\n";
+  return write_whole_file((fs::path(folder) / kStudiesFile).string(), lines);
+}
+
+}  // namespace forerun::learn

@@ -1,0 +1,261 @@
+#include "lab/eval/driple_suite.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "base/data_dir.h"
+#include "lab/dataset/driple/driple_rows.h"
+#include "lab/trees/resource_trees.h"
+
+namespace forerun {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kUnseenModelFolds = 6;
+
+using Predictions = std::vector<learn::ResourceMetrics>;
+
+DripleRow driple_row(const std::string& name, const std::string& note, const learn::ResourceData& data,
+                     const learn::Selection& test, const Predictions& predicted) {
+  return {.predictor = name,
+          .note = note,
+          .errors = learn::resource_errors(data, test, predicted),
+          .nrmse = learn::normalised_rmse(data, test, predicted)};
+}
+
+Predictions simulated_metrics(const learn::ResourceData& data, const learn::Selection& workloads) {
+  Predictions simulated;
+  for (const uint32_t i : workloads) simulated.push_back(data.workloads[i].simulated);
+  return simulated;
+}
+
+Result<learn::ResourceData> data_with(const DripleDataOptions& options, const std::string& setting) {
+  const auto knowledge = load_knowledge();
+  if (!knowledge) return knowledge.error();
+  auto data = load_driple_data(options, *knowledge);
+  if (!data) return data.error();
+  if (const Status known = check_measured(*data, setting); !known.ok()) return known.error();
+  return data;
+}
+
+// Geometric mean of what several say.
+Predictions blended(const std::vector<Predictions>& members) {
+  Predictions mean = members[0];
+  for (size_t i = 0; i < mean.size(); ++i) {
+    for (size_t m = 0; m < learn::kResourceMetrics; ++m) {
+      double sum = 0;
+      for (const Predictions& member : members) sum += std::log(std::max(member[i][m], 1e-6));
+      mean[i][m] = std::exp(sum / static_cast<double>(members.size()));
+    }
+  }
+  return mean;
+}
+
+// Folders of the data folder's weights that begin with "driple-SETTING", by name.
+std::vector<std::string> kept_weights(const fs::path& weights, const std::string& setting) {
+  const std::string first = "driple-" + setting;
+  std::vector<std::string> folders;
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(weights, failed)) {
+    const std::string name = entry.path().filename().string();
+    if (name == first || name.rfind(first + "+", 0) == 0) folders.push_back(entry.path().string());
+  }
+  std::sort(folders.begin(), folders.end());
+  if (folders.empty()) folders.push_back((weights / first).string());
+  return folders;
+}
+
+class DripleJudge {
+ public:
+  DripleJudge(const learn::ResourceData& data, DripleAccuracy& accuracy)
+      : data_(data),
+        accuracy_(accuracy),
+        training_(learn::select_workloads(data, accuracy.setting, learn::Split::train)),
+        test_(learn::select_workloads(data, accuracy.setting, learn::Split::test)) {}
+
+  void judge_network(const std::string& folder) {
+    auto driple = learn::make_driple();
+    const Status status = driple ? (*driple)->load(folder) : Status(driple.error());
+    if (!status.ok()) {
+      accuracy_.missing.push_back("driple: " + status.error().message());
+    } else {
+      const learn::Settings settings = (*driple)->settings();
+      const auto basis = settings.find("basis");
+      const bool ratio = basis != settings.end() && basis->second == "simulation";
+      members_.push_back((*driple)->predict(data_, test_));
+      accuracy_.rows.push_back(driple_row(ratio ? "driple on simulation" : "driple",
+                                          fs::path(folder).filename().string(), data_, test_, members_.back()));
+    }
+    add_studies(folder);
+  }
+
+  void judge_trees(const char* name, const char* note, learn::TreeBasis basis) {
+    learn::ResourceTrees trees(basis);
+    if (const Status status = trees.train(data_, training_, 1); !status.ok()) {
+      accuracy_.missing.push_back(fmt::format("{}: {}", name, status.error().message()));
+      return;
+    }
+    members_.push_back(trees.predict(data_, test_));
+    accuracy_.rows.push_back(driple_row(name, note, data_, test_, members_.back()));
+    if (basis != learn::TreeBasis::simulation) return;
+    // Of what trees would correct half is kept: so it errs least on training families that are left out in turn.
+    const std::vector<Predictions> halves = {simulated_metrics(data_, test_), members_.back()};
+    accuracy_.rows.push_back(
+        driple_row("forerun", "geometric mean of simulation and trees on it", data_, test_, blended(halves)));
+  }
+
+  void judge_blend() {
+    if (members_.size() < 2) return;
+    members_.push_back(simulated_metrics(data_, test_));
+    accuracy_.rows.push_back(
+        driple_row("blend", "geometric mean of networks, simulation and trees", data_, test_, blended(members_)));
+  }
+
+  void judge_models() {
+    learn::Selection all = training_;
+    all.insert(all.end(), test_.begin(), test_.end());
+    std::sort(all.begin(), all.end());
+    accuracy_.models = std::ssize(all);
+    accuracy_.model_folds = kUnseenModelFolds;
+    learn::Selection judged;
+    Predictions predicted;
+    for (const learn::ResourceFold& fold :
+         learn::resource_folds(data_, all, learn::JudgedOn::model_folds, kUnseenModelFolds)) {
+      learn::ResourceTrees trees(learn::TreeBasis::simulation);
+      if (!trees.train(data_, fold.training, 1).ok()) break;
+      const Predictions some = trees.predict(data_, fold.validation);
+      judged.insert(judged.end(), fold.validation.begin(), fold.validation.end());
+      predicted.insert(predicted.end(), some.begin(), some.end());
+    }
+    accuracy_.model_rows.push_back(
+        driple_row("simulation", "hosts fitted to training families", data_, all, simulated_metrics(data_, all)));
+    if (judged.size() == all.size()) {
+      accuracy_.model_rows.push_back(driple_row("simulation + trees", "trees correct it", data_, judged, predicted));
+    }
+  }
+
+ private:
+  void add_studies(const std::string& folder) {
+    const auto rows = learn::read_study_rows(folder);
+    if (!rows) {
+      accuracy_.missing.push_back("studies: " + rows.error().message());
+      return;
+    }
+    for (const learn::ResourceStudyRow& row : *rows) {
+      const DripleRow errors{.predictor = row.name, .note = "kept result", .errors = row.errors, .nrmse = row.nrmse};
+      if (row.study == "models") accuracy_.model_rows.push_back(errors);
+      if (row.study == "ablations" || row.study == "samples") {
+        accuracy_.studies.push_back({.study = row.study,
+                                     .name = row.name,
+                                     .training = row.training,
+                                     .row = errors,
+                                     .validation_error = row.validation_error,
+                                     .seconds = row.seconds});
+      }
+    }
+    for (const DripleTransferRow& row : transfers_of(*rows)) accuracy_.transfers.push_back(row);
+  }
+
+  const learn::ResourceData& data_;
+  DripleAccuracy& accuracy_;
+  learn::Selection training_, test_;
+  std::vector<Predictions> members_;
+};
+
+}  // namespace
+
+DripleRow repeatability(const learn::ResourceData& data, const learn::Selection& workloads) {
+  // Every window as a workload of its own, predicted by the mean of the others.
+  learn::ResourceData single;
+  Predictions others;
+  std::set<uint32_t> repeated;
+  for (const uint32_t i : workloads) {
+    const std::vector<learn::ResourceMetrics>& windows = data.workloads[i].windows;
+    if (windows.size() < 2) continue;
+    repeated.insert(i);
+    for (size_t out = 0; out < windows.size(); ++out) {
+      learn::ResourceWorkload window;
+      learn::add_window(window, windows[out]);
+      learn::ResourceWorkload rest;
+      for (size_t w = 0; w < windows.size(); ++w) {
+        if (w != out) learn::add_window(rest, windows[w]);
+      }
+      single.workloads.push_back(std::move(window));
+      others.push_back(rest.measured);
+    }
+  }
+  learn::Selection all(single.workloads.size());
+  for (uint32_t i = 0; i < all.size(); ++i) all[i] = i;
+  return driple_row("measured again",
+                    fmt::format("each of {} windows against the mean of the others of its workload ({} of {})",
+                                all.size(), repeated.size(), workloads.size()),
+                    single, all, others);
+}
+
+std::vector<DripleTransferRow> transfers_of(const std::vector<learn::ResourceStudyRow>& rows) {
+  std::map<std::string, DripleTransferRow> by_setting;
+  for (const learn::ResourceStudyRow& row : rows) {
+    if (row.study != "transfer") continue;
+    DripleTransferRow& transfer = by_setting[row.setting];
+    transfer.setting = row.setting;
+    transfer.test_workloads = row.test;
+    const bool full = row.name == "full";
+    (full ? transfer.full_workloads : transfer.tuned_workloads) = row.training;
+    (full ? transfer.full_error : transfer.tuned_error) = learn::mean_of(row.errors);
+    (full ? transfer.full_seconds : transfer.tuned_seconds) = row.seconds;
+  }
+  std::vector<DripleTransferRow> transfers;
+  for (const auto& [setting, row] : by_setting) {
+    if (row.full_workloads > 0 && row.tuned_workloads > 0) transfers.push_back(row);
+  }
+  return transfers;
+}
+
+Result<DripleAccuracy> evaluate_driple(const DripleEvaluation& request) {
+  const auto folder = data_dir();
+  if (!folder) return folder.error();
+  if (const Status named = check_setting_name(request.setting); !named.ok()) return named.error();
+  for (const std::string& named : request.weights) {  // before the data is read, which takes longer
+    auto driple = learn::make_driple();
+    const Status loads = driple ? (*driple)->load(named) : Status(driple.error());
+    if (!loads.ok()) return loads.error();
+  }
+  const auto data = data_with(request.data, request.setting);
+  if (!data) return data.error();
+  const learn::Selection test = learn::select_workloads(*data, request.setting, learn::Split::test);
+  if (test.empty()) {
+    return Error{"no workload of a test family is there", request.setting,
+                 "name records of other families with --data"};
+  }
+  DripleAccuracy accuracy;
+  accuracy.setting = request.setting;
+  accuracy.source = data->source;
+  accuracy.training = std::ssize(learn::select_workloads(*data, request.setting, learn::Split::train));
+  accuracy.test = std::ssize(test);
+  std::set<std::string> families;
+  for (const uint32_t i : test) families.insert(data->workloads[i].family);
+  accuracy.test_families = {families.begin(), families.end()};
+
+  DripleJudge judge(*data, accuracy);
+  std::vector<std::string> weights = request.weights;
+  if (weights.empty()) weights = kept_weights(*folder / "weights", request.setting);
+  for (const std::string& path : weights) judge.judge_network(path);
+  accuracy.rows.push_back(
+      driple_row("simulation", "event by event, hosts fitted", *data, test, simulated_metrics(*data, test)));
+  judge.judge_trees("simulation + trees", "trees correct it", learn::TreeBasis::simulation);
+  judge.judge_trees("formulas + trees", "trees correct a few formulas", learn::TreeBasis::formulas);
+  judge.judge_blend();
+  const DripleRow again = repeatability(*data, test);
+  if (again.mean_error() > 0) accuracy.rows.push_back(again);
+  judge.judge_models();
+  return accuracy;
+}
+
+}  // namespace forerun

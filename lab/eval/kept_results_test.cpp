@@ -1,0 +1,48 @@
+#include "lab/eval/kept_results.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace forerun {
+namespace {
+
+std::string written(const std::string& text) {
+  const std::string path = testing::TempDir() + "/kept_results.jsonl";
+  std::ofstream(path) << text;
+  return path;
+}
+
+constexpr const char* kLine =
+    R"({"label": "ets-gru", "predictor": "ets", "validation_error": 0.09, "device": "cuda:0", "test": [{"quantity": )"
+    R"("iteration_ms", "all": {"count": 176, "mre": 0.11, "median": 0.08, "p90": 0.2, "bias": -0.01, "rmse": 9.5}}]})";
+
+TEST(KeptResults, AreReadBack) {
+  const auto rows = read_kept_results(written(std::string(kLine) + "\n\n" + kLine + "\n"));
+  ASSERT_TRUE(rows.ok()) << rows.error().message();
+  ASSERT_EQ(rows->size(), 2U);
+  const SuiteRow& row = rows->front();
+  EXPECT_EQ(row.label, "ets-gru");
+  EXPECT_DOUBLE_EQ(row.validation_error, 0.09);
+  ASSERT_EQ(row.evaluations.size(), 1U);
+  EXPECT_EQ(row.evaluations[0].all.count, 176);
+  EXPECT_DOUBLE_EQ(row.evaluations[0].all.mre, 0.11);
+}
+
+TEST(KeptResults, NoFileMeansNone) {
+  const auto rows = read_kept_results(testing::TempDir() + "/there_is_no_such_file.jsonl");
+  ASSERT_TRUE(rows.ok());
+  EXPECT_TRUE(rows->empty());
+}
+
+TEST(KeptResults, ABrokenLineIsNamed) {
+  for (const char* broken : {"{", R"({"label": "a"})", "[]"}) {
+    const auto rows = read_kept_results(written(std::string(kLine) + "\n" + broken));
+    ASSERT_FALSE(rows.ok()) << broken;
+    EXPECT_NE(rows.error().message().find("jsonl:2"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace forerun

@@ -1,0 +1,138 @@
+// The step of many GPUs against runs that others published: `forerun eval --suite megatron` and `llm-foundry`.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "base/data_dir.h"
+#include "base/datasets.h"
+#include "device/catalogue.h"
+#include "lab/eval/scale_suite.h"
+#include "lab/papers/published_runs.h"
+#include "scale/network_name.h"
+#include "scale/step.h"
+#include "scale/transformer_cost.h"
+
+namespace forerun {
+namespace {
+
+constexpr int64_t kNodeGpus = 8;
+
+struct PublishedSetup {
+  DeviceCatalogue devices;
+  scale::Efficiency efficiency;
+};
+
+Result<PublishedSetup> published_setup(const std::string& efficiency_file) {
+  const auto data = data_dir();
+  if (!data) return data.error();
+  auto devices = load_devices(*data / "devices");
+  if (!devices) return devices.error();
+  auto efficiency =
+      scale::read_efficiency(efficiency_file.empty() ? (*data / scale::kMegatronEfficiency).string() : efficiency_file);
+  if (!efficiency) return efficiency.error();
+  return PublishedSetup{std::move(*devices), std::move(*efficiency)};
+}
+
+Result<scale::StepSetup> step_setup(const PublishedSetup& known, const std::string& gpu, const std::string& network,
+                                    int64_t gpus) {
+  const auto device = known.devices.find(gpu);
+  if (!device) return device.error();
+  const auto between = scale::network_by_name(network, known.devices);
+  if (!between) return between.error();
+  scale::StepSetup setup{.cluster = {}, .efficiency = known.efficiency, .bytes = {}, .unit = Unit::bf16_tensor};
+  setup.cluster = {*device, gpus, kNodeGpus, scale::link_within(*device, kNodeGpus), *between};
+  return setup;
+}
+
+Result<scale::Step> published_step(const scale::Transformer& model, const scale::StepSetup& setup,
+                                   const scale::Plan& plan) {
+  const scale::CostSource costs = [&](int64_t micro_batch, int64_t tensor) {
+    return scale::transformer_costs(model, setup.cluster, setup.efficiency, {.unit = setup.unit}, micro_batch, tensor);
+  };
+  return estimate_step(costs, setup, plan);
+}
+
+// The paper does not say the micro-batch: the fastest that fits.
+Result<Nanoseconds> best_time(const scale::MegatronRun& run, const scale::StepSetup& setup) {
+  scale::Plan plan;
+  plan.tensor = run.tensor;
+  plan.pipeline = run.pipeline;
+  plan.data = run.gpus / run.tensor / run.pipeline;
+  plan.checkpoint = true;
+  plan.overlap = false;
+  Nanoseconds best;
+  for (plan.micro_batch = 1; plan.micro_batch <= 16; plan.micro_batch *= 2) {
+    if (run.batch % (plan.data * plan.micro_batch) != 0) continue;
+    plan.micro_batches = run.batch / (plan.data * plan.micro_batch);
+    const auto step = published_step(transformer_of(run), setup, plan);
+    if (!step) return step.error();
+    if (step->fits && (best.value == 0 || step->time < best)) best = step->time;
+  }
+  return best;
+}
+
+}  // namespace
+
+Result<ScaleAccuracy> evaluate_megatron(const ScaleSuiteOptions& options) {
+  auto known = published_setup(options.efficiency);
+  if (!known) return known.error();
+  ScaleAccuracy accuracy;
+  accuracy.title =
+      "GPT models of Megatron on A100 machines (Narayanan et al. 2021, table 1): step time, nothing fitted to it";
+  for (const scale::MegatronRun& run : scale::megatron_runs()) {
+    const auto setup = step_setup(*known, "a100-80gb", "8xhdr", run.gpus);
+    if (!setup) return setup.error();
+    const auto time = best_time(run, *setup);
+    if (!time) return time.error();
+    accuracy.cases.push_back({.group = fmt::format("{}, tp {} pp {}", run.name, run.tensor, run.pipeline),
+                              .gpus = run.gpus,
+                              .fitted = false,
+                              .measured = Nanoseconds(std::llround(step_seconds(run) * 1e9)),
+                              .predicted = *time});
+  }
+  return accuracy;
+}
+
+Result<ScaleAccuracy> evaluate_foundry(const std::string& path) {
+  auto known = published_setup("");
+  if (!known) return known.error();
+  known->efficiency.fused_attention = true;
+  known->efficiency.shapes.clear();
+  std::string file = path;
+  if (file.empty()) {
+    const auto table = dataset("llm_foundry/benchmark.csv");
+    if (!table) return table.error();
+    file = table->string();
+  }
+  const auto table = scale::read_foundry_runs(file);
+  if (!table) return table.error();
+  ScaleAccuracy accuracy;
+  accuracy.title =
+      fmt::format("MPT models of LLM Foundry with FSDP: step time, nothing fitted to it; {} runs in 8 bits left out",
+                  table->passed_over);
+  for (const scale::FoundryRun& run : table->runs) {
+    const auto setup = step_setup(*known, run.gpu, run.gpu == "h100" ? "8xndr" : "1600Gb/s", run.gpus);
+    if (!setup) return setup.error();
+    const auto model = transformer_of(run);
+    if (!model) return model.error();
+    scale::Plan plan;
+    plan.data = run.gpus;
+    plan.micro_batch = run.micro_batch;
+    plan.micro_batches = run.batch / (run.gpus * run.micro_batch);
+    plan.zero = run.zero;
+    plan.checkpoint = run.checkpoint;
+    const auto step = published_step(*model, *setup, plan);
+    if (!step) return step.error();
+    const double seconds = static_cast<double>(run.batch * run.sequence) / run.tokens_per_second;
+    accuracy.cases.push_back(
+        {.group = fmt::format("{}, {} tokens", run.gpu, run.sequence <= 2048 ? "up to 2048" : "more"),
+         .gpus = run.gpus,
+         .fitted = false,
+         .measured = Nanoseconds(std::llround(seconds * 1e9)),
+         .predicted = step->time});
+  }
+  return accuracy;
+}
+
+}  // namespace forerun

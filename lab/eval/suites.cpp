@@ -1,0 +1,242 @@
+#include "lab/eval/suites.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <unordered_map>
+
+#include "base/data_dir.h"
+#include "base/datasets.h"
+#include "base/nearest.h"
+#include "lab/eval/kept_results.h"
+#include "lab/learn/predictors.h"
+#include "lab/learn/training_session.h"
+#include "predict/knowledge.h"
+#include "predict/predict.h"
+#include "records/data_files.h"
+
+namespace forerun {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Suite {
+  const char* name;
+  const char* traces_of;  // GPU of ETS traces; null: run records
+  bool in_seeds;
+};
+constexpr Suite kSuites[] = {{"ets-t4", "T4", true}, {"ets-2080ti", "2080Ti", false}, {"h200", nullptr, true}};
+constexpr const char* kForerun = "forerun";
+constexpr const char* kSeeds = "seeds";
+
+Result<Suite> suite_named(const std::string& name) {
+  for (const Suite& suite : kSuites) {
+    if (name == suite.name) return suite;
+  }
+  return Error{"there is no suite '" + name + "'", "", did_you_mean(name, suite_names())};
+}
+
+Result<std::string> traces_folder(const SuiteOptions& options) {
+  if (!options.traces.empty()) return options.traces;
+  const auto folder = dataset("ets");
+  if (!folder) return folder.error().within("the traces of the authors of ETS (or --traces, --cache)");
+  return folder->string();
+}
+
+// Folders with a card, in the order of their names; none where nothing is trained.
+Result<std::vector<std::string>> weight_folders(const std::string& suite, const SuiteOptions& options) {
+  if (!options.weights.empty()) return options.weights;
+  const auto data = data_dir();
+  if (!data) return data.error();
+  const fs::path folder = *data / "weights" / suite;
+  std::vector<std::string> found;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(folder, none)) {
+    if (fs::exists(entry.path() / "card.json")) found.push_back(entry.path().string());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+// What predictors are judged on.
+struct Examples {
+  const learn::DataSet& data;
+  learn::Selection test;
+  learn::Selection apart;
+};
+
+Result<SuiteRow> judge(const std::string& folder, const Examples& examples) {
+  auto loaded = learn::load_weights(folder);
+  if (!loaded) return loaded.error();
+  const auto begun = std::chrono::steady_clock::now();
+  const auto predict = [&](const learn::Selection& selection) {
+    return learn::evaluate_all(examples.data, selection, loaded->predictor->predict(examples.data, selection));
+  };
+  SuiteRow row{.predictor = loaded->name,
+               .label = fs::path(folder).filename().string(),
+               .trained_on = loaded->trained_on,
+               .evaluations = predict(examples.test),
+               .apart = predict(examples.apart)};
+  row.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  return row;
+}
+
+// `forerun predict` on the same records, from their input fields alone.
+Result<SuiteRow> judge_forerun(const SuiteOptions& options, const Examples& examples) {
+  const auto paths = suite_records(options);
+  if (!paths) return paths.error();
+  const auto files = record_files(*paths);
+  if (!files) return files.error();
+  const auto knowledge = load_knowledge();
+  if (!knowledge) return knowledge.error();
+  std::unordered_map<std::string, learn::Prediction> by_id;
+  for (const auto* selection : {&examples.test, &examples.apart}) {
+    for (const uint32_t i : *selection) by_id[examples.data.examples()[i].id];
+  }
+  const auto begun = std::chrono::steady_clock::now();
+  const auto take = [&](const RunRecord& record, const DataPlace& /*place*/) {
+    const auto wanted = by_id.find(record.run.id);
+    if (wanted == by_id.end() || !record.has_graph || wanted->second.iteration_ms) return;
+    const auto device = knowledge->devices.find(record.run.environment.gpu);
+    if (!device) return;
+    const auto run = for_device(record.run, *device);
+    if (!run) return;
+    const Prediction answer = predict(*run, *device, *knowledge);
+    wanted->second = {.iteration_ms = static_cast<double>(answer.times.iteration.value) / 1e6,
+                      .gpu_busy_ms = static_cast<double>(answer.times.gpu_busy.value) / 1e6,
+                      .peak_bytes = static_cast<double>(answer.memory.peak_allocated.value)};
+  };
+  const Status status =
+      scan_files(*files, Fields::inputs, {.run = take, .sample = {}, .problem = [](const DataProblem&) {}});
+  if (!status.ok()) return status.error();
+  const auto evaluated = [&](const learn::Selection& selection) {
+    std::vector<learn::Prediction> predictions;
+    for (const uint32_t i : selection) predictions.push_back(by_id[examples.data.examples()[i].id]);
+    return learn::evaluate_all(examples.data, selection, predictions);
+  };
+  SuiteRow row{.predictor = kForerun,
+               .label = kForerun,
+               .trained_on = "data/cost, data/host",
+               .evaluations = evaluated(examples.test),
+               .apart = evaluated(examples.apart)};
+  row.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  return row;
+}
+
+Result<SuiteResult> evaluate_one(const Suite& suite, const SuiteOptions& options) {
+  const auto folders = weight_folders(suite.name, options);
+  if (!folders) return folders.error();
+  for (const std::string& named : options.weights) {  // before the data is read, which takes longer
+    if (!fs::exists(fs::path(named) / "card.json")) {
+      return Error{"holds no trained weights (card.json)", named, "name a folder that `forerun train --out` wrote"};
+    }
+    if (const auto loaded = learn::load_weights(named); !loaded) return loaded.error();
+  }
+  const auto data = load_suite(suite.name, options);
+  if (!data) return data.error();
+  const Examples examples{*data, learn::select(*data, learn::Split::test), learn::select(*data, learn::Split::apart)};
+  if (examples.test.empty()) {
+    return Error{std::string("the suite '") + suite.name + "' has nothing to test on here", data->source,
+                 "name data with a test split"};
+  }
+  SuiteResult result{.suite = suite.name,
+                     .data = data->source,
+                     .examples = static_cast<int64_t>(examples.test.size()),
+                     .apart = static_cast<int64_t>(examples.apart.size())};
+  if (suite.traces_of == nullptr && options.cache.empty()) {
+    auto row = judge_forerun(options, examples);
+    if (!row) return row.error();
+    result.rows.push_back(std::move(*row));
+  }
+  for (const std::string& folder : *folders) {
+    auto row = judge(folder, examples);
+    if (!row && !options.weights.empty()) return row.error();
+    if (row) {
+      result.rows.push_back(std::move(*row));
+    } else {
+      result.problems.push_back(row.error().message());
+    }
+  }
+  return result;
+}
+
+// Ablations whose weights are not kept, by their results.
+void add_kept_results(SuiteResult& result) {
+  const auto data = data_dir();
+  if (!data) return;
+  auto kept = read_kept_results((*data / "weights" / result.suite / "ablations.jsonl").string());
+  if (!kept) {
+    result.problems.push_back(kept.error().message());
+    return;
+  }
+  for (SuiteRow& row : *kept) {
+    const bool judged = std::any_of(result.rows.begin(), result.rows.end(),
+                                    [&](const SuiteRow& other) { return other.label == row.label; });
+    if (!judged) result.rows.push_back(std::move(row));
+  }
+}
+
+// The papers' tables: a part whose data is not here is left out, with the reason.
+Result<std::vector<SuiteResult>> evaluate_seeds(const SuiteOptions& options) {
+  if (!options.cache.empty() || !options.weights.empty()) {
+    return Error{"the suite 'seeds' is of several data sets", "--cache, --weights", "name one: ets-t4 or h200"};
+  }
+  std::vector<SuiteResult> results;
+  for (const Suite& suite : kSuites) {
+    if (!suite.in_seeds) continue;
+    auto result = evaluate_one(suite, options);
+    if (!result) result = SuiteResult{.suite = suite.name, .data = "none", .problems = {result.error().message()}};
+    add_kept_results(*result);
+    result->ablations = true;
+    results.push_back(std::move(*result));
+  }
+  return results;
+}
+
+}  // namespace
+
+std::vector<std::string> suite_names() {
+  std::vector<std::string> names;
+  for (const Suite& suite : kSuites) names.emplace_back(suite.name);
+  names.emplace_back(kSeeds);
+  return names;
+}
+
+Result<std::vector<std::string>> suite_records(const SuiteOptions& options) {
+  if (!options.records.empty()) return options.records;
+  const auto data = data_dir();
+  if (!data) return data.error();
+  return std::vector<std::string>{(*data / "h200").string()};
+}
+
+Result<learn::DataSet> load_suite(const std::string& name, const SuiteOptions& options) {
+  if (!options.cache.empty()) return learn::DataSet::load(options.cache);
+  const auto suite = suite_named(name);
+  if (!suite) return suite.error();
+  if (suite->traces_of != nullptr) {
+    const auto folder = traces_folder(options);
+    if (!folder) return folder.error();
+    return load_ets_data(*folder, suite->traces_of, options.most_a_group);
+  }
+  const auto records = suite_records(options);
+  if (!records) return records.error();
+  const auto folder = data_dir();
+  if (!folder) return folder.error();
+  const FamilySplit split{.split = (*folder / "h200" / "split.json").string(), .unnamed = options.unnamed};
+  return load_record_data(*records, split, options.problem);
+}
+
+Result<std::vector<SuiteResult>> evaluate_suite(const std::string& name, const SuiteOptions& given) {
+  SuiteOptions options = given;
+  options.unnamed = learn::Split::test;
+  if (name == kSeeds) return evaluate_seeds(options);
+  const auto suite = suite_named(name);
+  if (!suite) return suite.error();
+  auto result = evaluate_one(*suite, options);
+  if (!result) return result.error();
+  std::vector<SuiteResult> results;
+  results.push_back(std::move(*result));
+  return results;
+}
+
+}  // namespace forerun

@@ -1,0 +1,67 @@
+#include "lab/eval/suites.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "lab/accuracy/published.h"
+#include "lab/dataset/test_data.h"
+#include "lab/learn/predictors.h"
+#include "lab/learn/training_session.h"
+
+namespace forerun {
+namespace {
+
+TEST(Suites, UnknownOnesAreNamedWithTheNearest) {
+  const auto results = evaluate_suite("h2000", {});
+  ASSERT_FALSE(results.ok());
+  EXPECT_NE(results.error().message().find("h200"), std::string::npos);
+}
+
+TEST(Suites, SeedsTakeNoSingleCache) { EXPECT_FALSE(evaluate_suite("seeds", {.cache = "some.bin"}).ok()); }
+
+// Every figure that is shown as not trained can be trained by its command.
+TEST(Suites, PublishedSystemsAreInTheListOfPredictors) {
+  if (learn::predictors().empty()) GTEST_SKIP() << "built without LibTorch";
+  for (const auto* figures : {&published_figures(), &published_ablations()}) {
+    for (const PublishedFigure& figure : *figures) {
+      EXPECT_TRUE(learn::make_predictor(figure.predictor).ok()) << figure.predictor;
+    }
+  }
+}
+
+TEST(Suites, JudgeTrainedWeightsOnTheTestSplitAndApart) {
+  if (learn::predictors().empty()) GTEST_SKIP() << "built without LibTorch";
+  const std::string folder = testing::TempDir() + "/suites_test";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  learn::DataSet data = learn::made_up_data(6, 3);
+  data.examples().back().split = learn::Split::apart;
+  ASSERT_TRUE(data.save(folder + "/data.bin").ok());
+  learn::TrainingRequest request{.predictor = "mlp-memory", .out = folder + "/weights"};
+  request.options = {.epochs = 2, .device = "cpu", .settings = {{"hidden", "8"}}};
+  ASSERT_TRUE(learn::train_and_save(request, data).ok());
+  learn::TrainingRequest stray = request;
+  stray.options.validate_on = {"no such family"};
+  const auto refused = learn::train_and_save(stray, data);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message().find("no such family"), std::string::npos);
+
+  const auto results = evaluate_suite("h200", {.cache = folder + "/data.bin", .weights = {folder + "/weights"}});
+  ASSERT_TRUE(results.ok()) << results.error().message();
+  ASSERT_EQ(results->size(), 1U);
+  const SuiteResult& result = results->front();
+  EXPECT_EQ(result.examples, 5);
+  EXPECT_EQ(result.apart, 1);
+  ASSERT_EQ(result.rows.size(), 1U);
+  EXPECT_EQ(result.rows[0].predictor, "mlp-memory");
+  ASSERT_EQ(result.rows[0].evaluations.size(), 1U);
+  EXPECT_EQ(result.rows[0].evaluations[0].quantity, learn::Target::peak_bytes);
+  EXPECT_EQ(result.rows[0].evaluations[0].all.count, 5);
+  EXPECT_EQ(result.rows[0].apart[0].all.count, 1);
+  EXPECT_FALSE(evaluate_suite("h200", {.cache = folder + "/data.bin", .weights = {folder}}).ok());
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace forerun

@@ -1,0 +1,23 @@
+// "How near do what-ifs come?": the table of `forerun eval --suite whatif`.
+//
+// In: a profiler trace of one training step (float32, for-loop Adam). Out: the time of a variant of that step, held against
+// what was measured of it without a profiler. A folder holds whatif.jsonl.gz, run records with the base of each family
+// first, and whatif_traces/FAMILY.base.trace.json.gz.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "base/result.h"
+#include "lab/accuracy/whatif_accuracy.h"
+
+namespace forerun {
+
+struct WhatIfSuiteOptions {
+  std::string folder;  // empty: data/h200
+  std::function<void(const std::string& what)> progress;
+};
+
+Result<WhatIfAccuracy> evaluate_whatif(const WhatIfSuiteOptions& options);
+
+}  // namespace forerun

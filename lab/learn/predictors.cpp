@@ -1,0 +1,116 @@
+#include "lab/learn/predictors.h"
+
+#include <ctime>
+#include <filesystem>
+
+#include "base/nearest.h"
+#include "lab/dataset/weights_json.h"
+#include "lab/learn/baselines/graph_baselines.h"
+#include "lab/learn/baselines/habitat.h"
+#include "lab/learn/blend/blend_predictor.h"
+#include "lab/learn/dnnperf/dnnperf.h"
+#include "lab/learn/ets/ets_predictor.h"
+#include "lab/learn/torch.h"
+#include "lab/trees/gbdt.h"
+#include "lab/trees/trees_predictor.h"
+
+namespace forerun::learn {
+namespace {
+
+template <class T>
+std::unique_ptr<Predictor> make() {
+  return std::make_unique<T>();
+}
+
+template <GraphSystem (*system)(), Target quantity>
+std::unique_ptr<Predictor> make_graph() {
+  return std::make_unique<GraphPredictor>(system(), quantity);
+}
+
+std::unique_ptr<Predictor> make_op_mlp() { return std::make_unique<EtsPredictor>(op_mlp_options()); }
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[16];
+  std::strftime(text, sizeof text, "%Y-%m-%d", &parts);
+  return text;
+}
+
+}  // namespace
+
+const std::vector<PredictorEntry>& predictors() {
+  static const std::vector<PredictorEntry> list = {
+      {"ets", "sliding windows over the trace, bidirectional LSTM: GPU time and gap of each op", make<EtsPredictor>},
+      {"trees", "boosted trees for GPU times of ops, two lanes and trees for gaps: Forerun's own on traces",
+       make<TreesPredictor>},
+      {"blend", "the mean of trees and ets, op by op", make<BlendPredictor>},
+      {"op-mlp", "each op by itself through an MLP: GPU time and gap (baseline of ETS)", make_op_mlp},
+      {"grouping-gcn", "the trace in 25 groups, graph convolutions: iteration time (baseline of ETS)",
+       make_graph<grouping_gcn_system, Target::iteration_ms>},
+      {"habitat", "the GPU time of each op by an MLP for its kind, summed", make<HabitatPredictor>},
+      {"dnnperf-time", "attention over nodes and edges of the graph: iteration time",
+       make_graph<dnnperf_system, Target::iteration_ms>},
+      {"dnnperf-memory", "the same: peak memory", make_graph<dnnperf_system, Target::peak_bytes>},
+      {"birnn-time", "nodes in order through a bidirectional RNN: iteration time",
+       make_graph<birnn_system, Target::iteration_ms>},
+      {"birnn-memory", "the same: peak memory", make_graph<birnn_system, Target::peak_bytes>},
+      {"arnn-time", "the same with adjacency: iteration time", make_graph<arnn_system, Target::iteration_ms>},
+      {"arnn-memory", "the same with adjacency: peak memory", make_graph<arnn_system, Target::peak_bytes>},
+      {"mlp-time", "an MLP over nodes, summed: iteration time", make_graph<mlp_system, Target::iteration_ms>},
+      {"mlp-memory", "the same: peak memory", make_graph<mlp_system, Target::peak_bytes>},
+      {"gbdt", "boosted trees over what an iteration adds up to: time and peak memory", make<GbdtPredictor>},
+      {"brp-nas-time", "graph convolutions over kinds of ops alone: iteration time",
+       make_graph<brp_nas_system, Target::iteration_ms>},
+      {"brp-nas-memory", "the same: peak memory", make_graph<brp_nas_system, Target::peak_bytes>},
+  };
+  return list;
+}
+
+Result<std::unique_ptr<Predictor>> make_predictor(std::string_view name) {
+  std::vector<std::string> names;
+  for (const PredictorEntry& entry : predictors()) {
+    if (entry.name == name) return entry.make();
+    names.emplace_back(entry.name);
+  }
+  return Error{"there is no predictor '" + std::string(name) + "'", "", did_you_mean(name, names)};
+}
+
+Status save_weights(const std::string& folder, std::string_view name, const Predictor& predictor, const DataSet& data,
+                    const TrainOptions& options, const TrainingLog& log) {
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed) return Error{"cannot be made: " + failed.message(), folder, "check the path"};
+  const Fold fold = fold_for(data, options);
+  const nlohmann::json card = {{"predictor", name},
+                               {"settings", predictor.settings()},
+                               {"trained_on", data.source},
+                               {"examples", {{"training", fold.train.size()}, {"validation", fold.validation.size()}}},
+                               {"seed", options.seed},
+                               {"epochs", log.epochs.size()},
+                               {"best_epoch", log.best_epoch},
+                               {"validation_error", log.best_validation_error},
+                               {"training_seconds", log.seconds},
+                               {"device", log.device},
+                               {"libtorch", TORCH_VERSION},
+                               {"date", today()}};
+  if (Status status = predictor.save(folder); !status.ok()) return status;
+  return write_json(folder, "card.json", card);
+}
+
+Result<LoadedPredictor> load_weights(const std::string& folder) {
+  auto card = read_json(folder, "card.json", {"predictor", "trained_on"});
+  if (!card) return card.error();
+  const nlohmann::json& name = card->at("predictor");
+  const nlohmann::json& source = card->at("trained_on");
+  if (!name.is_string() || !source.is_string()) {
+    return Error{"the card does not say what these weights are", folder, "name a folder that `forerun train` wrote"};
+  }
+  auto predictor = make_predictor(name.get<std::string>());
+  if (!predictor) return predictor.error().within(folder);
+  if (const Status status = (*predictor)->load(folder); !status.ok()) return status.error();
+  return LoadedPredictor{name.get<std::string>(), source.get<std::string>(), std::move(*predictor)};
+}
+
+}  // namespace forerun::learn

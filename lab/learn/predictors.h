@@ -1,0 +1,35 @@
+// The learned predictors by name: one list (predictors.cpp) for `forerun train`, `forerun eval` and `forerun-train`.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "lab/dataset/predictor.h"
+
+namespace forerun::learn {
+
+struct PredictorEntry {
+  std::string_view name;     // "ets"
+  std::string_view summary;  // a sentence
+  std::unique_ptr<Predictor> (*make)();
+};
+
+const std::vector<PredictorEntry>& predictors();
+// An Error that lists the names there are.
+Result<std::unique_ptr<Predictor>> make_predictor(std::string_view name);
+
+// A folder of weights: the predictor's own files and `card.json`, which says what it is, what it was trained on and how
+// well it did on the validation groups.
+Status save_weights(const std::string& folder, std::string_view name, const Predictor& predictor, const DataSet& data,
+                    const TrainOptions& options, const TrainingLog& log);
+struct LoadedPredictor {
+  std::string name;
+  std::string trained_on;  // DataSet::source
+  std::unique_ptr<Predictor> predictor;
+};
+Result<LoadedPredictor> load_weights(const std::string& folder);
+
+}  // namespace forerun::learn

@@ -1,0 +1,126 @@
+// forerun-train: trains a predictor on a cached data set, where there is LibTorch and nothing else (preset `train`).
+//
+//   forerun-train NAME --cache FILE [--out FOLDER] [--epochs N] [--batch N] [--rate X] [--patience N] [--seed N]
+//                 [--seconds S | --minutes M] [--validation SHARE | --validate-on GROUP]... [--device auto|cpu|cuda]
+//                 [--checkpoint FOLDER] [--resume] [--curve FILE] [--set NAME=VALUE]...
+//
+// `forerun-train driple` has data and options of its own (lab/learn/driple/driple_command.h).
+// Progress goes to standard error; what came out to standard output, as text and, last, one line of JSON.
+// `forerun train` is the same with readers for every kind of data.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/partial_files.h"
+#include "lab/learn/driple/driple_command.h"
+#include "lab/learn/training_session.h"
+
+namespace {
+
+using namespace forerun;
+using namespace forerun::learn;
+
+enum ExitCode : int { kDone = 0, kInputAtFault = 1, kUsage = 2 };
+
+int usage(const std::string& what) {
+  std::string names;
+  for (const PredictorEntry& entry : predictors()) names += fmt::format("  {:<12} {}\n", entry.name, entry.summary);
+  fmt::print(stderr,
+             "forerun-train: {}\nforerun-train NAME --cache FILE [--out FOLDER] [--epochs N] [--batch N] [--rate X] "
+             "[--patience N] [--seed N] [--seconds S | --minutes M] [--validation SHARE | --validate-on GROUP]... "
+             "[--device D] [--checkpoint FOLDER] "
+             "[--resume] [--curve FILE] [--set NAME=VALUE]...\n{}",
+             what, names);
+  return kUsage;
+}
+
+template <class T>
+bool parse(std::string_view text, T& into) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), into);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+template <class T>
+bool parse(std::string_view text, std::optional<T>& into) {
+  T value{};
+  if (!parse(text, value)) return false;
+  into = value;
+  return true;
+}
+
+// Sets what an option names; false where it is unknown or its value is no good.
+bool set(const std::string& option, const std::string& value, TrainingRequest& request, std::string& cache) {
+  TrainOptions& options = request.options;
+  if (option == "--cache") return !(cache = value).empty();
+  if (option == "--out") return !(request.out = value).empty();
+  if (option == "--device") return !(options.device = value).empty();
+  if (option == "--checkpoint") return !(options.checkpoint = value).empty();
+  if (option == "--curve") return !(options.curve = value).empty();
+  if (option == "--epochs") return parse(value, options.epochs);
+  if (option == "--batch") return parse(value, options.batch);
+  if (option == "--rate") return parse(value, options.learning_rate);
+  if (option == "--patience") return parse(value, options.patience);
+  if (option == "--seed") return parse(value, options.seed);
+  if (option == "--seconds") return parse(value, options.seconds);
+  if (option == "--minutes") {
+    if (!parse(value, options.seconds)) return false;
+    options.seconds *= 60;
+    return true;
+  }
+  if (option == "--validation") return parse(value, options.validation);
+  if (option == "--validate-on") return options.validate_on.push_back(value), !value.empty();
+  if (option == "--set") {
+    const size_t equals = value.find('=');
+    if (equals == std::string::npos) return false;
+    options.settings[value.substr(0, equals)] = value.substr(equals + 1);
+    return true;
+  }
+  return false;
+}
+
+int train(const std::vector<std::string>& words) {
+  if (words.empty() || words[0].rfind("--", 0) == 0) return usage("which predictor?");
+  if (words[0] == "driple") return driple_command({words.begin() + 1, words.end()});
+  TrainingRequest request{.predictor = words[0]};
+  std::string cache;
+  for (size_t i = 1; i < words.size(); ++i) {
+    if (words[i] == "--resume") {
+      request.options.resume = true;
+    } else if (i + 1 >= words.size() || !set(words[i], words[i + 1], request, cache)) {
+      return usage(fmt::format("'{}' is no option, or its value is missing or no good", words[i]));
+    } else {
+      ++i;
+    }
+  }
+  if (cache.empty()) return usage("which data? --cache is missing");
+
+  const auto data = DataSet::load(cache);
+  if (!data) {
+    fmt::print(stderr, "forerun-train: {}\n", data.error().message());
+    return kInputAtFault;
+  }
+  request.options.progress = [](const EpochReport& report) { fmt::print(stderr, "{}\n", to_text(report)); };
+  const auto outcome = train_and_save(request, *data);
+  if (!outcome) {
+    fmt::print(stderr, "forerun-train: {}\n", outcome.error().message());
+    return kInputAtFault;
+  }
+  fmt::print("{}{}\n", to_text(*outcome), to_json(request, *outcome));
+  return kDone;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit of its size is an error as on a full disk
+  remove_partial_files_on_signals();
+  const int code = train({argv + 1, argv + argc});
+  if (std::ferror(stdout) == 0 && std::fflush(stdout) == 0) return code;
+  std::fputs("forerun-train: standard output cannot be written; the answer is not whole\n", stderr);
+  return code == kDone ? static_cast<int>(kInputAtFault) : code;
+}

@@ -1,0 +1,52 @@
+// Builds workloads that predictors of resources look at (lab/dataset/driple/workload.h) from `resources/1` records, measured or
+// made up: the iteration from the zoo, its figures, and what the simulation says. An iteration that several workloads
+// share (modes, settings) is built once.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "base/result.h"
+#include "ingest/resources/resource_record.h"
+#include "lab/dataset/driple/workload.h"
+#include "lab/training_data/driple_columns.h"
+#include "predict/knowledge.h"
+#include "testbed/resource_simulation.h"
+
+namespace forerun {
+
+class DripleWorkloadBuilder {
+ public:
+  // `splits`: "train" or another word, by family.
+  DripleWorkloadBuilder(const Knowledge& knowledge, const Device& device, const scale::HostRates& rates,
+                        std::map<std::string, std::string> splits)
+      : knowledge_(knowledge), device_(device), rates_(rates), splits_(std::move(splits)) {}
+
+  // A measured workload, or one more window of it: records of one id and setting are one workload.
+  Status add_measured(const ResourceRecord& record);
+  // One whose numbers are the simulation's, in the setting "sim:P1w2-10G".
+  Status add_simulated(const ResourceRecord& record);
+
+  [[nodiscard]] bool trains_on(const std::string& family) const;
+  [[nodiscard]] const learn::ResourceData& data() const { return data_; }
+  learn::ResourceData finish() && { return std::move(data_); }
+
+ private:
+  struct Iteration {
+    uint32_t example = 0;
+    IterationFigures figures;
+    scale::WorkerLoad load;
+  };
+  Result<const Iteration*> iteration_of(const ResourceRecord& record);
+  Result<learn::ResourceWorkload> workload_of(const ResourceRecord& record);
+
+  const Knowledge& knowledge_;
+  const Device& device_;
+  const scale::HostRates& rates_;
+  std::map<std::string, std::string> splits_;
+  std::map<std::string, Iteration> iterations_;  // by what the record says of model, input and training
+  std::map<std::string, size_t> measured_;       // by id and setting
+  learn::ResourceData data_;
+};
+
+}  // namespace forerun

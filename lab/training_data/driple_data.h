@@ -1,0 +1,42 @@
+// Measured resources of distributed training (`resources/1` records) as data to learn from and to judge with.
+//
+// Every workload is built from the zoo as its record names it. Columns and globals come from that and from what
+// `forerun predict` says of one worker's iteration alone on the GPU; simulated metrics from testbed/resource_simulation.h
+// with constants of the hosts that `forerun train testbed` fits to training families. Families are split as in
+// data/h200/split.json, by which the models of GPU times were trained, so that nothing was fitted to a test family.
+// Records whose links used the machine's default congestion control are a setting of their own, "P1w2-10G-default", and
+// so are those whose links were shared in another way than mostly, "P1w2-10G-even" (ingest/resources/link_state.h).
+// Records of one id and setting are windows of one workload, whose numbers are their means. Simulated workloads, for
+// pre-training, are of training families alone.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "lab/dataset/driple/workload.h"
+#include "predict/knowledge.h"
+
+namespace forerun {
+
+inline constexpr const char* kResourceRecords = "resources/testbed.jsonl.zst";  // in the data folder
+
+struct DripleDataOptions {
+  std::vector<std::string> records;  // files; empty: the data folder's
+  int64_t simulated = 0;             // so many simulated workloads beside the measured ones
+  uint64_t seed = 1;                 // of those
+  std::function<void(const Error&)> problem;
+};
+
+// Files with one setting, or several; records that cannot be built are left out and told.
+Result<learn::ResourceData> load_driple_data(const DripleDataOptions& options, const Knowledge& knowledge);
+
+// In alphabetical order.
+std::vector<std::string> measured_settings(const learn::ResourceData& data);
+// An Error where it is no name of a setting, which can be told before any record is read.
+Status check_setting_name(const std::string& setting);
+// An Error that names the nearest where nothing was measured in the setting.
+Status check_measured(const learn::ResourceData& data, const std::string& setting);
+
+}  // namespace forerun

@@ -1,0 +1,131 @@
+#include "lab/training_data/learning_data.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+#include <unordered_set>
+
+#include "lab/dataset/record_example.h"
+#include "records/data_files.h"
+
+namespace forerun {
+namespace {
+
+using learn::Amount;
+using learn::Example;
+using learn::Split;
+
+void set_targets(const Measurement& measured, learn::Targets& targets) {
+  targets.iteration_ms = measured.pipelined_median_ms;
+  targets.gpu_busy_ms = measured.gpu_busy_us / 1000;
+  targets.peak_bytes = static_cast<double>(measured.peak_allocated.value);
+  targets.reserved_bytes = static_cast<double>(measured.peak_reserved.value);
+  double busy = 0;
+  double gaps = 0;
+  for (const double us : measured.op_gpu_us) busy += us;
+  for (const double us : measured.op_gap_us) gaps += us;
+  // Time of kernels that no op is known for counts as gap, so that all adds up.
+  const double idle = std::max(measured.pipelined_median_ms * 1000 - busy, 0.0);
+  const double scale = gaps > 0 ? idle / gaps : 0;
+  targets.op_us.assign(measured.op_gpu_us.begin(), measured.op_gpu_us.end());
+  for (const double us : measured.op_gap_us) targets.gap_us.push_back(static_cast<float>(us * scale));
+}
+
+// Reads one file of traces into the data set.
+Status add_traces(const std::string& path, Split split, const std::string& gpu, int64_t most_a_model,
+                  learn::DataSet& data) {
+  auto reader = EtsTraceReader::open(path);
+  if (!reader) return reader.error();
+  std::map<std::string, int64_t> count;
+  while (true) {
+    const auto trace = reader->next();
+    if (!trace) return trace.error();
+    if (!*trace) return {};
+    if (most_a_model > 0 && ++count[(*trace)->model] > most_a_model) continue;
+    Example example = example_of(**trace, data);
+    example.split = split;
+    example.device = gpu;
+    data.add(std::move(example));
+  }
+}
+
+}  // namespace
+
+Example example_of(const RunRecord& record, learn::DataSet& data) {
+  Example example = learn::example_of(record.run, data);
+  if (record.measured) set_targets(*record.measured, example.targets);
+  return example;
+}
+
+Example example_of(const EtsTrace& trace, learn::DataSet& data) {
+  Example example;
+  example.id = trace.id;
+  example.group = trace.model;
+  example.batch = trace.batch;
+  example.size = trace.height;
+  double busy = 0;
+  for (const EtsOp& op : trace.ops) {
+    learn::OpRow row;
+    row.name = data.intern_name(std::to_string(op.type));
+    row.phase = op.phase;
+    row.dtype = op.dtype;
+    row.set(Amount::flops, op.flops);
+    row.set(Amount::bytes_read, op.bytes);  // the authors do not tell reading from writing
+    static_assert(EtsOp::kParameters == learn::kHyperParameterCount);
+    row.hyper = op.parameters;
+    example.ops.push_back(data.intern(row));
+    example.targets.op_us.push_back(static_cast<float>(op.gpu_us));
+    example.targets.gap_us.push_back(static_cast<float>(op.gap_us));
+    busy += op.gpu_us;
+  }
+  example.targets.iteration_ms = trace.iteration_ms();
+  example.targets.gpu_busy_ms = busy / 1000;
+  return example;
+}
+
+Result<learn::DataSet> load_record_data(const std::vector<std::string>& paths, const FamilySplit& family_split,
+                                        const std::function<void(const DataProblem&)>& problem) {
+  const auto files = record_files(paths);
+  if (!files) return files.error();
+  std::vector<std::string> places = *files;
+  if (!family_split.split.empty()) places.push_back(family_split.split);
+  const auto splits = family_splits(places);
+  if (!splits) return splits.error();
+  learn::DataSet data;
+  std::unordered_set<std::string> seen;
+  const auto take = [&](const RunRecord& record, const DataPlace& /*place*/) {
+    const bool measured = record.measured && record.measured->status == RunStatus::ok;
+    if (!measured || !record.has_graph || !seen.insert(record.run.id).second) return;
+    Example example = example_of(record, data);
+    const auto split = splits->find(record.run.family);
+    example.split = family_split.unnamed;
+    // What is in no part that is named here (what-if pairs) is nothing to train on.
+    if (split != splits->end()) example.split = learn::split_named(split->second).value_or(Split::apart);
+    data.add(std::move(example));
+  };
+  const Status status = scan_files(*files, Fields::everything, {.run = take, .sample = {}, .problem = problem});
+  if (!status.ok()) return status.error();
+  data.source = fmt::format("{} run records of {} files", data.examples().size(), files->size());
+  return data;
+}
+
+Result<learn::DataSet> load_ets_data(const std::string& folder, const std::string& gpu, int64_t most_a_model) {
+  learn::DataSet data;
+  const auto file = [&](const char* part) {
+    return (std::filesystem::path(folder) / fmt::format("ets_{}_{}.csv.gz", gpu, part)).string();
+  };
+  if (const Status status = add_traces(file("train"), Split::train, gpu, most_a_model, data); !status.ok()) {
+    return status.error();
+  }
+  if (std::filesystem::exists(file("eval"))) {
+    if (const Status status = add_traces(file("eval"), Split::test, gpu, most_a_model, data); !status.ok()) {
+      return status.error();
+    }
+  }
+  data.source = fmt::format("traces of the authors of ETS, {}{}", gpu,
+                            most_a_model > 0 ? fmt::format(", {} of a model at most", most_a_model) : "");
+  return data;
+}
+
+}  // namespace forerun

@@ -1,0 +1,115 @@
+#include "lab/training_data/measured_ops.h"
+
+#include <algorithm>
+
+#include "derive/op_class.h"
+#include "derive/value.h"
+#include "graph/graph_builder.h"
+#include "predict/predict.h"
+
+namespace forerun {
+namespace {
+
+using hybrid::MeasuredOp;
+
+TensorId add_tensor(GraphBuilder& builder, const SampleTensor& tensor) {
+  Shape strides = tensor.strides ? *tensor.strides : derive::contiguous_strides(tensor.shape);
+  int64_t extent = 1;  // elements from the first to the last in memory
+  for (size_t d = 0; d < tensor.shape.size(); ++d) {
+    extent = tensor.shape[d] == 0 ? 0 : extent + (tensor.shape[d] - 1) * strides[d];
+    if (extent == 0) break;
+  }
+  const StorageId storage = builder.add_storage(Bytes(extent * static_cast<int64_t>(size_of(tensor.dtype))));
+  return builder.add_tensor(storage, tensor.dtype, tensor.shape, strides);
+}
+
+MeasuredOp measured(std::vector<hybrid::Piece> pieces, double us, double span_us, int64_t kernels) {
+  MeasuredOp op;
+  for (const hybrid::Piece& piece : pieces) op.names.emplace_back(piece.op);
+  op.pieces = std::move(pieces);
+  op.us = us;
+  op.span_us = span_us;
+  op.kernels = static_cast<int>(kernels);
+  return op;
+}
+
+}  // namespace
+
+Graph graph_of(const OpSample& sample) {
+  GraphBuilder builder;
+  std::vector<TensorId> inputs;
+  std::vector<TensorId> outputs;
+  for (const auto& tensor : sample.inputs) {
+    if (tensor) inputs.push_back(add_tensor(builder, *tensor));
+  }
+  for (const auto& tensor : sample.outputs) {
+    if (tensor) outputs.push_back(add_tensor(builder, *tensor));
+  }
+  builder.add_op({.name = sample.op, .inputs = inputs, .outputs = outputs, .attributes = &sample.attributes});
+  return builder.finish();
+}
+
+std::vector<MeasuredOp> measured_ops(const OpSample& sample, const Device& device, const AnalyticConstants& constants) {
+  if (sample.status != RunStatus::ok || sample.us <= 0) return {};
+  const Graph graph = graph_of(sample);
+  TrainingSetup setup;
+  setup.precision = sample.precision;
+  const Op& op = graph.ops()[0];
+  auto pieces = hybrid::pieces_of(graph, op, work_of(graph, op), LayoutTracker(graph, false), device, setup, constants);
+  if (pieces.empty()) return {};
+  double kernels_us = 0;
+  for (const SampleKernel& kernel : sample.kernels) kernels_us += kernel.us;
+  MeasuredOp result = measured(std::move(pieces), kernels_us > 0 ? kernels_us : sample.us, sample.us,
+                               std::max<int64_t>(sample.kernel_count(), 1));
+  result.alone = true;
+  std::vector<MeasuredOp> list;
+  list.push_back(std::move(result));
+  return list;
+}
+
+std::vector<MeasuredOp> measured_ops(const RunRecord& record, const Device& device,
+                                     const AnalyticConstants& constants) {
+  if (!record.has_graph || !record.measured || record.measured->status != RunStatus::ok) return {};
+  const Graph& graph = record.run.graph;
+  const Measurement& m = *record.measured;
+  LayoutTracker layouts(graph, record.run.setup.channels_last);
+  std::vector<MeasuredOp> list;
+  for (size_t i = 0; i < graph.op_count(); ++i) {
+    const Op& op = graph.ops()[i];
+    // Kernels matched by name may have gone to another of several equal recurrent layers.
+    const bool certain = m.aligned || op_class(graph.name(op)) != OpClass::rnn;
+    if (m.op_kernels[i] > 0 && m.op_gpu_us[i] > 0 && certain) {
+      auto pieces = hybrid::pieces_of(graph, op, work_of(graph, op), layouts, device, record.run.setup, constants);
+      if (!pieces.empty())
+        list.push_back(measured(std::move(pieces), m.op_gpu_us[i], m.op_span_us[i], m.op_kernels[i]));
+    }
+    layouts.pass(op);
+  }
+  for (MeasuredOp& op : list) op.family = record.run.family;
+  return list;
+}
+
+Result<std::vector<MeasuredOp>> load_measured_ops(const std::vector<std::string>& files,
+                                                  const std::set<std::string>& families, const Knowledge& knowledge,
+                                                  const std::function<void(const DataProblem&)>& problem) {
+  std::vector<MeasuredOp> ops;
+  const auto append = [&](std::vector<MeasuredOp> found) {
+    ops.insert(ops.end(), std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
+  };
+  const Result<Device> sample_device = knowledge.devices.find(kDefaultGpu);
+  if (!sample_device) return sample_device.error();
+  const auto take_run = [&](const RunRecord& record, const DataPlace& /*place*/) {
+    if (!families.contains(record.run.family)) return;
+    const Result<Device> device = knowledge.devices.find(record.run.environment.gpu);
+    if (device) append(measured_ops(record, *device, knowledge.analytic));
+  };
+  const auto take_sample = [&](const OpSample& sample, const DataPlace& /*place*/) {
+    append(measured_ops(sample, *sample_device, knowledge.analytic));
+  };
+  const Status status =
+      scan_files(files, Fields::everything, {.run = take_run, .sample = take_sample, .problem = problem});
+  if (!status.ok()) return status.error();
+  return ops;
+}
+
+}  // namespace forerun

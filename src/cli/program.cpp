@@ -1,0 +1,99 @@
+#include "cli/program.h"
+
+#include <fmt/core.h>
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <system_error>
+
+#include "base/nearest.h"
+#include "base/partial_files.h"
+#include "cli/standard_streams.h"
+
+namespace forerun::cli {
+
+int fail(const Error& error) {
+  fmt::print(stderr, "forerun: {}\n", error.message());
+  return kInputAtFault;
+}
+
+namespace {
+
+// A usage error: what CLI11 says, with the nearest verb where a verb, or a verb's own verb, is unknown.
+int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  const CLI::App* at = &app;
+  std::string called = app.get_name();
+  for (int i = 1; i < argc && argv[i][0] != '-' && !at->get_subcommands({}).empty(); ++i) {
+    const std::string given = argv[i];
+    const CLI::App* chosen = nullptr;
+    std::vector<std::string> verbs;
+    for (const CLI::App* verb : at->get_subcommands({})) {
+      verbs.push_back(verb->get_name());
+      if (verb->get_name() == given) chosen = verb;
+    }
+    if (chosen == nullptr) {
+      fmt::print(stderr, "{}: there is no verb '{}': {}\n", called, given, did_you_mean(given, verbs));
+      return kUsage;
+    }
+    at = chosen;
+    called += " " + given;
+  }
+  fmt::print(stderr, "forerun: {}; see `{} --help`\n", error.what(), called);
+  return kUsage;
+}
+
+// An empty value is a shell variable that was not set: no option takes it for its default.
+void refuse_empty_values(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_items_expected_max() == 0) continue;  // a flag
+    option->check([](const std::string& value) {
+      return value.empty() ? std::string("is empty: give a value, or leave the option out") : std::string();
+    });
+  }
+  for (CLI::App* verb : app.get_subcommands({})) refuse_empty_values(*verb);
+}
+
+int parse_and_run(const Program& program, int argc, char** argv) {
+  CLI::App app{program.summary, program.name};
+  app.require_subcommand(1);
+  app.set_version_flag("--version", FORERUN_VERSION);
+  app.footer(program.examples + "Exit codes: 0 done, 1 the input is at fault, 2 usage, 3 does not fit in memory.");
+  Run chosen;
+  for (const auto& add_verb : program.verbs) add_verb(app, chosen);
+  refuse_empty_values(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::CallForAllHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::CallForVersion& version) {
+    return app.exit(version);
+  } catch (const CLI::ParseError& error) {
+    return usage_error(app, error, argc, argv);
+  }
+  return chosen();
+}
+
+}  // namespace
+
+int run_program(const Program& program, int argc, char** argv) {
+  open_standard_streams();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit of its size is an error as on a full disk
+  remove_partial_files_on_signals();
+  try {
+    return finish_standard_output(parse_and_run(program, argc, argv));
+  } catch (const std::bad_alloc&) {
+    std::fputs("forerun: out of memory; give it a smaller model or file, or a machine with more\n", stderr);
+  } catch (const std::system_error& error) {
+    if (std::ferror(stdout) != 0) return finish_standard_output(kInputAtFault, error.code().message().c_str());
+    std::fprintf(stderr, "forerun: %s\n", error.what());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "forerun: %s\n", error.what());
+  }
+  return finish_standard_output(kInputAtFault);
+}
+
+}  // namespace forerun::cli

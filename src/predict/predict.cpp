@@ -1,0 +1,391 @@
+#include "predict/predict.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <unordered_map>
+
+#include "base/parallel.h"
+#include "cost/analytic/analytic.h"
+#include "derive/cuda_forms.h"
+#include "derive/iteration.h"
+#include "derive/precision_support.h"
+#include "graph/graph.h"
+#include "ingest/capture/run_record.h"
+#include "ingest/onnx/onnx_reader.h"
+#include "predict/predicted_memory.h"
+#include "zoo/zoo.h"
+
+namespace forerun {
+namespace {
+
+constexpr size_t kCostliest = 10;
+
+bool is_onnx(const std::string& model) { return model.ends_with(".onnx"); }
+
+struct ShareBuilder {
+  CostShare row;
+  std::array<int64_t, 4> by_bound{};  // nanoseconds by Bound
+  Nanoseconds costliest;
+  const Op* largest = nullptr;  // the op that takes so long
+  bool opaque = false;
+
+  void add(const OpCost& cost) {
+    ++row.count;
+    row.gpu += cost.gpu;
+    by_bound[static_cast<size_t>(cost.bound)] += cost.gpu.value;
+  }
+};
+
+std::vector<CostShare> costliest(std::map<std::string, ShareBuilder>& table, Nanoseconds total) {
+  std::vector<CostShare> rows;
+  for (auto& [key, builder] : table) {
+    if (builder.row.gpu.value == 0) continue;
+    const auto* most = std::max_element(builder.by_bound.begin(), builder.by_bound.end());
+    builder.row.bound = name_of(static_cast<Bound>(most - builder.by_bound.begin()));
+    builder.row.share =
+        static_cast<double>(builder.row.gpu.value) / static_cast<double>(std::max<int64_t>(total.value, 1));
+    rows.push_back(builder.row);
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const CostShare& a, const CostShare& b) { return a.gpu > b.gpu; });
+  if (rows.size() > kCostliest) rows.resize(kCostliest);
+  return rows;
+}
+
+std::string operands(const Graph& graph, const Op& op) {
+  std::string text;
+  for (const TensorId id : graph.inputs(op).first(std::min<size_t>(op.input_count, 3))) {
+    if (!text.empty()) text += ' ';
+    text += fmt::format("{}[{}]", name_of(graph.tensor(id).dtype), fmt::join(graph.shape(id), ", "));
+  }
+  return text;
+}
+
+void add_costs(const Graph& graph, const std::vector<OpCost>& costs, Prediction& prediction) {
+  // A backward op belongs to the module of the forward op with its sequence number.
+  std::unordered_map<uint32_t, NameId> module_of;
+  for (const Op& op : graph.ops()) {
+    if (op.phase == Phase::forward && op.sequence != 0) module_of.try_emplace(op.sequence, op.module);
+  }
+  std::unordered_map<uint64_t, ShareBuilder> kinds;  // by phase and name
+  std::unordered_map<uint32_t, ShareBuilder> parts;  // by module
+  Nanoseconds measured;
+  for (size_t i = 0; i < graph.op_count(); ++i) {
+    const Op& op = graph.ops()[i];
+    prediction.kernels += costs[i].kernels;
+    const auto [found, fresh] =
+        kinds.try_emplace(static_cast<uint64_t>(op.phase) << 32U | static_cast<uint64_t>(op.name.value));
+    ShareBuilder& kind = found->second;
+    if (fresh) {
+      kind.row.name = graph.name(op);
+      kind.row.phase = name_of(op.phase);
+      kind.opaque = op_class(graph.name(op)) == OpClass::opaque;
+    }
+    if (costs[i].measured) measured += costs[i].gpu;
+    if (!costs[i].measured && costs[i].gpu.value > 0) ++prediction.unlike[kind.row.name];
+    if (kind.opaque) ++prediction.unknown_ops[kind.row.name];
+    kind.add(costs[i]);
+    if (costs[i].gpu > kind.costliest) {
+      kind.costliest = costs[i].gpu;
+      kind.largest = &op;
+    }
+    if (op.phase == Phase::update) continue;
+    const auto known = module_of.find(op.sequence);
+    const NameId module = op.phase == Phase::backward && known != module_of.end() ? known->second : op.module;
+    parts[module.value].add(costs[i]);
+  }
+  // In an order that does not depend on hashes.
+  std::map<std::string, ShareBuilder> ops;
+  std::map<std::string, ShareBuilder> modules;
+  for (auto& [key, kind] : kinds) {
+    if (kind.largest != nullptr) kind.row.largest = operands(graph, *kind.largest);
+    ops.emplace(kind.row.phase + kind.row.name, std::move(kind));
+  }
+  for (auto& [module, part] : parts) {
+    part.row.name = graph.names()[NameId(module)];
+    modules.emplace(part.row.name, std::move(part));
+  }
+  if (prediction.times.gpu_busy.value > 0) {
+    prediction.measured_share =
+        static_cast<double>(measured.value) / static_cast<double>(prediction.times.gpu_busy.value);
+  }
+  prediction.costliest_ops = costliest(ops, prediction.times.gpu_busy);
+  prediction.costliest_modules = costliest(modules, prediction.times.gpu_busy);
+}
+
+std::vector<std::string> assumptions_of(const Prediction& p, const Device& device, const Knowledge& knowledge) {
+  const std::string gpu_times =
+      !knowledge.corrector ? "GPU times from an analytic model that is not fitted: expect some tens of percent"
+      : knowledge.corrector->gpu == p.gpu
+          ? "GPU times from trees over ops measured on this GPU, corrections of an analytic model"
+          : fmt::format("GPU times from an analytic model of this GPU, corrected as on the {}",
+                        knowledge.corrector->gpu);
+  std::vector<std::string> list = {
+      "steady state of back-to-back iterations, inputs already on the GPU, gradients set to none each iteration",
+      gpu_times,
+      "host times of one server with eager PyTorch 2.11: machines of the same kind differ by 10 %, others by more",
+      "memory from three iterations through a simulation of PyTorch's allocator, with cuDNN's workspaces on an H200",
+  };
+  if (std::string caveat = derive::precision_caveat(p.setup.precision, device); !caveat.empty()) {
+    list.push_back(std::move(caveat));
+  }
+  int64_t unknown = 0;
+  for (const auto& [name, count] : p.unknown_ops) unknown += count;
+  if (p.memory_answer.parallel.any()) {
+    list.emplace_back("times are of one GPU alone: communication is not among them, nor are NCCL's own buffers");
+  }
+  if (unknown > 0)
+    list.push_back(
+        fmt::format("{} ops of {} kinds have no rule: costed by their bytes", unknown, p.unknown_ops.size()));
+  return list;
+}
+
+}  // namespace
+
+std::vector<OpCost> gpu_costs(const TrainingRun& run, const Device& device, const Knowledge& knowledge) {
+  const TrainingSetup setup = derive::setup_on(run.setup, device);
+  if (!knowledge.corrector) return analytic_costs(run.graph, device, setup, knowledge.analytic);
+  std::optional<hybrid::OtherGpu> other;
+  if (const auto measured = knowledge.devices.find(knowledge.corrector->gpu);
+      measured && measured->name != device.name) {
+    other = hybrid::OtherGpu{*measured, knowledge.scale};
+  }
+  return hybrid::hybrid_costs(run.graph, device, setup, knowledge.analytic, *knowledge.corrector, other);
+}
+
+namespace {
+
+void add_range(const Knowledge& knowledge, Prediction& p) {
+  const bool measured_gpu = knowledge.corrector && knowledge.corrector->gpu == p.gpu;
+  const SpreadRange range = spread_of(knowledge.spread, p.times.bound == Verdict::host, measured_gpu);
+  const auto times = [&](double factor) {
+    return Nanoseconds(std::llround(static_cast<double>(p.times.iteration.value) * factor));
+  };
+  p.least = times(range.low);
+  p.most = times(range.high);
+}
+
+LaneTimes times_of(const TrainingRun& run, const Device& device, const Knowledge& knowledge,
+                   const std::vector<OpCost>& costs) {
+  const double speed = host_speed(knowledge.host, run.environment.calibration);
+  const HostCosts host = host_costs(run.graph, costs, knowledge.host, speed);
+  return two_lane(lane_ops(run.graph, costs, host), {.gap = device.launch_gap, .per_iteration = host.per_iteration});
+}
+
+void add_rates(Prediction& p) {
+  const double seconds = static_cast<double>(p.times.iteration.value) * 1e-9;
+  if (seconds <= 0) return;
+  p.samples_per_second = static_cast<double>(p.input.batch) / seconds;
+  if (p.input.kind == InputKind::tokens) p.tokens_per_second = p.samples_per_second * static_cast<double>(p.input.size);
+}
+
+}  // namespace
+
+TrainingSetup chosen_setup(const ModelRequest& request, InputKind kind) {
+  TrainingSetup setup = request.setup;
+  if (!request.default_optimizer) return setup;
+  if (kind == InputKind::tokens) {
+    setup.optimizer.kind = OptimizerKind::adamw;
+    setup.optimizer.weight_decay = 0.01;
+  } else {
+    setup.optimizer.kind = OptimizerKind::sgd;
+    setup.optimizer.momentum = 0.9;
+  }
+  return setup;
+}
+
+Result<ForwardModel> forward_model(const ModelRequest& request) {
+  if (is_onnx(request.model)) {
+    OnnxOptions options{.batch = request.batch.value_or(0), .dims = {}};
+    for (const auto& [name, value] : request.settings) {
+      char* end = nullptr;
+      const int64_t extent = std::strtoll(value.c_str(), &end, 10);
+      if (value.empty() || *end != '\0' || extent < 1) {
+        return Error{fmt::format("dimension {} cannot be '{}'", name, value), request.model,
+                     "give a whole number from 1"};
+      }
+      options.dims.emplace_back(name, extent);
+    }
+    Result<OnnxModel> model = read_onnx(request.model, options);
+    if (!model) return model.error();
+    if (Status trainable = check_trainable(*model); !trainable) return trainable.error().within(request.model);
+    return ForwardModel{request.model, model->input, std::move(model->forward)};
+  }
+  auto settings = request.settings;
+  for (auto& [name, value] : settings) {
+    if (name == "seq") name = "length";
+  }
+  if (request.batch) settings.emplace_back("batch", fmt::format("{}", *request.batch));
+  Result<zoo::Model> model = zoo::build(request.model, settings);
+  if (!model) return model.error();
+  return ForwardModel{model->family, model->input, std::move(model->forward)};
+}
+
+Result<TrainingRun> build_run(const ModelRequest& request, const Device& device) {
+  if (const Status status = derive::check_precision(request.setup.precision, device); !status.ok()) {
+    return status.error();
+  }
+  const Result<ForwardModel> model = forward_model(request);
+  if (!model) return model.error();
+  TrainingRun run;
+  run.id = request.model;
+  run.family = model->family;
+  run.input = model->input;
+  run.setup = chosen_setup(request, model->input.kind);
+  run.environment.gpu = device.name;
+  Result<Graph> graph = derive::derive_iteration(model->forward, model->input, run.setup, derive::target_of(device));
+  if (!graph) return graph.error().within(request.model);
+  run.graph = std::move(*graph);
+  return run;
+}
+
+Result<TrainingRun> for_device(TrainingRun run, const Device& device) {
+  if (const Status status = derive::check_precision(run.setup.precision, device); !status.ok()) return status.error();
+  const bool generic = run.backend == Backend::generic;
+  if (!generic && !derive::lacks_reserves(run.graph)) return run;
+  Result<Graph> graph =
+      generic ? derive::to_cuda_forms(run.graph, derive::target_of(device)) : derive::with_reserves(run.graph);
+  if (!graph) return graph.error();
+  run.graph = std::move(*graph);
+  run.backend = Backend::cuda;
+  return run;
+}
+
+LaneTimes predicted_times(const TrainingRun& run, const Device& device, const Knowledge& knowledge) {
+  return times_of(run, device, knowledge, gpu_costs(run, device, knowledge));
+}
+
+namespace {
+
+// A prediction of everything but memory.
+Prediction predicted_speed(const TrainingRun& run, const Device& device, const Knowledge& knowledge) {
+  Prediction p;
+  p.id = run.id;
+  p.model = run.family;
+  p.gpu = device.name;
+  p.input = run.input;
+  p.setup = run.setup;
+  p.parameters = run.graph.parameter_count();
+  p.ops = static_cast<int64_t>(run.graph.op_count());
+
+  const std::vector<OpCost> costs = gpu_costs(run, device, knowledge);
+  p.times = times_of(run, device, knowledge, costs);
+  add_range(knowledge, p);
+  add_rates(p);
+  add_costs(run.graph, costs, p);
+  return p;
+}
+
+}  // namespace
+
+Prediction predict(const TrainingRun& run, const Device& device, const Knowledge& knowledge,
+                   const MemoryQuestion& question, unsigned threads) {
+  MemoryQuestion asked = question;
+  asked.moment = true;
+  asked.spread = &knowledge.memory_spread;
+  Prediction p;
+  PredictedMemory memory;
+  parallel_for(2, std::max(threads, 1U), [&](size_t part) {
+    if (part == 0) memory = predicted_memory(run, device, knowledge.workspaces, asked);
+    if (part == 1) p = predicted_speed(run, device, knowledge);
+  });
+  p.memory = memory.estimate;
+  p.context = memory.context;
+  p.device_memory = device.memory;
+  p.fits = memory.fits;
+  p.memory_answer = std::move(memory.answer);
+  p.assumptions = assumptions_of(p, device, knowledge);
+  return p;
+}
+
+namespace {
+
+// A run that is only described: what it would dispatch follows from the zoo.
+Result<TrainingRun> from_zoo(TrainingRun run, const Device& device) {
+  if (const Status status = derive::check_precision(run.setup.precision, device); !status.ok()) return status.error();
+  Result<zoo::Model> model = zoo::build_recorded(run.family, run.arguments, run.input);
+  if (!model) {
+    return Error{fmt::format("the record has no ops, and the zoo cannot build it: {}", model.error().what), "",
+                 "capture the run (python -m forerun.capture), or name a family of `forerun zoo`"};
+  }
+  Result<Graph> graph = derive::derive_iteration(model->forward, run.input, run.setup, derive::target_of(device));
+  if (!graph) return graph.error();
+  run.graph = std::move(*graph);
+  return run;
+}
+
+Result<Prediction> predict_record(RunRecord read, const std::optional<Device>& gpu, const Knowledge& knowledge,
+                                  const MemoryQuestion& question) {
+  TrainingRun run = std::move(read.run);
+  const std::string record = fmt::format("record {}", run.id);
+  const std::string recorded = run.environment.gpu.empty() ? std::string(kDefaultGpu) : run.environment.gpu;
+  const Result<Device> device = gpu ? Result<Device>(*gpu) : knowledge.devices.find(recorded);
+  if (!device) return device.error().within(record);
+  const Result<TrainingRun> mapped =
+      read.has_graph ? for_device(std::move(run), *device) : from_zoo(std::move(run), *device);
+  if (!mapped) return mapped.error().within(record);
+  return predict(*mapped, *device, knowledge, question);
+}
+
+}  // namespace
+
+Result<TrainingRun> recorded_run(const RunRecord& record, const Device& device) {
+  return record.has_graph ? for_device(record.run, device) : from_zoo(record.run, device);
+}
+
+Status predict_records(const std::string& path, const std::optional<Device>& gpu, const Knowledge& knowledge,
+                       const RecordHandlers& handlers, const MemoryQuestion& question) {
+  Result<RunRecordReader> reader = RunRecordReader::open(path, Fields::inputs);
+  if (!reader) return reader.error();
+  while (true) {
+    Result<std::optional<RunRecord>> next = reader->next();
+    if (!next) {
+      if (reader->file_broken()) return next.error();
+      handlers.bad_record(next.error());
+      continue;
+    }
+    if (!next->has_value()) return {};
+    const Result<Prediction> prediction = predict_record(std::move(**next), gpu, knowledge, question);
+    if (prediction) {
+      handlers.prediction(*prediction);
+    } else {
+      handlers.bad_record(prediction.error().within(path));
+    }
+  }
+}
+
+Result<std::vector<ErrorSample>> measure_errors(const std::string& path, const std::vector<Prediction>& predictions) {
+  Result<RunRecordReader> reader = RunRecordReader::open(path, Fields::inputs_and_measurements);
+  if (!reader) return reader.error();
+  std::unordered_map<std::string, const Prediction*> by_id;
+  for (const Prediction& p : predictions) by_id.emplace(p.id, &p);
+  const auto error = [](double predicted, double measured) { return std::abs(predicted - measured) / measured; };
+  std::vector<ErrorSample> samples;
+  while (true) {
+    const Result<std::optional<RunRecord>> next = reader->next();
+    if (!next) {
+      if (reader->file_broken()) return next.error();
+      continue;
+    }
+    if (!next->has_value()) return samples;
+    const RunRecord& record = **next;
+    const auto found = by_id.find(record.run.id);
+    if (found == by_id.end() || !record.measured || record.measured->pipelined_median_ms <= 0) continue;
+    const Prediction& p = *found->second;
+    const Measurement& m = *record.measured;
+    if (m.gpu_busy_us <= 0 || m.peak_allocated.value <= 0 || m.peak_reserved.value <= 0) continue;
+    samples.push_back({.family = record.run.family,
+                       .iteration = error(milliseconds(p.times.iteration), m.pipelined_median_ms),
+                       .gpu = error(microseconds(p.times.gpu_busy), m.gpu_busy_us),
+                       .allocated = error(static_cast<double>(p.memory.peak_allocated.value),
+                                          static_cast<double>(m.peak_allocated.value)),
+                       .reserved = error(static_cast<double>(p.memory.peak_reserved.value),
+                                         static_cast<double>(m.peak_reserved.value)),
+                       .gpu_bound = m.gpu_busy_us / 1e3 >= kGpuBoundShare * m.pipelined_median_ms});
+  }
+}
+
+}  // namespace forerun

@@ -1,0 +1,78 @@
+// "How will this training run go?": iteration time and memory of a model or of recorded runs.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "cost/op_cost.h"
+#include "graph/training_run.h"
+#include "predict/knowledge.h"
+#include "predict/predicted_memory.h"
+#include "predict/prediction.h"
+#include "timeline/two_lane.h"
+
+namespace forerun {
+
+struct RunRecord;
+
+inline constexpr std::string_view kDefaultGpu = "h200";  // where neither the user nor the record names one
+
+struct ModelRequest {
+  std::string model;  // zoo name or ONNX file
+  std::optional<int64_t> batch;
+  std::vector<std::pair<std::string, std::string>>
+      settings;  // parameters of the family; dynamic dimensions of an ONNX file
+  TrainingSetup setup;
+  bool default_optimizer = true;  // choose by the input's kind: SGD with momentum for images, AdamW for tokens
+};
+
+// The forward pass of the model alone, and how it is trained where the request leaves that open.
+struct ForwardModel {
+  std::string family;
+  InputSpec input;
+  Graph forward;
+};
+Result<ForwardModel> forward_model(const ModelRequest& request);
+TrainingSetup chosen_setup(const ModelRequest& request, InputKind kind);
+
+// The whole iteration of a model, as PyTorch would dispatch it on the device.
+Result<TrainingRun> build_run(const ModelRequest& request, const Device& device);
+
+// A recorded run as the device would run it: one captured without a GPU (backend generic) gets its CUDA forms, one
+// captured for a GPU on tensors without data what such tensors do not tell.
+Result<TrainingRun> for_device(TrainingRun run, const Device& device);
+
+// A record's run as the device would run it; one without ops is built from the zoo.
+Result<TrainingRun> recorded_run(const RunRecord& record, const Device& device);
+
+// GPU time of each op of the run, in the graph's order.
+std::vector<OpCost> gpu_costs(const TrainingRun& run, const Device& device, const Knowledge& knowledge);
+
+// The steady-state iteration of the run, simulated: what `predict` says of time, without memory or tables.
+LaneTimes predicted_times(const TrainingRun& run, const Device& device, const Knowledge& knowledge);
+
+// The prediction of one run on one device. This is the main flow: work, cost, timeline, memory.
+// `question`: what is asked of its memory beside the run; times are those of one GPU all the same. `threads`: with two,
+// time and memory are predicted side by side; one is for callers that keep all cores busy themselves.
+Prediction predict(const TrainingRun& run, const Device& device, const Knowledge& knowledge,
+                   const MemoryQuestion& question = {}, unsigned threads = 2);
+
+// A file of recorded runs, one prediction each, from the predictor's input fields alone. `gpu` replaces the recorded one
+// if given. A broken record goes to `bad_record` and the rest continues; a broken file is an Error.
+struct RecordHandlers {
+  std::function<void(const Prediction&)> prediction;
+  std::function<void(const Error&)> bad_record;
+};
+Status predict_records(const std::string& path, const std::optional<Device>& gpu, const Knowledge& knowledge,
+                       const RecordHandlers& handlers, const MemoryQuestion& question = {});
+
+// How far predictions of the same file are from what it says was measured; runs without measurements are passed over.
+// Reads the file again: predictions are made before anything measured is read.
+Result<std::vector<ErrorSample>> measure_errors(const std::string& path, const std::vector<Prediction>& predictions);
+
+}  // namespace forerun

@@ -1,0 +1,277 @@
+#include "predict/schedule_predictor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "base/data_dir.h"
+#include "base/nearest.h"
+#include "derive/precision_support.h"
+#include "predict/predict.h"
+#include "records/data_scan.h"
+
+namespace forerun {
+namespace {
+
+constexpr const char* kDefaultSuite = "h200";
+constexpr const char* kHybrid = "hybrid";
+constexpr const char* kHybridLabel = "forerun";  // what evaluations call `forerun predict`
+constexpr const char* kUnknownTypeLink = "pcie4";
+
+// A row of an evaluation that has the spread of the errors of iteration times; nothing: it has not. Other libraries'
+// exceptions stop here.
+std::optional<cluster::MeasuredErrors> errors_from(const nlohmann::json& row) {
+  try {
+    for (const auto& evaluation : row.at("evaluations")) {
+      if (evaluation.at("quantity") != "iteration_ms" || !evaluation.contains("ratios")) continue;
+      cluster::MeasuredErrors errors;
+      errors.examples = evaluation.at("all").at("count").get<int64_t>();
+      errors.mean = evaluation.at("all").at("mre").get<double>();
+      errors.ratios = evaluation.at("ratios").get<std::vector<double>>();
+      const bool sound = errors.ratios.size() >= 2 && errors.ratios.front() > 0 && errors.ratios.back() < 1e6 &&
+                         std::is_sorted(errors.ratios.begin(), errors.ratios.end());
+      if (sound) return errors;
+    }
+  } catch (const nlohmann::json::exception&) {
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> evaluated_suites(const std::filesystem::path& folder) {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const auto& file : std::filesystem::directory_iterator(folder, ignored)) {
+    if (file.path().extension() == ".json") names.push_back(file.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// The label of a row, as --predictor names it.
+std::string predictor_name(const std::string& label) {
+  if (label == kHybridLabel) return kHybrid;
+  return label.ends_with("-time") ? label.substr(0, label.size() - 5) : label;
+}
+
+Result<cluster::MeasuredErrors> errors_in(const nlohmann::json& suite, const std::string& name,
+                                          const std::string& file) {
+  std::vector<std::string> known = {"perfect", "none", "class-mean", "error:8"};
+  for (const auto& row : suite.value("predictors", nlohmann::json::array())) {
+    auto errors = errors_from(row);
+    const std::string label = row.value("label", "");
+    if (!errors) continue;
+    known.push_back(predictor_name(label));
+    if (name != label && name != known.back()) continue;
+    errors->source = fmt::format("{}: {} on {} iterations of unseen model families, suite {}, mean error {:.1f} %",
+                                 file, label == kHybridLabel ? "forerun predict" : label, errors->examples,
+                                 suite.value("suite", ""), 100 * errors->mean);
+    return *errors;
+  }
+  return Error{fmt::format("no predictor is called '{}'", name), "--predictor", did_you_mean(name, known)};
+}
+
+Result<std::vector<std::pair<std::string, std::string>>> parse_settings(const std::string& text) {
+  std::vector<std::pair<std::string, std::string>> settings;
+  std::istringstream further(text);
+  for (std::string pair; std::getline(further, pair, ';');) {
+    const size_t equals = pair.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return Error{fmt::format("'{}' is not KEY=VALUE", pair), "", "write set as layers=2;width=64"};
+    }
+    settings.emplace_back(pair.substr(0, equals), pair.substr(equals + 1));
+  }
+  return settings;
+}
+
+Result<ModelRequest> request_of(const cluster::Configuration& configuration) {
+  ModelRequest request;
+  request.model = configuration.model;
+  if (configuration.batch > 0) request.batch = configuration.batch;
+  if (!configuration.precision.empty()) {
+    const auto precision = parse_precision(configuration.precision);
+    if (!precision) return precision.error();
+    request.setup.precision = *precision;
+  }
+  if (!configuration.optimizer.empty()) {
+    const auto kind = optimizer_named(configuration.optimizer);
+    if (!kind) return Error{fmt::format("no optimizer is called '{}'", configuration.optimizer), "", "write adamw"};
+    request.setup.optimizer.kind = *kind;
+    request.default_optimizer = false;
+  }
+  auto settings = parse_settings(configuration.settings);
+  if (!settings) return settings.error();
+  request.settings = *std::move(settings);
+  return request;
+}
+
+cluster::StepAnswer answer_of(const Prediction& prediction) {
+  return {prediction.fits ? prediction.times.iteration : cluster::kNever,
+          Bytes(prediction.parameters * kGradientBytes)};
+}
+
+}  // namespace
+
+Result<cluster::MeasuredErrors> find_measured_errors(const std::string& predictor) {
+  const size_t at = predictor.find('@');
+  const std::string name = predictor.substr(0, at);
+  const std::string suite = at == std::string::npos ? kDefaultSuite : predictor.substr(at + 1);
+  const auto data = data_dir();
+  if (!data) return data.error();
+  const std::filesystem::path folder = *data / "evaluations";
+  const std::vector<std::string> suites = evaluated_suites(folder);
+  if (std::find(suites.begin(), suites.end(), suite) == suites.end()) {
+    return Error{fmt::format("the predictor '{}' was judged on no suite called '{}'", name, suite), "--predictor",
+                 did_you_mean(suite, suites) + " `forerun eval --suite SUITE --json` writes one"};
+  }
+  const std::filesystem::path path = folder / (suite + ".json");
+  std::ifstream file(path);
+  const auto json = nlohmann::json::parse(file, nullptr, false);
+  if (!json.is_object()) {
+    return Error{"the evaluation cannot be read", path.string(), "write it again with `forerun eval --json`"};
+  }
+  return errors_in(json, name, fmt::format("data/evaluations/{}.json", suite));
+}
+
+Result<cluster::CommunicationModel> communication_of(const cluster::Cluster& cluster, const NetworkOptions& options) {
+  const auto data = data_dir();
+  if (!data) return data.error();
+  const auto devices = load_devices(*data / "devices");
+  return devices ? communication_of(cluster, options, *devices) : Result<cluster::CommunicationModel>(devices.error());
+}
+
+Result<cluster::CommunicationModel> communication_of(const cluster::Cluster& cluster, const NetworkOptions& options,
+                                                     const DeviceCatalogue& devices) {
+  const auto network = devices.find_link(options.link);
+  if (!network) return network.error().within("--network");
+  const auto unknown = devices.find_link(kUnknownTypeLink);
+  const auto fabric = devices.find_link("nvlink");
+  if (!unknown || !fabric) return unknown ? fabric.error() : unknown.error();
+  cluster::CommunicationModel model;
+  for (const cluster::GpuPool& pool : cluster.pools) {
+    cluster::PoolLinks links{*unknown, *network, options.oversubscription};
+    if (const auto device = devices.find(pool.type)) {
+      const bool linked = device->link_bandwidth > 0;
+      links.within = {.name = device->name,
+                      .latency = (linked ? *fabric : *unknown).latency,
+                      .bandwidth = (linked ? device->link_bandwidth : device->pcie_bandwidth) / 2};
+    }
+    if (pool.gpus_per_node > 0) links.gpus_per_node = pool.gpus_per_node;
+    model.pools.push_back(links);
+  }
+  return model;
+}
+
+Status StepPredictor::load() {
+  if (state_->knowledge) return {};
+  auto loaded = load_knowledge();
+  if (!loaded) return loaded.error();
+  state_->knowledge = std::make_shared<Knowledge>(*std::move(loaded));
+  return {};
+}
+
+cluster::StepAnswer StepPredictor::in_gang(cluster::StepAnswer one, const cluster::StepQuestion& question) const {
+  const auto pool = cluster_->find(question.gpu_type);
+  if (question.gpus < 2 || !communication_ || !pool || one.step == cluster::kNever) return one;
+  const double step = communication_->step(cluster::seconds(one.step), one.gradients, *pool,
+                                           communication_->closest(*pool, question.gpus));
+  return {cluster::time_from_seconds(step), one.gradients};
+}
+
+Result<cluster::StepAnswer> StepPredictor::predict_step(const cluster::StepQuestion& question) {
+  if (Status status = load(); !status) return status.error();
+  const auto device = state_->knowledge->devices.find(question.gpu_type);
+  if (!device) return device.error();
+  const auto request = request_of(question.configuration);
+  if (!request) return request.error();
+  // A job that asks for what the GPU does not have cannot run there, as one that does not fit.
+  if (!derive::check_precision(request->setup.precision, *device).ok()) {
+    return cluster::StepAnswer{cluster::kNever, Bytes(0)};
+  }
+  const auto run = build_run(*request, *device);
+  if (!run) return run.error();
+  return answer_of(predict(*run, *device, *state_->knowledge));
+}
+
+Result<cluster::StepAnswer> StepPredictor::operator()(const cluster::StepQuestion& question) {
+  if (!question.configuration.record.empty()) {
+    const auto known = state_->records.find(question.configuration.record);
+    if (known != state_->records.end()) return in_gang(known->second, question);
+    return Error{fmt::format("the run '{}' was not predicted", question.configuration.record), "", "name its file"};
+  }
+  cluster::StepQuestion alone = question;
+  alone.gpus = 1;
+  const auto known = state_->answers.find(alone);
+  if (known != state_->answers.end()) return in_gang(known->second, question);
+  const auto answer = predict_step(alone);
+  if (!answer) return answer.error();
+  state_->answers.emplace(alone, *answer);
+  return in_gang(*answer, question);
+}
+
+Status StepPredictor::add_records(const std::vector<std::string>& files,
+                                  const std::vector<cluster::Configuration>& wanted,
+                                  const std::function<void(size_t done, size_t of)>& progress) {
+  if (Status status = load(); !status) return status;
+  std::set<std::string> ids;
+  for (const cluster::Configuration& configuration : wanted) ids.insert(configuration.record);
+  const auto take = [&](const RunRecord& record, const DataPlace& /*place*/) {
+    if (!ids.contains(record.run.id) || !record.has_graph || state_->records.contains(record.run.id)) return;
+    const auto device = state_->knowledge->devices.find(record.run.environment.gpu);
+    if (!device) return;
+    const auto run = for_device(record.run, *device);
+    if (run) state_->records.emplace(record.run.id, answer_of(predict(*run, *device, *state_->knowledge)));
+    if (progress) progress(state_->records.size(), ids.size());
+  };
+  return scan_files(files, Fields::inputs, {.run = take, .sample = {}, .problem = [](const DataProblem&) {}});
+}
+
+Result<PredictorAnswer> measured_predictor(const std::string& name, const cluster::Workload& workload,
+                                           const cluster::Cluster& cluster, StepPredictor& steps) {
+  auto errors = find_measured_errors(name);
+  if (!errors) return errors.error();
+  PredictorAnswer answer{{*std::move(errors), {}}, ""};
+  const size_t types = workload.truth.types();
+  const bool one_for_all = types == 1 && cluster.pools.size() > 1;  // which device would that be?
+  int64_t predicted = 0;
+  std::string why;  // the first that was not
+  const bool named = name == kHybrid && !workload.named.empty();
+  const bool untyped = one_for_all || cluster.pools.front().type == "gpu";
+  if (named && untyped)
+    why = "jobs that name a model are predicted where their durations are of types of GPUs: write --gpus h200=8";
+  if (named && !untyped) {
+    answer.predictor.predicted.assign(workload.jobs.size() * types, cluster::Time(0));
+    for (cluster::JobIndex job = 0; job < workload.jobs.size(); ++job) {
+      const cluster::NamedConfiguration& own = workload.named[job];
+      if (own.index < 0 || !own.measured) continue;
+      bool whole = true;
+      for (size_t type = 0; type < types; ++type) {
+        const auto step = steps({workload.configurations[static_cast<size_t>(own.index)], cluster.pools[type].type,
+                                 workload.jobs[job].gpus});
+        whole = whole && step && step->step != cluster::kNever;
+        if (!step && why.empty()) why = fmt::format("job '{}': {}", workload.name_of(job), step.error().message());
+        if (!step || step->step == cluster::kNever) continue;
+        answer.predictor.predicted[job * types + type] =
+            std::max(cluster::time_from_seconds(cluster::seconds(step->step) * own.iterations), cluster::Time(1));
+      }
+      predicted += whole ? 1 : 0;
+    }
+  }
+  const auto jobs = static_cast<int64_t>(workload.jobs.size());
+  const std::string drawn =
+      fmt::format("true durations x errors drawn as measured ({})", answer.predictor.errors.source);
+  if (predicted == 0) {
+    answer.source = drawn;
+  } else {
+    answer.source = fmt::format("{} of {} jobs predicted from what they name", predicted, jobs);
+    if (predicted < jobs) answer.source += "; the others: " + drawn;
+  }
+  if (!why.empty()) answer.source += "; " + why;
+  return answer;
+}
+
+}  // namespace forerun

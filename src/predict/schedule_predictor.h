@@ -1,0 +1,73 @@
+// The predictors of `forerun schedule` that were measured, and the step times of jobs that name a model.
+//
+// data/evaluations/SUITE.json is what `forerun eval --suite SUITE --json` printed: of every predictor how its errors on
+// unseen model families are spread. `hybrid` is `forerun predict` itself: jobs that name a configuration are really
+// predicted by it.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cluster/communication.h"
+#include "cluster/predictions.h"
+#include "cluster/sources/loaded_jobs.h"
+#include "predict/knowledge.h"
+
+namespace forerun {
+
+// "ets", "hybrid", or "ets@ets-t4": on the suite of that name instead of h200. An unknown one is answered with those known.
+Result<cluster::MeasuredErrors> find_measured_errors(const std::string& predictor);
+
+inline constexpr int64_t kGradientBytes = 4;  // of a parameter: mixed precision keeps float32 parameters too
+
+struct NetworkOptions {
+  std::string link = "100gbe";  // between nodes, as `forerun devices --links` names them
+  double oversubscription = 1;  // across racks
+};
+
+// What the GPUs of a cluster talk over: within nodes the link of the device, by its data sheet; PCIe 4.0 where the type is
+// not known. Nodes have 8 GPUs where the cluster does not say.
+Result<cluster::CommunicationModel> communication_of(const cluster::Cluster& cluster, const NetworkOptions& options,
+                                                     const DeviceCatalogue& devices);
+// With the devices of the data folder.
+Result<cluster::CommunicationModel> communication_of(const cluster::Cluster& cluster, const NetworkOptions& options);
+
+// What a step takes, by predicting it, each configuration once. Copies share what they know.
+class StepPredictor {
+ public:
+  StepPredictor(const cluster::Cluster& cluster, std::shared_ptr<const cluster::CommunicationModel> communication)
+      : cluster_(&cluster), communication_(std::move(communication)), state_(std::make_shared<State>()) {}
+
+  Result<cluster::StepAnswer> operator()(const cluster::StepQuestion& question);
+  // Predicts the measured runs of these ids, so that they can be asked for. `progress` is told how many are done, of how
+  // many.
+  Status add_records(const std::vector<std::string>& files, const std::vector<cluster::Configuration>& wanted,
+                     const std::function<void(size_t done, size_t of)>& progress);
+
+ private:
+  struct State {
+    std::shared_ptr<Knowledge> knowledge;  // read when first needed
+    std::map<cluster::StepQuestion, cluster::StepAnswer> answers;
+    std::map<std::string, cluster::StepAnswer> records;  // by id
+  };
+  Status load();
+  Result<cluster::StepAnswer> predict_step(const cluster::StepQuestion& question);
+  [[nodiscard]] cluster::StepAnswer in_gang(cluster::StepAnswer one, const cluster::StepQuestion& question) const;
+
+  const cluster::Cluster* cluster_;
+  std::shared_ptr<const cluster::CommunicationModel> communication_;
+  std::shared_ptr<State> state_;
+};
+
+// What a measured predictor says of a workload, and in words where that comes from.
+struct PredictorAnswer {
+  cluster::MeasuredPredictor predictor;
+  std::string source;
+};
+Result<PredictorAnswer> measured_predictor(const std::string& name, const cluster::Workload& workload,
+                                           const cluster::Cluster& cluster, StepPredictor& steps);
+
+}  // namespace forerun

@@ -1,0 +1,103 @@
+#include "records/data_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "base/json_file.h"
+#include "base/nearest.h"
+
+namespace forerun {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_record_file(const std::string& name) {
+  return name.ends_with(".jsonl") || name.ends_with(".jsonl.gz") || name.ends_with(".jsonl.zst");
+}
+
+Result<std::vector<std::string>> files_below(const std::string& folder) {
+  std::vector<std::string> found;
+  std::error_code code;
+  fs::recursive_directory_iterator entries(folder, code);
+  for (; !code && entries != fs::recursive_directory_iterator(); entries.increment(code)) {
+    if (entries->is_regular_file(code) && is_record_file(entries->path().filename().string())) {
+      found.push_back(entries->path().string());
+    }
+  }
+  if (code) return Error{fmt::format("cannot be listed: {}", code.message()), folder, "check its permissions"};
+  if (found.empty()) {
+    return Error{"holds no record files", folder, "they are named *.jsonl, *.jsonl.gz or *.jsonl.zst"};
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> record_files(const std::vector<std::string>& paths) {
+  std::vector<std::string> files;
+  std::set<std::string> known;
+  const auto add = [&](const std::string& path) {
+    std::error_code code;
+    const fs::path whole = fs::weakly_canonical(path, code);
+    if (known.insert(code ? path : whole.string()).second) files.push_back(path);
+  };
+  for (const std::string& path : paths) {
+    std::error_code code;
+    if (!fs::exists(path, code)) return Error{"is not there", path, "name record files or folders of them"};
+    if (!fs::is_directory(path, code)) {
+      add(path);
+      continue;
+    }
+    auto found = files_below(path);
+    if (!found) return found.error();
+    for (const std::string& file : *found) add(file);
+  }
+  return files;
+}
+
+Result<std::map<std::string, std::string>> family_splits(const std::vector<std::string>& files) {
+  std::map<std::string, std::string> splits;
+  std::set<fs::path> looked;
+  for (const std::string& file : files) {
+    const fs::path path = fs::path(file).parent_path() / "split.json";
+    std::error_code code;
+    if (!looked.insert(path).second || !fs::exists(path, code)) continue;
+    Result<JsonObject> object = JsonObject::read(path);
+    if (!object) return object.error();
+    for (const std::string& part : object->keys()) {
+      for (const std::string& family : object->texts(part)) splits.emplace(family, part);
+    }
+    if (const Status status = object->status(); !status.ok()) return status.error();
+  }
+  return splits;
+}
+
+Result<std::set<std::string>> training_families(const std::vector<std::string>& files,
+                                                const std::set<std::string>& without) {
+  const auto splits = family_splits(files);
+  if (!splits) return splits.error();
+  std::set<std::string> families;
+  for (const auto& [family, part] : *splits) {
+    if (part == "train") families.insert(family);
+  }
+  const std::vector<std::string> known(families.begin(), families.end());
+  for (const std::string& family : without) {
+    if (families.erase(family) == 0) {
+      return Error{fmt::format("'{}' is no family of the training split", family), "", did_you_mean(family, known)};
+    }
+  }
+  return families;
+}
+
+Error nothing_in(const std::vector<std::string>& files, const std::string& what) {
+  const bool one = files.size() == 1;
+  return {fmt::format("{} no {}", one ? "holds" : "hold", what),
+          one ? files.front() : fmt::format("{} files", files.size()),
+          "name files that python/forerun wrote; docs/records.md describes them"};
+}
+
+}  // namespace forerun

@@ -1,0 +1,265 @@
+#include "slurm/slurm_limits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <sstream>
+
+#include "cluster/sources/csv_rows.h"
+#include "predict/predict.h"
+
+namespace forerun {
+namespace {
+
+// What a job states, by key.
+using Statement = std::map<std::string, std::string>;
+
+constexpr double kLongest = 10.0 * 366 * 86400;  // seconds; Slurm's limits are 32-bit minutes
+
+struct LimitStep {
+  Nanoseconds step, most;
+  Bytes memory;
+  bool fits = true;
+  Bytes gradients;
+};
+
+// The step of a gang on as few nodes as possible; the range widens with it.
+Result<LimitStep> in_gang(LimitStep one, const std::string& gpu, int32_t gpus, const LimitOptions& options,
+                          const DeviceCatalogue& devices) {
+  if (gpus < 2) return one;
+  cluster::Cluster cluster;
+  cluster.pools = {{.type = cluster::canonical_type(gpu), .gpus = gpus, .gpus_per_node = options.gpus_per_node}};
+  const auto links = communication_of(cluster, options.network, devices);
+  if (!links) return links.error();
+  const double compute = cluster::seconds(one.step);
+  const double step = links->step(compute, one.gradients, 0, links->closest(0, gpus));
+  one.most = cluster::time_from_seconds(cluster::seconds(one.most) + step - compute);
+  one.step = cluster::time_from_seconds(step);
+  return one;
+}
+
+class LimitPredictor {
+ public:
+  LimitPredictor(const LimitOptions& options, const Knowledge& knowledge) : options_(options), knowledge_(knowledge) {}
+
+  Result<JobLimit> limit(Statement job) {
+    JobLimit limit;
+    limit.job = take(job, "id", take(job, "job", ""));
+    const Result<double> gpus = whole_number(take(job, "gpus", "1"), "gpus", 1, 1e6);
+    if (!gpus) return gpus.error();
+    const std::string iterations_text = take(job, "iterations", "");
+    const std::string duration = take(job, "duration", "");
+    double planned = 0;  // seconds, by the slow end of the prediction
+    if (!job["model"].empty()) {
+      const Result<double> iterations = whole_number(iterations_text, "iterations", 1, 1e12);
+      if (!iterations) return iterations.error();
+      limit.gpu = take(job, "gpu", options_.gpu);
+      const Result<LimitStep> alone = step_of(limit.gpu, std::move(job));
+      if (!alone) return alone.error();
+      const Result<LimitStep> step =
+          in_gang(*alone, limit.gpu, static_cast<int32_t>(*gpus), options_, knowledge_.devices);
+      if (!step) return step.error();
+      limit.step = step->step;
+      limit.memory = step->memory;
+      limit.fits = step->fits;
+      limit.seconds = *iterations * milliseconds(step->step) * 1e-3;
+      planned = *iterations * milliseconds(std::max(step->most, step->step)) * 1e-3;
+    } else {
+      const Result<double> stated = number(duration, "duration", 0, kLongest);
+      if (!stated) return Error{"the job names no model and states no duration", "", "give a model or a duration"};
+      limit.seconds = planned = *stated;
+    }
+    if (!(limit.seconds <= kLongest)) {
+      return Error{fmt::format("the job would take {:.0f} years", limit.seconds / 31557600), "",
+                   "give fewer iterations; ten years are the longest limit"};
+    }
+    const double with_margin = std::min(planned * (1 + options_.margin) + options_.startup, kLongest);
+    limit.limit_minutes = std::max<int64_t>(static_cast<int64_t>(std::ceil(with_margin / 60)), 1);
+    const double key = options_.order == JobOrder::shortest ? limit.seconds : limit.seconds * *gpus;
+    limit.priority = priority_of(key);
+    return limit;
+  }
+
+ private:
+  static std::string take(Statement& job, const std::string& key, const std::string& otherwise) {
+    const auto found = job.find(key);
+    if (found == job.end()) return otherwise;
+    std::string value = found->second;
+    job.erase(found);
+    return value.empty() ? otherwise : value;
+  }
+
+  static Result<double> number(const std::string& text, const std::string& what, double least, double most) {
+    const auto value = cluster::parse_number(text);
+    if (!value || !(*value >= least) || !(*value <= most)) {
+      return Error{fmt::format("{} cannot be '{}'", what, text), "",
+                   fmt::format("give a number from {} to {}", least, most)};
+    }
+    return *value;
+  }
+
+  static Result<double> whole_number(const std::string& text, const std::string& what, double least, double most) {
+    Result<double> value = number(text, what, least, most);
+    if (value && *value != std::floor(*value)) {
+      return Error{fmt::format("{} cannot be '{}'", what, text), "", "give a whole number"};
+    }
+    return value;
+  }
+
+  // Jobs of one configuration differ in their iterations: its step is predicted once.
+  Result<LimitStep> step_of(const std::string& gpu, Statement job) {
+    std::string key = gpu;
+    for (const auto& [name, value] : job) key += "\n" + name + "=" + value;
+    if (const auto known = steps_.find(key); known != steps_.end()) return known->second;
+    const Result<Device> device = knowledge_.devices.find(gpu);
+    if (!device) return device.error();
+    ModelRequest request;
+    request.model = take(job, "model", "");
+    if (const std::string batch = take(job, "batch", ""); !batch.empty()) {
+      const Result<double> samples = whole_number(batch, "batch", 1, 1 << 30);
+      if (!samples) return samples.error();
+      request.batch = static_cast<int64_t>(*samples);
+    }
+    const std::string precision = take(job, "precision", "");
+    const std::string optimizer = take(job, "optimizer", "");
+    const Result<TrainingSetup> setup = options_.setup(precision, optimizer);
+    if (!setup) return setup.error();
+    request.setup = *setup;
+    request.default_optimizer = optimizer.empty();
+    std::istringstream further(take(job, "set", ""));
+    for (std::string pair; std::getline(further, pair, ';');) {
+      const size_t equals = pair.find('=');
+      if (equals == std::string::npos || equals == 0) {
+        return Error{fmt::format("'{}' is not KEY=VALUE", pair), "", "write set as layers=2;width=64"};
+      }
+      request.settings.emplace_back(pair.substr(0, equals), pair.substr(equals + 1));
+    }
+    for (const auto& [name, value] : job) {
+      if (!value.empty()) request.settings.emplace_back(name, value);
+    }
+    const Result<TrainingRun> run = build_run(request, *device);
+    if (!run) return run.error();
+    const Prediction prediction = predict(*run, *device, knowledge_);
+    const LimitStep answer{prediction.times.iteration, prediction.most,
+                           prediction.memory.peak_reserved + prediction.context, prediction.fits,
+                           Bytes(prediction.parameters * kGradientBytes)};
+    steps_.emplace(key, answer);
+    return answer;
+  }
+
+  const LimitOptions& options_;
+  const Knowledge& knowledge_;
+  std::map<std::string, LimitStep> steps_;
+};
+
+// What job_submit.lua and the predictions file can hold as a key.
+bool usable_key(const std::string& key) { return !key.empty() && key.find_first_of(",\"\n\r") == std::string::npos; }
+
+}  // namespace
+
+int64_t priority_of(double seconds) {
+  return std::max<int64_t>(std::llround(1e6 * (32 - std::log2(std::max(seconds, 0.0) + 1))), 1);
+}
+
+Result<std::vector<JobLimit>> predict_limits(const std::string& path, const LimitOptions& options,
+                                             const Knowledge& knowledge,
+                                             const std::function<void(const Error&)>& bad_row) {
+  auto reader = LineReader::open(path);
+  if (!reader) return reader.error();
+  cluster::CsvRows rows(std::move(*reader), ',');
+  if (const Status status = rows.begin(); !status) return status.error();
+  if (!rows.column("id") && !rows.column("job")) {
+    return Error{"the heading has no column id", path + ":1",
+                 "give each job an id, model, iterations; see docs/slurm.md"};
+  }
+  LimitPredictor predictor(options, knowledge);
+  std::vector<JobLimit> limits;
+  std::map<std::string, int64_t> line_of;
+  bool any = false;
+  while (true) {
+    const auto more = rows.next();
+    if (!more) return more.error();
+    if (!*more) break;
+    any = true;
+    const std::string place = fmt::format("{}:{}", path, rows.line());
+    Statement job;
+    for (size_t i = 0; i < std::min(rows.size(), rows.heading().size()); ++i) {
+      // Columns of job files that say nothing about the time of a job.
+      static const std::vector<std::string> passed_over = {"submit", "deadline", "user",
+                                                           "vc",     "priority", "memory_gib"};
+      const std::string& name = rows.heading()[i];
+      if (std::find(passed_over.begin(), passed_over.end(), name) == passed_over.end()) job[name] = rows.cell(i);
+    }
+    Result<JobLimit> limit = predictor.limit(std::move(job));
+    if (limit && !usable_key(limit->job)) {
+      limit = Error{fmt::format("'{}' cannot name a job", limit->job), "", "leave out commas and quotes"};
+    }
+    if (limit) {
+      const auto [first, is_new] = line_of.emplace(limit->job, rows.line());
+      if (!is_new) {
+        limit = Error{fmt::format("job '{}' is in line {} already", limit->job, first->second), "", "keep one of them"};
+      }
+    }
+    if (limit) {
+      limits.push_back(std::move(*limit));
+    } else {
+      bad_row(limit.error().within(place));
+    }
+  }
+  if (!any) return Error{"the table has a heading and no rows", path, "give a row a job; see docs/slurm.md"};
+  std::sort(limits.begin(), limits.end(), [](const JobLimit& a, const JobLimit& b) { return a.job < b.job; });
+  return limits;
+}
+
+Result<std::vector<JobLimit>> read_limits(const std::string& path) {
+  auto reader = LineReader::open(path);
+  if (!reader) return reader.error();
+  cluster::CsvRows rows(std::move(*reader), ',');
+  if (const Status status = rows.begin(); !status) return status.error();
+  const auto job = rows.need("job");
+  const auto minutes = rows.need("time_limit_min");
+  const auto priority = rows.need("priority");
+  for (const auto* column : {&job, &minutes, &priority}) {
+    if (!*column) return column->error();
+  }
+  std::vector<JobLimit> limits;
+  while (true) {
+    const auto more = rows.next();
+    if (!more) return more.error();
+    if (!*more) return limits;
+    const auto limit = cluster::parse_integer(rows.cell(*minutes));
+    const auto rank = cluster::parse_integer(rows.cell(*priority));
+    if (!limit || *limit < 1 || !rank || *rank < 1) {
+      return Error{"a limit or priority is no number from 1", fmt::format("{}:{}", path, rows.line()),
+                   "write the file with `forerun slurm limits`"};
+    }
+    JobLimit read;
+    read.job = rows.cell(*job);
+    read.limit_minutes = *limit;
+    read.priority = *rank;
+    limits.push_back(std::move(read));
+  }
+}
+
+Result<JobLimit> predict_limit(const std::string& description, const LimitOptions& options,
+                               const Knowledge& knowledge) {
+  Statement job;
+  std::istringstream words(description);
+  for (std::string word; words >> word;) {
+    const size_t equals = word.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return Error{fmt::format("'{}' is not KEY=VALUE", word), "", "write model=resnet50 batch=64 iterations=10000"};
+    }
+    if (!job.emplace(word.substr(0, equals), word.substr(equals + 1)).second) {
+      return Error{fmt::format("'{}' is given twice", word.substr(0, equals)), "", "give it once"};
+    }
+  }
+  LimitPredictor predictor(options, knowledge);
+  Result<JobLimit> limit = predictor.limit(std::move(job));
+  if (limit && limit->job.empty()) limit->job = description;
+  return limit;
+}
+
+}  // namespace forerun
