@@ -22,7 +22,7 @@
 #include "base/datasets.h"
 #include "cluster_bench.h"
 #include "memory_bench.h"
-#include "predict/knowledge.h"
+#include "predict/cost_models.h"
 #include "predict/predict.h"
 #include "report/prediction.h"
 #include "timeline_bench.h"
@@ -66,7 +66,7 @@ struct NamedCase {
 };
 
 // From name to report text, kRepetitions times. Returns false where the answer is wrong.
-bool time_model(const NamedCase& wanted, const Device& device, const Knowledge& knowledge) {
+bool time_model(const NamedCase& wanted, const Device& device, const CostModels& cost_models) {
   std::vector<double> times;
   Prediction prediction;
   size_t text_bytes = 0;
@@ -80,7 +80,7 @@ bool time_model(const NamedCase& wanted, const Device& device, const Knowledge& 
       fmt::print("{}\n", run.error().message());
       return false;
     }
-    prediction = predict(*run, device, knowledge);
+    prediction = predict(*run, device, cost_models);
     text_bytes = to_text(prediction).size();
     times.push_back(seconds_since(start));
   }
@@ -96,7 +96,7 @@ bool time_model(const NamedCase& wanted, const Device& device, const Knowledge& 
   return true;
 }
 
-bool time_records(const std::string& path, const Knowledge& knowledge) {
+bool time_records(const std::string& path, const CostModels& cost_models) {
   if (!std::filesystem::exists(path)) {
     fmt::print("predict over recorded runs: not measured, {} is absent\n", path);
     return true;
@@ -114,7 +114,7 @@ bool time_records(const std::string& path, const Knowledge& knowledge) {
     if (++bad == 1) reason = error.message();
   };
   const Clock::time_point start = Clock::now();
-  const Status status = predict_records(path, std::nullopt, knowledge, handlers);
+  const Status status = predict_records(path, std::nullopt, cost_models, handlers);
   const double seconds = seconds_since(start);
   if (!status || records == 0 || bad > 0) {
     fmt::print("{}: {} records, {} bad; {}\n", path, records, bad, status ? reason : status.error().message());
@@ -142,18 +142,18 @@ struct Part {
 };
 
 // What there is to measure, in the order it is measured.
-std::vector<Part> all_parts(const std::string& records, const Device& device, const Knowledge& knowledge) {
+std::vector<Part> all_parts(const std::string& records, const Device& device, const CostModels& cost_models) {
   const auto models = [&] {
     bool good = true;
     for (const NamedCase& wanted : {NamedCase{"resnet50", 64, 25557032}, NamedCase{"gpt2", 8, 124439808}}) {
-      good = time_model(wanted, device, knowledge) && good;
+      good = time_model(wanted, device, cost_models) && good;
     }
     fmt::print("{:<34}{:>10.1f} MiB\n", "peak memory so far", peak_mebibytes());
     return good;
   };
   const auto fit = [&] {
-    const bool first = bench::time_fit("resnet50", device, knowledge);
-    return bench::time_fit("gpt2", device, knowledge) && first;
+    const bool first = bench::time_fit("resnet50", device, cost_models);
+    return bench::time_fit("gpt2", device, cost_models) && first;
   };
   const auto cluster = [] {
     const bool philly = with_dataset("cluster/philly/philly.csv.gz", bench::time_philly);
@@ -162,8 +162,8 @@ std::vector<Part> all_parts(const std::string& records, const Device& device, co
   return {{"models", "a model from its name to its answer", models},
           {"traces", "a profiler trace from disk to columns",
            [] { return bench::time_trace(FORERUN_DATA_DIR "/h200/whatif_traces/vit_b_16.base.trace.json.gz"); }},
-          {"records", "recorded runs from disk to predictions", [&] { return time_records(records, knowledge); }},
-          {"memory", "their allocators replayed", [&] { return bench::time_memory(records, device, knowledge); }},
+          {"records", "recorded runs from disk to predictions", [&] { return time_records(records, cost_models); }},
+          {"memory", "their allocators replayed", [&] { return bench::time_memory(records, device, cost_models); }},
           {"fit", "the largest batch of a model", fit},
           {"cluster", "jobs scheduled", cluster},
           {"replay", "ten million tasks read and replayed", [] { return bench::time_replay(3'333'333); }}};
@@ -172,15 +172,15 @@ std::vector<Part> all_parts(const std::string& records, const Device& device, co
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Result<Knowledge> knowledge = load_knowledge();
-  if (!knowledge) {
-    fmt::print("{}\n", knowledge.error().message());
+  const Result<CostModels> cost_models = load_cost_models();
+  if (!cost_models) {
+    fmt::print("{}\n", cost_models.error().message());
     return 1;
   }
-  const Result<Device> device = knowledge->devices.find("h200");
+  const Result<Device> device = cost_models->devices.find("h200");
   CHECK(device.ok(), "the catalogue has no H200");
   std::string records = FORERUN_DATA_DIR "/h200/first-starter.jsonl.zst";
-  const std::vector<Part> parts = all_parts(records, *device, *knowledge);
+  const std::vector<Part> parts = all_parts(records, *device, *cost_models);
 
   CLI::App app("How fast Forerun itself is: wall-clock, in one process, after start-up");
   app.name("./run bench");

@@ -15,13 +15,13 @@
 #include "base/check.h"
 #include "ingest/capture/run_record.h"
 #include "memory/trace_replay.h"
-#include "predict/knowledge.h"
+#include "predict/cost_models.h"
 #include "predict/predicted_memory.h"
 #include "trace_bench.h"
 
 namespace forerun::bench {
 
-inline bool time_memory(const std::string& path, const Device& device, const Knowledge& knowledge) {
+inline bool time_memory(const std::string& path, const Device& device, const CostModels& cost_models) {
   if (!std::filesystem::exists(path)) {
     fmt::print("memory of recorded runs: not measured, {} is absent\n", path);
     return true;
@@ -44,7 +44,7 @@ inline bool time_memory(const std::string& path, const Device& device, const Kno
     }
     if (!(*record)->has_graph || (*record)->run.graph.op_count() == 0) continue;
     const double before = processor_seconds();
-    const PredictedMemory memory = predicted_memory((*record)->run, device, knowledge.workspaces);
+    const PredictedMemory memory = predicted_memory((*record)->run, device, cost_models.workspaces);
     if (memory.estimate.peak_allocated.value <= 0) return false;
     per_thousand_ops.push_back((processor_seconds() - before) * 1e6 /
                                static_cast<double>((*record)->run.graph.op_count()));
@@ -63,11 +63,11 @@ inline bool time_memory(const std::string& path, const Device& device, const Kno
 }
 
 // From a model's name to its largest batch, with what would let a larger one in.
-inline bool time_fit(const std::string& model, const Device& device, const Knowledge& knowledge) {
+inline bool time_fit(const std::string& model, const Device& device, const CostModels& cost_models) {
   FitRequest request;
   request.model.model = model;
   const auto begin = std::chrono::steady_clock::now();
-  const Result<FitAnswer> answer = fit(request, device, knowledge);
+  const Result<FitAnswer> answer = fit(request, device, cost_models);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!answer || !answer->largest) return false;
   fmt::print("{:<34}{:>10.2f} s {:>15} graphs\n", fmt::format("fit {}: largest batch {}", model, *answer->largest),

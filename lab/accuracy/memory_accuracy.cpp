@@ -105,8 +105,8 @@ std::string to_text(const MemoryAccuracy& accuracy) {
   for (const auto& [family, cases] : by_family(accuracy.predictors.front().cases)) families.add(cells(family, cases));
   text += families.text();
   text += "\nBetween which multiples of the predicted peak 8 of 10 measured ones lie\n";
-  text += range_line("requested", accuracy.spread.requested) + range_line("allocated", accuracy.spread.allocated);
-  return text + range_line("reserved", accuracy.spread.reserved) + range_line("driver", accuracy.spread.driver);
+  text += range_line("requested", accuracy.intervals.requested) + range_line("allocated", accuracy.intervals.allocated);
+  return text + range_line("reserved", accuracy.intervals.reserved) + range_line("driver", accuracy.intervals.driver);
 }
 
 std::string to_json(const MemoryAccuracy& accuracy) {
@@ -133,7 +133,7 @@ std::string to_json(const MemoryAccuracy& accuracy) {
                  {"data", accuracy.data},
                  {"tables", accuracy.tables},
                  {"predictors", predictors},
-                 {"spread", Ordered::parse(to_json(accuracy.spread, accuracy.data))}}
+                 {"intervals", Ordered::parse(to_json(accuracy.intervals, accuracy.data))}}
       .dump();
 }
 

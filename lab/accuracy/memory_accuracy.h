@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "memory/memory_spread.h"
+#include "memory/memory_intervals.h"
 
 namespace forerun {
 
@@ -29,7 +29,7 @@ struct MemoryAccuracy {
   std::string data;    // what was judged on, in words
   std::string tables;  // which tables ours were predicted with
   std::vector<MemoryPredictor> predictors;
-  MemorySpread spread;
+  MemoryIntervals intervals;
 };
 
 std::string to_text(const MemoryAccuracy& accuracy);

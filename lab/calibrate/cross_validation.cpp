@@ -26,9 +26,9 @@ struct Measured {
 };
 
 Result<Measured> read_measured(const CrossValidation& request, const std::set<std::string>& families,
-                               const Knowledge& knowledge) {
+                               const CostModels& cost_models) {
   Measured measured;
-  auto ops = load_measured_ops(request.files, families, knowledge, request.problem);
+  auto ops = load_measured_ops(request.files, families, cost_models, request.problem);
   if (!ops) return ops.error();
   measured.ops = std::move(*ops);
   auto iterations = load_host_samples(request.files, families, [](const DataProblem&) {});
@@ -37,32 +37,32 @@ Result<Measured> read_measured(const CrossValidation& request, const std::set<st
   return measured;
 }
 
-// Knowledge fitted to all training families but these.
-Result<Knowledge> fit_without(const CrossValidation& request, const Measured& measured,
-                              const std::vector<std::string>& without, Knowledge knowledge) {
+// CostModels fitted to all training families but these.
+Result<CostModels> fit_without(const CrossValidation& request, const Measured& measured,
+                               const std::vector<std::string>& without, CostModels cost_models) {
   const auto stays = [&](const auto& one) {
     return std::find(without.begin(), without.end(), one.family) == without.end();
   };
   std::vector<hybrid::MeasuredOp> ops;
   std::copy_if(measured.ops.begin(), measured.ops.end(), std::back_inserter(ops), stays);
-  auto corrector = hybrid::train(std::move(ops), request.growth, [](std::string_view, size_t, size_t) {});
-  if (!corrector) return corrector.error();
-  const Result<Device> gpu = knowledge.devices.find(kDefaultGpu);
+  auto residual_model = hybrid::train(std::move(ops), request.growth, [](std::string_view, size_t, size_t) {});
+  if (!residual_model) return residual_model.error();
+  const Result<Device> gpu = cost_models.devices.find(kDefaultGpu);
   if (!gpu) return gpu.error();
-  corrector->gpu = gpu->name;
+  residual_model->gpu = gpu->name;
   std::vector<HostSample> iterations;
   std::copy_if(measured.iterations.begin(), measured.iterations.end(), std::back_inserter(iterations), stays);
   auto host = fit_host(iterations);
   if (!host) return host.error();
-  knowledge.corrector = std::move(*corrector);
-  knowledge.host = host->constants;
-  return knowledge;
+  cost_models.residual_model = std::move(*residual_model);
+  cost_models.host = host->constants;
+  return cost_models;
 }
 
 // One fit for each group, several at a time; in the groups' order.
-Result<std::vector<Knowledge>> fit_groups(const CrossValidation& request, const Measured& measured,
-                                          const Groups& groups, const Knowledge& plain) {
-  std::vector<std::optional<Result<Knowledge>>> fits(groups.size());
+Result<std::vector<CostModels>> fit_groups(const CrossValidation& request, const Measured& measured,
+                                           const Groups& groups, const CostModels& plain) {
+  std::vector<std::optional<Result<CostModels>>> fits(groups.size());
   std::mutex telling;
   size_t done = 0;
   parallel_for(groups.size(), request.threads, [&](size_t i) {
@@ -72,7 +72,7 @@ Result<std::vector<Knowledge>> fit_groups(const CrossValidation& request, const 
     ++done;
     if (request.progress) request.progress(what, done, groups.size());
   });
-  std::vector<Knowledge> fitted;
+  std::vector<CostModels> fitted;
   for (auto& fit : fits) {
     if (!*fit) return fit->error();
     fitted.push_back(std::move(**fit));
@@ -80,24 +80,24 @@ Result<std::vector<Knowledge>> fit_groups(const CrossValidation& request, const 
   return fitted;
 }
 
-Status predict_left_out(const CrossValidation& request, const std::map<std::string, const Knowledge*>& without,
+Status predict_left_out(const CrossValidation& request, const std::map<std::string, const CostModels*>& without,
                         std::vector<LeftOutRun>& runs) {
   const auto take = [&](const RunRecord& record, const DataPlace& /*place*/) {
     const auto fitted = without.find(record.run.family);
     if (fitted == without.end() || !record.has_graph || !record.measured) return;
     const Measurement& m = *record.measured;
     if (m.status != RunStatus::ok || m.pipelined_median_ms <= 0 || m.gpu_busy_us <= 0) return;
-    const Knowledge& knowledge = *fitted->second;
-    const Result<Device> device = knowledge.devices.find(record.run.environment.gpu);
+    const CostModels& cost_models = *fitted->second;
+    const Result<Device> device = cost_models.devices.find(record.run.environment.gpu);
     if (!device) return;
     const auto run = for_device(record.run, *device);
     if (!run) return;
-    const LaneTimes times = predicted_times(*run, *device, knowledge);
+    const IterationTiming times = predicted_times(*run, *device, cost_models);
     runs.push_back({.id = record.run.id,
                     .family = record.run.family,
                     .iteration_ms = milliseconds(times.iteration),
                     .gpu_busy_ms = milliseconds(times.gpu_busy),
-                    .host_bound = times.bound == Verdict::host,
+                    .host_bound = times.bound == Bottleneck::host,
                     .measured_ms = m.pipelined_median_ms,
                     .measured_gpu_ms = m.gpu_busy_us / 1e3});
   };
@@ -115,19 +115,19 @@ std::vector<std::vector<std::string>> fold_families(const std::vector<std::strin
 }
 
 Result<std::vector<LeftOutRun>> cross_validate(const CrossValidation& request) {
-  const Result<Knowledge> knowledge = load_knowledge({}, Trees::without);
-  if (!knowledge) return knowledge.error();
+  const Result<CostModels> cost_models = load_cost_models({}, Trees::without);
+  if (!cost_models) return cost_models.error();
   const auto families = training_families(request.files, {});
   if (!families) return families.error();
   const auto groups = fold_families({families->begin(), families->end()}, request.folds);
   if (groups.size() < 2) {
     return Error{"there are not two families to leave out in turn", "", "give records of several families"};
   }
-  const auto measured = read_measured(request, *families, *knowledge);
+  const auto measured = read_measured(request, *families, *cost_models);
   if (!measured) return measured.error();
-  const auto fitted = fit_groups(request, *measured, groups, *knowledge);
+  const auto fitted = fit_groups(request, *measured, groups, *cost_models);
   if (!fitted) return fitted.error();
-  std::map<std::string, const Knowledge*> without;
+  std::map<std::string, const CostModels*> without;
   for (size_t i = 0; i < groups.size(); ++i) {
     for (const std::string& family : groups[i]) without[family] = &(*fitted)[i];
   }

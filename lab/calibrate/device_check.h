@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cost/hybrid/spread.h"
+#include "cost/hybrid/prediction_intervals.h"
 #include "lab/calibrate/device_fit.h"
 
 namespace forerun {
@@ -25,7 +25,7 @@ struct DeviceCheck {
   std::vector<hybrid::CarriedError> plain;   // by the analytic model's ratio alone
   std::vector<hybrid::CarriedError> fitted;  // each GPU by a fit to the others
   std::vector<OtherGpuRun> runs;             // the same
-  SpreadRange range;                         // eight of ten of those runs
+  RatioInterval range;                       // eight of ten of those runs
   std::vector<std::string> problems;         // what could not be checked
 };
 

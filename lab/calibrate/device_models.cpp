@@ -61,7 +61,7 @@ Result<ModelRequest> request_of(const fs::path& configuration, const OtherGpuRun
 }
 
 Result<OtherGpuRun> predicted_run(const fs::path& label, const fs::path& configurations, const Device& device,
-                                  const Knowledge& knowledge) {
+                                  const CostModels& cost_models) {
   auto run = run_named(label.stem().string());
   if (!run) return Error{"the name tells no model, length and batch", label.string(), ""};
   Result<JsonObject> file = JsonObject::read(label);
@@ -73,7 +73,7 @@ Result<OtherGpuRun> predicted_run(const fs::path& label, const fs::path& configu
   if (!request) return request.error();
   const auto built = build_run(*request, device);
   if (!built) return built.error();
-  const LaneTimes times = predict(*built, device, knowledge).times;
+  const IterationTiming times = predict(*built, device, cost_models).times;
   run->predicted_ms = milliseconds(times.phases[0]);
   if ((run->what != "forward")) run->predicted_ms += milliseconds(times.phases[1]);
   return *run;
@@ -133,7 +133,7 @@ std::optional<ModelRequest> lambda_request(const std::string& column, bool half,
 }  // namespace
 
 OtherGpuRuns runs_of_neusight(const std::string& folder, const DeviceCatalogue& devices,
-                              const KnowledgeFor& knowledge) {
+                              const KnowledgeFor& cost_models) {
   OtherGpuRuns found;
   std::vector<fs::path> labels;
   const fs::path neusight = folder;
@@ -147,7 +147,7 @@ OtherGpuRuns runs_of_neusight(const std::string& folder, const DeviceCatalogue& 
   }
   std::sort(labels.begin(), labels.end());
   std::set<std::string> problems;
-  const Knowledge* known = nullptr;
+  const CostModels* known = nullptr;
   std::string gpu;
   for (const fs::path& label : labels) {
     const auto device = devices.find(label.parent_path().filename().string());
@@ -155,7 +155,7 @@ OtherGpuRuns runs_of_neusight(const std::string& folder, const DeviceCatalogue& 
       problems.insert(device.error().message());
       continue;
     }
-    if (device->name != gpu) known = &knowledge(*device);
+    if (device->name != gpu) known = &cost_models(*device);
     gpu = device->name;
     const auto run = predicted_run(label, neusight / "DLmodel_configs", *device, *known);
     if (run) {
@@ -168,12 +168,13 @@ OtherGpuRuns runs_of_neusight(const std::string& folder, const DeviceCatalogue& 
   return found;
 }
 
-OtherGpuRuns runs_of_lambda(const std::string& folder, const DeviceCatalogue& devices, const KnowledgeFor& knowledge) {
+OtherGpuRuns runs_of_lambda(const std::string& folder, const DeviceCatalogue& devices,
+                            const KnowledgeFor& cost_models) {
   OtherGpuRuns found;
   for (const auto& [name, alias] : kLambdaGpus) {
     const auto device = devices.find(alias);
     if (!device) continue;
-    const Knowledge& known = knowledge(*device);
+    const CostModels& known = cost_models(*device);
     for (const char* precision : {"fp32", "fp16"}) {
       const bool half = std::string_view(precision) == "fp16";
       if (half && device->peak.bf16_tensor <= 0) continue;  // bfloat16 stands for both half precisions

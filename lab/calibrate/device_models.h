@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "lab/calibrate/device_check.h"
-#include "predict/knowledge.h"
+#include "predict/cost_models.h"
 
 namespace forerun {
 
@@ -20,10 +20,11 @@ struct OtherGpuRuns {
   std::vector<std::string> problems;
 };
 
-// Asked once for each GPU: the knowledge to predict its runs with, valid until it is asked again.
-using KnowledgeFor = std::function<const Knowledge&(const Device&)>;
+// Asked once for each GPU: the cost models to predict its runs with, valid until it is asked again.
+using KnowledgeFor = std::function<const CostModels&(const Device&)>;
 
-OtherGpuRuns runs_of_neusight(const std::string& folder, const DeviceCatalogue& devices, const KnowledgeFor& knowledge);
-OtherGpuRuns runs_of_lambda(const std::string& folder, const DeviceCatalogue& devices, const KnowledgeFor& knowledge);
+OtherGpuRuns runs_of_neusight(const std::string& folder, const DeviceCatalogue& devices,
+                              const KnowledgeFor& cost_models);
+OtherGpuRuns runs_of_lambda(const std::string& folder, const DeviceCatalogue& devices, const KnowledgeFor& cost_models);
 
 }  // namespace forerun

@@ -16,9 +16,9 @@ class DeviceModels : public testing::Test {
  protected:
   DeviceModels() : folder_(fs::path(testing::TempDir()) / "device_models_test") {
     fs::remove_all(folder_);
-    auto knowledge = load_knowledge({}, Trees::without);
-    EXPECT_TRUE(knowledge.ok());
-    if (knowledge) knowledge_.emplace(std::move(*knowledge));
+    auto cost_models = load_cost_models({}, Trees::without);
+    EXPECT_TRUE(cost_models.ok());
+    if (cost_models) cost_models_.emplace(std::move(*cost_models));
   }
   ~DeviceModels() override { fs::remove_all(folder_); }
 
@@ -27,15 +27,15 @@ class DeviceModels : public testing::Test {
     std::ofstream(folder_ / name) << text;
   }
   [[nodiscard]] OtherGpuRuns neusight() const {
-    return runs_of_neusight(folder_.string(), knowledge_->devices, known());
+    return runs_of_neusight(folder_.string(), cost_models_->devices, known());
   }
-  [[nodiscard]] OtherGpuRuns lambda() const { return runs_of_lambda(folder_.string(), knowledge_->devices, known()); }
+  [[nodiscard]] OtherGpuRuns lambda() const { return runs_of_lambda(folder_.string(), cost_models_->devices, known()); }
   [[nodiscard]] KnowledgeFor known() const {
-    return [this](const Device&) -> const Knowledge& { return *knowledge_; };
+    return [this](const Device&) -> const CostModels& { return *cost_models_; };
   }
 
   fs::path folder_;
-  std::optional<Knowledge> knowledge_;
+  std::optional<CostModels> cost_models_;
 };
 
 constexpr const char* kSmallBert =

@@ -70,7 +70,7 @@ std::optional<DeviceOp> convolution_of(const EtsOp& op, const std::string& gpu) 
   return result;
 }
 
-// The sum over the pieces of an op.
+// The sum over the feature rows of an op.
 struct Costed {
   double us = 0;
   double analytic_us = 0;
@@ -128,10 +128,10 @@ Result<std::vector<DeviceOp>> load_ets_convolutions(const std::string& ets, cons
   return ops;
 }
 
-std::vector<hybrid::CarriedOp> carried_ops(const std::vector<DeviceOp>& ops, const Knowledge& knowledge,
+std::vector<hybrid::CarriedOp> carried_ops(const std::vector<DeviceOp>& ops, const CostModels& cost_models,
                                            const hybrid::DeviceScale& scale) {
-  CHECK(knowledge.corrector.has_value(), "trees are needed");
-  const Result<Device> measured = knowledge.devices.find(knowledge.corrector->gpu);
+  CHECK(cost_models.residual_model.has_value(), "trees are needed");
+  const Result<Device> measured = cost_models.devices.find(cost_models.residual_model->gpu);
   CHECK(measured.ok(), "the catalogue has the GPU that was measured");
   const TrainingSetup setup;
   std::map<std::string, Device> boards;
@@ -139,7 +139,7 @@ std::vector<hybrid::CarriedOp> carried_ops(const std::vector<DeviceOp>& ops, con
   for (const DeviceOp& op : ops) {
     auto board = boards.find(op.gpu);
     if (board == boards.end()) {
-      Device there = scale.sustaining(*knowledge.devices.find(op.gpu));
+      Device there = scale.sustaining(*cost_models.devices.find(op.gpu));
       there.peak.tf32_tensor = 0;  // as it was measured
       board = boards.emplace(op.gpu, std::move(there)).first;
     }
@@ -147,23 +147,23 @@ std::vector<hybrid::CarriedOp> carried_ops(const std::vector<DeviceOp>& ops, con
     const Op& only = graph.ops()[0];
     const OpWork work = work_of(graph, only);
     const LayoutTracker layouts(graph, false);
-    const auto pieces = hybrid::pieces_of(graph, only, work, layouts, *measured, setup, knowledge.analytic);
-    const auto there = hybrid::pieces_of(graph, only, work, layouts, board->second, setup, knowledge.analytic);
-    if (pieces.empty()) continue;
+    const auto feature_rows = hybrid::featurize(graph, only, work, layouts, *measured, setup, cost_models.analytic);
+    const auto there = hybrid::featurize(graph, only, work, layouts, board->second, setup, cost_models.analytic);
+    if (feature_rows.empty()) continue;
     Costed known;
     double analytic = 0;
-    for (size_t i = 0; i < pieces.size(); ++i) {
-      known.us += knowledge.corrector->cost(pieces[i]).us;
-      known.analytic_us += pieces[i].analytic_us;
+    for (size_t i = 0; i < feature_rows.size(); ++i) {
+      known.us += cost_models.residual_model->cost(feature_rows[i]).us;
+      known.analytic_us += feature_rows[i].analytic_us;
       analytic += there[i].analytic_us;
     }
-    list.push_back(
-        {.gpu = op.gpu,
-         .kind = op.kind,
-         .carried = hybrid::carried_as(pieces[0].model, product_unit(work, setup.precision), *measured, board->second),
-         .analytic_us = analytic,
-         .correction = known.us / known.analytic_us,
-         .us = op.sample.us});
+    list.push_back({.gpu = op.gpu,
+                    .kind = op.kind,
+                    .carried = hybrid::carried_as(feature_rows[0].model, product_unit(work, setup.precision), *measured,
+                                                  board->second),
+                    .analytic_us = analytic,
+                    .correction = known.us / known.analytic_us,
+                    .us = op.sample.us});
   }
   return list;
 }

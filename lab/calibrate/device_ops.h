@@ -10,7 +10,7 @@
 
 #include "ingest/capture/op_sample.h"
 #include "lab/calibrate/device_fit.h"
-#include "predict/knowledge.h"
+#include "predict/cost_models.h"
 
 namespace forerun {
 
@@ -31,7 +31,7 @@ Result<std::vector<DeviceOp>> load_ets_convolutions(const std::string& ets, cons
                                                     size_t most = 1500);
 
 // With the rates that boards sustain by this scale.
-std::vector<hybrid::CarriedOp> carried_ops(const std::vector<DeviceOp>& ops, const Knowledge& knowledge,
+std::vector<hybrid::CarriedOp> carried_ops(const std::vector<DeviceOp>& ops, const CostModels& cost_models,
                                            const hybrid::DeviceScale& scale);
 
 }  // namespace forerun

@@ -16,9 +16,9 @@ class NeuSightOps : public testing::Test {
  protected:
   NeuSightOps() : folder_(fs::path(testing::TempDir()) / "device_ops_test") {
     fs::remove_all(folder_);
-    auto knowledge = load_knowledge();
-    EXPECT_TRUE(knowledge.ok());
-    if (knowledge) knowledge_.emplace(std::move(*knowledge));
+    auto cost_models = load_cost_models();
+    EXPECT_TRUE(cost_models.ok());
+    if (cost_models) cost_models_.emplace(std::move(*cost_models));
   }
   ~NeuSightOps() override { fs::remove_all(folder_); }
 
@@ -28,13 +28,13 @@ class NeuSightOps : public testing::Test {
   }
 
   fs::path folder_;
-  std::optional<Knowledge> knowledge_;
+  std::optional<CostModels> cost_models_;
 };
 
 TEST_F(NeuSightOps, LaunchBoundOnesAndCopiesAreLeftOut) {
   put("p2.1.0/linear.csv", "linear,0.25,Tesla T4,k,2,512,1024,1024\nlinear,0.05,Tesla T4,k,2,8,16,32\n");
   put("linear.csv", "linear,0.5,Tesla T4,k,2,512,1024,1024\n");
-  const auto ops = load_neusight_ops(folder_.string(), knowledge_->devices);
+  const auto ops = load_neusight_ops(folder_.string(), cost_models_->devices);
   ASSERT_TRUE(ops.ok()) << ops.error().message();
   ASSERT_EQ(ops->size(), 1U);
   EXPECT_EQ(ops->front().kind, kMatrixProduct);
@@ -45,26 +45,26 @@ TEST_F(NeuSightOps, ManyAreThinnedEvenly) {
   std::string rows;
   for (int i = 0; i < 100; ++i) rows += "bmm," + std::to_string(1 + i) + ",Tesla T4,k,2,512,512,512\n";
   put("p2.1.0/bmm.csv", rows);
-  const auto ops = load_neusight_ops(folder_.string(), knowledge_->devices, 4);
+  const auto ops = load_neusight_ops(folder_.string(), cost_models_->devices, 4);
   ASSERT_TRUE(ops.ok()) << ops.error().message();
   ASSERT_EQ(ops->size(), 4U);
   for (size_t i = 0; i < 4; ++i) EXPECT_DOUBLE_EQ((*ops)[i].sample.us, 1e3 * (1 + 25 * static_cast<double>(i)));
 }
 
 TEST_F(NeuSightOps, AMissingFolderSaysHowToUnpack) {
-  const auto ops = load_neusight_ops((folder_ / "nothing").string(), knowledge_->devices);
+  const auto ops = load_neusight_ops((folder_ / "nothing").string(), cost_models_->devices);
   ASSERT_FALSE(ops.ok());
   EXPECT_NE(ops.error().message().find("tar"), std::string::npos);
 }
 
 TEST_F(NeuSightOps, AreCarriedToTheirGpu) {
   put("p2.1.0/bmm.csv", "bmm,2,Tesla T4,k,8,1024,1024,1024\nbmm,1,Tesla V100-SXM2-32GB,k,8,1024,1024,1024\n");
-  const auto ops = load_neusight_ops(folder_.string(), knowledge_->devices);
+  const auto ops = load_neusight_ops(folder_.string(), cost_models_->devices);
   ASSERT_TRUE(ops.ok()) << ops.error().message();
-  const auto carried = carried_ops(*ops, *knowledge_, {});
+  const auto carried = carried_ops(*ops, *cost_models_, {});
   ASSERT_EQ(carried.size(), 2U);
   const double flops = 2.0 * 8 * 1024 * 1024 * 1024;
-  const double t4_us = flops / (knowledge_->devices.find("t4")->peak.fp32 * 1e-6);
+  const double t4_us = flops / (cost_models_->devices.find("t4")->peak.fp32 * 1e-6);
   EXPECT_EQ(carried[0].kind, kMatrixProduct);
   EXPECT_DOUBLE_EQ(carried[0].us, 2000);
   EXPECT_GE(carried[0].analytic_us, 0.99 * t4_us);  // no faster than the board's peak
@@ -74,7 +74,7 @@ TEST_F(NeuSightOps, AreCarriedToTheirGpu) {
 
 TEST_F(NeuSightOps, ConvolutionsOfEts) {
   NEEDS_DATASET(folder, "ets");
-  const auto ops = load_ets_convolutions(folder, knowledge_->devices, 40);
+  const auto ops = load_ets_convolutions(folder, cost_models_->devices, 40);
   ASSERT_TRUE(ops.ok()) << ops.error().message();
   EXPECT_EQ(ops->size(), 80U);  // of each GPU
   for (const DeviceOp& op : *ops) {

@@ -13,7 +13,7 @@
 #include "base/datasets.h"
 #include "lab/calibrate/device_models.h"
 #include "lab/calibrate/device_ops.h"
-#include "lab/calibrate/train_spread.h"
+#include "lab/calibrate/train_intervals.h"
 
 namespace forerun {
 namespace {
@@ -39,10 +39,10 @@ std::set<std::string> gpus_of(const std::vector<DeviceOp>& ops) {
 // Fits to all GPUs but one (empty: to all).
 class ScaleSearch {
  public:
-  ScaleSearch(const std::vector<DeviceOp>& ops, const Knowledge& knowledge)
-      : boards_(knowledge.scale.most_watts_per_rate) {
+  ScaleSearch(const std::vector<DeviceOp>& ops, const CostModels& cost_models)
+      : boards_(cost_models.scale.most_watts_per_rate) {
     const auto attempt = [&](const BoardPower& power) {
-      tried_.emplace_back(power, carried_ops(ops, knowledge, scale_with(power)));
+      tried_.emplace_back(power, carried_ops(ops, cost_models, scale_with(power)));
     };
     attempt({});
     for (const double enough : {0.6, 0.65, 0.7, 0.75, 0.8}) {
@@ -114,9 +114,9 @@ Result<DeviceCheck> check_devices(const DeviceRequest& request) {
   const auto tell = [&](const std::string& what) {
     if (request.progress) request.progress(what);
   };
-  Result<Knowledge> knowledge = load_knowledge();
-  if (!knowledge) return knowledge.error();
-  if (!knowledge->corrector) {
+  Result<CostModels> cost_models = load_cost_models();
+  if (!cost_models) return cost_models.error();
+  if (!cost_models->residual_model) {
     return Error{"there are no trees to carry over", "", "train them with `forerun train hybrid`"};
   }
   const auto neusight = dataset_folder(request.neusight, "neusight");
@@ -124,16 +124,16 @@ Result<DeviceCheck> check_devices(const DeviceRequest& request) {
   if (!neusight || !ets) return neusight ? ets.error() : neusight.error();
   DeviceCheck check;
   tell("reading op latencies");
-  auto ops = load_neusight_ops(request.ops.empty() ? *neusight : request.ops, knowledge->devices);
+  auto ops = load_neusight_ops(request.ops.empty() ? *neusight : request.ops, cost_models->devices);
   if (!ops) return ops.error();
   tell("reading convolutions of the traces of ETS");
-  if (auto more = load_ets_convolutions(*ets, knowledge->devices)) {
+  if (auto more = load_ets_convolutions(*ets, cost_models->devices)) {
     ops->insert(ops->end(), std::make_move_iterator(more->begin()), std::make_move_iterator(more->end()));
   } else {
     check.problems.push_back(more.error().message());
   }
   tell(fmt::format("fitting to {} ops", ops->size()));
-  const ScaleSearch search(*ops, *knowledge);
+  const ScaleSearch search(*ops, *cost_models);
   check.scale = search.fit();
   const DeviceScale nothing = search.scale_with({});
   for (const std::string& gpu : gpus_of(*ops)) {
@@ -143,12 +143,12 @@ Result<DeviceCheck> check_devices(const DeviceRequest& request) {
   tell("predicting whole models");
   const auto lambda = dataset_folder(request.lambda, "lambda");
   if (!lambda) return lambda.error();
-  auto without = [&](const Device& device) -> const Knowledge& {
-    knowledge->scale = search.fit(device.name);
-    return *knowledge;
+  auto without = [&](const Device& device) -> const CostModels& {
+    cost_models->scale = search.fit(device.name);
+    return *cost_models;
   };
-  add_runs(runs_of_neusight(*neusight, knowledge->devices, without), check);
-  add_runs(runs_of_lambda(*lambda, knowledge->devices, without), check);
+  add_runs(runs_of_neusight(*neusight, cost_models->devices, without), check);
+  add_runs(runs_of_lambda(*lambda, cost_models->devices, without), check);
   std::vector<double> ratios;
   for (const OtherGpuRun& run : check.runs) ratios.push_back(run.measured_ms / run.predicted_ms);
   check.range = range_of(std::move(ratios));
@@ -166,10 +166,11 @@ Result<DeviceOutcome> train_devices(const DeviceRequest& request, const std::str
     return saved.error();
   }
   if (!out.empty() || outcome.check.runs.empty()) return outcome;
-  auto spread = load_spread(*folder / kSpreadFile);
-  if (!spread) return spread.error();
-  spread->other_gpu = outcome.check.range;
-  if (const Status saved = save_spread(*spread, *folder / kSpreadFile); !saved.ok()) return saved.error();
+  auto intervals = load_prediction_intervals(*folder / kIntervalsFile);
+  if (!intervals) return intervals.error();
+  intervals->other_gpu = outcome.check.range;
+  if (const Status saved = save_prediction_intervals(*intervals, *folder / kIntervalsFile); !saved.ok())
+    return saved.error();
   return outcome;
 }
 

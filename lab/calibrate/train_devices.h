@@ -21,7 +21,7 @@ struct DeviceRequest {
 // The check; what is not there but for the op latencies is named in its problems.
 Result<DeviceCheck> check_devices(const DeviceRequest& request);
 
-// The same, and writes the fit to `out` (empty: the data folder's) and the range to the data folder's spread where `out`
+// The same, and writes the fit to `out` (empty: the data folder's) and the range to the data folder's intervals where `out`
 // is empty.
 struct DeviceOutcome {
   std::string file;

@@ -5,7 +5,7 @@
 
 #include "base/data_dir.h"
 #include "records/data_files.h"
-#include "timeline/two_lane.h"
+#include "timeline/host_gpu_timeline.h"
 
 namespace forerun {
 

@@ -9,28 +9,29 @@
 #include "records/data_files.h"
 
 namespace forerun {
-Result<std::vector<hybrid::MeasuredOp>> hybrid_ops(const HybridRequest& request, const Knowledge& knowledge) {
+Result<std::vector<hybrid::MeasuredOp>> hybrid_ops(const HybridRequest& request, const CostModels& cost_models) {
   const auto families = training_families(request.files, request.without);
   if (!families) return families.error();
-  return load_measured_ops(request.files, *families, knowledge, request.problem);
+  return load_measured_ops(request.files, *families, cost_models, request.problem);
 }
 
 Result<HybridOutcome> train_hybrid(const HybridRequest& request) {
   const auto begin = std::chrono::steady_clock::now();
-  const Result<Knowledge> knowledge = load_knowledge({}, Trees::without);
-  if (!knowledge) return knowledge.error();
+  const Result<CostModels> cost_models = load_cost_models({}, Trees::without);
+  if (!cost_models) return cost_models.error();
   const Result<std::filesystem::path> folder = data_dir();
   if (!folder) return folder.error();
-  auto ops = hybrid_ops(request, *knowledge);
+  auto ops = hybrid_ops(request, *cost_models);
   if (!ops) return ops.error();
   HybridOutcome outcome;
   outcome.file = request.out.empty() ? (*folder / hybrid::kHybridFile).string() : request.out;
   for (const hybrid::MeasuredOp& op : *ops) ++(op.alone ? outcome.samples : outcome.ops);
-  auto corrector = hybrid::train(std::move(*ops), request.growth, request.progress);
-  if (!corrector) return corrector.error();
-  corrector->gpu = knowledge->devices.find(kDefaultGpu)->name;
-  if (const Status saved = hybrid::save_corrector(*corrector, outcome.file); !saved.ok()) return saved.error();
-  for (const auto& model : corrector->models) {
+  auto residual_model = hybrid::train(std::move(*ops), request.growth, request.progress);
+  if (!residual_model) return residual_model.error();
+  residual_model->gpu = cost_models->devices.find(kDefaultGpu)->name;
+  if (const Status saved = hybrid::save_residual_model(*residual_model, outcome.file); !saved.ok())
+    return saved.error();
+  for (const auto& model : residual_model->models) {
     if (model) {
       outcome.trees +=
           static_cast<int64_t>(model->time.tree_count() + model->kernels.tree_count() + model->span.tree_count());

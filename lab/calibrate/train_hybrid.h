@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lab/trees/hybrid_training.h"
-#include "predict/knowledge.h"
+#include "predict/cost_models.h"
 #include "records/data_scan.h"
 
 namespace forerun {
@@ -32,7 +32,7 @@ struct HybridOutcome {
 
 Result<HybridOutcome> train_hybrid(const HybridRequest& request);
 
-// What it learns from. `knowledge` is without trees.
-Result<std::vector<hybrid::MeasuredOp>> hybrid_ops(const HybridRequest& request, const Knowledge& knowledge);
+// What it learns from. `cost_models` is without trees.
+Result<std::vector<hybrid::MeasuredOp>> hybrid_ops(const HybridRequest& request, const CostModels& cost_models);
 
 }  // namespace forerun

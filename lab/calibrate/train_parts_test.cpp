@@ -6,7 +6,7 @@
 #include "base/data_dir.h"
 #include "lab/calibrate/cross_validation.h"
 #include "lab/calibrate/train_host.h"
-#include "lab/calibrate/train_spread.h"
+#include "lab/calibrate/train_intervals.h"
 #include "records/data_files.h"
 
 namespace forerun {
@@ -53,11 +53,11 @@ TEST(TrainSpread, TellsHostBoundRunsByThePrediction) {
     runs.push_back({.iteration_ms = 10, .host_bound = false, .measured_ms = 9.5 + 0.1 * i});
     runs.push_back({.iteration_ms = 10, .host_bound = true, .measured_ms = 5.0 + 1.0 * i});
   }
-  const Spread spread = spread_over(runs);
-  EXPECT_DOUBLE_EQ(spread.gpu_bound.low, 0.96);
-  EXPECT_DOUBLE_EQ(spread.gpu_bound.high, 1.04);
-  EXPECT_DOUBLE_EQ(spread.host_bound.low, 0.6);
-  EXPECT_DOUBLE_EQ(spread.host_bound.high, 1.4);
+  const PredictionIntervals intervals = intervals_over(runs);
+  EXPECT_DOUBLE_EQ(intervals.gpu_bound.low, 0.96);
+  EXPECT_DOUBLE_EQ(intervals.gpu_bound.high, 1.04);
+  EXPECT_DOUBLE_EQ(intervals.host_bound.low, 0.6);
+  EXPECT_DOUBLE_EQ(intervals.host_bound.high, 1.4);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ struct EvalOptions {
   SuiteOptions data;
   bool leave_out = false;
   int folds = 0;
-  std::string write_spread;
+  std::string write_intervals;
   std::string setting = kBaseResourceSetting;
   bool json = false;
   std::vector<std::string> given;  // options, by name
@@ -58,8 +58,8 @@ int judge_memory(const EvalOptions& options) {
   const auto accuracy = evaluate_memory(request);
   if (!accuracy) return fail(accuracy.error());
   fmt::print("{}", options.json ? to_json(*accuracy) + "\n" : to_text(*accuracy));
-  if (options.write_spread.empty()) return kDone;
-  const Status written = write_whole_file(options.write_spread, to_json(accuracy->spread, accuracy->data));
+  if (options.write_intervals.empty()) return kDone;
+  const Status written = write_whole_file(options.write_intervals, to_json(accuracy->intervals, accuracy->data));
   return written ? kDone : fail(written.error());
 }
 
@@ -107,11 +107,11 @@ int judge_whatif(const EvalOptions& options) {
 
 // And what distributed training does to GPU and network.
 int judge_testbed(const EvalOptions& options) {
-  const auto knowledge = load_knowledge();
-  if (!knowledge) return fail(knowledge.error());
+  const auto cost_models = load_cost_models();
+  if (!cost_models) return fail(cost_models.error());
   TestbedRequest request{.records = options.data.records};
   request.bad_record = [](const Error& error) { fmt::print(stderr, "forerun: {}\n", error.message()); };
-  const auto accuracy = evaluate_testbed(request, *knowledge);
+  const auto accuracy = evaluate_testbed(request, *cost_models);
   if (!accuracy) return fail(accuracy.error());
   fmt::print("{}", options.json ? to_json(*accuracy) + "\n" : to_text(*accuracy));
   return kDone;
@@ -158,7 +158,7 @@ const std::map<std::string, std::vector<std::string>>& suite_options() {
       {"ets-2080ti", {"--weights", "--traces", "--cache"}},
       {"seeds", {"--traces", "--data", "--weights", "--cache"}},  // refuses the last two itself
       {"devices", {"--data", "--traces"}},
-      {"memory", {"--data", "--write-spread"}},
+      {"memory", {"--data", "--write-intervals"}},
       {"whatif", {"--data"}},
       {"hkbu", {"--data"}},
       {"vtrain", {"--data"}},
@@ -225,8 +225,8 @@ void add_eval(CLI::App& app, Run& chosen) {
                  "h200: judge `forerun predict` on the training families, each predicted without it");
   verb->add_option("--folds", options->folds, "--leave-one-out: leave families out in so many groups, which is faster")
       ->check(CLI::Range(2, 99));
-  verb->add_option("--write-spread", options->write_spread,
-                   "memory: write the ranges that predictions show (data/memory/spread.json)");
+  verb->add_option("--write-intervals", options->write_intervals,
+                   "memory: write the ranges that predictions show (data/memory/intervals.json)");
   verb->add_option("--setting", options->setting, "driple: servers, workers and network, such as P1w2-1G");
   verb->add_flag("--json", options->json, "One JSON object a suite on standard output");
   verb->footer(

@@ -174,7 +174,7 @@ void add_train(CLI::App& app, Run& chosen) {
   CLI::App* verb = app.add_subcommand("train", "Train a learned predictor; without a name: which there are");
   verb->add_option(
       "NAME", options->request.predictor,
-      "The predictor: ets, dnnperf-time, ..., or a part of `forerun predict`: hybrid, host, spread, devices");
+      "The predictor: ets, dnnperf-time, ..., or a part of `forerun predict`: hybrid, host, intervals, devices");
   verb->add_option("--suite", options->suite, "What to train on: ets-t4, ets-2080ti or h200 (default)");
   verb->add_option("--traces", options->data.traces, "Folder of the ETS authors' traces");
   verb->add_option("--data", options->data.records, "Record files or folders, in place of the data folder's");
@@ -201,7 +201,7 @@ void add_train(CLI::App& app, Run& chosen) {
   verb->add_option("--curve", training.curve, "CSV file for the learning curve");
   verb->add_option("--set", options->settings, "A setting of the predictor: cell=gru, layers=2, ...");
   verb->add_option("--without", options->without, "hybrid, host: families to leave out, to validate on");
-  verb->add_option("--folds", options->folds, "spread, driple: leave families out in so many groups")
+  verb->add_option("--folds", options->folds, "intervals, driple: leave families out in so many groups")
       ->check(CLI::Range(1, 99));
   verb->add_option("--setting", options->resource_setting, "driple: servers, workers and network, such as P1w2-10G");
   verb->add_option("--pretrain", options->pretrain, "driple: simulated workloads to train on before measured ones")
@@ -214,7 +214,7 @@ void add_train(CLI::App& app, Run& chosen) {
       "  forerun train                                        the predictors there are\n"
       "  forerun train hybrid                                 the trees of `forerun predict`, from data/h200\n"
       "  forerun train host                                   what the CPU needs to issue ops, from the same\n"
-      "  forerun train spread                                 the range beside a prediction; trains 6 times, --folds "
+      "  forerun train intervals                              the range beside a prediction; trains 6 times, --folds "
       "99 once a family\n"
       "  forerun train devices --data FOLDER                  other GPUs, from NeuSight's op latencies in FOLDER\n"
       "  forerun train ets --suite ets-t4 --out data/weights/ets-t4/ets\n"

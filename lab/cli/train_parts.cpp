@@ -9,7 +9,7 @@
 #include "lab/calibrate/train_devices.h"
 #include "lab/calibrate/train_host.h"
 #include "lab/calibrate/train_hybrid.h"
-#include "lab/calibrate/train_spread.h"
+#include "lab/calibrate/train_intervals.h"
 #include "lab/eval/scale_suite.h"
 #include "lab/eval/testbed_suite.h"
 #include "records/data_files.h"
@@ -93,8 +93,8 @@ int fit_host_model(const PartOptions& options, const std::vector<std::string>& f
   return kDone;
 }
 
-int measure_spread(const PartOptions& options, const std::vector<std::string>& files) {
-  SpreadRequest request;
+int measure_intervals(const PartOptions& options, const std::vector<std::string>& files) {
+  IntervalsRequest request;
   request.validation.files = files;
   request.validation.folds = options.folds > 0 ? options.folds : kSpreadFolds;
   request.validation.growth.seed = static_cast<int>(options.seed);
@@ -104,10 +104,10 @@ int measure_spread(const PartOptions& options, const std::vector<std::string>& f
   };
   request.out = options.out;
   fmt::print(stderr, "reading measured ops and iterations; then about a minute a group and core\n");
-  const auto outcome = train_spread(request);
+  const auto outcome = train_intervals(request);
   if (!outcome) return fail(outcome.error());
-  const SpreadRange& gpu = outcome->spread.gpu_bound;
-  const SpreadRange& host = outcome->spread.host_bound;
+  const RatioInterval& gpu = outcome->intervals.gpu_bound;
+  const RatioInterval& host = outcome->intervals.host_bound;
   if (options.json) {
     fmt::print("{}\n",
                Json{{"file", outcome->file},
@@ -153,14 +153,14 @@ int fit_scale(const PartOptions& options, const std::vector<std::string>& /*file
 }
 
 int fit_testbed(const PartOptions& options, const std::vector<std::string>& /*files*/) {
-  const auto knowledge = load_knowledge();
-  if (!knowledge) return fail(knowledge.error());
+  const auto cost_models = load_cost_models();
+  if (!cost_models) return fail(cost_models.error());
   const TestbedRequest request{
       .records = options.records,
       .out = options.out,
       .bad_record = [](const Error& error) { fmt::print(stderr, "forerun: {}\n", error.message()); },
       .progress = [](double error) { fmt::print(stderr, "mean error {:.2f} %\n", 100 * error); }};
-  const auto outcome = train_testbed(request, *knowledge);
+  const auto outcome = train_testbed(request, *cost_models);
   if (!outcome) return fail(outcome.error());
   fmt::print("{}: fitted to {} workloads, mean error of the twelve numbers {:.1f} %\n", outcome->file,
              outcome->workloads, 100 * outcome->error);
@@ -180,10 +180,10 @@ const std::vector<Part>& part_list() {
        {"--without", "--seed", "--json"},
        train_trees},
       {{"host", "what the CPU needs to issue ops"}, true, {"--without", "--json"}, fit_host_model},
-      {{"spread", "the range beside a prediction, from families left out in turn; needs XGBoost"},
+      {{"intervals", "the range beside a prediction, from families left out in turn; needs XGBoost"},
        true,
        {"--folds", "--seed", "--json"},
-       measure_spread},
+       measure_intervals},
       {{"devices", "how times carry over to other GPUs, from op latencies that others measured"},
        false,
        {"--json"},

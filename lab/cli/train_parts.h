@@ -1,4 +1,4 @@
-// forerun train hybrid, host, spread, devices: the parts of `forerun predict` that are fitted to measurements.
+// forerun train hybrid, host, intervals, devices: the parts of `forerun predict` that are fitted to measurements.
 #pragma once
 
 #include <cstdint>

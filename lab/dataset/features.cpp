@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "lab/dataset/log_scale.h"
 
 namespace forerun::learn {
 namespace {
@@ -16,9 +17,6 @@ constexpr size_t kTypes = 3;
 constexpr size_t kSetupColumns = 3 + 6 + 3 + 1;
 // Scaled values beyond this many standard deviations say no more than that they are far out.
 constexpr float kFarthest = 8;
-
-float log1p(double amount) { return static_cast<float>(std::log1p(std::max(amount, 0.0))); }
-float log2_of(double amount) { return amount > 0 ? static_cast<float>(std::log2(amount)) : 0.0F; }
 
 size_t type_column(DType dtype) {
   if (dtype == DType::float32) return 0;
@@ -158,8 +156,8 @@ void FeatureEncoder::encode(const DataSet& data, const Example& example, const O
   if (choice_.phase) one_hot(static_cast<size_t>(row.phase), kPhases);
   if (choice_.dtype) one_hot(type_column(row.dtype), kTypes);
   if (choice_.cls) one_hot(static_cast<size_t>(row.cls), kOpClassCount);
-  for (const Amount amount : choice_.amounts) out[at++] = log1p(row.amount(amount));
-  for (size_t i = 0; i < choice_.hyper; ++i) out[at++] = log1p(row.hyper[i]);
+  for (const Amount amount : choice_.amounts) out[at++] = log1p_of(row.amount(amount));
+  for (size_t i = 0; i < choice_.hyper; ++i) out[at++] = log1p_of(row.hyper[i]);
   if (choice_.batch) out[at++] = log2_of(example.batch);
   if (choice_.size) out[at++] = log2_of(example.size);
   if (choice_.setup) {

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/data_dir.h"
 #include "device/catalogue.h"
+#include "lab/dataset/log_scale.h"
 
 namespace forerun::learn {
 namespace {
@@ -16,9 +17,6 @@ using Json = nlohmann::json;
 const std::vector<Amount> kCosts = {Amount::flops,          Amount::bytes_read,  Amount::bytes_written,
                                     Amount::weight_bytes,   Amount::input_bytes, Amount::output_bytes,
                                     Amount::temporary_bytes};
-
-float log1p(double amount) { return static_cast<float>(std::log1p(std::max(amount, 0.0))); }
-float log2_of(double amount) { return amount > 0 ? static_cast<float>(std::log2(amount)) : 0.0F; }
 
 // The devices of the catalogue; those of a name that it does not know count as 0 throughout.
 class Devices {
@@ -59,8 +57,8 @@ void add_edge(int64_t source, int64_t target, double bytes, GraphTables& tables)
   const auto raw = static_cast<float>(bytes);
   tables.sources.insert(tables.sources.end(), {source, target});
   tables.targets.insert(tables.targets.end(), {target, source});
-  tables.edges.insert(tables.edges.end(), {1, 0, raw, log1p(bytes)});
-  tables.edges.insert(tables.edges.end(), {0, 1, raw, log1p(bytes)});
+  tables.edges.insert(tables.edges.end(), {1, 0, raw, log1p_of(bytes)});
+  tables.edges.insert(tables.edges.end(), {0, 1, raw, log1p_of(bytes)});
 }
 
 // Sees or scales a table of rows, one after the other.

@@ -37,9 +37,9 @@ Predictions simulated_metrics(const learn::ResourceData& data, const learn::Sele
 }
 
 Result<learn::ResourceData> data_with(const DripleDataOptions& options, const std::string& setting) {
-  const auto knowledge = load_knowledge();
-  if (!knowledge) return knowledge.error();
-  auto data = load_driple_data(options, *knowledge);
+  const auto cost_models = load_cost_models();
+  if (!cost_models) return cost_models.error();
+  auto data = load_driple_data(options, *cost_models);
   if (!data) return data.error();
   if (const Status known = check_measured(*data, setting); !known.ok()) return known.error();
   return data;

@@ -7,7 +7,7 @@
 #include "lab/eval/driple_suite.h"
 #include "lab/training_data/driple_builder.h"
 #include "lab/training_data/driple_simulated.h"
-#include "predict/knowledge.h"
+#include "predict/cost_models.h"
 
 namespace forerun {
 namespace {
@@ -39,17 +39,17 @@ ResourceRecord driple_record(const std::string& family, const std::string& idle)
 class DripleData : public testing::Test {
  protected:
   void SetUp() override {
-    auto knowledge = load_knowledge();
-    ASSERT_TRUE(knowledge) << knowledge.error().message();
-    knowledge_ = std::make_unique<Knowledge>(std::move(*knowledge));
-    auto device = knowledge_->devices.find("h200");
+    auto cost_models = load_cost_models();
+    ASSERT_TRUE(cost_models) << cost_models.error().message();
+    cost_models_ = std::make_unique<CostModels>(std::move(*cost_models));
+    auto device = cost_models_->devices.find("h200");
     ASSERT_TRUE(device);
     device_ = std::make_unique<Device>(*device);
   }
   DripleWorkloadBuilder builder() {
-    return {*knowledge_, *device_, rates_, {{"alexnet", "train"}, {"squeezenet", "test"}}};
+    return {*cost_models_, *device_, rates_, {{"alexnet", "train"}, {"squeezenet", "test"}}};
   }
-  std::unique_ptr<Knowledge> knowledge_;
+  std::unique_ptr<CostModels> cost_models_;
   std::unique_ptr<Device> device_;
   scale::HostRates rates_;
 };

@@ -47,9 +47,9 @@ const std::vector<DripleVariant>& driple_ablations() {
 
 Result<learn::ResourceData> training_data(const DripleTraining& request) {
   if (!request.cache.empty()) return learn::load_resource_data(request.cache);
-  const auto knowledge = load_knowledge();
-  if (!knowledge) return knowledge.error();
-  return load_driple_data(request.data, *knowledge);
+  const auto cost_models = load_cost_models();
+  if (!cost_models) return cost_models.error();
+  return load_driple_data(request.data, *cost_models);
 }
 
 learn::ResourceJob training_job(const DripleTraining& request) {
@@ -187,9 +187,9 @@ Result<std::vector<learn::ResourceJob>> driple_study(const DripleTraining& reque
 }
 
 Result<std::string> write_driple_cache(const DripleDataOptions& options, const std::string& path) {
-  const auto knowledge = load_knowledge();
-  if (!knowledge) return knowledge.error();
-  const auto data = load_driple_data(options, *knowledge);
+  const auto cost_models = load_cost_models();
+  if (!cost_models) return cost_models.error();
+  const auto data = load_driple_data(options, *cost_models);
   if (!data) return data.error();
   if (const Status status = learn::save_resource_data(*data, path); !status.ok()) return status.error();
   return fmt::format("{}, {} in all, {} iterations", data->source, data->workloads.size(),

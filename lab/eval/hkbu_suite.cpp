@@ -119,8 +119,8 @@ Result<Nanoseconds> iteration_of(const BenchmarkRun& run, const whatif::Gradient
 
 class ThroughputJudge {
  public:
-  ThroughputJudge(Knowledge knowledge, std::vector<ThroughputRow> rows, bool by_model)
-      : knowledge_(std::move(knowledge)), rows_(std::move(rows)), by_model_(by_model) {}
+  ThroughputJudge(CostModels cost_models, std::vector<ThroughputRow> rows, bool by_model)
+      : cost_models_(std::move(cost_models)), rows_(std::move(rows)), by_model_(by_model) {}
 
   void share_bandwidths(bool share) { by_model_ = !share; }
 
@@ -138,7 +138,7 @@ class ThroughputJudge {
       if (row.gpus == 1) continue;
       const auto method = method_named(row.method);
       if (!method) return method.error();
-      const auto link = connection_named(row.connection, knowledge_.devices);
+      const auto link = connection_named(row.connection, cost_models_.devices);
       if (!link) return link.error();
       links_.emplace(row.connection, *link);
       if (!runs_.contains(row.model)) {
@@ -192,7 +192,7 @@ class ThroughputJudge {
 
  private:
   [[nodiscard]] Link bus() const {
-    const auto link = knowledge_.devices.find_link(kBenchmarkBus);
+    const auto link = cost_models_.devices.find_link(kBenchmarkBus);
     return link ? *link : Link{"bus", {}, Nanoseconds(5000), 15.75e9};
   }
 
@@ -205,7 +205,7 @@ class ThroughputJudge {
       return Error{"there is no model '" + row.model + "' in this suite", "",
                    "known are ResNet-50, BERT-Large, BERT-Base"};
     }
-    const auto device = knowledge_.devices.find(kBenchmarkGpu);
+    const auto device = cost_models_.devices.find(kBenchmarkGpu);
     if (!device) return device.error();
     ModelRequest request;
     request.model = model->zoo;
@@ -215,7 +215,7 @@ class ThroughputJudge {
     request.setup.optimizer = {.kind = model->optimizer, .impl = OptimizerImpl::forloop};
     const auto run = build_run(request, *device);
     if (!run) return run.error();
-    std::vector<OpCost> costs = gpu_costs(*run, *device, knowledge_);
+    std::vector<OpCost> costs = gpu_costs(*run, *device, cost_models_);
     const double single = static_cast<double>(row.batch) / row.samples_per_second * 1e9;
     double busy = 0;
     for (const OpCost& cost : costs) busy += static_cast<double>((cost.gpu - cost.overlapped).value);
@@ -291,7 +291,7 @@ class ThroughputJudge {
     double log_bandwidth = 0;
   };
 
-  Knowledge knowledge_;
+  CostModels cost_models_;
   std::vector<ThroughputRow> rows_;
   bool by_model_;
   std::map<std::string, Link> links_;         // by connection
@@ -315,9 +315,9 @@ Result<ThroughputAccuracy> evaluate_throughputs(const std::string& path,
   std::stable_sort(rows->begin(), rows->end(), [](const ThroughputRow& a, const ThroughputRow& b) {
     return std::min(a.gpus, kGpusPerMachine + 1) < std::min(b.gpus, kGpusPerMachine + 1);
   });
-  auto knowledge = load_knowledge();
-  if (!knowledge) return knowledge.error();
-  ThroughputJudge judge(std::move(*knowledge), std::move(*rows), true);
+  auto cost_models = load_cost_models();
+  if (!cost_models) return cost_models.error();
+  ThroughputJudge judge(std::move(*cost_models), std::move(*rows), true);
   const Status status = judge.prepare(progress);
   if (!status.ok()) return status.error().within(file);
   auto cases = judge.cases();

@@ -63,7 +63,7 @@ struct PeakRatios {
     ratio(measured.peak_reserved, memory.estimate.peak_reserved, reserved);
     ratio(measured.device_used, memory.estimate.peak_reserved + memory.context, driver);
   }
-  [[nodiscard]] MemorySpread spread() const {
+  [[nodiscard]] MemoryIntervals intervals() const {
     return {.requested = ratio_range(requested),
             .allocated = ratio_range(allocated),
             .reserved = ratio_range(reserved),
@@ -74,8 +74,8 @@ struct PeakRatios {
 
 class MemorySuite {
  public:
-  MemorySuite(const Knowledge& knowledge, const MemorySuiteOptions& options)
-      : knowledge_(knowledge), tables_(knowledge.workspaces), options_(options) {}
+  MemorySuite(const CostModels& cost_models, const MemorySuiteOptions& options)
+      : cost_models_(cost_models), tables_(cost_models.workspaces), options_(options) {}
 
   void take(const RunRecord& record) {
     if (!record.measured || record.measured->status == RunStatus::failed) return;
@@ -83,7 +83,7 @@ class MemorySuite {
     if (!measured.out_of_memory && measured.peak_allocated.value == 0) return;
     const std::string configuration = configuration_of(record.run);
     if (!configuration.empty() && !seen_.insert(configuration).second) return;
-    const auto device = knowledge_.devices.find(record.run.environment.gpu);
+    const auto device = cost_models_.devices.find(record.run.environment.gpu);
     if (!device) return;
     const Result<TrainingRun> run = recorded_run(record, *device);
     if (!run) {
@@ -98,7 +98,7 @@ class MemorySuite {
   MemoryAccuracy finish() {
     MemoryAccuracy accuracy;
     accuracy.predictors = {std::move(ours_), std::move(parameters_), std::move(storages_)};
-    accuracy.spread = ratios_.spread();
+    accuracy.intervals = ratios_.intervals();
     return accuracy;
   }
   [[nodiscard]] int64_t runs() const { return runs_; }
@@ -132,7 +132,7 @@ class MemorySuite {
     predictor.cases.push_back(std::move(judged));
   }
 
-  const Knowledge& knowledge_;
+  const CostModels& cost_models_;
   TablesByFamily tables_;
   const MemorySuiteOptions& options_;
   std::set<std::string> seen_;
@@ -183,9 +183,9 @@ Result<MemoryAccuracy> evaluate_memory(const MemorySuiteOptions& options) {
   const auto records = options.records.empty() ? std::vector<std::string>{(*data / "h200").string()} : options.records;
   const auto files = record_files(records);
   if (!files) return files.error();
-  const Result<Knowledge> knowledge = load_knowledge({}, Trees::without);
-  if (!knowledge) return knowledge.error();
-  MemorySuite suite(*knowledge, options);
+  const Result<CostModels> cost_models = load_cost_models({}, Trees::without);
+  if (!cost_models) return cost_models.error();
+  MemorySuite suite(*cost_models, options);
   const auto problem = [&](const DataProblem& what) {
     if (options.problem) options.problem(what);
   };

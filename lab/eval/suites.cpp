@@ -11,7 +11,7 @@
 #include "lab/eval/kept_results.h"
 #include "lab/learn/predictors.h"
 #include "lab/learn/training_session.h"
-#include "predict/knowledge.h"
+#include "predict/cost_models.h"
 #include "predict/predict.h"
 #include "records/data_files.h"
 
@@ -87,8 +87,8 @@ Result<SuiteRow> judge_forerun(const SuiteOptions& options, const Examples& exam
   if (!paths) return paths.error();
   const auto files = record_files(*paths);
   if (!files) return files.error();
-  const auto knowledge = load_knowledge();
-  if (!knowledge) return knowledge.error();
+  const auto cost_models = load_cost_models();
+  if (!cost_models) return cost_models.error();
   std::unordered_map<std::string, learn::Prediction> by_id;
   for (const auto* selection : {&examples.test, &examples.apart}) {
     for (const uint32_t i : *selection) by_id[examples.data.examples()[i].id];
@@ -97,11 +97,11 @@ Result<SuiteRow> judge_forerun(const SuiteOptions& options, const Examples& exam
   const auto take = [&](const RunRecord& record, const DataPlace& /*place*/) {
     const auto wanted = by_id.find(record.run.id);
     if (wanted == by_id.end() || !record.has_graph || wanted->second.iteration_ms) return;
-    const auto device = knowledge->devices.find(record.run.environment.gpu);
+    const auto device = cost_models->devices.find(record.run.environment.gpu);
     if (!device) return;
     const auto run = for_device(record.run, *device);
     if (!run) return;
-    const Prediction answer = predict(*run, *device, *knowledge);
+    const Prediction answer = predict(*run, *device, *cost_models);
     wanted->second = {.iteration_ms = static_cast<double>(answer.times.iteration.value) / 1e6,
                       .gpu_busy_ms = static_cast<double>(answer.times.gpu_busy.value) / 1e6,
                       .peak_bytes = static_cast<double>(answer.memory.peak_allocated.value)};

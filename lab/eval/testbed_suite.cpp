@@ -75,14 +75,14 @@ struct TestbedData {
 };
 
 Result<TestbedWorkload> testbed_workload(const ResourceRecord& record, const Device& device,
-                                         const Knowledge& knowledge) {
+                                         const CostModels& cost_models) {
   const auto run = recorded_run(record.described, device);
   if (!run) return run.error();
   TestbedWorkload workload;
   workload.family = run->family;
   workload.setting = table_setting(record) + " " + record.mode;
   workload.other_tcp = record.tcp == "default";
-  workload.measured.load = worker_load(*run, device, knowledge);
+  workload.measured.load = worker_load(*run, device, cost_models);
   workload.measured.setting = {.servers = record.servers,
                                .workers = record.workers,
                                .bits_per_second = record.bits_per_second,
@@ -115,17 +115,17 @@ Result<std::vector<ResourceRecord>> testbed_records(const TestbedRequest& reques
   return records;
 }
 
-Result<TestbedData> load_testbed(const TestbedRequest& request, const Knowledge& knowledge) {
+Result<TestbedData> load_testbed(const TestbedRequest& request, const CostModels& cost_models) {
   TestbedData data;
   const auto records = testbed_records(request, data);
   if (!records) return records.error();
-  const auto device = knowledge.devices.find(kDefaultGpu);
+  const auto device = cost_models.devices.find(kDefaultGpu);
   if (!device) return device.error();
   std::map<std::string, size_t> known;  // by id and setting
   for (const ResourceRecord& record : *records) {
     const auto [place, added] = known.try_emplace(record.id + " " + table_setting(record), data.workloads.size());
     if (added) {
-      auto workload = testbed_workload(record, *device, knowledge);
+      auto workload = testbed_workload(record, *device, cost_models);
       if (!workload) {
         known.erase(place);
         ++data.passed_over;
@@ -158,8 +158,8 @@ Status write_rates(const HostRatesOutcome& outcome) {
 
 }  // namespace
 
-Result<ResourceAccuracy> evaluate_testbed(const TestbedRequest& request, const Knowledge& knowledge) {
-  const auto data = load_testbed(request, knowledge);
+Result<ResourceAccuracy> evaluate_testbed(const TestbedRequest& request, const CostModels& cost_models) {
+  const auto data = load_testbed(request, cost_models);
   if (!data) return data.error();
   const auto rates = testbed_rates();
   if (!rates) return rates.error();
@@ -179,10 +179,10 @@ Result<ResourceAccuracy> evaluate_testbed(const TestbedRequest& request, const K
   return accuracy;
 }
 
-Result<HostRatesOutcome> train_testbed(const TestbedRequest& request, const Knowledge& knowledge) {
+Result<HostRatesOutcome> train_testbed(const TestbedRequest& request, const CostModels& cost_models) {
   const auto folder = data_dir();
   if (!folder) return folder.error();
-  const auto data = load_testbed(request, knowledge);
+  const auto data = load_testbed(request, cost_models);
   if (!data) return data.error();
   std::vector<scale::MeasuredWorkload> workloads;
   for (const TestbedWorkload& workload : data->workloads) {

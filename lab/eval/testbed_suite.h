@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 #include "lab/accuracy/resource_accuracy.h"
-#include "predict/knowledge.h"
+#include "predict/cost_models.h"
 #include "testbed/host_rates.h"
 
 namespace forerun {
@@ -24,7 +24,7 @@ struct TestbedRequest {
 };
 
 // Simulated against measured metrics; families that nothing was fitted to (data/h200/split.json) apart.
-Result<ResourceAccuracy> evaluate_testbed(const TestbedRequest& request, const Knowledge& knowledge);
+Result<ResourceAccuracy> evaluate_testbed(const TestbedRequest& request, const CostModels& cost_models);
 
 // Fits the rates of the hosts to training families and writes them. Links with another congestion control than Reno tell
 // phases only.
@@ -34,6 +34,6 @@ struct HostRatesOutcome {
   double error = 0;  // mean of the twelve numbers over those workloads
   scale::HostRates rates;
 };
-Result<HostRatesOutcome> train_testbed(const TestbedRequest& request, const Knowledge& knowledge);
+Result<HostRatesOutcome> train_testbed(const TestbedRequest& request, const CostModels& cost_models);
 
 }  // namespace forerun

@@ -78,8 +78,8 @@ Result<WhatIfAccuracy> evaluate_whatif(const WhatIfSuiteOptions& options) {
   if (!file) return file.error();
   const auto variants = measured_variants(file->string());
   if (!variants) return variants.error();
-  const auto knowledge = load_knowledge();
-  if (!knowledge) return knowledge.error();
+  const auto cost_models = load_cost_models();
+  if (!cost_models) return cost_models.error();
   WhatIfAccuracy accuracy;
   accuracy.data = folder->lexically_normal().string();
   std::map<std::string, double> bases;
@@ -101,7 +101,7 @@ Result<WhatIfAccuracy> evaluate_whatif(const WhatIfSuiteOptions& options) {
     if (!trace) continue;
     WhatIfQuestion question;
     question.applications = variant.applications;
-    const auto answer = what_if(*trace, question, *knowledge);
+    const auto answer = what_if(*trace, question, *cost_models);
     std::string names;
     for (const std::string& name : variant.applications) names += (names.empty() ? "" : " + ") + name;
     if (!answer) {

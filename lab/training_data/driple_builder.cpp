@@ -44,8 +44,8 @@ Result<const DripleWorkloadBuilder::Iteration*> DripleWorkloadBuilder::iteration
   auto run = recorded_run(record.described, device_);
   if (!run) return run.error();
   Iteration iteration{.example = static_cast<uint32_t>(data_.iterations.examples().size()),
-                      .figures = figures_of(*run, device_, knowledge_),
-                      .load = worker_load(*run, device_, knowledge_)};
+                      .figures = figures_of(*run, device_, cost_models_),
+                      .load = worker_load(*run, device_, cost_models_)};
   learn::Example example = learn::example_of(*run, data_.iterations);
   example.split = trains_on(run->family) ? learn::Split::train : learn::Split::test;
   data_.iterations.add(std::move(example));

@@ -10,7 +10,7 @@
 #include "ingest/resources/resource_record.h"
 #include "lab/dataset/driple/workload.h"
 #include "lab/training_data/driple_columns.h"
-#include "predict/knowledge.h"
+#include "predict/cost_models.h"
 #include "testbed/resource_simulation.h"
 
 namespace forerun {
@@ -18,9 +18,9 @@ namespace forerun {
 class DripleWorkloadBuilder {
  public:
   // `splits`: "train" or another word, by family.
-  DripleWorkloadBuilder(const Knowledge& knowledge, const Device& device, const scale::HostRates& rates,
+  DripleWorkloadBuilder(const CostModels& cost_models, const Device& device, const scale::HostRates& rates,
                         std::map<std::string, std::string> splits)
-      : knowledge_(knowledge), device_(device), rates_(rates), splits_(std::move(splits)) {}
+      : cost_models_(cost_models), device_(device), rates_(rates), splits_(std::move(splits)) {}
 
   // A measured workload, or one more window of it: records of one id and setting are one workload.
   Status add_measured(const ResourceRecord& record);
@@ -40,7 +40,7 @@ class DripleWorkloadBuilder {
   Result<const Iteration*> iteration_of(const ResourceRecord& record);
   Result<learn::ResourceWorkload> workload_of(const ResourceRecord& record);
 
-  const Knowledge& knowledge_;
+  const CostModels& cost_models_;
   const Device& device_;
   const scale::HostRates& rates_;
   std::map<std::string, std::string> splits_;

@@ -7,7 +7,7 @@
 #include "api/scale_resources.h"
 #include "derive/work.h"
 #include "predict/predict.h"
-#include "timeline/two_lane.h"
+#include "timeline/host_gpu_timeline.h"
 
 namespace forerun {
 namespace {
@@ -28,13 +28,13 @@ double optimizer_weight(const OptimizerSpec& spec) {
 
 }  // namespace
 
-IterationFigures figures_of(const TrainingRun& run, const Device& device, const Knowledge& knowledge) {
+IterationFigures figures_of(const TrainingRun& run, const Device& device, const CostModels& cost_models) {
   IterationFigures f;
-  const std::vector<OpCost> costs = gpu_costs(run, device, knowledge);
+  const std::vector<OpCost> costs = gpu_costs(run, device, cost_models);
   const HostCosts host =
-      host_costs(run.graph, costs, knowledge.host, host_speed(knowledge.host, run.environment.calibration));
-  const LaneTimes times =
-      two_lane(lane_ops(run.graph, costs, host), {.gap = device.launch_gap, .per_iteration = host.per_iteration});
+      host_costs(run.graph, costs, cost_models.host, host_speed(cost_models.host, run.environment.calibration));
+  const IterationTiming times = host_gpu_timeline(lane_ops(run.graph, costs, host),
+                                                  {.gap = device.launch_gap, .per_iteration = host.per_iteration});
   f.forward_ms = milliseconds(times.phases[0]);
   f.backward_ms = milliseconds(times.phases[1]);
   double products = 0;

@@ -8,7 +8,7 @@
 #include "graph/training_run.h"
 #include "ingest/resources/resource_record.h"
 #include "lab/dataset/driple/workload.h"
-#include "predict/knowledge.h"
+#include "predict/cost_models.h"
 
 namespace forerun {
 
@@ -22,7 +22,7 @@ struct IterationFigures {
   double mean_kernel_us = 0;
 };
 
-IterationFigures figures_of(const TrainingRun& run, const Device& device, const Knowledge& knowledge);
+IterationFigures figures_of(const TrainingRun& run, const Device& device, const CostModels& cost_models);
 
 struct NamedValue {
   const char* name;

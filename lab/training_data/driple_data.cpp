@@ -19,20 +19,20 @@ constexpr const char* kTestbedGpu = "h200";
 
 }  // namespace
 
-Result<learn::ResourceData> load_driple_data(const DripleDataOptions& options, const Knowledge& knowledge) {
+Result<learn::ResourceData> load_driple_data(const DripleDataOptions& options, const CostModels& cost_models) {
   const auto folder = data_dir();
   if (!folder) return folder.error();
   std::vector<std::string> paths = options.records;
   if (paths.empty()) paths.push_back((*folder / kResourceRecords).string());
   const auto files = record_files(paths);
   if (!files) return files.error();
-  const auto device = knowledge.devices.find(kTestbedGpu);
+  const auto device = cost_models.devices.find(kTestbedGpu);
   if (!device) return device.error();
   auto splits = family_splits({(*folder / "h200" / "split.json").string()});
   if (!splits) return splits.error();
   const auto rates = testbed_rates();
   if (!rates) return rates.error();
-  DripleWorkloadBuilder builder(knowledge, *device, *rates, std::move(*splits));
+  DripleWorkloadBuilder builder(cost_models, *device, *rates, std::move(*splits));
   ResourceReader reader;
   const auto tell = [&](const Error& error) {
     if (options.problem) options.problem(error);

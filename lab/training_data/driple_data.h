@@ -16,7 +16,7 @@
 
 #include "base/result.h"
 #include "lab/dataset/driple/workload.h"
-#include "predict/knowledge.h"
+#include "predict/cost_models.h"
 
 namespace forerun {
 
@@ -30,7 +30,7 @@ struct DripleDataOptions {
 };
 
 // Files with one setting, or several; records that cannot be built are left out and told.
-Result<learn::ResourceData> load_driple_data(const DripleDataOptions& options, const Knowledge& knowledge);
+Result<learn::ResourceData> load_driple_data(const DripleDataOptions& options, const CostModels& cost_models);
 
 // In alphabetical order.
 std::vector<std::string> measured_settings(const learn::ResourceData& data);

@@ -23,10 +23,10 @@ TensorId add_tensor(GraphBuilder& builder, const SampleTensor& tensor) {
   return builder.add_tensor(storage, tensor.dtype, tensor.shape, strides);
 }
 
-MeasuredOp measured(std::vector<hybrid::Piece> pieces, double us, double span_us, int64_t kernels) {
+MeasuredOp measured(std::vector<hybrid::FeatureRow> feature_rows, double us, double span_us, int64_t kernels) {
   MeasuredOp op;
-  for (const hybrid::Piece& piece : pieces) op.names.emplace_back(piece.op);
-  op.pieces = std::move(pieces);
+  for (const hybrid::FeatureRow& feature_row : feature_rows) op.names.emplace_back(feature_row.op);
+  op.feature_rows = std::move(feature_rows);
   op.us = us;
   op.span_us = span_us;
   op.kernels = static_cast<int>(kernels);
@@ -55,11 +55,12 @@ std::vector<MeasuredOp> measured_ops(const OpSample& sample, const Device& devic
   TrainingSetup setup;
   setup.precision = sample.precision;
   const Op& op = graph.ops()[0];
-  auto pieces = hybrid::pieces_of(graph, op, work_of(graph, op), LayoutTracker(graph, false), device, setup, constants);
-  if (pieces.empty()) return {};
+  auto feature_rows =
+      hybrid::featurize(graph, op, work_of(graph, op), LayoutTracker(graph, false), device, setup, constants);
+  if (feature_rows.empty()) return {};
   double kernels_us = 0;
   for (const SampleKernel& kernel : sample.kernels) kernels_us += kernel.us;
-  MeasuredOp result = measured(std::move(pieces), kernels_us > 0 ? kernels_us : sample.us, sample.us,
+  MeasuredOp result = measured(std::move(feature_rows), kernels_us > 0 ? kernels_us : sample.us, sample.us,
                                std::max<int64_t>(sample.kernel_count(), 1));
   result.alone = true;
   std::vector<MeasuredOp> list;
@@ -79,9 +80,10 @@ std::vector<MeasuredOp> measured_ops(const RunRecord& record, const Device& devi
     // Kernels matched by name may have gone to another of several equal recurrent layers.
     const bool certain = m.aligned || op_class(graph.name(op)) != OpClass::rnn;
     if (m.op_kernels[i] > 0 && m.op_gpu_us[i] > 0 && certain) {
-      auto pieces = hybrid::pieces_of(graph, op, work_of(graph, op), layouts, device, record.run.setup, constants);
-      if (!pieces.empty())
-        list.push_back(measured(std::move(pieces), m.op_gpu_us[i], m.op_span_us[i], m.op_kernels[i]));
+      auto feature_rows =
+          hybrid::featurize(graph, op, work_of(graph, op), layouts, device, record.run.setup, constants);
+      if (!feature_rows.empty())
+        list.push_back(measured(std::move(feature_rows), m.op_gpu_us[i], m.op_span_us[i], m.op_kernels[i]));
     }
     layouts.pass(op);
   }
@@ -90,21 +92,21 @@ std::vector<MeasuredOp> measured_ops(const RunRecord& record, const Device& devi
 }
 
 Result<std::vector<MeasuredOp>> load_measured_ops(const std::vector<std::string>& files,
-                                                  const std::set<std::string>& families, const Knowledge& knowledge,
+                                                  const std::set<std::string>& families, const CostModels& cost_models,
                                                   const std::function<void(const DataProblem&)>& problem) {
   std::vector<MeasuredOp> ops;
   const auto append = [&](std::vector<MeasuredOp> found) {
     ops.insert(ops.end(), std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
   };
-  const Result<Device> sample_device = knowledge.devices.find(kDefaultGpu);
+  const Result<Device> sample_device = cost_models.devices.find(kDefaultGpu);
   if (!sample_device) return sample_device.error();
   const auto take_run = [&](const RunRecord& record, const DataPlace& /*place*/) {
     if (!families.contains(record.run.family)) return;
-    const Result<Device> device = knowledge.devices.find(record.run.environment.gpu);
-    if (device) append(measured_ops(record, *device, knowledge.analytic));
+    const Result<Device> device = cost_models.devices.find(record.run.environment.gpu);
+    if (device) append(measured_ops(record, *device, cost_models.analytic));
   };
   const auto take_sample = [&](const OpSample& sample, const DataPlace& /*place*/) {
-    append(measured_ops(sample, *sample_device, knowledge.analytic));
+    append(measured_ops(sample, *sample_device, cost_models.analytic));
   };
   const Status status =
       scan_files(files, Fields::everything, {.run = take_run, .sample = take_sample, .problem = problem});

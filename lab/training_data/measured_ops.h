@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lab/trees/hybrid_training.h"
-#include "predict/knowledge.h"
+#include "predict/cost_models.h"
 #include "records/data_scan.h"
 
 namespace forerun {
@@ -24,7 +24,7 @@ std::vector<hybrid::MeasuredOp> measured_ops(const OpSample& sample, const Devic
 // All of `files`, of the families in `families` only. Records whose GPU the catalogue does not know are passed over.
 Result<std::vector<hybrid::MeasuredOp>> load_measured_ops(const std::vector<std::string>& files,
                                                           const std::set<std::string>& families,
-                                                          const Knowledge& knowledge,
+                                                          const CostModels& cost_models,
                                                           const std::function<void(const DataProblem&)>& problem);
 
 }  // namespace forerun

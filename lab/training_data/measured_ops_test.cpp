@@ -13,8 +13,8 @@ namespace {
 
 const std::string kRuns = FORERUN_DATA_DIR "/h200/runs-1.jsonl.zst";
 
-const Knowledge& knowledge_without_trees() {
-  static const Knowledge loaded = *load_knowledge({}, Trees::without);
+const CostModels& cost_models_without_trees() {
+  static const CostModels loaded = *load_cost_models({}, Trees::without);
   return loaded;
 }
 
@@ -41,25 +41,25 @@ OpSample product_sample() {
 }
 
 TEST(MeasuredOps, ASampleIsAnOpTimedAlone) {
-  const Device device = *knowledge_without_trees().devices.find("h200");
-  const auto ops = measured_ops(product_sample(), device, knowledge_without_trees().analytic);
+  const Device device = *cost_models_without_trees().devices.find("h200");
+  const auto ops = measured_ops(product_sample(), device, cost_models_without_trees().analytic);
   ASSERT_EQ(ops.size(), 1U);
   EXPECT_TRUE(ops[0].alone);
   EXPECT_EQ(ops[0].us, 6);
   EXPECT_EQ(ops[0].span_us, 9);
   EXPECT_EQ(ops[0].kernels, 2);
-  ASSERT_EQ(ops[0].pieces.size(), 1U);
+  ASSERT_EQ(ops[0].feature_rows.size(), 1U);
   EXPECT_EQ(ops[0].names[0], "mm");
   OpSample failed = product_sample();
   failed.status = RunStatus::failed;
-  EXPECT_TRUE(measured_ops(failed, device, knowledge_without_trees().analytic).empty());
+  EXPECT_TRUE(measured_ops(failed, device, cost_models_without_trees().analytic).empty());
 }
 
 TEST(MeasuredOps, OfARunAreThoseWithKernels) {
   ASSERT_TRUE(std::filesystem::exists(kRuns)) << kRuns;
-  const Device device = *knowledge_without_trees().devices.find("h200");
+  const Device device = *cost_models_without_trees().devices.find("h200");
   for (const RunRecord& record : first_runs(5, Fields::everything)) {
-    const auto ops = measured_ops(record, device, knowledge_without_trees().analytic);
+    const auto ops = measured_ops(record, device, cost_models_without_trees().analytic);
     double us = 0;
     for (const auto& op : ops) {
       us += op.us;

@@ -90,10 +90,10 @@ class Trainer {
     number_ops();
   }
 
-  Result<Corrector> run(const std::function<void(std::string_view, size_t, size_t)>& progress) {
+  Result<ResidualModel> run(const std::function<void(std::string_view, size_t, size_t)>& progress) {
     std::array<Table, kModelCount> tables;
     for (const MeasuredOp& op : ops_) {
-      if (op.pieces.size() == 1) add(tables, op.pieces[0], op.us, op.span_us, op.kernels, op.alone);
+      if (op.feature_rows.size() == 1) add(tables, op.feature_rows[0], op.us, op.span_us, op.kernels, op.alone);
     }
     if (std::all_of(tables.begin(), tables.end(), [](const Table& table) { return table.empty(); })) {
       return Error{"there are no measured ops to learn from", "", "give files of run records or op samples"};
@@ -108,45 +108,46 @@ class Trainer {
       const Status status = learn(static_cast<size_t>(model), tables[static_cast<size_t>(model)]);
       if (!status.ok()) return status.error();
     }
-    return std::move(corrector_);
+    return std::move(residual_model_);
   }
 
  private:
   void number_ops() {
     for (const MeasuredOp& op : ops_) {
-      for (size_t i = 0; i < op.pieces.size(); ++i) {
-        auto& known = corrector_.models[static_cast<size_t>(op.pieces[i].model)];
+      for (size_t i = 0; i < op.feature_rows.size(); ++i) {
+        auto& known = residual_model_.models[static_cast<size_t>(op.feature_rows[i].model)];
         if (!known) known.emplace();
         known->ops.push_back(op.names[i]);
       }
     }
-    for (auto& known : corrector_.models) {
+    for (auto& known : residual_model_.models) {
       if (!known) continue;
       std::sort(known->ops.begin(), known->ops.end());
       known->ops.erase(std::unique(known->ops.begin(), known->ops.end()), known->ops.end());
     }
     for (MeasuredOp& op : ops_) {
-      for (size_t i = 0; i < op.pieces.size(); ++i) {
-        Piece& piece = op.pieces[i];
-        piece.op = op.names[i];
-        piece.columns[0] = static_cast<float>(corrector_.models[static_cast<size_t>(piece.model)]->number_of(piece.op));
+      for (size_t i = 0; i < op.feature_rows.size(); ++i) {
+        FeatureRow& feature_row = op.feature_rows[i];
+        feature_row.op = op.names[i];
+        feature_row.columns[0] = static_cast<float>(
+            residual_model_.models[static_cast<size_t>(feature_row.model)]->number_of(feature_row.op));
       }
     }
   }
 
-  static void add(std::array<Table, kModelCount>& tables, const Piece& piece, double us, double span_us, double kernels,
-                  bool alone) {
-    tables[static_cast<size_t>(piece.model)].push_back(
-        {piece.columns, piece.analytic_us, us, span_us, kernels, piece.steps, alone});
+  static void add(std::array<Table, kModelCount>& tables, const FeatureRow& feature_row, double us, double span_us,
+                  double kernels, bool alone) {
+    tables[static_cast<size_t>(feature_row.model)].push_back(
+        {feature_row.columns, feature_row.analytic_us, us, span_us, kernels, feature_row.steps, alone});
   }
 
   Status learn(size_t model, const Table& rows) {
     if (rows.empty()) {
-      corrector_.models[model].reset();
+      residual_model_.models[model].reset();
       return {};
     }
     const Table table = distinct(rows);
-    Knowledge& known = *corrector_.models[model];
+    KernelModel& known = *residual_model_.models[model];
     const bool recurrent = model == static_cast<size_t>(Model::rnn);
     Result<Forest> time = grow(table, BoostingTarget::logarithm, time_label, row_weight, options_.rounds, options_);
     if (!time) return time.error();
@@ -174,31 +175,31 @@ class Trainer {
 
   void share_whole_gradients(std::array<Table, kModelCount>& tables) {
     for (const MeasuredOp& op : ops_) {
-      if (op.pieces.size() < 2) continue;
-      std::vector<PieceCost> costs;
+      if (op.feature_rows.size() < 2) continue;
+      std::vector<FeatureRowCost> costs;
       double us = 0;
       double kernels = 0;
-      for (const Piece& piece : op.pieces) {
-        costs.push_back(corrector_.cost(piece));
+      for (const FeatureRow& feature_row : op.feature_rows) {
+        costs.push_back(residual_model_.cost(feature_row));
         us += costs.back().us;
         kernels += costs.back().kernels;
       }
-      for (size_t i = 0; i < op.pieces.size(); ++i) {
-        if (op.pieces[i].model == Model::reduction) continue;
-        add(tables, op.pieces[i], op.us * costs[i].us / us, 0, op.kernels * costs[i].kernels / kernels, op.alone);
+      for (size_t i = 0; i < op.feature_rows.size(); ++i) {
+        if (op.feature_rows[i].model == Model::reduction) continue;
+        add(tables, op.feature_rows[i], op.us * costs[i].us / us, 0, op.kernels * costs[i].kernels / kernels, op.alone);
       }
     }
   }
 
   std::vector<MeasuredOp> ops_;
   GrowthOptions options_;
-  Corrector corrector_;
+  ResidualModel residual_model_;
 };
 
 }  // namespace
 
-Result<Corrector> train(std::vector<MeasuredOp> ops, const GrowthOptions& options,
-                        const std::function<void(std::string_view, size_t, size_t)>& progress) {
+Result<ResidualModel> train(std::vector<MeasuredOp> ops, const GrowthOptions& options,
+                            const std::function<void(std::string_view, size_t, size_t)>& progress) {
   return Trainer(std::move(ops), options).run(progress);
 }
 

@@ -1,6 +1,6 @@
 // Grows the trees of the hybrid cost model from measured ops, with XGBoost.
 //
-// Rows are pieces of ops (op_features.h): timed alone (op samples) and within iterations (run records). Equal rows are
+// Rows are feature rows of ops (op_features.h): timed alone (op samples) and within iterations (run records). Equal rows are
 // one, with the median of their times; an op weighs more the longer it takes and the more often it was seen. The backward
 // of a convolution is measured as a whole in iterations: its time is shared between the gradients in the proportion that
 // trees grown without it predict, and then the trees of the gradients are grown again with these.
@@ -16,8 +16,8 @@ namespace forerun::hybrid {
 
 // One op as measured.
 struct MeasuredOp {
-  std::vector<Piece> pieces;
-  std::vector<std::string> names;  // of the pieces' ops, kept here because pieces only view them
+  std::vector<FeatureRow> feature_rows;
+  std::vector<std::string> names;  // of the feature rows' ops, kept here because feature rows only view them
   double us = 0;                   // of its kernels together
   double span_us = 0;              // while any of them ran; 0 where that is not known
   int kernels = 1;
@@ -37,7 +37,7 @@ struct GrowthOptions {
 bool can_train();
 
 // `progress` hears of each forest, done of total. An Error without XGBoost, or where there is nothing to learn from.
-Result<Corrector> train(std::vector<MeasuredOp> ops, const GrowthOptions& options,
-                        const std::function<void(std::string_view, size_t, size_t)>& progress);
+Result<ResidualModel> train(std::vector<MeasuredOp> ops, const GrowthOptions& options,
+                            const std::function<void(std::string_view, size_t, size_t)>& progress);
 
 }  // namespace forerun::hybrid

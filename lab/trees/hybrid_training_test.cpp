@@ -38,9 +38,9 @@ Graph product(int64_t m, int64_t n, int64_t k) {
   return builder.finish();
 }
 
-std::vector<Piece> pieces(const Graph& graph) {
+std::vector<FeatureRow> feature_rows(const Graph& graph) {
   const Op& op = graph.ops()[0];
-  return pieces_of(graph, op, work_of(graph, op), LayoutTracker(graph, false), device(), {}, constants());
+  return featurize(graph, op, work_of(graph, op), LayoutTracker(graph, false), device(), {}, constants());
 }
 
 TEST(HybridTraining, LearnsWhatOpsTake) {
@@ -50,21 +50,21 @@ TEST(HybridTraining, LearnsWhatOpsTake) {
     for (int64_t n = 64; n <= 4096; n *= 2) {
       for (int64_t k = 64; k <= 1024; k *= 2) {
         MeasuredOp op;
-        op.pieces = pieces(product(m, n, k));
+        op.feature_rows = feature_rows(product(m, n, k));
         op.names = {"mm"};
-        op.us = op.pieces[0].analytic_us * (k >= 512 ? 3.0 : 1.5);
+        op.us = op.feature_rows[0].analytic_us * (k >= 512 ? 3.0 : 1.5);
         op.kernels = k >= 512 ? 2 : 1;
         ops.push_back(op);
       }
     }
   }
-  const auto corrector = train(ops, {.rounds = 60, .depth = 4, .rate = 0.3}, [](auto, auto, auto) {});
-  ASSERT_TRUE(corrector.ok()) << corrector.error().message();
+  const auto residual_model = train(ops, {.rounds = 60, .depth = 4, .rate = 0.3}, [](auto, auto, auto) {});
+  ASSERT_TRUE(residual_model.ok()) << residual_model.error().message();
   for (const int64_t k : {96, 768}) {
-    const Graph graph = product(1000, 300, k);  // holds the name that the piece refers to
-    const auto piece = pieces(graph)[0];
-    EXPECT_NEAR(corrector->cost(piece).us / piece.analytic_us, k >= 512 ? 3.0 : 1.5, 0.15) << k;
-    EXPECT_NEAR(corrector->cost(piece).kernels, k >= 512 ? 2 : 1, 0.15) << k;
+    const Graph graph = product(1000, 300, k);  // holds the name that the feature row refers to
+    const auto feature_row = feature_rows(graph)[0];
+    EXPECT_NEAR(residual_model->cost(feature_row).us / feature_row.analytic_us, k >= 512 ? 3.0 : 1.5, 0.15) << k;
+    EXPECT_NEAR(residual_model->cost(feature_row).kernels, k >= 512 ? 2 : 1, 0.15) << k;
   }
 }
 

@@ -55,12 +55,12 @@ Result<std::string> bytes_of(const std::string& path) {
   const auto source = ByteSource::open(path);
   if (!source) return source.error();
   std::string bytes;
-  std::string piece(1 << 16, '\0');
+  std::string feature_row(1 << 16, '\0');
   while (true) {
-    const auto count = (*source)->read(piece.data(), piece.size());
+    const auto count = (*source)->read(feature_row.data(), feature_row.size());
     if (!count) return count.error();
     if (*count == 0) return bytes;
-    bytes.append(piece.data(), *count);
+    bytes.append(feature_row.data(), *count);
   }
 }
 

@@ -1,15 +1,15 @@
 """What-ifs from Python: a traced or predicted iteration, and the primitives that change it.
 
     from forerun import whatif
-    scene = whatif.Scene.from_trace("trace.json.gz")
-    print(scene.iteration_ms())
-    scene.apply("amp")                                       # any optimization of `forerun whatif --help`
-    with whatif.editing(scene) as edit:                      # or the primitives themselves
-        edit.scale(scene.select(kind="kernel", op="norm"), 0.5)
-    print(scene.iteration_ms(), scene.assumptions)
+    iteration = whatif.EditableIteration.from_trace("trace.json.gz")
+    print(iteration.iteration_ms())
+    iteration.apply("amp")                                       # any optimization of `forerun whatif --help`
+    with whatif.editing(iteration) as edit:                      # or the primitives themselves
+        edit.scale(iteration.select(kind="kernel", op="norm"), 0.5)
+    print(iteration.iteration_ms(), iteration.assumptions)
 
-An optimization of one's own is a function of a scene; `compare` takes functions and names alike. Tasks are numbers that
-hold until an edit is committed: select again afterwards. `select` takes parts of names, `kind` ("kernel", "launch",
+An optimization of one's own is a function of an iteration; `compare` takes functions and names alike. Tasks are numbers
+that hold until an edit is committed: select again afterwards. `select` takes parts of names, `kind` ("kernel", "launch",
 "host_op", "sync", ..., or "gpu" for all device work), `phase` ("forward", "backward", "update", "data") and a predicate
 on the task. The module is built by `./run python` (C++, pybind11).
 """
@@ -19,19 +19,19 @@ from dataclasses import dataclass
 from typing import Callable, Iterator, List, Sequence, Union
 
 try:
-    from forerun._whatif import Edit, Scene, Task, optimizations
+    from forerun._whatif import Edit, EditableIteration, Task, optimizations
 except ImportError as error:  # pragma: no cover - depends on the build
     raise ImportError("forerun.whatif needs its native part: build it with `./run python`") from error
 
-__all__ = ["Edit", "Outcome", "Scene", "Task", "compare", "editing", "optimizations"]
+__all__ = ["Edit", "Outcome", "EditableIteration", "Task", "compare", "editing", "optimizations"]
 
-Optimization = Union[str, Callable[[Scene], None]]
+Optimization = Union[str, Callable[[EditableIteration], None]]
 
 
 @contextmanager
-def editing(scene: Scene) -> Iterator[Edit]:
-    """Changes of a scene that take effect together at the end of the block; not at all where it raises."""
-    edit = Edit(scene)
+def editing(iteration: EditableIteration) -> Iterator[Edit]:
+    """Changes of an iteration that take effect together at the end of the block; not at all where it raises."""
+    edit = Edit(iteration)
     yield edit
     edit.commit()
 
@@ -50,9 +50,9 @@ class Outcome:
         return 1 - self.predicted_ms / self.baseline_ms if self.baseline_ms > 0 else 0.0
 
 
-def compare(scene: Scene, optimizations_in_order: Sequence[Optimization]) -> Outcome:
-    """The scene with and without optimizations; the scene itself stays as it is."""
-    changed = scene.copy()
+def compare(iteration: EditableIteration, optimizations_in_order: Sequence[Optimization]) -> Outcome:
+    """The iteration with and without optimizations; the iteration itself stays as it is."""
+    changed = iteration.copy()
     names: List[str] = []
     for optimization in optimizations_in_order:
         if isinstance(optimization, str):
@@ -61,4 +61,4 @@ def compare(scene: Scene, optimizations_in_order: Sequence[Optimization]) -> Out
         else:
             optimization(changed)
             names.append(optimization.__name__)
-    return Outcome(names, scene.iteration_ms(), changed.iteration_ms(), list(changed.assumptions))
+    return Outcome(names, iteration.iteration_ms(), changed.iteration_ms(), list(changed.assumptions))

@@ -1,4 +1,4 @@
-// The Python module forerun._whatif: scenes and the primitives that change them, as src/whatif has them.
+// The Python module forerun._whatif: iterations and the primitives that change them, as src/whatif has them.
 //
 // Python's forerun.whatif (python/forerun/whatif.py) is what users import; it documents all of this. Tasks are numbers
 // that hold until an edit is committed. Faults of the input become ValueError with what, where and remedy.
@@ -25,46 +25,47 @@ void require(const Status& status) {
   if (!status.ok()) throw py::value_error(status.error().message());
 }
 
-std::shared_ptr<const Knowledge> shared_knowledge() {
-  static const std::shared_ptr<const Knowledge> kKnowledge = std::make_shared<const Knowledge>(taken(load_knowledge()));
+std::shared_ptr<const CostModels> shared_cost_models() {
+  static const std::shared_ptr<const CostModels> kKnowledge =
+      std::make_shared<const CostModels>(taken(load_cost_models()));
   return kKnowledge;
 }
 
-// A scene with what it points to.
-struct PythonScene {
-  std::shared_ptr<const Knowledge> knowledge;
+// An iteration with what it points to.
+struct PythonIteration {
+  std::shared_ptr<const CostModels> cost_models;
   std::shared_ptr<const Trace> trace;            // null: of a model
   std::shared_ptr<const whatif::OpTimer> timer;  // null: the GPU is not known
-  whatif::Scene scene;
+  whatif::EditableIteration edited;
 
-  static PythonScene from_trace(const std::string& path, bool unprofiled, const std::string& gpu) {
-    const auto knowledge = shared_knowledge();
+  static PythonIteration from_trace(const std::string& path, bool unprofiled, const std::string& gpu) {
+    const auto cost_models = shared_cost_models();
     auto trace = std::make_shared<const Trace>(taken(read_kineto(path)));
     WhatIfQuestion question;
     question.unprofiled = unprofiled;
     question.gpu = gpu;
-    BaseIteration base = taken(base_iteration(*trace, question, *knowledge));
-    return {knowledge, std::move(trace), std::move(base.timer), std::move(base.scene)};
+    BaseIteration base = taken(base_iteration(*trace, question, *cost_models));
+    return {cost_models, std::move(trace), std::move(base.timer), std::move(base.edited)};
   }
 
-  static PythonScene from_model(const std::string& model, std::optional<int64_t> batch, const std::string& gpu,
+  static PythonIteration from_model(const std::string& model, std::optional<int64_t> batch, const std::string& gpu,
                                 const std::map<std::string, std::string>& settings) {
-    const auto knowledge = shared_knowledge();
+    const auto cost_models = shared_cost_models();
     ModelRequest request;
     request.model = model;
     request.batch = batch;
     request.settings.assign(settings.begin(), settings.end());
     WhatIfQuestion question;
     question.gpu = gpu;
-    BaseIteration base = taken(base_iteration(request, question, *knowledge));
-    return {knowledge, nullptr, std::move(base.timer), std::move(base.scene)};
+    BaseIteration base = taken(base_iteration(request, question, *cost_models));
+    return {cost_models, nullptr, std::move(base.timer), std::move(base.edited)};
   }
 
   void apply(const std::string& text) {
     const auto application = taken(whatif::parse_application(text));
-    require(application.optimization->apply(scene, application.parameters));
+    require(application.optimization->apply(edited, application.parameters));
   }
-  [[nodiscard]] double iteration_ms() const { return milliseconds(taken(scene.iteration_time())); }
+  [[nodiscard]] double iteration_ms() const { return milliseconds(taken(edited.iteration_time())); }
 };
 
 struct PythonTask {
@@ -122,11 +123,11 @@ std::vector<uint32_t> selected(const TaskGraph& graph, const Wanted& wanted) {
   return found;
 }
 
-// An edit of a scene; tasks are the scene's until it is committed, and those that the edit adds.
+// An edit of an iteration; tasks are the iteration's until it is committed, and those that the edit adds.
 class PythonEdit {
  public:
-  explicit PythonEdit(PythonScene& scene)
-      : scene_(scene), edit_(scene.scene.graph()), count_(edit_.original().size()) {}
+  explicit PythonEdit(PythonIteration& edited)
+      : iteration_(edited), edit_(edited.edited.graph()), count_(edit_.original().size()) {}
 
   void scale(const std::vector<uint32_t>& tasks, double factor) {
     if (!(factor >= 0)) throw py::value_error("a factor is not below zero");
@@ -160,7 +161,7 @@ class PythonEdit {
     edit_.depend(TaskId(after), {TaskId(before), Anchor::end, Nanoseconds(static_cast<int64_t>(lag_us * 1000))});
   }
   void schedule(uint32_t task) { edit_.schedule(edit_.original().lane(original(task))); }
-  void commit() { require(scene_.scene.commit(edit_)); }
+  void commit() { require(iteration_.edited.commit(edit_)); }
 
  private:
   [[nodiscard]] TaskId original(uint32_t task) const { return checked(edit_.original(), task); }
@@ -176,7 +177,7 @@ class PythonEdit {
     return task.value;
   }
 
-  PythonScene& scene_;
+  PythonIteration& iteration_;
   whatif::GraphEdit edit_;
   size_t count_;
 };
@@ -192,7 +193,7 @@ std::vector<std::pair<std::string, std::string>> known_optimizations() {
 
 PYBIND11_MODULE(_whatif, module) {
   using forerun::PythonEdit;
-  using forerun::PythonScene;
+  using forerun::PythonIteration;
   using forerun::PythonTask;
   module.def("optimizations", &forerun::known_optimizations);
   py::class_<PythonTask>(module, "Task")
@@ -205,33 +206,33 @@ PYBIND11_MODULE(_whatif, module) {
       .def_readonly("lane", &PythonTask::lane)
       .def_readonly("duration_us", &PythonTask::duration_us)
       .def_readonly("gap_us", &PythonTask::gap_us);
-  py::class_<PythonScene>(module, "Scene")
-      .def_static("from_trace", &PythonScene::from_trace, py::arg("path"), py::arg("unprofiled") = true,
+  py::class_<PythonIteration>(module, "EditableIteration")
+      .def_static("from_trace", &PythonIteration::from_trace, py::arg("path"), py::arg("unprofiled") = true,
                   py::arg("gpu") = "")
-      .def_static("from_model", &PythonScene::from_model, py::arg("model"), py::arg("batch") = py::none(),
+      .def_static("from_model", &PythonIteration::from_model, py::arg("model"), py::arg("batch") = py::none(),
                   py::arg("gpu") = "", py::arg("settings") = std::map<std::string, std::string>())
-      .def("copy", [](const PythonScene& scene) { return PythonScene(scene); })
-      .def("apply", &PythonScene::apply, py::arg("optimization"))
-      .def("iteration_ms", &PythonScene::iteration_ms)
-      .def("gpu_ms", [](const PythonScene& scene) { return forerun::milliseconds(scene.scene.device_busy()); })
-      .def("assume", [](PythonScene& scene, const std::string& text) { scene.scene.assume(text); })
-      .def_property_readonly("assumptions", [](const PythonScene& scene) { return scene.scene.assumptions; })
-      .def("__len__", [](const PythonScene& scene) { return scene.scene.graph().size(); })
+      .def("copy", [](const PythonIteration& edited) { return PythonIteration(edited); })
+      .def("apply", &PythonIteration::apply, py::arg("optimization"))
+      .def("iteration_ms", &PythonIteration::iteration_ms)
+      .def("gpu_ms", [](const PythonIteration& edited) { return forerun::milliseconds(edited.edited.device_busy()); })
+      .def("assume", [](PythonIteration& edited, const std::string& text) { edited.edited.assume(text); })
+      .def_property_readonly("assumptions", [](const PythonIteration& edited) { return edited.edited.assumptions; })
+      .def("__len__", [](const PythonIteration& edited) { return edited.edited.graph().size(); })
       .def("task",
-           [](const PythonScene& scene, uint32_t id) {
-             return forerun::described(scene.scene.graph(), forerun::checked(scene.scene.graph(), id));
+           [](const PythonIteration& edited, uint32_t id) {
+             return forerun::described(edited.edited.graph(), forerun::checked(edited.edited.graph(), id));
            })
       .def(
           "select",
-          [](const PythonScene& scene, const std::string& kind, const std::string& name, const std::string& op,
+          [](const PythonIteration& edited, const std::string& kind, const std::string& name, const std::string& op,
              const std::string& module_name, const std::string& phase, const std::string& lane,
              const std::function<bool(const PythonTask&)>& predicate) {
-            return forerun::selected(scene.scene.graph(), {kind, name, op, module_name, phase, lane, predicate});
+            return forerun::selected(edited.edited.graph(), {kind, name, op, module_name, phase, lane, predicate});
           },
           py::kw_only(), py::arg("kind") = "", py::arg("name") = "", py::arg("op") = "", py::arg("module") = "",
           py::arg("phase") = "", py::arg("lane") = "", py::arg("predicate") = nullptr);
   py::class_<PythonEdit>(module, "Edit")
-      .def(py::init<PythonScene&>(), py::arg("scene"), py::keep_alive<1, 2>())
+      .def(py::init<PythonIteration&>(), py::arg("edited"), py::keep_alive<1, 2>())
       .def("scale", &PythonEdit::scale, py::arg("tasks"), py::arg("factor"))
       .def("scale_gaps", &PythonEdit::scale_gaps, py::arg("tasks"), py::arg("factor"))
       .def("set_duration", &PythonEdit::set_duration, py::arg("task"), py::arg("us"))

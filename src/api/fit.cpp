@@ -29,18 +29,18 @@ ModelRequest with_value(const ModelRequest& model, const std::string& axis, int6
 // A way to train the model, and how much of it fits.
 class Variant {
  public:
-  Variant(const FitRequest& request, const Device& device, const Knowledge& knowledge)
-      : request_(request), device_(device), knowledge_(knowledge) {
+  Variant(const FitRequest& request, const Device& device, const CostModels& cost_models)
+      : request_(request), device_(device), cost_models_(cost_models) {
     request_.memory.reserve =
         Bytes(std::llround(static_cast<double>(device.memory.value) * request.reserve_share)) + request.reserve;
-    request_.memory.spread = &knowledge.memory_spread;
+    request_.memory.intervals = &cost_models.memory_intervals;
   }
 
   [[nodiscard]] Result<TrainingRun> build(int64_t value) const {
     return build_run(with_value(request_.model, request_.axis, value), device_);
   }
   [[nodiscard]] FitPoint judge(const TrainingRun& run) const {
-    const PredictedMemory memory = predicted_memory(run, device_, knowledge_.workspaces, request_.memory);
+    const PredictedMemory memory = predicted_memory(run, device_, cost_models_.workspaces, request_.memory);
     return {.fits = memory.answer.verdict == FitVerdict::fits,
             .verdict = memory.answer.verdict,
             .allocated = memory.estimate.peak_allocated,
@@ -58,14 +58,14 @@ class Variant {
     return Bytes(std::llround(whole / (1 + margin()))) - context_of(device_);
   }
   [[nodiscard]] double margin() const {
-    return request_.memory.margin.value_or(knowledge_.memory_spread.driver.high - 1);
+    return request_.memory.margin.value_or(cost_models_.memory_intervals.driver.high - 1);
   }
   [[nodiscard]] Result<Prediction> predicted(int64_t value) const {
     const Result<TrainingRun> run = build(value);
     if (!run) return run.error();
     MemoryQuestion question = request_.memory;
     question.margin.reset();
-    return predict(*run, device_, knowledge_, question);
+    return predict(*run, device_, cost_models_, question);
   }
 
   FitRequest& request() { return request_; }
@@ -74,7 +74,7 @@ class Variant {
  private:
   FitRequest request_;
   const Device& device_;
-  const Knowledge& knowledge_;
+  const CostModels& cost_models_;
 };
 
 // The values that the model takes; an Error where it takes none of those tried.
@@ -240,10 +240,10 @@ class Changes {
 
 }  // namespace
 
-Result<FitAnswer> fit(const FitRequest& given, const Device& device, const Knowledge& knowledge) {
+Result<FitAnswer> fit(const FitRequest& given, const Device& device, const CostModels& cost_models) {
   FitRequest request = given;
   if (request.axis == "seq") request.axis = "length";
-  const Variant base(request, device, knowledge);
+  const Variant base(request, device, cost_models);
   const Result<AxisGrid> grid = grid_of(base);
   if (!grid) return grid.error();
   FitSearch search = base.search(grid->smallest, grid->step);

@@ -26,6 +26,6 @@ struct FitRequest {
   bool changes = true;       // also what would let a larger one in
 };
 
-Result<FitAnswer> fit(const FitRequest& request, const Device& device, const Knowledge& knowledge);
+Result<FitAnswer> fit(const FitRequest& request, const Device& device, const CostModels& cost_models);
 
 }  // namespace forerun

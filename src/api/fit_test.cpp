@@ -10,9 +10,9 @@
 namespace forerun {
 namespace {
 
-const Knowledge& known() {
-  static const Knowledge loaded = [] {
-    Result<Knowledge> result = load_knowledge();
+const CostModels& known() {
+  static const CostModels loaded = [] {
+    Result<CostModels> result = load_cost_models();
     CHECK(result.ok(), result.error().message());
     return std::move(*result);
   }();
@@ -28,7 +28,7 @@ bool fits(const FitRequest& request, const FitAnswer& answer, int64_t batch) {
   CHECK(run.ok(), run.error().message());
   MemoryQuestion question = request.memory;
   question.reserve = answer.reserve;
-  question.spread = &known().memory_spread;
+  question.intervals = &known().memory_intervals;
   return predicted_memory(*run, fit_gpu("h200"), known().workspaces, question).answer.verdict == FitVerdict::fits;
 }
 

@@ -23,8 +23,8 @@ const std::string kTwins = FORERUN_DATA_DIR "/captures/generic.jsonl.gz";
 const std::string kPairs = FORERUN_DATA_DIR "/captures/pairs.jsonl.gz";
 constexpr double kBar = 0.01;
 
-const Knowledge& whole_knowledge() {
-  static const Knowledge known = *load_knowledge({});
+const CostModels& whole_cost_models() {
+  static const CostModels known = *load_cost_models({});
   return known;
 }
 
@@ -76,7 +76,7 @@ void expect_close(int64_t found, int64_t expected, double tolerance, const std::
 class GenericCapture : public testing::TestWithParam<std::string> {};
 
 TEST_P(GenericCapture, MapsToWhatTheZooDerives) {
-  const Device device = *whole_knowledge().devices.find(GetParam());
+  const Device device = *whole_cost_models().devices.find(GetParam());
   const derive::DispatchTarget target = {.cudnn_attention = GetParam() == "h200"};
   std::map<std::string, int> families;
   for (TrainingRun& run : runs_of(kTwins)) {
@@ -89,8 +89,8 @@ TEST_P(GenericCapture, MapsToWhatTheZooDerives) {
     ASSERT_TRUE(mapped.ok()) << mapped.error().message();
     EXPECT_EQ(mapped->backend, Backend::cuda);
     EXPECT_EQ(graph_difference(mapped->graph, derived.graph), "");
-    const Prediction a = predict(*mapped, device, whole_knowledge());
-    const Prediction b = predict(derived, device, whole_knowledge());
+    const Prediction a = predict(*mapped, device, whole_cost_models());
+    const Prediction b = predict(derived, device, whole_cost_models());
     EXPECT_EQ(a.parameters, b.parameters);
     expect_close(a.times.gpu_busy.value, b.times.gpu_busy.value, 5 * kBar, "GPU time");
     expect_close(a.memory.peak_allocated.value, b.memory.peak_allocated.value, 0.001, "peak allocated");
@@ -128,9 +128,9 @@ TEST(GenericCaptureFile, IsPredictedForADevice) {
     std::vector<std::string> predicted;
     std::vector<std::string> refused;
     std::optional<Device> gpu;
-    if (*asked != '\0') gpu = *whole_knowledge().devices.find(asked);
+    if (*asked != '\0') gpu = *whole_cost_models().devices.find(asked);
     const Status status =
-        predict_records(file.string(), gpu, whole_knowledge(),
+        predict_records(file.string(), gpu, whole_cost_models(),
                         {.prediction = [&](const Prediction& p) { predicted.push_back(p.gpu); },
                          .bad_record = [&](const Error& error) { refused.push_back(error.message()); }});
     EXPECT_TRUE(status.ok());
@@ -145,7 +145,7 @@ TEST(GenericCaptureFile, IsPredictedForADevice) {
 // NAME/cuda and NAME/generic: one iteration, captured on a GPU's tensors and without one.
 TEST(CapturePairs, PredictTheSame) {
   ASSERT_TRUE(std::filesystem::exists(kPairs)) << "python -m tests.capture_pairs makes them on a machine with a GPU";
-  const Device device = *whole_knowledge().devices.find(kDefaultGpu);
+  const Device device = *whole_cost_models().devices.find(kDefaultGpu);
   std::map<std::string, std::map<std::string, Prediction>> pairs;
   for (TrainingRun& run : runs_of(kPairs)) {
     const size_t slash = run.id.rfind('/');
@@ -155,7 +155,7 @@ TEST(CapturePairs, PredictTheSame) {
     const std::string name = run.id.substr(0, slash);
     const Result<TrainingRun> mapped = for_device(std::move(run), device);
     ASSERT_TRUE(mapped.ok()) << name << ": " << mapped.error().message();
-    pairs[name].emplace(backend, predict(*mapped, device, whole_knowledge()));
+    pairs[name].emplace(backend, predict(*mapped, device, whole_cost_models()));
   }
   EXPECT_FALSE(pairs.empty());
   for (const auto& [name, both] : pairs) {

@@ -12,9 +12,9 @@
 namespace forerun {
 namespace {
 
-const Knowledge& all_knowledge() {
-  static const Knowledge loaded = [] {
-    Result<Knowledge> result = load_knowledge();
+const CostModels& all_cost_models() {
+  static const CostModels loaded = [] {
+    Result<CostModels> result = load_cost_models();
     CHECK(result.ok(), result.error().message());
     return std::move(*result);
   }();
@@ -53,12 +53,12 @@ TEST(MemoryGrowth, NeverFalls) {
   int64_t compared = 0;
   for (size_t i = 0; i < list.size(); ++i) {
     const Growing& what = list[i];
-    const Device device = *all_knowledge().devices.find(kGpus[i % kGpus.size()]);
+    const Device device = *all_cost_models().devices.find(kGpus[i % kGpus.size()]);
     std::optional<PredictedMemory> before;
     for (int64_t value = what.usual; value <= what.usual << 9; value <<= 3) {
       const Result<TrainingRun> run = build_run(grown(what, value), device);
       if (!run) break;  // the model does not take it
-      const PredictedMemory memory = predicted_memory(*run, device, all_knowledge().workspaces);
+      const PredictedMemory memory = predicted_memory(*run, device, all_cost_models().workspaces);
       const std::string where = what.model + " " + what.axis + " " + std::to_string(value) + " on " + device.name;
       if (before) {
         ++compared;
@@ -79,18 +79,19 @@ TEST(MemoryGrowth, WhatFitAnswersFitsAndTheNextDoesNot) {
   int64_t answered = 0;
   for (size_t i = 0; i < list.size(); i += 3) {
     const Growing& what = list[i];
-    const Device device = *all_knowledge().devices.find(kGpus[(i / 3) % 3]);
+    const Device device = *all_cost_models().devices.find(kGpus[(i / 3) % 3]);
     FitRequest request{.model = grown(what, what.usual), .axis = what.axis, .changes = false};
     request.model.settings.clear();
     const std::string where = what.model + " " + what.axis + " on " + device.name;
-    const Result<FitAnswer> answer = fit(request, device, all_knowledge());
+    const Result<FitAnswer> answer = fit(request, device, all_cost_models());
     ASSERT_TRUE(answer.ok()) << where << answer.error().message();
     if (!answer->largest) continue;
     ++answered;
     const auto verdict = [&](int64_t value) {
       const Result<TrainingRun> run = build_run(grown(what, value), device);
       if (!run) return FitVerdict::does_not_fit;
-      return predicted_memory(*run, device, all_knowledge().workspaces, {.spread = &all_knowledge().memory_spread})
+      return predicted_memory(*run, device, all_cost_models().workspaces,
+                              {.intervals = &all_cost_models().memory_intervals})
           .answer.verdict;
     };
     EXPECT_EQ(verdict(*answer->largest), FitVerdict::fits) << where << " " << *answer->largest;

@@ -17,8 +17,8 @@ namespace {
 constexpr int64_t kUsualBatch = 32;  // samples a GPU of models other than transformers, where none is given
 constexpr int64_t kMostStages = 128;
 
-Result<scale::GpuCluster> scale_cluster(const ScaleQuestion& question, const Knowledge& knowledge) {
-  auto gpu = knowledge.devices.find(question.gpu);
+Result<scale::GpuCluster> scale_cluster(const ScaleQuestion& question, const CostModels& cost_models) {
+  auto gpu = cost_models.devices.find(question.gpu);
   if (!gpu) return gpu.error();
   scale::GpuCluster cluster;
   cluster.gpu = *gpu;
@@ -26,11 +26,11 @@ Result<scale::GpuCluster> scale_cluster(const ScaleQuestion& question, const Kno
   const int64_t largest = *std::max_element(question.gpus.begin(), question.gpus.end());
   cluster.within = scale::link_within(*gpu, std::min(question.node, largest));
   if (!question.within.empty()) {
-    auto within = scale::network_by_name(question.within, knowledge.devices);
+    auto within = scale::network_by_name(question.within, cost_models.devices);
     if (!within) return within.error().within("--within");
     cluster.within = *within;
   }
-  auto between = scale::network_by_name(question.network, knowledge.devices);
+  auto between = scale::network_by_name(question.network, cost_models.devices);
   if (!between) return between.error().within("--network");
   cluster.between = *between;
   return cluster;
@@ -150,9 +150,9 @@ ScaleAnswer empty_answer(const ScaleQuestion& question, const ScaledModel& model
 
 }  // namespace
 
-Result<ScaleAnswer> scale_out(const ScaleQuestion& question, const Knowledge& knowledge) {
+Result<ScaleAnswer> scale_out(const ScaleQuestion& question, const CostModels& cost_models) {
   if (const Status status = check_question(question); !status) return status.error();
-  const auto cluster = scale_cluster(question, knowledge);
+  const auto cluster = scale_cluster(question, cost_models);
   if (!cluster) return cluster.error();
   const auto efficiency = chosen_efficiency(question);
   if (!efficiency) return efficiency.error();
@@ -163,7 +163,7 @@ Result<ScaleAnswer> scale_out(const ScaleQuestion& question, const Knowledge& kn
                          .bytes = state_bytes(*model),
                          .unit = scale_unit(model->setup.precision, cluster->gpu)};
   setup.cluster.gpus = question.gpus.front();
-  const scale::CostSource costs = cost_source(question, *model, setup, knowledge);
+  const scale::CostSource costs = cost_source(question, *model, setup, cost_models);
   ScaleAnswer answer = empty_answer(question, *model, setup.cluster);
   if (answer.searched) {
     search_plans(question, *model, setup, costs, answer);
@@ -180,10 +180,10 @@ Result<ScaleAnswer> scale_out(const ScaleQuestion& question, const Knowledge& kn
       if (!plan) return plan.error();
       auto step = scale::estimate_step(costs, setup, *plan);
       if (!step) return step.error();
-      if (const Status status = refine_exchange(question, *model, setup, knowledge, *step); !status) {
+      if (const Status status = refine_exchange(question, *model, setup, cost_models, *step); !status) {
         return status.error();
       }
-      if (const Status status = replay_memory(question, *model, setup, knowledge, *step); !status)
+      if (const Status status = replay_memory(question, *model, setup, cost_models, *step); !status)
         return status.error();
       answer.steps.push_back(std::move(*step));
     }

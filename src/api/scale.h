@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 #include "graph/training_run.h"
-#include "predict/knowledge.h"
+#include "predict/cost_models.h"
 #include "scale/step.h"
 
 namespace forerun {
@@ -50,6 +50,6 @@ struct ScaleQuestion {
   std::string efficiency;         // file of constants; empty: data/scale/a100_megatron.json
 };
 
-Result<ScaleAnswer> scale_out(const ScaleQuestion& question, const Knowledge& knowledge);
+Result<ScaleAnswer> scale_out(const ScaleQuestion& question, const CostModels& cost_models);
 
 }  // namespace forerun

@@ -36,13 +36,13 @@ Result<TrainingRun> described_run(const WorkloadJson& record, const Device& gpu,
   return recorded_run(*read, gpu);
 }
 
-Result<RecordedWorkload> simulated(const WorkloadJson& record, const std::string& gpu, const Knowledge& knowledge,
+Result<RecordedWorkload> simulated(const WorkloadJson& record, const std::string& gpu, const CostModels& cost_models,
                                    const scale::HostRates& rates, RunDecoder& decoder) {
   std::string named = gpu;
   if (const auto environment = record.find("env"); environment != record.end() && environment->is_object()) {
     if (const std::string own = text_of(*environment, "gpu"); !own.empty()) named = own;
   }
-  const auto device = knowledge.devices.find(named);
+  const auto device = cost_models.devices.find(named);
   if (!device) return device.error();
   auto setting = scale::resource_setting(text_of(record, "setting"));
   if (!setting) return setting.error();
@@ -55,7 +55,7 @@ Result<RecordedWorkload> simulated(const WorkloadJson& record, const std::string
   RecordedWorkload workload;
   workload.id = text_of(record, "id");
   workload.family = text_of(record, "family");
-  workload.load = worker_load(*run, *device, knowledge);
+  workload.load = worker_load(*run, *device, cost_models);
   workload.setting = *setting;
   ResourceAnswer& answer = workload.simulated;
   answer.model = text_of(record, "model");
@@ -92,12 +92,12 @@ Status for_each_record(const std::string& path, const std::function<void(Workloa
 
 }  // namespace
 
-Status simulate_records(const std::vector<std::string>& files, const std::string& gpu, const Knowledge& knowledge,
+Status simulate_records(const std::vector<std::string>& files, const std::string& gpu, const CostModels& cost_models,
                         const scale::HostRates& rates, const WorkloadHandlers& handlers) {
   RunDecoder decoder;
   for (const std::string& file : files) {
     const auto use = [&](WorkloadJson& record, const std::string& where) {
-      auto workload = simulated(record, gpu, knowledge, rates, decoder);
+      auto workload = simulated(record, gpu, cost_models, rates, decoder);
       if (!workload) return handlers.bad_record(workload.error().within(where));
       workload->line = record.dump();
       handlers.workload(*workload);

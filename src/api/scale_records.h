@@ -7,7 +7,7 @@
 
 #include "api/scale_resources.h"
 #include "base/result.h"
-#include "predict/knowledge.h"
+#include "predict/cost_models.h"
 #include "testbed/host_rates.h"
 
 namespace forerun {
@@ -28,7 +28,7 @@ struct WorkloadHandlers {
 
 // Every record of the files whose status is ok: model, batch and setup as it says, on its GPU or `gpu` where it names
 // none.
-Status simulate_records(const std::vector<std::string>& files, const std::string& gpu, const Knowledge& knowledge,
+Status simulate_records(const std::vector<std::string>& files, const std::string& gpu, const CostModels& cost_models,
                         const scale::HostRates& rates, const WorkloadHandlers& handlers);
 
 }  // namespace forerun

@@ -8,7 +8,7 @@
 #include "predict/predict.h"
 #include "scale/graph_cost.h"
 #include "testbed/memory_traffic.h"
-#include "timeline/two_lane.h"
+#include "timeline/host_gpu_timeline.h"
 
 namespace forerun {
 namespace {
@@ -37,12 +37,12 @@ scale::LinkState simulated_links(const ResourceRecord& record) {
   return record.links == LinksSeen::last ? scale::LinkState::last : scale::LinkState::first;
 }
 
-scale::WorkerLoad worker_load(const TrainingRun& run, const Device& device, const Knowledge& knowledge) {
-  const std::vector<OpCost> costs = gpu_costs(run, device, knowledge);
+scale::WorkerLoad worker_load(const TrainingRun& run, const Device& device, const CostModels& cost_models) {
+  const std::vector<OpCost> costs = gpu_costs(run, device, cost_models);
   const HostCosts host =
-      host_costs(run.graph, costs, knowledge.host, host_speed(knowledge.host, run.environment.calibration));
-  const LaneTimes times =
-      two_lane(lane_ops(run.graph, costs, host), {.gap = device.launch_gap, .per_iteration = host.per_iteration});
+      host_costs(run.graph, costs, cost_models.host, host_speed(cost_models.host, run.environment.calibration));
+  const IterationTiming times = host_gpu_timeline(lane_ops(run.graph, costs, host),
+                                                  {.gap = device.launch_gap, .per_iteration = host.per_iteration});
   const scale::ModelCosts blocks = scale::graph_costs(run, costs, host, times, {});
   scale::WorkerLoad load;
   for (const scale::Block& block : blocks.blocks) {
@@ -67,13 +67,13 @@ scale::WorkerLoad worker_load(const TrainingRun& run, const Device& device, cons
   return load;
 }
 
-Result<ResourceAnswer> simulate_training(const ResourceQuestion& question, const Knowledge& knowledge) {
+Result<ResourceAnswer> simulate_training(const ResourceQuestion& question, const CostModels& cost_models) {
   auto setting = scale::resource_setting(question.setting);
   if (!setting) return setting.error().within("--testbed");
   if (question.async && setting->servers == 0) {
     return Error{"all-reduce has no asynchronous form", "--mode", "name a setting with servers, such as P1w2-10G"};
   }
-  const auto gpu = knowledge.devices.find(question.gpu);
+  const auto gpu = cost_models.devices.find(question.gpu);
   if (!gpu) return gpu.error();
   ModelRequest request{.model = question.model,
                        .batch = {},
@@ -96,7 +96,7 @@ Result<ResourceAnswer> simulate_training(const ResourceQuestion& question, const
   answer.batch = run->input.batch;
   answer.parameters = run->graph.parameter_count();
   answer.shared_gpu = setting->shared_gpu;
-  answer.use = scale::simulate_resources(worker_load(*run, *gpu, knowledge), *setting, *rates);
+  answer.use = scale::simulate_resources(worker_load(*run, *gpu, cost_models), *setting, *rates);
   return answer;
 }
 

@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "graph/training_run.h"
 #include "ingest/resources/resource_record.h"
-#include "predict/knowledge.h"
+#include "predict/cost_models.h"
 #include "testbed/resource_simulation.h"
 
 namespace forerun {
@@ -45,8 +45,8 @@ Result<scale::HostRates> testbed_rates();
 scale::LinkState simulated_links(const ResourceRecord& record);
 
 // What one worker does in an iteration on a GPU of its own, from the iteration as `forerun predict` sees it.
-scale::WorkerLoad worker_load(const TrainingRun& run, const Device& device, const Knowledge& knowledge);
+scale::WorkerLoad worker_load(const TrainingRun& run, const Device& device, const CostModels& cost_models);
 
-Result<ResourceAnswer> simulate_training(const ResourceQuestion& question, const Knowledge& knowledge);
+Result<ResourceAnswer> simulate_training(const ResourceQuestion& question, const CostModels& cost_models);
 
 }  // namespace forerun

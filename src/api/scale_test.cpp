@@ -18,9 +18,9 @@
 namespace forerun {
 namespace {
 
-const Knowledge& scale_knowledge() {
-  static const Knowledge loaded = [] {
-    Result<Knowledge> result = load_knowledge();
+const CostModels& scale_cost_models() {
+  static const CostModels loaded = [] {
+    Result<CostModels> result = load_cost_models();
     CHECK(result.ok(), result.error().message());
     return std::move(*result);
   }();
@@ -28,7 +28,7 @@ const Knowledge& scale_knowledge() {
 }
 
 ScaleAnswer answer_to(const ScaleQuestion& question) {
-  auto answer = scale_out(question, scale_knowledge());
+  auto answer = scale_out(question, scale_cost_models());
   EXPECT_TRUE(answer) << answer.error().message();
   return answer ? std::move(*answer) : ScaleAnswer();
 }
@@ -58,8 +58,8 @@ TEST(Scale, SearchesForEachNumberOfGpus) {
 TEST(Scale, OneGpuIsWhatPredictSays) {
   const ScaleAnswer answer = answer_to({.model = "resnet50", .gpus = {1}, .micro_batch = 32});
   ModelRequest request{.model = "resnet50", .batch = 32};
-  const Device gpu = *scale_knowledge().devices.find("h200");
-  const Prediction prediction = predict(*build_run(request, gpu), gpu, scale_knowledge());
+  const Device gpu = *scale_cost_models().devices.find("h200");
+  const Prediction prediction = predict(*build_run(request, gpu), gpu, scale_cost_models());
   const scale::Step& step = answer.steps.front();
   EXPECT_NEAR(milliseconds(step.time), milliseconds(prediction.times.iteration), 0.01);
   EXPECT_EQ(step.memory.total(), prediction.memory.peak_reserved + prediction.context);
@@ -101,12 +101,12 @@ TEST(Scale, SchedulesOfReplicasDiffer) {
 TEST(Scale, NoModelIsFasterThanThePeak) {
   for (const char* model : {"resnet50", "mobilenet_v2", "vgg16", "convnext_tiny", "vit_b_16", "lstm", "unet", "dlrm",
                             "gpt2_small", "bert_large", "llama2_7b"}) {
-    for (const Device& gpu : scale_knowledge().devices.devices()) {
+    for (const Device& gpu : scale_cost_models().devices.devices()) {
       for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::amp_bf16}) {
         ScaleQuestion question{
             .model = model, .gpu = gpu.name, .gpus = {1}, .micro_batch = 32, .default_precision = false};
         question.setup.precision = precision;
-        const auto answer = scale_out(question, scale_knowledge());
+        const auto answer = scale_out(question, scale_cost_models());
         if (!answer && precision == Precision::amp_bf16 && gpu.peak.bf16_tensor <= 0) continue;
         ASSERT_TRUE(answer) << model << " " << gpu.name << ": " << answer.error().message();
         const double share = answer->steps[0].model_flops_share;
@@ -150,14 +150,14 @@ TEST(Scale, SaysWhichPrecision) {
   EXPECT_NE(text.find("float16 weights"), std::string::npos) << text;
   ScaleQuestion question{.model = "resnet18", .gpu = "v100", .default_precision = false};
   question.setup.precision = Precision::amp_bf16;
-  EXPECT_FALSE(scale_out(question, scale_knowledge()));
+  EXPECT_FALSE(scale_out(question, scale_cost_models()));
   question.setup.precision = Precision::tf32;
   EXPECT_NE(to_text(answer_to(question)).find("no TF32 units"), std::string::npos);
 }
 
 TEST(Scale, NamesWhatIsWrong) {
   const auto problem = [](const ScaleQuestion& question) {
-    const auto answer = scale_out(question, scale_knowledge());
+    const auto answer = scale_out(question, scale_cost_models());
     return answer ? std::string() : answer.error().message();
   };
   EXPECT_NE(problem({.model = "resnet50", .strategy = "tp=2"}).find("not shared"), std::string::npos);
@@ -170,7 +170,7 @@ TEST(Scale, NamesWhatIsWrong) {
 
 TEST(ScaleResources, SimulatesTheTestbed) {
   ResourceQuestion question{.model = "resnet18", .batch = 16, .setting = "P1w2-10G"};
-  const auto answer = simulate_training(question, scale_knowledge());
+  const auto answer = simulate_training(question, scale_cost_models());
   ASSERT_TRUE(answer) << answer.error().message();
   EXPECT_EQ(answer->mode, "sync");
   const double iteration = milliseconds(answer->use.iteration);
@@ -183,9 +183,9 @@ TEST(ScaleResources, SimulatesTheTestbed) {
     EXPECT_LT(period, 1.1 * iteration) << scale::kResources[i];
   }
   question.async = true;
-  EXPECT_LT(simulate_training(question, scale_knowledge())->use.iteration, answer->use.iteration);
+  EXPECT_LT(simulate_training(question, scale_cost_models())->use.iteration, answer->use.iteration);
   question.setting = "AR4-10G";
-  EXPECT_FALSE(simulate_training(question, scale_knowledge()));
+  EXPECT_FALSE(simulate_training(question, scale_cost_models()));
   const auto written = nlohmann::json::parse(to_json(*answer));
   EXPECT_EQ(written["metrics"].size(), 4);
   EXPECT_EQ(written["series"]["gpu"].size(), answer->use.series[0].values.size());

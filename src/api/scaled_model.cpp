@@ -57,25 +57,25 @@ Result<TrainingRun> run_of(const ScaleQuestion& question, const ScaledModel& mod
 struct GraphTimes {
   std::vector<OpCost> costs;
   HostCosts host;
-  LaneTimes lanes;
+  IterationTiming lanes;
 };
 
-GraphTimes graph_times(const TrainingRun& run, const Device& gpu, const Knowledge& knowledge) {
+GraphTimes graph_times(const TrainingRun& run, const Device& gpu, const CostModels& cost_models) {
   GraphTimes times;
-  times.costs = gpu_costs(run, gpu, knowledge);
-  const double speed = host_speed(knowledge.host, run.environment.calibration);
-  times.host = host_costs(run.graph, times.costs, knowledge.host, speed);
-  times.lanes = two_lane(lane_ops(run.graph, times.costs, times.host),
-                         {.gap = gpu.launch_gap, .per_iteration = times.host.per_iteration});
+  times.costs = gpu_costs(run, gpu, cost_models);
+  const double speed = host_speed(cost_models.host, run.environment.calibration);
+  times.host = host_costs(run.graph, times.costs, cost_models.host, speed);
+  times.lanes = host_gpu_timeline(lane_ops(run.graph, times.costs, times.host),
+                                  {.gap = gpu.launch_gap, .per_iteration = times.host.per_iteration});
   return times;
 }
 
 // The iteration of one GPU at that micro-batch, block by block.
 Result<scale::ModelCosts> costs_of_graph(const ScaleQuestion& question, const ScaledModel& model, const Device& gpu,
-                                         const Knowledge& knowledge, int64_t micro_batch) {
+                                         const CostModels& cost_models, int64_t micro_batch) {
   const auto run = run_of(question, model, gpu, micro_batch);
   if (!run) return run.error();
-  const GraphTimes times = graph_times(*run, gpu, knowledge);
+  const GraphTimes times = graph_times(*run, gpu, cost_models);
   return scale::graph_costs(*run, times.costs, times.host, times.lanes,
                             product_work(run->graph, gpu, run->setup.precision));
 }
@@ -133,7 +133,7 @@ scale::StateBytes state_bytes(const ScaledModel& model) {
 }
 
 scale::CostSource cost_source(const ScaleQuestion& question, const ScaledModel& model, const scale::StepSetup& setup,
-                              const Knowledge& knowledge) {
+                              const CostModels& cost_models) {
   if (model.transformer) {
     const bool half = half_precision(model.setup.precision);
     const scale::Arithmetic arithmetic{.unit = setup.unit, .element = half ? 2 : 4, .update_bytes = half ? 30 : 28};
@@ -150,13 +150,13 @@ scale::CostSource cost_source(const ScaleQuestion& question, const ScaledModel& 
     }
     const auto found = known->find(micro_batch);
     if (found != known->end()) return found->second;
-    return known->emplace(micro_batch, costs_of_graph(question, model, setup.cluster.gpu, knowledge, micro_batch))
+    return known->emplace(micro_batch, costs_of_graph(question, model, setup.cluster.gpu, cost_models, micro_batch))
         .first->second;
   };
 }
 
 Status refine_exchange(const ScaleQuestion& question, const ScaledModel& model, const scale::StepSetup& setup,
-                       const Knowledge& knowledge, scale::Step& step) {
+                       const CostModels& cost_models, scale::Step& step) {
   const scale::Plan& plan = step.plan;
   if (model.transformer) {
     if (plan.schedule == scale::Schedule::buckets) return {};
@@ -166,7 +166,7 @@ Status refine_exchange(const ScaleQuestion& question, const ScaledModel& model, 
   if (plan.pipeline > 1 || plan.zero > 0 || plan.data < 2 || plan.exchange == scale::Exchange::servers_async) return {};
   const auto run = run_of(question, model, setup.cluster.gpu, plan.micro_batch);
   if (!run) return run.error();
-  const GraphTimes times = graph_times(*run, setup.cluster.gpu, knowledge);
+  const GraphTimes times = graph_times(*run, setup.cluster.gpu, cost_models);
   const auto replicas =
       scale::replica_times(run->graph, times.costs, times.lanes.iteration, plan, setup.cluster, setup.efficiency);
   if (!replicas) return replicas.error();
@@ -175,7 +175,7 @@ Status refine_exchange(const ScaleQuestion& question, const ScaledModel& model, 
 }
 
 Status replay_memory(const ScaleQuestion& question, const ScaledModel& model, const scale::StepSetup& setup,
-                     const Knowledge& knowledge, scale::Step& step) {
+                     const CostModels& cost_models, scale::Step& step) {
   const scale::Plan& plan = step.plan;
   if (model.transformer || plan.pipeline > 1) return {};
   const auto run = run_of(question, model, setup.cluster.gpu, plan.micro_batch);
@@ -183,7 +183,7 @@ Status replay_memory(const ScaleQuestion& question, const ScaledModel& model, co
   MemoryQuestion asked;
   asked.parallel = {.gpus = plan.data, .replicas = true, .zero = plan.zero};
   asked.accumulating = plan.micro_batches > 1;
-  const PredictedMemory memory = predicted_memory(*run, setup.cluster.gpu, knowledge.workspaces, asked);
+  const PredictedMemory memory = predicted_memory(*run, setup.cluster.gpu, cost_models.workspaces, asked);
   const MemoryEstimate& estimate = memory.estimate;
   step.memory.parameters = estimate.parameters + estimate.buffers;
   step.memory.gradients = estimate.gradients;

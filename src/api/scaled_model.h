@@ -10,7 +10,7 @@
 #include <string>
 
 #include "api/scale.h"
-#include "predict/knowledge.h"
+#include "predict/cost_models.h"
 #include "scale/block.h"
 #include "scale/step.h"
 #include "scale/transformer.h"
@@ -32,16 +32,16 @@ scale::StateBytes state_bytes(const ScaledModel& model);
 // What its precision means there, in words.
 std::string precision_text(const ScaledModel& model, const Device& gpu);
 
-// `question`, `model`, `setup` and `knowledge` must outlive it.
+// `question`, `model`, `setup` and `cost_models` must outlive it.
 scale::CostSource cost_source(const ScaleQuestion& question, const ScaledModel& model, const scale::StepSetup& setup,
-                              const Knowledge& knowledge);
+                              const CostModels& cost_models);
 
 // Replicas of a model that goes by its graph: the exchange gradient by gradient in place of block by block.
 Status refine_exchange(const ScaleQuestion& question, const ScaledModel& model, const scale::StepSetup& setup,
-                       const Knowledge& knowledge, scale::Step& step);
+                       const CostModels& cost_models, scale::Step& step);
 
 // Replaces the rules' memory by a replay, for a plan of one stage of a model that goes by its graph.
 Status replay_memory(const ScaleQuestion& question, const ScaledModel& model, const scale::StepSetup& setup,
-                     const Knowledge& knowledge, scale::Step& step);
+                     const CostModels& cost_models, scale::Step& step);
 
 }  // namespace forerun

@@ -106,7 +106,7 @@ Result<std::vector<std::vector<std::string>>> product_of(const std::vector<Sweep
   return product;
 }
 
-void sweep(const std::vector<SweepCase>& cases, const Knowledge& knowledge, unsigned threads,
+void sweep(const std::vector<SweepCase>& cases, const CostModels& cost_models, unsigned threads,
            const SweepHandler& each) {
   std::mutex order;
   std::map<size_t, Result<Prediction>> done;  // ahead of their turn
@@ -120,7 +120,7 @@ void sweep(const std::vector<SweepCase>& cases, const Knowledge& knowledge, unsi
     if (stopped()) return;
     const Result<TrainingRun> run = build_run(cases[i].request, cases[i].device);
     Result<Prediction> prediction =
-        run ? Result<Prediction>(predict(*run, cases[i].device, knowledge, {}, 1)) : Result<Prediction>(run.error());
+        run ? Result<Prediction>(predict(*run, cases[i].device, cost_models, {}, 1)) : Result<Prediction>(run.error());
     const std::lock_guard lock(order);
     done.emplace(i, std::move(prediction));
     for (auto first = done.begin(); !failed && first != done.end() && first->first == turn; first = done.begin()) {

@@ -40,6 +40,7 @@ Result<std::vector<std::vector<std::string>>> product_of(const std::vector<Sweep
 // Predicts every case and hands it to `each`, in order and from one thread at a time. A model that cannot be built with
 // some values is that case's Error; the others go on. `threads` 0: as many as the machine has.
 using SweepHandler = std::function<void(const SweepCase&, const Result<Prediction>&)>;
-void sweep(const std::vector<SweepCase>& cases, const Knowledge& knowledge, unsigned threads, const SweepHandler& each);
+void sweep(const std::vector<SweepCase>& cases, const CostModels& cost_models, unsigned threads,
+           const SweepHandler& each);
 
 }  // namespace forerun

@@ -38,10 +38,10 @@ TEST(SweepProduct, LastAxisChangesFastest) {
   EXPECT_FALSE(product_of({thousand, thousand, thousand}));
 }
 
-std::vector<SweepCase> batches(const Knowledge& knowledge, const Texts& values) {
+std::vector<SweepCase> batches(const CostModels& cost_models, const Texts& values) {
   std::vector<SweepCase> cases;
   for (const std::string& value : values) {
-    SweepCase one{{value}, {.model = "alexnet"}, *knowledge.devices.find("h200")};
+    SweepCase one{{value}, {.model = "alexnet"}, *cost_models.devices.find("h200")};
     one.request.settings = {{"image", value}};
     one.request.batch = 4;
     cases.push_back(one);
@@ -50,12 +50,12 @@ std::vector<SweepCase> batches(const Knowledge& knowledge, const Texts& values) 
 }
 
 TEST(Sweep, ThreadsGiveTheSameInTheSameOrder) {
-  const auto knowledge = load_knowledge();
-  ASSERT_TRUE(knowledge);
-  const auto cases = batches(*knowledge, {"224", "1", "96", "128", "64", "160", "192", "256"});  // 1: too small
+  const auto cost_models = load_cost_models();
+  ASSERT_TRUE(cost_models);
+  const auto cases = batches(*cost_models, {"224", "1", "96", "128", "64", "160", "192", "256"});  // 1: too small
   const auto answers = [&](unsigned threads) {
     std::vector<std::pair<std::string, int64_t>> found;
-    sweep(cases, *knowledge, threads, [&](const SweepCase& c, const Result<Prediction>& p) {
+    sweep(cases, *cost_models, threads, [&](const SweepCase& c, const Result<Prediction>& p) {
       found.emplace_back(c.values.front(), p ? p->times.iteration.value : -1);
     });
     return found;
@@ -69,9 +69,9 @@ TEST(Sweep, ThreadsGiveTheSameInTheSameOrder) {
 }
 
 TEST(Sweep, NothingToDo) {
-  const auto knowledge = load_knowledge();
-  ASSERT_TRUE(knowledge);
-  sweep({}, *knowledge, 0, [](const SweepCase&, const Result<Prediction>&) { FAIL(); });
+  const auto cost_models = load_cost_models();
+  ASSERT_TRUE(cost_models);
+  sweep({}, *cost_models, 0, [](const SweepCase&, const Result<Prediction>&) { FAIL(); });
 }
 
 }  // namespace

@@ -12,21 +12,21 @@
 namespace forerun {
 namespace {
 
+using whatif::EditableIteration;
 using whatif::OpTimer;
-using whatif::Scene;
 
-Result<OpTimer> timer_of(const std::string& gpu, const Knowledge& knowledge) {
-  const auto device = knowledge.devices.find(gpu.empty() ? std::string(kDefaultGpu) : gpu);
+Result<OpTimer> timer_of(const std::string& gpu, const CostModels& cost_models) {
+  const auto device = cost_models.devices.find(gpu.empty() ? std::string(kDefaultGpu) : gpu);
   if (!device) return device.error();
-  const hybrid::Corrector* corrector = knowledge.corrector ? &*knowledge.corrector : nullptr;
+  const hybrid::ResidualModel* residual_model = cost_models.residual_model ? &*cost_models.residual_model : nullptr;
   std::optional<hybrid::OtherGpu> other;
-  if (corrector != nullptr) {
-    const auto measured = knowledge.devices.find(corrector->gpu);
-    if (measured && measured->name != device->name) other = hybrid::OtherGpu{*measured, knowledge.scale};
+  if (residual_model != nullptr) {
+    const auto measured = cost_models.devices.find(residual_model->gpu);
+    if (measured && measured->name != device->name) other = hybrid::OtherGpu{*measured, cost_models.scale};
   }
-  OpTimer timer(*device, knowledge.analytic, corrector, std::move(other));
-  timer.set_host(knowledge.host);
-  timer.set_lookup([&knowledge](const std::string& name) { return timer_of(name, knowledge); });
+  OpTimer timer(*device, cost_models.analytic, residual_model, std::move(other));
+  timer.set_host(cost_models.host);
+  timer.set_lookup([&cost_models](const std::string& name) { return timer_of(name, cost_models); });
   return timer;
 }
 
@@ -53,29 +53,29 @@ std::optional<Device> device_like(const std::string& name, const DeviceCatalogue
 using TimerPointer = std::unique_ptr<const OpTimer>;
 
 // Null where the trace's GPU is not known: what needs no cost model can be asked all the same.
-Result<TimerPointer> timer_for(const Trace& trace, const WhatIfQuestion& question, const Knowledge& knowledge) {
+Result<TimerPointer> timer_for(const Trace& trace, const WhatIfQuestion& question, const CostModels& cost_models) {
   std::string name = question.gpu;
   if (name.empty() && !trace.gpu.empty()) {
-    const auto device = device_like(trace.gpu, knowledge.devices);
+    const auto device = device_like(trace.gpu, cost_models.devices);
     if (!device) return TimerPointer();
     name = device->name;
   }
-  auto timer = timer_of(name, knowledge);
+  auto timer = timer_of(name, cost_models);
   if (!timer) return timer.error();
   return std::make_unique<const OpTimer>(std::move(*timer));
 }
 
-Result<Scene> scene_of(const Trace& trace, const WhatIfQuestion& question, const OpTimer* timer) {
-  auto scene = Scene::of(trace, timer);
-  if (!scene) return scene;
-  if (timer == nullptr) scene->assume("the GPU " + trace.gpu + " is not in the catalogue: no cost model");
+Result<EditableIteration> editable_of(const Trace& trace, const WhatIfQuestion& question, const OpTimer* timer) {
+  auto edited = EditableIteration::of(trace, timer);
+  if (!edited) return edited;
+  if (timer == nullptr) edited->assume("the GPU " + trace.gpu + " is not in the catalogue: no cost model");
   if (timer != nullptr && !trace.gpu.empty() && trace.gpu != timer->device().name) {
-    scene->assume("cost model of a " + timer->device().name + " for the trace's " + trace.gpu);
+    edited->assume("cost model of a " + timer->device().name + " for the trace's " + trace.gpu);
   }
-  if (!question.unprofiled) return scene;
-  const Status status = whatif::take_out_profiler(*scene);
+  if (!question.unprofiled) return edited;
+  const Status status = whatif::take_out_profiler(*edited);
   if (!status.ok()) return status.error();
-  return scene;
+  return edited;
 }
 
 // The forward pass of a zoo model or ONNX file, and the same with another batch.
@@ -101,14 +101,14 @@ Result<whatif::TracedModel> model_of(const ModelRequest& request) {
   return model;
 }
 
-Result<Scene> scene_of(const ModelRequest& request, const OpTimer& timer) {
+Result<EditableIteration> editable_of(const ModelRequest& request, const OpTimer& timer) {
   auto model = model_of(request);
   if (!model) return model.error();
-  auto scene = Scene::of_model(std::move(*model), &timer);
-  if (scene) scene->assume("the iteration as `forerun predict` sees it: nothing of it was measured");
+  auto edited = EditableIteration::of_model(std::move(*model), &timer);
+  if (edited) edited->assume("the iteration as `forerun predict` sees it: nothing of it was measured");
   const std::string caveat = derive::precision_caveat(request.setup.precision, timer.device());
-  if (scene && !caveat.empty()) scene->assume(caveat);
-  return scene;
+  if (edited && !caveat.empty()) edited->assume(caveat);
+  return edited;
 }
 
 // How much of the GPU's work is not as it was before: the larger, the more rests on the cost model.
@@ -135,20 +135,21 @@ double changed_share(const TaskGraph& before, const TaskGraph& after) {
 // of one model in data/h200 that differ in precision, optimizer or batch, the second predicted from the first: GPU-bound
 // 0.89 to 1.10 on families that nothing was fitted to (less where less changes; 1.5 % is the noise of measuring), host-bound
 // 0.75 to 1.20. What a model alone predicts has the range of `forerun predict`.
-void set_range(const Scene& base, const Scene& scene, const Knowledge& knowledge, WhatIfAnswer& answer) {
-  const bool measured_gpu =
-      scene.timer() != nullptr && knowledge.corrector && knowledge.corrector->gpu == scene.timer()->device().name;
-  SpreadRange gpu{0.89, 1.10}, host{0.75, 1.20};
-  if (!scene.is_traced()) {
-    gpu = spread_of(knowledge.spread, false, measured_gpu);
-    host = spread_of(knowledge.spread, true, measured_gpu);
+void set_range(const EditableIteration& base, const EditableIteration& edited, const CostModels& cost_models,
+               WhatIfAnswer& answer) {
+  const bool measured_gpu = edited.timer() != nullptr && cost_models.residual_model &&
+                            cost_models.residual_model->gpu == edited.timer()->device().name;
+  RatioInterval gpu{0.89, 1.10}, host{0.75, 1.20};
+  if (!edited.is_traced()) {
+    gpu = interval_of(cost_models.intervals, false, measured_gpu);
+    host = interval_of(cost_models.intervals, true, measured_gpu);
   } else {
-    const bool swapped = scene.timer() != nullptr && scene.timer()->device().name != base.timer()->device().name;
-    if (swapped) gpu = spread_of(knowledge.spread, false, false);
-    const double share = changed_share(base.graph(), scene.graph());
+    const bool swapped = edited.timer() != nullptr && edited.timer()->device().name != base.timer()->device().name;
+    if (swapped) gpu = interval_of(cost_models.intervals, false, false);
+    const double share = changed_share(base.graph(), edited.graph());
     gpu = {1 - 0.015 - share * (1 - gpu.low), 1 + 0.015 + share * (gpu.high - 1)};
   }
-  const double busy = milliseconds(scene.device_occupied()), issuing = milliseconds(scene.host_busy());
+  const double busy = milliseconds(edited.device_occupied()), issuing = milliseconds(edited.host_busy());
   const double most = std::max({busy, issuing, 1e-9});
   answer.low_ms = answer.predicted_ms * std::min(1.0, std::max(busy * gpu.low, issuing * host.low) / most);
   answer.high_ms = answer.predicted_ms * std::max(1.0, std::max(busy * gpu.high, issuing * host.high) / most);
@@ -157,7 +158,8 @@ void set_range(const Scene& base, const Scene& scene, const Knowledge& knowledge
   answer.high_ms = std::max(answer.high_ms, 1.2 * answer.predicted_ms);
 }
 
-Result<WhatIfAnswer> answer_for(const Scene& base, const WhatIfQuestion& question, const Knowledge& knowledge) {
+Result<WhatIfAnswer> answer_for(const EditableIteration& base, const WhatIfQuestion& question,
+                                const CostModels& cost_models) {
   WhatIfAnswer answer;
   answer.file = base.trace().file;
   answer.applied = question.applications;
@@ -167,19 +169,19 @@ Result<WhatIfAnswer> answer_for(const Scene& base, const WhatIfQuestion& questio
   if (!before) return before.error();
   answer.baseline_ms = milliseconds(*before);
   answer.baseline_gpu_ms = milliseconds(base.device_busy());
-  Scene scene = base;
+  EditableIteration edited = base;
   for (const std::string& text : question.applications) {
     const auto application = whatif::parse_application(text);
     if (!application) return application.error();
-    const Status status = application->optimization->apply(scene, application->parameters);
+    const Status status = application->optimization->apply(edited, application->parameters);
     if (!status.ok()) return status.error();
   }
-  const auto after = scene.iteration_time();
+  const auto after = edited.iteration_time();
   if (!after) return after.error();
   answer.predicted_ms = milliseconds(*after);
-  answer.predicted_gpu_ms = milliseconds(scene.device_busy());
-  answer.assumptions = scene.assumptions;
-  set_range(base, scene, knowledge, answer);
+  answer.predicted_gpu_ms = milliseconds(edited.device_busy());
+  answer.assumptions = edited.assumptions;
+  set_range(base, edited, cost_models, answer);
   return answer;
 }
 
@@ -191,14 +193,14 @@ Status known_names(const WhatIfQuestion& question) {
   return {};
 }
 
-Result<std::vector<WhatIfAnswer>> ranking_of(const Scene& base, const WhatIfQuestion& question,
-                                             const Knowledge& knowledge) {
+Result<std::vector<WhatIfAnswer>> ranking_of(const EditableIteration& base, const WhatIfQuestion& question,
+                                             const CostModels& cost_models) {
   std::vector<WhatIfAnswer> ranking;
   for (const whatif::Optimization& optimization : whatif::optimizations()) {
     if (!optimization.ranked) continue;
     WhatIfQuestion alone = question;
     alone.applications.emplace_back(optimization.name);
-    auto answer = answer_for(base, alone, knowledge);
+    auto answer = answer_for(base, alone, cost_models);
     if (answer) ranking.push_back(std::move(*answer));
   }
   std::stable_sort(ranking.begin(), ranking.end(),
@@ -208,53 +210,54 @@ Result<std::vector<WhatIfAnswer>> ranking_of(const Scene& base, const WhatIfQues
 
 }  // namespace
 
-Result<BaseIteration> base_iteration(const Trace& trace, const WhatIfQuestion& question, const Knowledge& knowledge) {
+Result<BaseIteration> base_iteration(const Trace& trace, const WhatIfQuestion& question,
+                                     const CostModels& cost_models) {
   if (Status status = known_names(question); !status.ok()) return status.error();
-  auto timer = timer_for(trace, question, knowledge);
+  auto timer = timer_for(trace, question, cost_models);
   if (!timer) return timer.error();
-  auto scene = scene_of(trace, question, timer->get());
-  if (!scene) return scene.error();
-  return BaseIteration{std::move(*timer), std::move(*scene)};
+  auto edited = editable_of(trace, question, timer->get());
+  if (!edited) return edited.error();
+  return BaseIteration{std::move(*timer), std::move(*edited)};
 }
 
 Result<BaseIteration> base_iteration(const ModelRequest& model, const WhatIfQuestion& question,
-                                     const Knowledge& knowledge) {
+                                     const CostModels& cost_models) {
   if (Status status = known_names(question); !status.ok()) return status.error();
-  auto found = timer_of(question.gpu, knowledge);
+  auto found = timer_of(question.gpu, cost_models);
   if (!found) return found.error();
   if (Status status = derive::check_precision(model.setup.precision, found->device()); !status.ok()) {
     return status.error();
   }
   auto timer = std::make_unique<const OpTimer>(std::move(*found));
-  auto scene = scene_of(model, *timer);
-  if (!scene) return scene.error();
-  return BaseIteration{std::move(timer), std::move(*scene)};
+  auto edited = editable_of(model, *timer);
+  if (!edited) return edited.error();
+  return BaseIteration{std::move(timer), std::move(*edited)};
 }
 
-Result<WhatIfAnswer> what_if(const Trace& trace, const WhatIfQuestion& question, const Knowledge& knowledge) {
-  const auto base = base_iteration(trace, question, knowledge);
+Result<WhatIfAnswer> what_if(const Trace& trace, const WhatIfQuestion& question, const CostModels& cost_models) {
+  const auto base = base_iteration(trace, question, cost_models);
   if (!base) return base.error();
-  return answer_for(base->scene, question, knowledge);
+  return answer_for(base->edited, question, cost_models);
 }
 
-Result<WhatIfAnswer> what_if(const ModelRequest& model, const WhatIfQuestion& question, const Knowledge& knowledge) {
-  const auto base = base_iteration(model, question, knowledge);
+Result<WhatIfAnswer> what_if(const ModelRequest& model, const WhatIfQuestion& question, const CostModels& cost_models) {
+  const auto base = base_iteration(model, question, cost_models);
   if (!base) return base.error();
-  return answer_for(base->scene, question, knowledge);
+  return answer_for(base->edited, question, cost_models);
 }
 
 Result<std::vector<WhatIfAnswer>> rank_what_ifs(const Trace& trace, const WhatIfQuestion& question,
-                                                const Knowledge& knowledge) {
-  const auto base = base_iteration(trace, question, knowledge);
+                                                const CostModels& cost_models) {
+  const auto base = base_iteration(trace, question, cost_models);
   if (!base) return base.error();
-  return ranking_of(base->scene, question, knowledge);
+  return ranking_of(base->edited, question, cost_models);
 }
 
 Result<std::vector<WhatIfAnswer>> rank_what_ifs(const ModelRequest& model, const WhatIfQuestion& question,
-                                                const Knowledge& knowledge) {
-  const auto base = base_iteration(model, question, knowledge);
+                                                const CostModels& cost_models) {
+  const auto base = base_iteration(model, question, cost_models);
   if (!base) return base.error();
-  return ranking_of(base->scene, question, knowledge);
+  return ranking_of(base->edited, question, cost_models);
 }
 
 }  // namespace forerun

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "ingest/trace/trace.h"
-#include "predict/knowledge.h"
+#include "predict/cost_models.h"
 #include "predict/predict.h"
-#include "whatif/scene.h"
+#include "whatif/editable_iteration.h"
 
 namespace forerun {
 
@@ -32,25 +32,25 @@ struct WhatIfQuestion {
   bool unprofiled = true;                 // take out what the profiler cost the host: times as a user measures them
 };
 
-Result<WhatIfAnswer> what_if(const Trace& trace, const WhatIfQuestion& question, const Knowledge& knowledge);
+Result<WhatIfAnswer> what_if(const Trace& trace, const WhatIfQuestion& question, const CostModels& cost_models);
 // Of a model that was not traced: the predicted iteration.
-Result<WhatIfAnswer> what_if(const ModelRequest& model, const WhatIfQuestion& question, const Knowledge& knowledge);
+Result<WhatIfAnswer> what_if(const ModelRequest& model, const WhatIfQuestion& question, const CostModels& cost_models);
 
 // The iteration before anything is applied, for callers that edit it themselves (whatif/graph_edit.h). The trace, where
-// there is one, and the knowledge must outlive it.
+// there is one, and the cost models must outlive it.
 struct BaseIteration {
   std::unique_ptr<const whatif::OpTimer> timer;  // null where the trace's GPU is not known
-  whatif::Scene scene;
+  whatif::EditableIteration edited;
 };
-Result<BaseIteration> base_iteration(const Trace& trace, const WhatIfQuestion& question, const Knowledge& knowledge);
+Result<BaseIteration> base_iteration(const Trace& trace, const WhatIfQuestion& question, const CostModels& cost_models);
 Result<BaseIteration> base_iteration(const ModelRequest& model, const WhatIfQuestion& question,
-                                     const Knowledge& knowledge);
+                                     const CostModels& cost_models);
 
 // Every optimization that makes sense without parameters, behind those of the question; the largest gain first. Those that
 // do not apply are left out.
 Result<std::vector<WhatIfAnswer>> rank_what_ifs(const Trace& trace, const WhatIfQuestion& question,
-                                                const Knowledge& knowledge);
+                                                const CostModels& cost_models);
 Result<std::vector<WhatIfAnswer>> rank_what_ifs(const ModelRequest& model, const WhatIfQuestion& question,
-                                                const Knowledge& knowledge);
+                                                const CostModels& cost_models);
 
 }  // namespace forerun

@@ -15,13 +15,13 @@
 namespace forerun {
 namespace {
 
-const Knowledge& whatif_knowledge() {
-  static const Knowledge knowledge = [] {
-    auto loaded = load_knowledge();
+const CostModels& whatif_cost_models() {
+  static const CostModels cost_models = [] {
+    auto loaded = load_cost_models();
     EXPECT_TRUE(loaded.ok()) << loaded.error().message();
-    return loaded.ok() ? std::move(*loaded) : Knowledge{};
+    return loaded.ok() ? std::move(*loaded) : CostModels{};
   }();
-  return knowledge;
+  return cost_models;
 }
 
 ModelRequest request_of(const std::string& model, int64_t batch) {
@@ -36,17 +36,17 @@ ModelRequest request_of(const std::string& model, int64_t batch) {
 
 // A what-if on a model changes a predicted iteration; the changed setup predicted directly is the same iteration.
 TEST(WhatIfTest, ModelAgreesWithPredictingTheChangedSetup) {
-  const auto device = whatif_knowledge().devices.find("h200");
+  const auto device = whatif_cost_models().devices.find("h200");
   ASSERT_TRUE(device.ok());
   const auto predicted = [&](const ModelRequest& request) {
     const auto run = build_run(request, *device);
     EXPECT_TRUE(run.ok());
-    return milliseconds(predict(*run, *device, whatif_knowledge()).times.iteration);
+    return milliseconds(predict(*run, *device, whatif_cost_models()).times.iteration);
   };
   const auto asked = [&](const ModelRequest& request, std::vector<std::string> applications) {
     WhatIfQuestion question;
     question.applications = std::move(applications);
-    const auto answer = what_if(request, question, whatif_knowledge());
+    const auto answer = what_if(request, question, whatif_cost_models());
     EXPECT_TRUE(answer.ok()) << (answer.ok() ? "" : answer.error().message());
     return answer.ok() ? *answer : WhatIfAnswer{};
   };
@@ -62,7 +62,7 @@ TEST(WhatIfTest, ModelAgreesWithPredictingTheChangedSetup) {
 }
 
 TEST(WhatIfTest, RankingIsByGainAndSaysWhatWasAssumed) {
-  const auto ranking = rank_what_ifs(request_of("resnet50", 64), {}, whatif_knowledge());
+  const auto ranking = rank_what_ifs(request_of("resnet50", 64), {}, whatif_cost_models());
   ASSERT_TRUE(ranking.ok()) << ranking.error().message();
   ASSERT_GE(ranking->size(), 5U);
   for (size_t i = 1; i < ranking->size(); ++i) EXPECT_GE((*ranking)[i - 1].gain(), (*ranking)[i].gain());
@@ -73,7 +73,7 @@ TEST(WhatIfTest, RankingIsByGainAndSaysWhatWasAssumed) {
 double predicted_with(const ModelRequest& request, std::vector<std::string> applications) {
   WhatIfQuestion question;
   question.applications = std::move(applications);
-  const auto answer = what_if(request, question, whatif_knowledge());
+  const auto answer = what_if(request, question, whatif_cost_models());
   EXPECT_TRUE(answer.ok()) << (answer.ok() ? "" : answer.error().message());
   if (!answer.ok()) return 0;
   EXPECT_FALSE(answer->assumptions.empty());
@@ -117,7 +117,7 @@ TEST(WhatIfTest, FasterDataLoadingIsWhatWasMeasured) {
     WhatIfQuestion question;
     question.applications = {"data_loading:workers=4"};
     question.unprofiled = false;
-    const auto answer = what_if(*trace, question, whatif_knowledge());
+    const auto answer = what_if(*trace, question, whatif_cost_models());
     ASSERT_TRUE(answer.ok()) << answer.error().message();
     EXPECT_NEAR(answer->predicted_ms, 125, 12) << entry.path();
   }
@@ -126,7 +126,7 @@ TEST(WhatIfTest, FasterDataLoadingIsWhatWasMeasured) {
 TEST(WhatIfTest, UnknownNamesAreAnsweredWithTheKnownOnes) {
   WhatIfQuestion question;
   question.applications = {"fused_adm"};
-  const auto answer = what_if(request_of("resnet50", 8), question, whatif_knowledge());
+  const auto answer = what_if(request_of("resnet50", 8), question, whatif_cost_models());
   ASSERT_FALSE(answer.ok());
   EXPECT_NE(answer.error().message().find("fused_adam"), std::string::npos);
 }

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
-#include "predict/knowledge.h"
+#include "predict/cost_models.h"
 #include "report/table.h"
 
 namespace forerun::cli {
@@ -14,11 +14,11 @@ namespace {
 std::string tera(double rate) { return rate > 0 ? fmt::format("{:.1f}", rate / 1e12) : "-"; }
 
 int list(const std::vector<std::string>& files, bool json) {
-  const Result<Knowledge> knowledge = load_knowledge(files);
-  if (!knowledge) return fail(knowledge.error());
+  const Result<CostModels> cost_models = load_cost_models(files);
+  if (!cost_models) return fail(cost_models.error());
   Table table({"GPU", "names", "SMs", "MHz", "GiB", "GB/s", "fp32", "tf32", "bf16"});
   table.align_left(1);
-  for (const Device& d : knowledge->devices.devices()) {
+  for (const Device& d : cost_models->devices.devices()) {
     if (json) {
       const nlohmann::ordered_json row = {{"name", d.name},
                                           {"aliases", d.aliases},

@@ -90,11 +90,11 @@ Result<FitRequest> request_of(const FitOptions& options) {
 int run(const FitOptions& options) {
   const Result<FitRequest> request = request_of(options);
   if (!request) return fail(request.error());
-  const Result<Knowledge> knowledge = load_knowledge(options.device_files);
-  if (!knowledge) return fail(knowledge.error());
-  const Result<Device> device = knowledge->devices.find(options.gpu.empty() ? kDefaultGpu : options.gpu);
+  const Result<CostModels> cost_models = load_cost_models(options.device_files);
+  if (!cost_models) return fail(cost_models.error());
+  const Result<Device> device = cost_models->devices.find(options.gpu.empty() ? kDefaultGpu : options.gpu);
   if (!device) return fail(device.error());
-  const Result<FitAnswer> answer = fit(*request, *device, *knowledge);
+  const Result<FitAnswer> answer = fit(*request, *device, *cost_models);
   if (!answer) return fail(answer.error());
   fmt::print("{}{}", options.json ? to_json(*answer) : to_text(*answer), options.json ? "\n" : "");
   return answer->largest ? kDone : kDoesNotFit;

@@ -47,8 +47,8 @@ void print(const PredictOptions& options, const Prediction& p) {
   }
 }
 
-int predict_model(const PredictOptions& options, const Knowledge& knowledge) {
-  const Result<Device> device = knowledge.devices.find(options.gpu.empty() ? kDefaultGpu : options.gpu);
+int predict_model(const PredictOptions& options, const CostModels& cost_models) {
+  const Result<Device> device = cost_models.devices.find(options.gpu.empty() ? kDefaultGpu : options.gpu);
   if (!device) return fail(device.error());
   ModelRequest request;
   request.model = options.model;
@@ -68,9 +68,9 @@ int predict_model(const PredictOptions& options, const Knowledge& knowledge) {
   if (!run) return fail(run.error());
   const Result<MemoryQuestion> memory = parse_memory(options.memory);
   if (!memory) return fail(memory.error());
-  const Prediction p = predict(*run, *device, knowledge, *memory);
+  const Prediction p = predict(*run, *device, cost_models, *memory);
   if (options.memory_files.any()) {
-    const Status status = write_memory_files(options.memory_files, *run, *device, knowledge.workspaces, *memory);
+    const Status status = write_memory_files(options.memory_files, *run, *device, cost_models.workspaces, *memory);
     if (!status.ok()) return fail(status.error());
   }
   if (options.csv) fmt::print("{}", csv_header());
@@ -78,7 +78,7 @@ int predict_model(const PredictOptions& options, const Knowledge& knowledge) {
   return p.memory_answer.verdict == FitVerdict::does_not_fit ? kDoesNotFit : kDone;
 }
 
-int predict_file(const PredictOptions& options, const Knowledge& knowledge) {
+int predict_file(const PredictOptions& options, const CostModels& cost_models) {
   if (options.batch > 0 || !options.settings.empty() || options.setup.any()) {
     fmt::print(stderr,
                "forerun: a recorded run is predicted as it was recorded: --batch, --set, --precision, --optimizer and "
@@ -93,7 +93,7 @@ int predict_file(const PredictOptions& options, const Knowledge& knowledge) {
   if (!memory) return fail(memory.error());
   std::optional<Device> gpu;
   if (!options.gpu.empty()) {
-    Result<Device> found = knowledge.devices.find(options.gpu);
+    Result<Device> found = cost_models.devices.find(options.gpu);
     if (!found) return fail(found.error());
     gpu = *found;
   }
@@ -102,7 +102,7 @@ int predict_file(const PredictOptions& options, const Knowledge& knowledge) {
   std::vector<Prediction> predictions;
   int64_t bad = 0;
   if (options.csv) fmt::print("{}", csv_header());
-  const Status status = predict_records(options.model, gpu, knowledge,
+  const Status status = predict_records(options.model, gpu, cost_models,
                                         {.prediction =
                                              [&](const Prediction& p) {
                                                if (text && predictions.empty()) fmt::print("{}", summary_header());
@@ -141,14 +141,14 @@ int predict_file(const PredictOptions& options, const Knowledge& knowledge) {
 }
 
 int run(const PredictOptions& options) {
-  const Result<Knowledge> knowledge = load_knowledge(options.device_files);
-  if (!knowledge) return fail(knowledge.error());
-  if (is_record_file(options.model)) return predict_file(options, *knowledge);
+  const Result<CostModels> cost_models = load_cost_models(options.device_files);
+  if (!cost_models) return fail(cost_models.error());
+  if (is_record_file(options.model)) return predict_file(options, *cost_models);
   if (!options.model.ends_with(".onnx") && looks_like_path(options.model)) {
     return fail({"is neither an ONNX file nor a file of run records", options.model,
                  "name it *.onnx, *.jsonl, *.jsonl.gz or *.jsonl.zst, or give a name from `forerun zoo`"});
   }
-  return predict_model(options, *knowledge);
+  return predict_model(options, *cost_models);
 }
 
 }  // namespace

@@ -66,9 +66,9 @@ int simulate_command(const ScaleOptions& options) {
                                   .setting = options.testbed,
                                   .async = options.mode == "async",
                                   .own_gpus = options.own_gpus};
-  const auto knowledge = load_knowledge();
-  if (!knowledge) return fail(knowledge.error());
-  const auto answer = simulate_training(question, *knowledge);
+  const auto cost_models = load_cost_models();
+  if (!cost_models) return fail(cost_models.error());
+  const auto answer = simulate_training(question, *cost_models);
   if (!answer) return fail(answer.error());
   fmt::print("{}", options.json ? to_json(*answer) + "\n" : to_text(*answer));
   return options.svg.empty() ? kDone : write_picture(to_svg(*answer), options.svg);
@@ -76,8 +76,8 @@ int simulate_command(const ScaleOptions& options) {
 
 // Records of the same workloads with simulated metrics, one a line.
 int simulate_files(const ScaleOptions& options) {
-  const auto knowledge = load_knowledge();
-  if (!knowledge) return fail(knowledge.error());
+  const auto cost_models = load_cost_models();
+  if (!cost_models) return fail(cost_models.error());
   int64_t done = 0;
   WorkloadHandlers handlers;
   handlers.bad_record = [](const Error& error) { fmt::print(stderr, "forerun: {}\n", error.message()); };
@@ -87,7 +87,7 @@ int simulate_files(const ScaleOptions& options) {
   };
   const auto rates = testbed_rates();
   if (!rates) return fail(rates.error());
-  const Status status = simulate_records(options.records, options.question.gpu, *knowledge, *rates, handlers);
+  const Status status = simulate_records(options.records, options.question.gpu, *cost_models, *rates, handlers);
   if (!status) return fail(status.error());
   if (done == 0) return fail({"no resources/1 record could be simulated", options.records[0], "see docs/records.md"});
   return kDone;
@@ -111,9 +111,9 @@ int scale_command(ScaleOptions options) {
     return fail({"attention is not '" + options.attention + "'", "--attention", "fused or plain"});
   }
   question.plain_attention = options.attention == "plain";
-  const auto knowledge = load_knowledge();
-  if (!knowledge) return fail(knowledge.error());
-  const auto answer = scale_out(question, *knowledge);
+  const auto cost_models = load_cost_models();
+  if (!cost_models) return fail(cost_models.error());
+  const auto answer = scale_out(question, *cost_models);
   if (!answer) return fail(answer.error());
   fmt::print("{}", options.json ? to_json(*answer) + "\n" : to_text(*answer, options.top));
   if (answer->seconds > 1) fmt::print(stderr, "{} plans in {:.1f} s\n", answer->considered, answer->seconds);

@@ -93,10 +93,10 @@ Status write_whole(const std::string& path, std::string text) {
 }
 
 int limits(const SlurmOptions& options) {
-  const Result<Knowledge> knowledge = load_knowledge();
-  if (!knowledge) return fail(knowledge.error());
+  const Result<CostModels> cost_models = load_cost_models();
+  if (!cost_models) return fail(cost_models.error());
   int64_t bad = 0;
-  const auto found = predict_limits(options.jobs, limit_options(options), *knowledge, [&](const Error& error) {
+  const auto found = predict_limits(options.jobs, limit_options(options), *cost_models, [&](const Error& error) {
     ++bad;
     fmt::print(stderr, "forerun: {}\n", error.message());
   });
@@ -122,9 +122,9 @@ int ask(const SlurmOptions& options) {
     fmt::print("{}", *answer);
     return kDone;
   }
-  const Result<Knowledge> knowledge = load_knowledge();
-  if (!knowledge) return fail(knowledge.error());
-  const auto found = predict_limit(options.description, limit_options(options), *knowledge);
+  const Result<CostModels> cost_models = load_cost_models();
+  if (!cost_models) return fail(cost_models.error());
+  const auto found = predict_limit(options.description, limit_options(options), *cost_models);
   if (!found) return fail(found.error());
   fmt::print("{}", options.json ? limits_json({*found}) : limits_csv({*found}));
   std::fflush(stdout);
@@ -133,8 +133,8 @@ int ask(const SlurmOptions& options) {
 }
 
 int serve(const SlurmOptions& options) {
-  const Result<Knowledge> knowledge = load_knowledge();
-  if (!knowledge) return fail(knowledge.error());
+  const Result<CostModels> cost_models = load_cost_models();
+  if (!cost_models) return fail(cost_models.error());
   const LimitOptions limit = limit_options(options);
   stop_on_signals();
   ServeOptions given = options.serve;
@@ -142,7 +142,7 @@ int serve(const SlurmOptions& options) {
   given.stop = is_stopped;
   given.ready = [&] { fmt::print(stderr, "forerun: listening at {}\n", options.socket); };
   const Status served = serve_descriptions(given, [&](const std::string& description) -> Result<std::string> {
-    const auto found = predict_limit(description, limit, *knowledge);
+    const auto found = predict_limit(description, limit, *cost_models);
     if (!found) return found.error();
     return limits_csv({*found});
   });

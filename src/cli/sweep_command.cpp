@@ -61,8 +61,8 @@ Settings given_by_option(const SweepOptions& options) {
   return given;
 }
 
-Result<SweepCase> case_of(const Question& question, std::vector<std::string> values, const Knowledge& knowledge) {
-  const Result<Device> device = knowledge.devices.find(question.gpu.empty() ? kDefaultGpu : question.gpu);
+Result<SweepCase> case_of(const Question& question, std::vector<std::string> values, const CostModels& cost_models) {
+  const Result<Device> device = cost_models.devices.find(question.gpu.empty() ? kDefaultGpu : question.gpu);
   if (!device) return device.error();
   SetupOptions options = question.setup;
   if (!question.channels_last.empty()) {
@@ -112,7 +112,7 @@ Status check_axes(const SweepOptions& options, const std::vector<SweepAxis>& axe
 }
 
 Result<std::vector<SweepCase>> cases_of(const SweepOptions& options, const std::vector<SweepAxis>& axes,
-                                        const Knowledge& knowledge) {
+                                        const CostModels& cost_models) {
   Question fixed{options.model, options.gpu, "", "", options.setup, {}};
   const Result<Settings> settings = parse_settings(options.settings, taken_by(options, axes));
   if (!settings) return settings.error();
@@ -123,7 +123,7 @@ Result<std::vector<SweepCase>> cases_of(const SweepOptions& options, const std::
   for (const std::vector<std::string>& values : *product) {
     Question question = fixed;
     for (size_t i = 0; i < axes.size(); ++i) question.set(axes[i].name, values[i]);
-    Result<SweepCase> one = case_of(question, values, knowledge);
+    Result<SweepCase> one = case_of(question, values, cost_models);
     if (!one) return one.error();
     cases.push_back(std::move(*one));
   }
@@ -131,8 +131,8 @@ Result<std::vector<SweepCase>> cases_of(const SweepOptions& options, const std::
 }
 
 int run(const SweepOptions& options) {
-  const Result<Knowledge> knowledge = load_knowledge();
-  if (!knowledge) return fail(knowledge.error());
+  const Result<CostModels> cost_models = load_cost_models();
+  if (!cost_models) return fail(cost_models.error());
   std::vector<SweepAxis> axes;
   std::vector<std::string> names;
   for (const std::string& text : options.over) {
@@ -142,13 +142,13 @@ int run(const SweepOptions& options) {
     axes.push_back(std::move(*axis));
   }
   if (const Status status = check_axes(options, axes); !status.ok()) return fail(status.error());
-  const Result<std::vector<SweepCase>> cases = cases_of(options, axes, *knowledge);
+  const Result<std::vector<SweepCase>> cases = cases_of(options, axes, *cost_models);
   if (!cases) return fail(cases.error());
   const bool progress = isatty(fileno(stderr)) != 0 && cases->size() > 100;
   std::vector<SweepRow> rows;
   size_t done = 0, bad = 0;
   if (options.csv) fmt::print("{}", sweep_csv_header(names));
-  sweep(*cases, *knowledge, options.threads, [&](const SweepCase& one, const Result<Prediction>& prediction) {
+  sweep(*cases, *cost_models, options.threads, [&](const SweepCase& one, const Result<Prediction>& prediction) {
     ++done;
     if (!prediction) ++bad;
     if (options.json) {

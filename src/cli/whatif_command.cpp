@@ -85,13 +85,13 @@ int what_if_command(const WhatIfOptions& given) {
     const auto application = whatif::parse_application(text);
     if (!application) return fail(application.error());
   }
-  const auto knowledge = load_knowledge();
-  if (!knowledge) return fail(knowledge.error());
+  const auto cost_models = load_cost_models();
+  if (!cost_models) return fail(cost_models.error());
   if (!is_trace_file(options.path)) {
     const auto request = model_request(options);
     if (!request) return fail(request.error());
-    if (options.all) return print_ranking(rank_what_ifs(*request, options.question, *knowledge), options.json);
-    return print_answer(what_if(*request, options.question, *knowledge), options.json);
+    if (options.all) return print_ranking(rank_what_ifs(*request, options.question, *cost_models), options.json);
+    return print_answer(what_if(*request, options.question, *cost_models), options.json);
   }
   if (options.setup.any() || !options.settings.empty()) {
     fmt::print(stderr,
@@ -101,8 +101,8 @@ int what_if_command(const WhatIfOptions& given) {
   }
   const auto trace = read_kineto(options.path);
   if (!trace) return fail(trace.error());
-  if (options.all) return print_ranking(rank_what_ifs(*trace, options.question, *knowledge), options.json);
-  return print_answer(what_if(*trace, options.question, *knowledge), options.json);
+  if (options.all) return print_ranking(rank_what_ifs(*trace, options.question, *cost_models), options.json);
+  return print_answer(what_if(*trace, options.question, *cost_models), options.json);
 }
 
 std::string whatif_footer() {

@@ -217,7 +217,7 @@ std::vector<QueuePlace> assign_to_queues(const QueueProblem& problem) {
   return solver.places();
 }
 
-std::vector<int> assign_plainly(std::span<const std::vector<int64_t>> cost) {
+std::vector<int> reference_assign(std::span<const std::vector<int64_t>> cost) {
   const size_t rows = cost.size();
   const size_t columns = rows == 0 ? 0 : cost[0].size();
   CHECK(columns >= rows, "an assignment needs a column for every row");
@@ -277,7 +277,7 @@ QueueTotals totals_of(const QueueProblem& problem, std::span<const QueuePlace> p
   return totals;
 }
 
-int64_t least_completion_plainly(const QueueProblem& problem) {
+int64_t reference_least_completion(const QueueProblem& problem) {
   constexpr int64_t kForbidden = int64_t{1} << 50;
   const size_t jobs = problem.durations.size();
   std::vector<std::vector<int64_t>> cost(jobs);
@@ -291,7 +291,7 @@ int64_t least_completion_plainly(const QueueProblem& problem) {
       }
     }
   }
-  const std::vector<int> column_of = assign_plainly(cost);
+  const std::vector<int> column_of = reference_assign(cost);
   int64_t total = 0;
   for (size_t job = 0; job < jobs; ++job) total += cost[job][static_cast<size_t>(column_of[job])];
   return total;

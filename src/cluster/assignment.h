@@ -39,9 +39,9 @@ QueueTotals totals_of(const QueueProblem& problem, std::span<const QueuePlace> p
 
 // A plain min-cost assignment: each row gets a column of its own, there are at least as many columns as rows; cost is
 // [row][column]. Gives each row's column. Takes rows * rows * columns steps.
-std::vector<int> assign_plainly(std::span<const std::vector<int64_t>> cost);
+std::vector<int> reference_assign(std::span<const std::vector<int64_t>> cost);
 
-// The twin of assign_to_queues: every (machine, k) is a column of assign_plainly. Gives the least sum of completions.
-int64_t least_completion_plainly(const QueueProblem& problem);
+// The twin of assign_to_queues: every (machine, k) is a column of reference_assign. Gives the least sum of completions.
+int64_t reference_least_completion(const QueueProblem& problem);
 
 }  // namespace forerun::cluster

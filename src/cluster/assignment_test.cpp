@@ -55,7 +55,7 @@ TEST(Assignment, EqualsThePlainTwinOnRandomQueues) {
   for (int round = 0; round < 1000; ++round) {
     const QueueProblem problem = random_problem(random);
     const std::vector<QueuePlace> places = assign_to_queues(problem);
-    ASSERT_EQ(totals_of(problem, places).completion, least_completion_plainly(problem)) << "round " << round;
+    ASSERT_EQ(totals_of(problem, places).completion, reference_least_completion(problem)) << "round " << round;
     ASSERT_EQ(run_queues(problem, places), totals_of(problem, places).completion) << "round " << round;
   }
 }
@@ -75,7 +75,7 @@ TEST(Assignment, PlainTwinEqualsTryingEveryPermutation) {
       for (size_t row = 0; row < 4; ++row) sum += cost[row][columns[row]];
       least = std::min(least, sum);
     } while (std::next_permutation(columns.begin(), columns.end()));
-    const std::vector<int> found = assign_plainly(cost);
+    const std::vector<int> found = reference_assign(cost);
     int64_t sum = 0;
     for (size_t row = 0; row < 4; ++row) sum += cost[row][found[row]];
     EXPECT_EQ(sum, least);

@@ -50,7 +50,7 @@ bool is_built_in(const std::string& predictor);
 // Whether the seed makes a difference.
 bool is_random(const std::string& predictor);
 
-// Spread of the normal distribution whose exponential has this mean absolute deviation from 1.
+// PredictionIntervals of the normal distribution whose exponential has this mean absolute deviation from 1.
 double spread_for_error(double mean_absolute_error);
 
 }  // namespace forerun::cluster

@@ -159,7 +159,7 @@ Sequence best_sequence(int64_t start, std::span<const QueueJob> jobs, int most_n
   return BranchAndBound(jobs, by_length, std::move(best), most_nodes).run(start);
 }
 
-Sequence best_sequence_plainly(int64_t start, std::span<const QueueJob> jobs) {
+Sequence reference_best_sequence(int64_t start, std::span<const QueueJob> jobs) {
   std::vector<int> order(jobs.size());
   std::iota(order.begin(), order.end(), 0);
   Sequence best{order, cost_of_order(start, jobs, order)};

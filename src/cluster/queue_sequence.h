@@ -49,6 +49,6 @@ SequenceCost cost_of_order(int64_t start, std::span<const QueueJob> jobs, std::s
 
 // The parts, for tests: shortest first improved by the swap heuristic; every order tried.
 Sequence swap_late_forward(int64_t start, std::span<const QueueJob> jobs, std::vector<int> order);
-Sequence best_sequence_plainly(int64_t start, std::span<const QueueJob> jobs);
+Sequence reference_best_sequence(int64_t start, std::span<const QueueJob> jobs);
 
 }  // namespace forerun::cluster

@@ -6,9 +6,9 @@
 #include <random>
 #include <thread>
 
-#include "cluster/plain_simulator.h"
 #include "cluster/policies.h"
 #include "cluster/predictions.h"
+#include "cluster/reference_simulator.h"
 
 namespace forerun::cluster {
 namespace {
@@ -70,7 +70,7 @@ TEST_P(Twin, SameScheduleOnOneType) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     const Case given = random_case(seed, 1, seed % 2 == 0, seed % 4 >= 2 && goes_by_priority(GetParam()));
     const Time restart(seed % 3 == 0 ? 30 * kSecond.value : 0);
-    const Schedule plain = plain_simulate(given.workload, given.cluster, given.predicted, GetParam(), restart);
+    const Schedule plain = reference_simulate(given.workload, given.cluster, given.predicted, GetParam(), restart);
     expect_same(run(given, GetParam(), {.restart_cost = restart}), plain,
                 std::string(GetParam()) + " with seed " + std::to_string(seed));
     if (HasFatalFailure()) return;
@@ -86,7 +86,7 @@ class TypedTwin : public testing::TestWithParam<const char*> {};
 TEST_P(TypedTwin, SameScheduleOnSeveralTypes) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     const Case given = random_case(seed, 3, seed % 2 == 0, seed % 4 >= 2);
-    expect_same(run(given, GetParam()), plain_simulate(given.workload, given.cluster, given.predicted, GetParam()),
+    expect_same(run(given, GetParam()), reference_simulate(given.workload, given.cluster, given.predicted, GetParam()),
                 std::string(GetParam()) + " with seed " + std::to_string(seed));
     if (HasFatalFailure()) return;
   }

@@ -11,7 +11,7 @@
 #include "cost/analytic/constants.h"
 #include "cost/host/host.h"
 #include "cost/hybrid/device_scale.h"
-#include "cost/hybrid/spread.h"
+#include "cost/hybrid/prediction_intervals.h"
 #include "cost/trees/forest.h"
 
 namespace {
@@ -54,7 +54,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     case 1: check_error(load_analytic_constants(file.path())); break;
     case 2: check_error(load_host_constants(file.path())); break;
     case 3: check_error(hybrid::load_device_scale(file.path())); break;
-    default: check_error(load_spread(file.path())); break;
+    default: check_error(load_prediction_intervals(file.path())); break;
   }
   return 0;
 }

@@ -58,7 +58,7 @@ TEST(Layout, ElementwiseResultsFollowTheFirstInputWithAnOpinion) {
 }
 
 // The plain twin: a view exists exactly if the addresses, in order, are those of some strides over the new sizes.
-std::optional<Shape> view_strides_plainly(const TensorState& v, const Shape& sizes) {
+std::optional<Shape> reference_view_strides(const TensorState& v, const Shape& sizes) {
   const std::vector<int64_t> wanted = addresses(v.sizes, v.strides);
   Shape strides(sizes.size(), 1);
   int64_t step = 1;
@@ -98,7 +98,7 @@ TEST(Layout, ViewsAgreeWithThePlainTwin) {
     }
     const TensorState v = tensor(sizes, strides);
     const auto fast = view_strides(v, target);
-    const auto plain = view_strides_plainly(v, target);
+    const auto plain = reference_view_strides(v, target);
     ASSERT_EQ(fast.has_value(), plain.has_value()) << trial;
     if (fast) {
       EXPECT_EQ(addresses(target, *fast), addresses(sizes, strides)) << trial;

@@ -6,7 +6,7 @@
 // segments go back and it is asked once more. A block that other streams use too (record_stream) is free only once they
 // are done with it. Expandable segments grow page by page in a reserved range of addresses instead.
 //
-// Left out: private pools of CUDA graphs, memory callbacks, pinned host memory. `plain_allocator.h` is the same, slower
+// Left out: private pools of CUDA graphs, memory callbacks, pinned host memory. `reference_allocator.h` is the same, slower
 // and simpler, and a property test holds the two together.
 #pragma once
 

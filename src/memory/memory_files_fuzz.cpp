@@ -4,7 +4,7 @@
 
 #include "base/fuzz_file.h"
 #include "memory/convolution_cases.h"
-#include "memory/memory_spread.h"
+#include "memory/memory_intervals.h"
 #include "memory/workspace_table.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -32,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     check_error(table);
     if (table.ok()) CHECK(table->recurrent({}) >= 0, "a workspace below 0 bytes");
   } else {
-    check_error(load_memory_spread(file.path()));
+    check_error(load_memory_intervals(file.path()));
   }
   return 0;
 }

@@ -85,7 +85,7 @@ void add_costs(const Graph& graph, const std::vector<OpCost>& costs, Prediction&
       kind.opaque = op_class(graph.name(op)) == OpClass::opaque;
     }
     if (costs[i].measured) measured += costs[i].gpu;
-    if (!costs[i].measured && costs[i].gpu.value > 0) ++prediction.unlike[kind.row.name];
+    if (!costs[i].measured && costs[i].gpu.value > 0) ++prediction.out_of_distribution[kind.row.name];
     if (kind.opaque) ++prediction.unknown_ops[kind.row.name];
     kind.add(costs[i]);
     if (costs[i].gpu > kind.costliest) {
@@ -116,13 +116,13 @@ void add_costs(const Graph& graph, const std::vector<OpCost>& costs, Prediction&
   prediction.costliest_modules = costliest(modules, prediction.times.gpu_busy);
 }
 
-std::vector<std::string> assumptions_of(const Prediction& p, const Device& device, const Knowledge& knowledge) {
+std::vector<std::string> assumptions_of(const Prediction& p, const Device& device, const CostModels& cost_models) {
   const std::string gpu_times =
-      !knowledge.corrector ? "GPU times from an analytic model that is not fitted: expect some tens of percent"
-      : knowledge.corrector->gpu == p.gpu
+      !cost_models.residual_model ? "GPU times from an analytic model that is not fitted: expect some tens of percent"
+      : cost_models.residual_model->gpu == p.gpu
           ? "GPU times from trees over ops measured on this GPU, corrections of an analytic model"
           : fmt::format("GPU times from an analytic model of this GPU, corrected as on the {}",
-                        knowledge.corrector->gpu);
+                        cost_models.residual_model->gpu);
   std::vector<std::string> list = {
       "steady state of back-to-back iterations, inputs already on the GPU, gradients set to none each iteration",
       gpu_times,
@@ -145,34 +145,35 @@ std::vector<std::string> assumptions_of(const Prediction& p, const Device& devic
 
 }  // namespace
 
-std::vector<OpCost> gpu_costs(const TrainingRun& run, const Device& device, const Knowledge& knowledge) {
+std::vector<OpCost> gpu_costs(const TrainingRun& run, const Device& device, const CostModels& cost_models) {
   const TrainingSetup setup = derive::setup_on(run.setup, device);
-  if (!knowledge.corrector) return analytic_costs(run.graph, device, setup, knowledge.analytic);
+  if (!cost_models.residual_model) return analytic_costs(run.graph, device, setup, cost_models.analytic);
   std::optional<hybrid::OtherGpu> other;
-  if (const auto measured = knowledge.devices.find(knowledge.corrector->gpu);
+  if (const auto measured = cost_models.devices.find(cost_models.residual_model->gpu);
       measured && measured->name != device.name) {
-    other = hybrid::OtherGpu{*measured, knowledge.scale};
+    other = hybrid::OtherGpu{*measured, cost_models.scale};
   }
-  return hybrid::hybrid_costs(run.graph, device, setup, knowledge.analytic, *knowledge.corrector, other);
+  return hybrid::hybrid_costs(run.graph, device, setup, cost_models.analytic, *cost_models.residual_model, other);
 }
 
 namespace {
 
-void add_range(const Knowledge& knowledge, Prediction& p) {
-  const bool measured_gpu = knowledge.corrector && knowledge.corrector->gpu == p.gpu;
-  const SpreadRange range = spread_of(knowledge.spread, p.times.bound == Verdict::host, measured_gpu);
+void add_range(const CostModels& cost_models, Prediction& p) {
+  const bool measured_gpu = cost_models.residual_model && cost_models.residual_model->gpu == p.gpu;
+  const RatioInterval range = interval_of(cost_models.intervals, p.times.bound == Bottleneck::host, measured_gpu);
   const auto times = [&](double factor) {
     return Nanoseconds(std::llround(static_cast<double>(p.times.iteration.value) * factor));
   };
-  p.least = times(range.low);
-  p.most = times(range.high);
+  p.p10 = times(range.low);
+  p.p90 = times(range.high);
 }
 
-LaneTimes times_of(const TrainingRun& run, const Device& device, const Knowledge& knowledge,
-                   const std::vector<OpCost>& costs) {
-  const double speed = host_speed(knowledge.host, run.environment.calibration);
-  const HostCosts host = host_costs(run.graph, costs, knowledge.host, speed);
-  return two_lane(lane_ops(run.graph, costs, host), {.gap = device.launch_gap, .per_iteration = host.per_iteration});
+IterationTiming times_of(const TrainingRun& run, const Device& device, const CostModels& cost_models,
+                         const std::vector<OpCost>& costs) {
+  const double speed = host_speed(cost_models.host, run.environment.calibration);
+  const HostCosts host = host_costs(run.graph, costs, cost_models.host, speed);
+  return host_gpu_timeline(lane_ops(run.graph, costs, host),
+                           {.gap = device.launch_gap, .per_iteration = host.per_iteration});
 }
 
 void add_rates(Prediction& p) {
@@ -254,14 +255,14 @@ Result<TrainingRun> for_device(TrainingRun run, const Device& device) {
   return run;
 }
 
-LaneTimes predicted_times(const TrainingRun& run, const Device& device, const Knowledge& knowledge) {
-  return times_of(run, device, knowledge, gpu_costs(run, device, knowledge));
+IterationTiming predicted_times(const TrainingRun& run, const Device& device, const CostModels& cost_models) {
+  return times_of(run, device, cost_models, gpu_costs(run, device, cost_models));
 }
 
 namespace {
 
 // A prediction of everything but memory.
-Prediction predicted_speed(const TrainingRun& run, const Device& device, const Knowledge& knowledge) {
+Prediction predicted_speed(const TrainingRun& run, const Device& device, const CostModels& cost_models) {
   Prediction p;
   p.id = run.id;
   p.model = run.family;
@@ -271,9 +272,9 @@ Prediction predicted_speed(const TrainingRun& run, const Device& device, const K
   p.parameters = run.graph.parameter_count();
   p.ops = static_cast<int64_t>(run.graph.op_count());
 
-  const std::vector<OpCost> costs = gpu_costs(run, device, knowledge);
-  p.times = times_of(run, device, knowledge, costs);
-  add_range(knowledge, p);
+  const std::vector<OpCost> costs = gpu_costs(run, device, cost_models);
+  p.times = times_of(run, device, cost_models, costs);
+  add_range(cost_models, p);
   add_rates(p);
   add_costs(run.graph, costs, p);
   return p;
@@ -281,23 +282,23 @@ Prediction predicted_speed(const TrainingRun& run, const Device& device, const K
 
 }  // namespace
 
-Prediction predict(const TrainingRun& run, const Device& device, const Knowledge& knowledge,
+Prediction predict(const TrainingRun& run, const Device& device, const CostModels& cost_models,
                    const MemoryQuestion& question, unsigned threads) {
   MemoryQuestion asked = question;
   asked.moment = true;
-  asked.spread = &knowledge.memory_spread;
+  asked.intervals = &cost_models.memory_intervals;
   Prediction p;
   PredictedMemory memory;
   parallel_for(2, std::max(threads, 1U), [&](size_t part) {
-    if (part == 0) memory = predicted_memory(run, device, knowledge.workspaces, asked);
-    if (part == 1) p = predicted_speed(run, device, knowledge);
+    if (part == 0) memory = predicted_memory(run, device, cost_models.workspaces, asked);
+    if (part == 1) p = predicted_speed(run, device, cost_models);
   });
   p.memory = memory.estimate;
   p.context = memory.context;
   p.device_memory = device.memory;
   p.fits = memory.fits;
   p.memory_answer = std::move(memory.answer);
-  p.assumptions = assumptions_of(p, device, knowledge);
+  p.assumptions = assumptions_of(p, device, cost_models);
   return p;
 }
 
@@ -317,17 +318,17 @@ Result<TrainingRun> from_zoo(TrainingRun run, const Device& device) {
   return run;
 }
 
-Result<Prediction> predict_record(RunRecord read, const std::optional<Device>& gpu, const Knowledge& knowledge,
+Result<Prediction> predict_record(RunRecord read, const std::optional<Device>& gpu, const CostModels& cost_models,
                                   const MemoryQuestion& question) {
   TrainingRun run = std::move(read.run);
   const std::string record = fmt::format("record {}", run.id);
   const std::string recorded = run.environment.gpu.empty() ? std::string(kDefaultGpu) : run.environment.gpu;
-  const Result<Device> device = gpu ? Result<Device>(*gpu) : knowledge.devices.find(recorded);
+  const Result<Device> device = gpu ? Result<Device>(*gpu) : cost_models.devices.find(recorded);
   if (!device) return device.error().within(record);
   const Result<TrainingRun> mapped =
       read.has_graph ? for_device(std::move(run), *device) : from_zoo(std::move(run), *device);
   if (!mapped) return mapped.error().within(record);
-  return predict(*mapped, *device, knowledge, question);
+  return predict(*mapped, *device, cost_models, question);
 }
 
 }  // namespace
@@ -336,7 +337,7 @@ Result<TrainingRun> recorded_run(const RunRecord& record, const Device& device) 
   return record.has_graph ? for_device(record.run, device) : from_zoo(record.run, device);
 }
 
-Status predict_records(const std::string& path, const std::optional<Device>& gpu, const Knowledge& knowledge,
+Status predict_records(const std::string& path, const std::optional<Device>& gpu, const CostModels& cost_models,
                        const RecordHandlers& handlers, const MemoryQuestion& question) {
   Result<RunRecordReader> reader = RunRecordReader::open(path, Fields::inputs);
   if (!reader) return reader.error();
@@ -348,7 +349,7 @@ Status predict_records(const std::string& path, const std::optional<Device>& gpu
       continue;
     }
     if (!next->has_value()) return {};
-    const Result<Prediction> prediction = predict_record(std::move(**next), gpu, knowledge, question);
+    const Result<Prediction> prediction = predict_record(std::move(**next), gpu, cost_models, question);
     if (prediction) {
       handlers.prediction(*prediction);
     } else {

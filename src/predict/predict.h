@@ -11,10 +11,10 @@
 #include "base/result.h"
 #include "cost/op_cost.h"
 #include "graph/training_run.h"
-#include "predict/knowledge.h"
+#include "predict/cost_models.h"
 #include "predict/predicted_memory.h"
 #include "predict/prediction.h"
-#include "timeline/two_lane.h"
+#include "timeline/host_gpu_timeline.h"
 
 namespace forerun {
 
@@ -51,15 +51,15 @@ Result<TrainingRun> for_device(TrainingRun run, const Device& device);
 Result<TrainingRun> recorded_run(const RunRecord& record, const Device& device);
 
 // GPU time of each op of the run, in the graph's order.
-std::vector<OpCost> gpu_costs(const TrainingRun& run, const Device& device, const Knowledge& knowledge);
+std::vector<OpCost> gpu_costs(const TrainingRun& run, const Device& device, const CostModels& cost_models);
 
 // The steady-state iteration of the run, simulated: what `predict` says of time, without memory or tables.
-LaneTimes predicted_times(const TrainingRun& run, const Device& device, const Knowledge& knowledge);
+IterationTiming predicted_times(const TrainingRun& run, const Device& device, const CostModels& cost_models);
 
 // The prediction of one run on one device. This is the main flow: work, cost, timeline, memory.
 // `question`: what is asked of its memory beside the run; times are those of one GPU all the same. `threads`: with two,
 // time and memory are predicted side by side; one is for callers that keep all cores busy themselves.
-Prediction predict(const TrainingRun& run, const Device& device, const Knowledge& knowledge,
+Prediction predict(const TrainingRun& run, const Device& device, const CostModels& cost_models,
                    const MemoryQuestion& question = {}, unsigned threads = 2);
 
 // A file of recorded runs, one prediction each, from the predictor's input fields alone. `gpu` replaces the recorded one
@@ -68,7 +68,7 @@ struct RecordHandlers {
   std::function<void(const Prediction&)> prediction;
   std::function<void(const Error&)> bad_record;
 };
-Status predict_records(const std::string& path, const std::optional<Device>& gpu, const Knowledge& knowledge,
+Status predict_records(const std::string& path, const std::optional<Device>& gpu, const CostModels& cost_models,
                        const RecordHandlers& handlers, const MemoryQuestion& question = {});
 
 // How far predictions of the same file are from what it says was measured; runs without measurements are passed over.

@@ -14,21 +14,21 @@ namespace {
 
 const std::string kStarter = FORERUN_DATA_DIR "/h200/first-starter.jsonl.zst";
 
-const Knowledge& knowledge() {
-  static const Knowledge loaded = [] {
-    Result<Knowledge> result = load_knowledge();
+const CostModels& cost_models() {
+  static const CostModels loaded = [] {
+    Result<CostModels> result = load_cost_models();
     CHECK(result.ok(), result.error().message());
     return std::move(*result);
   }();
   return loaded;
 }
 
-Device gpu(const std::string& name) { return *knowledge().devices.find(name); }
+Device gpu(const std::string& name) { return *cost_models().devices.find(name); }
 
 Prediction predicted(const ModelRequest& request, const std::string& device = "h200") {
   const Result<TrainingRun> run = build_run(request, gpu(device));
   EXPECT_TRUE(run.ok()) << run.error().message();
-  return predict(*run, gpu(device), knowledge());
+  return predict(*run, gpu(device), cost_models());
 }
 
 ModelRequest request(const std::string& model, int64_t batch) { return {.model = model, .batch = batch}; }
@@ -64,7 +64,7 @@ TEST(Predict, RespondsAsHardwareWould) {
   amp.setup.precision = Precision::amp_bf16;
   EXPECT_LT(predicted(amp).times.gpu_busy, vit.times.gpu_busy);
   EXPECT_LT(predicted(amp).memory.peak_allocated, vit.memory.peak_allocated);
-  EXPECT_EQ(predicted(request("resnet18", 1)).times.bound, Verdict::host);
+  EXPECT_EQ(predicted(request("resnet18", 1)).times.bound, Bottleneck::host);
 }
 
 TEST(Predict, SaysWhatDoesNotFit) {
@@ -121,7 +121,7 @@ nlohmann::json stripped(const nlohmann::json& record) {
 
 std::vector<std::string> answers(const std::string& path) {
   std::vector<std::string> result;
-  const Status status = predict_records(path, std::nullopt, knowledge(),
+  const Status status = predict_records(path, std::nullopt, cost_models(),
                                         {.prediction = [&](const Prediction& p) { result.push_back(to_json(p)); },
                                          .bad_record = [](const Error& error) { ADD_FAILURE() << error.message(); }});
   EXPECT_TRUE(status.ok()) << status.error().message();
@@ -160,7 +160,7 @@ TEST(Predict, NeverReadsWhatWasMeasured) {
 
 TEST(Predict, ComparesWithMeasurementsAfterwards) {
   std::vector<Prediction> predictions;
-  ASSERT_TRUE(predict_records(kStarter, std::nullopt, knowledge(),
+  ASSERT_TRUE(predict_records(kStarter, std::nullopt, cost_models(),
                               {.prediction = [&](const Prediction& p) { predictions.push_back(p); },
                                .bad_record = [](const Error& error) { ADD_FAILURE() << error.message(); }})
                   .ok());
@@ -184,7 +184,7 @@ TEST(Predict, CountsBrokenRecordsAndGoesOn) {
   const std::string file = std::filesystem::temp_directory_path() / "forerun_broken.jsonl";
   std::ofstream(file) << "{\"id\": \"a\"}\nnot json\n";
   int bad = 0;
-  const Status status = predict_records(file, std::nullopt, knowledge(),
+  const Status status = predict_records(file, std::nullopt, cost_models(),
                                         {.prediction = [](const Prediction&) { ADD_FAILURE(); },
                                          .bad_record =
                                              [&](const Error& error) {
@@ -207,7 +207,7 @@ TEST(Predict, TakesARunThatIsOnlyDescribedFromTheZoo) {
                       << R"("input": ["image", 64, 3, 224, 1000], )" << run << "\n";
   std::vector<Prediction> predictions;
   std::vector<Error> errors;
-  const Status status = predict_records(file, std::nullopt, knowledge(),
+  const Status status = predict_records(file, std::nullopt, cost_models(),
                                         {.prediction = [&](const Prediction& p) { predictions.push_back(p); },
                                          .bad_record = [&](const Error& error) { errors.push_back(error); }});
   EXPECT_TRUE(status.ok());

@@ -51,13 +51,13 @@ MemoryRange range_of(Bytes expected, const RatioRange& ratio) {
   return {scaled(expected, ratio.low), expected, scaled(expected, ratio.high)};
 }
 
-MemorySpread asked_spread(const MemoryQuestion& question) {
-  return question.spread != nullptr ? *question.spread : MemorySpread();
+MemoryIntervals asked_intervals(const MemoryQuestion& question) {
+  return question.intervals != nullptr ? *question.intervals : MemoryIntervals();
 }
 
 // Between which multiples of the prediction a run is taken to lie when it is asked whether it fits.
 RatioRange verdict_range(const MemoryQuestion& question) {
-  RatioRange range = asked_spread(question).driver;
+  RatioRange range = asked_intervals(question).driver;
   if (question.margin) range.high = 1 + *question.margin;
   return range;
 }
@@ -93,13 +93,13 @@ void set_parallel_parts(const Graph& graph, const MemoryLog& log, MemoryEstimate
 
 void set_answer(const Graph& graph, const MemoryLog& log, const MemoryQuestion& question, PredictedMemory& memory) {
   MemoryAnswer& answer = memory.answer;
-  const MemorySpread spread = asked_spread(question);
+  const MemoryIntervals intervals = asked_intervals(question);
   memory.estimate = log.replay.peak;
   const AllocatorFigures& figures = log.replay.figures;
-  answer.requested = range_of(Bytes(figures.requested.peak), spread.requested);
-  answer.allocated = range_of(memory.estimate.peak_allocated, spread.allocated);
-  answer.reserved = range_of(memory.estimate.peak_reserved, spread.reserved);
-  answer.driver = range_of(memory.estimate.peak_reserved + memory.context, spread.driver);
+  answer.requested = range_of(Bytes(figures.requested.peak), intervals.requested);
+  answer.allocated = range_of(memory.estimate.peak_allocated, intervals.allocated);
+  answer.reserved = range_of(memory.estimate.peak_reserved, intervals.reserved);
+  answer.driver = range_of(memory.estimate.peak_reserved + memory.context, intervals.driver);
   answer.fragmentation = memory.estimate.peak_reserved - memory.estimate.peak_allocated;
   answer.retries = figures.retries;
   answer.parallel = question.parallel;
@@ -121,14 +121,14 @@ void cap_ranges(Bytes room, PredictedMemory& memory) {
 // What a run that does not fit would have to hold at the least.
 void set_lower_bound(Bytes room, const MemoryQuestion& question, PredictedMemory& memory) {
   MemoryAnswer& answer = memory.answer;
-  const MemorySpread spread = asked_spread(question);
+  const MemoryIntervals intervals = asked_intervals(question);
   const Bytes held = std::max(memory.estimate.peak_allocated, room - memory.context);
   memory.estimate.peak_reserved = held;
   answer.at_least = true;
   answer.retries = 0;
   answer.fragmentation = held - memory.estimate.peak_allocated;
-  answer.reserved = range_of(held, spread.reserved);
-  answer.driver = range_of(held + memory.context, spread.driver);
+  answer.reserved = range_of(held, intervals.reserved);
+  answer.driver = range_of(held + memory.context, intervals.driver);
   if (answer.verdict != FitVerdict::does_not_fit) return;
   answer.reserved.low = std::max(answer.reserved.low, room - memory.context);
   answer.driver.low = std::max(answer.driver.low, room);

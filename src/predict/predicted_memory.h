@@ -9,8 +9,8 @@
 #include "graph/training_run.h"
 #include "memory/data_parallel.h"
 #include "memory/iteration_replay.h"
+#include "memory/memory_intervals.h"
 #include "memory/memory_log.h"
-#include "memory/memory_spread.h"
 #include "predict/memory_answer.h"
 
 namespace forerun {
@@ -20,12 +20,12 @@ struct MemoryQuestion {
   AllocatorSettings allocator;
   std::string allocator_text;  // as given
   DataParallel parallel;
-  bool accumulating = false;             // one of several micro-batches whose gradients are added up
-  bool checkpointing = false;            // each block of the model runs its forward pass again for its backward pass
-  Bytes reserve;                         // of the device's memory, to be left free
-  bool moment = false;                   // also when the peak is, and what lives then
-  const MemorySpread* spread = nullptr;  // null: no ranges
-  std::optional<double> margin;          // share that a run may take beyond what is predicted; none: the spread's
+  bool accumulating = false;   // one of several micro-batches whose gradients are added up
+  bool checkpointing = false;  // each block of the model runs its forward pass again for its backward pass
+  Bytes reserve;               // of the device's memory, to be left free
+  bool moment = false;         // also when the peak is, and what lives then
+  const MemoryIntervals* intervals = nullptr;  // null: no ranges
+  std::optional<double> margin;  // share that a run may take beyond what is predicted; none: the interval's
 };
 
 struct PredictedMemory {

@@ -63,9 +63,9 @@ TEST(PredictedMemory, ComesNearTheMeasuredPeaks) {
   EXPECT_LE(quantile(reserved, 0.9), 0.08);
 }
 
-const Knowledge& fully_known() {
-  static const Knowledge loaded = [] {
-    Result<Knowledge> result = load_knowledge();
+const CostModels& fully_known() {
+  static const CostModels loaded = [] {
+    Result<CostModels> result = load_cost_models();
     CHECK(result.ok(), result.error().message());
     return std::move(*result);
   }();
@@ -76,7 +76,7 @@ PredictedMemory asked(const ModelRequest& request, const std::string& gpu, Memor
   const Device device = *fully_known().devices.find(gpu);
   const Result<TrainingRun> run = build_run(request, device);
   CHECK(run.ok(), run.error().message());
-  question.spread = &fully_known().memory_spread;
+  question.intervals = &fully_known().memory_intervals;
   return predicted_memory(*run, device, fully_known().workspaces, question);
 }
 
@@ -119,8 +119,8 @@ TEST(PredictedMemory, HasThreeVerdicts) {
   Device device = *fully_known().devices.find("h200");
   const Result<TrainingRun> run = build_run({.model = "resnet18"}, device);
   ASSERT_TRUE(run.ok());
-  MemoryQuestion question{.spread = &fully_known().memory_spread};
-  const RatioRange range = fully_known().memory_spread.driver;
+  MemoryQuestion question{.intervals = &fully_known().memory_intervals};
+  const RatioRange range = fully_known().memory_intervals.driver;
   ASSERT_GT(range.high, 1.01);
   const auto verdict = [&](double share) {
     device.memory = Bytes(std::llround(static_cast<double>((needs + context_of(device)).value) * share));

@@ -9,7 +9,7 @@
 #include "graph/training_run.h"
 #include "memory/live_storages.h"
 #include "predict/memory_answer.h"
-#include "timeline/two_lane.h"
+#include "timeline/host_gpu_timeline.h"
 
 namespace forerun {
 
@@ -34,10 +34,11 @@ struct Prediction {
   int64_t ops = 0;
   int64_t kernels = 0;
 
-  LaneTimes times;
-  Nanoseconds least, most;                // between which eight of ten measured iterations lie
-  double measured_share = 0;              // of the GPU's busy time, in ops whose like was measured
-  std::map<std::string, int64_t> unlike;  // the other ops, by name: outside what was measured, costed all the same
+  IterationTiming times;
+  Nanoseconds p10, p90;       // between which eight of ten measured iterations lie
+  double measured_share = 0;  // of the GPU's busy time, in ops whose like was measured
+  std::map<std::string, int64_t>
+      out_of_distribution;  // the other ops, by name: outside what was measured, costed all the same
   double samples_per_second = 0;
   double tokens_per_second = 0;  // 0 where the input is not tokens
 

@@ -167,10 +167,10 @@ Result<cluster::CommunicationModel> communication_of(const cluster::Cluster& clu
 }
 
 Status StepPredictor::load() {
-  if (state_->knowledge) return {};
-  auto loaded = load_knowledge();
+  if (state_->cost_models) return {};
+  auto loaded = load_cost_models();
   if (!loaded) return loaded.error();
-  state_->knowledge = std::make_shared<Knowledge>(*std::move(loaded));
+  state_->cost_models = std::make_shared<CostModels>(*std::move(loaded));
   return {};
 }
 
@@ -184,7 +184,7 @@ cluster::StepAnswer StepPredictor::in_gang(cluster::StepAnswer one, const cluste
 
 Result<cluster::StepAnswer> StepPredictor::predict_step(const cluster::StepQuestion& question) {
   if (Status status = load(); !status) return status.error();
-  const auto device = state_->knowledge->devices.find(question.gpu_type);
+  const auto device = state_->cost_models->devices.find(question.gpu_type);
   if (!device) return device.error();
   const auto request = request_of(question.configuration);
   if (!request) return request.error();
@@ -194,7 +194,7 @@ Result<cluster::StepAnswer> StepPredictor::predict_step(const cluster::StepQuest
   }
   const auto run = build_run(*request, *device);
   if (!run) return run.error();
-  return answer_of(predict(*run, *device, *state_->knowledge));
+  return answer_of(predict(*run, *device, *state_->cost_models));
 }
 
 Result<cluster::StepAnswer> StepPredictor::operator()(const cluster::StepQuestion& question) {
@@ -221,10 +221,10 @@ Status StepPredictor::add_records(const std::vector<std::string>& files,
   for (const cluster::Configuration& configuration : wanted) ids.insert(configuration.record);
   const auto take = [&](const RunRecord& record, const DataPlace& /*place*/) {
     if (!ids.contains(record.run.id) || !record.has_graph || state_->records.contains(record.run.id)) return;
-    const auto device = state_->knowledge->devices.find(record.run.environment.gpu);
+    const auto device = state_->cost_models->devices.find(record.run.environment.gpu);
     if (!device) return;
     const auto run = for_device(record.run, *device);
-    if (run) state_->records.emplace(record.run.id, answer_of(predict(*run, *device, *state_->knowledge)));
+    if (run) state_->records.emplace(record.run.id, answer_of(predict(*run, *device, *state_->cost_models)));
     if (progress) progress(state_->records.size(), ids.size());
   };
   return scan_files(files, Fields::inputs, {.run = take, .sample = {}, .problem = [](const DataProblem&) {}});

@@ -14,7 +14,7 @@
 #include "cluster/communication.h"
 #include "cluster/predictions.h"
 #include "cluster/sources/loaded_jobs.h"
-#include "predict/knowledge.h"
+#include "predict/cost_models.h"
 
 namespace forerun {
 
@@ -49,7 +49,7 @@ class StepPredictor {
 
  private:
   struct State {
-    std::shared_ptr<Knowledge> knowledge;  // read when first needed
+    std::shared_ptr<CostModels> cost_models;  // read when first needed
     std::map<cluster::StepQuestion, cluster::StepAnswer> answers;
     std::map<std::string, cluster::StepAnswer> records;  // by id
   };

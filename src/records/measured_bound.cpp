@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "timeline/two_lane.h"
+#include "timeline/host_gpu_timeline.h"
 
 namespace forerun {
 namespace {

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "report/table.h"
-#include "timeline/two_lane.h"
+#include "timeline/host_gpu_timeline.h"
 
 namespace forerun {
 namespace {

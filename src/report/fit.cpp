@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "report/prediction.h"
 #include "report/table.h"
 
 namespace forerun {

@@ -59,7 +59,7 @@ Json memory_peak(const MemoryAnswer& answer) {
 
 std::string to_json(const Prediction& p) {
   const MemoryEstimate& m = p.memory;
-  const LaneTimes& t = p.times;
+  const IterationTiming& t = p.times;
   Json json = {
       {"id", p.id},
       {"model", p.model},
@@ -68,8 +68,8 @@ std::string to_json(const Prediction& p) {
       {"precision", name_of(p.setup.precision)},
       {"optimizer", name_of(p.setup.optimizer.kind)},
       {"iter_ms", milliseconds(t.iteration)},
-      {"iter_low_ms", milliseconds(p.least)},
-      {"iter_high_ms", milliseconds(p.most)},
+      {"iter_low_ms", milliseconds(p.p10)},
+      {"iter_high_ms", milliseconds(p.p90)},
       {"gpu_ms", milliseconds(t.gpu_busy)},
       {"host_ms", milliseconds(t.host_busy)},
       {"bound", name_of(t.bound)},
@@ -105,7 +105,7 @@ std::string to_json(const Prediction& p) {
       {"memory_peak", memory_peak(p.memory_answer)},
       {"allocator_retries", p.memory_answer.retries},
       {"measured_share", p.measured_share},
-      {"unlike_ops", p.unlike},
+      {"out_of_distribution_ops", p.out_of_distribution},
       {"unknown_ops", p.unknown_ops},
       {"costliest_ops", costs(p.costliest_ops)},
       {"costliest_modules", costs(p.costliest_modules)},
@@ -144,7 +144,7 @@ std::vector<std::string> csv_columns() {
 }
 
 std::vector<std::string> csv_cells(const Prediction& p) {
-  const LaneTimes& t = p.times;
+  const IterationTiming& t = p.times;
   int64_t unknown = 0;
   for (const auto& [name, count] : p.unknown_ops) unknown += count;
   const auto ms = [](Nanoseconds time) { return fmt::format("{:.6f}", milliseconds(time)); };

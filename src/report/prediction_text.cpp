@@ -10,7 +10,7 @@
 namespace forerun {
 namespace {
 
-constexpr size_t kUnlikeShown = 5;
+constexpr size_t kOutOfDistributionShown = 5;
 
 std::string ms(Nanoseconds t) {
   const double value = milliseconds(t);
@@ -32,13 +32,13 @@ std::string input_text(const Prediction& p) {
   return "";
 }
 
-std::string bound_text(const LaneTimes& t) {
+std::string bound_text(const IterationTiming& t) {
   const double share =
       t.iteration.value == 0 ? 0 : static_cast<double>(t.gpu_busy.value) / static_cast<double>(t.iteration.value);
   switch (t.bound) {
-    case Verdict::host: return fmt::format("host-bound: the GPU is busy {} of the time", percent(share));
-    case Verdict::memory: return fmt::format("memory-bound on the GPU, busy {} of the time", percent(share));
-    case Verdict::compute: return fmt::format("compute-bound on the GPU, busy {} of the time", percent(share));
+    case Bottleneck::host: return fmt::format("host-bound: the GPU is busy {} of the time", percent(share));
+    case Bottleneck::memory: return fmt::format("memory-bound on the GPU, busy {} of the time", percent(share));
+    case Bottleneck::compute: return fmt::format("compute-bound on the GPU, busy {} of the time", percent(share));
   }
   return "";
 }
@@ -87,13 +87,13 @@ std::string setup_text(const TrainingSetup& s) {
 }
 
 std::string to_text(const Prediction& p) {
-  const LaneTimes& t = p.times;
+  const IterationTiming& t = p.times;
   std::string out = fmt::format("{} on {}: {}, {}\n", p.id, p.gpu, input_text(p), setup_text(p.setup));
   out += fmt::format("  {} parameters, {} ops, {} kernels an iteration\n\n", grouped(p.parameters), grouped(p.ops),
                      grouped(p.kernels));
   out += fmt::format("Iteration   {}   {} samples/s", ms(t.iteration), rate_text(p.samples_per_second));
   if (p.tokens_per_second > 0) out += fmt::format("   {} tokens/s", rate_text(p.tokens_per_second));
-  out += fmt::format("\n  8 of 10 such runs take {} to {}", ms(p.least), ms(p.most));
+  out += fmt::format("\n  8 of 10 such runs take {} to {}", ms(p.p10), ms(p.p90));
   out += fmt::format("\n  forward {}, backward {}, update {}\n", ms(t.phases[0]), ms(t.phases[1]), ms(t.phases[2]));
   out += fmt::format("  GPU {}, host {}: {}\n\n", ms(t.gpu_busy), ms(t.host_busy), bound_text(t));
   out += memory_headline(p);
@@ -104,14 +104,15 @@ std::string to_text(const Prediction& p) {
     out += "\nOps without a rule, costed by their bytes\n";
     for (const auto& [name, count] : p.unknown_ops) out += fmt::format("  {} x{}\n", name, count);
   }
-  if (!p.unlike.empty()) {
+  if (!p.out_of_distribution.empty()) {
     out += fmt::format("\nOps unlike any that was measured ({} of the GPU's time)\n", percent(1 - p.measured_share));
     size_t shown = 0;
-    for (const auto& [name, count] : p.unlike) {
-      if (++shown > kUnlikeShown) break;
+    for (const auto& [name, count] : p.out_of_distribution) {
+      if (++shown > kOutOfDistributionShown) break;
       out += fmt::format("  {} x{}\n", name, count);
     }
-    if (p.unlike.size() > kUnlikeShown) out += fmt::format("  and {} other kinds\n", p.unlike.size() - kUnlikeShown);
+    if (p.out_of_distribution.size() > kOutOfDistributionShown)
+      out += fmt::format("  and {} other kinds\n", p.out_of_distribution.size() - kOutOfDistributionShown);
   }
   out += "\nAssumed\n";
   for (const std::string& assumption : p.assumptions) out += "  - " + assumption + "\n";

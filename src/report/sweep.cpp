@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "report/prediction.h"
 #include "report/table.h"
 
 namespace forerun {
@@ -85,7 +86,7 @@ std::string sweep_text(const std::vector<std::string>& axes, const std::vector<S
     const Prediction& p = *row.prediction;
     const double busy = static_cast<double>(p.times.gpu_busy.value) / static_cast<double>(p.times.iteration.value);
     cells.insert(cells.end(), {fmt::format("{:.2f} ms", milliseconds(p.times.iteration)),
-                               fmt::format("{:.2f} to {:.2f}", milliseconds(p.least), milliseconds(p.most)),
+                               fmt::format("{:.2f} to {:.2f}", milliseconds(p.p10), milliseconds(p.p90)),
                                rate_text(p.samples_per_second)});
     if (tokens) cells.push_back(p.tokens_per_second > 0 ? rate_text(p.tokens_per_second) : "-");
     const FitVerdict verdict = p.memory_answer.verdict;

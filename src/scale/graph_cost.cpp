@@ -98,7 +98,7 @@ void scale_to(std::vector<Block>& blocks, Nanoseconds Block::*field, Nanoseconds
 }  // namespace
 
 ModelCosts graph_costs(const TrainingRun& run, std::span<const OpCost> costs, const HostCosts& host,
-                       const LaneTimes& times, const ProductWork& products) {
+                       const IterationTiming& times, const ProductWork& products) {
   BlockIndex index(run.graph);
   add_times(run.graph, costs, host, index);
   add_parameters(run.graph, index);

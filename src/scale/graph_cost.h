@@ -12,7 +12,7 @@
 #include "cost/op_cost.h"
 #include "graph/training_run.h"
 #include "scale/block.h"
-#include "timeline/two_lane.h"
+#include "timeline/host_gpu_timeline.h"
 
 namespace forerun::scale {
 
@@ -23,6 +23,6 @@ struct ProductWork {
 };
 
 ModelCosts graph_costs(const TrainingRun& run, std::span<const OpCost> costs, const HostCosts& host,
-                       const LaneTimes& times, const ProductWork& products);
+                       const IterationTiming& times, const ProductWork& products);
 
 }  // namespace forerun::scale

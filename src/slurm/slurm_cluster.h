@@ -7,12 +7,15 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "cluster/job.h"
 #include "cluster/machine.h"
 #include "slurm/slurm_commands.h"
+#include "slurm/slurm_limits.h"
 
 namespace forerun {
 

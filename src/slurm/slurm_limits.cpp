@@ -42,7 +42,8 @@ Result<LimitStep> in_gang(LimitStep one, const std::string& gpu, int32_t gpus, c
 
 class LimitPredictor {
  public:
-  LimitPredictor(const LimitOptions& options, const Knowledge& knowledge) : options_(options), knowledge_(knowledge) {}
+  LimitPredictor(const LimitOptions& options, const CostModels& cost_models)
+      : options_(options), cost_models_(cost_models) {}
 
   Result<JobLimit> limit(Statement job) {
     JobLimit limit;
@@ -59,7 +60,7 @@ class LimitPredictor {
       const Result<LimitStep> alone = step_of(limit.gpu, std::move(job));
       if (!alone) return alone.error();
       const Result<LimitStep> step =
-          in_gang(*alone, limit.gpu, static_cast<int32_t>(*gpus), options_, knowledge_.devices);
+          in_gang(*alone, limit.gpu, static_cast<int32_t>(*gpus), options_, cost_models_.devices);
       if (!step) return step.error();
       limit.step = step->step;
       limit.memory = step->memory;
@@ -113,7 +114,7 @@ class LimitPredictor {
     std::string key = gpu;
     for (const auto& [name, value] : job) key += "\n" + name + "=" + value;
     if (const auto known = steps_.find(key); known != steps_.end()) return known->second;
-    const Result<Device> device = knowledge_.devices.find(gpu);
+    const Result<Device> device = cost_models_.devices.find(gpu);
     if (!device) return device.error();
     ModelRequest request;
     request.model = take(job, "model", "");
@@ -141,8 +142,8 @@ class LimitPredictor {
     }
     const Result<TrainingRun> run = build_run(request, *device);
     if (!run) return run.error();
-    const Prediction prediction = predict(*run, *device, knowledge_);
-    const LimitStep answer{prediction.times.iteration, prediction.most,
+    const Prediction prediction = predict(*run, *device, cost_models_);
+    const LimitStep answer{prediction.times.iteration, prediction.p90,
                            prediction.memory.peak_reserved + prediction.context, prediction.fits,
                            Bytes(prediction.parameters * kGradientBytes)};
     steps_.emplace(key, answer);
@@ -150,7 +151,7 @@ class LimitPredictor {
   }
 
   const LimitOptions& options_;
-  const Knowledge& knowledge_;
+  const CostModels& cost_models_;
   std::map<std::string, LimitStep> steps_;
 };
 
@@ -164,7 +165,7 @@ int64_t priority_of(double seconds) {
 }
 
 Result<std::vector<JobLimit>> predict_limits(const std::string& path, const LimitOptions& options,
-                                             const Knowledge& knowledge,
+                                             const CostModels& cost_models,
                                              const std::function<void(const Error&)>& bad_row) {
   auto reader = LineReader::open(path);
   if (!reader) return reader.error();
@@ -174,7 +175,7 @@ Result<std::vector<JobLimit>> predict_limits(const std::string& path, const Limi
     return Error{"the heading has no column id", path + ":1",
                  "give each job an id, model, iterations; see docs/slurm.md"};
   }
-  LimitPredictor predictor(options, knowledge);
+  LimitPredictor predictor(options, cost_models);
   std::vector<JobLimit> limits;
   std::map<std::string, int64_t> line_of;
   bool any = false;
@@ -244,7 +245,7 @@ Result<std::vector<JobLimit>> read_limits(const std::string& path) {
 }
 
 Result<JobLimit> predict_limit(const std::string& description, const LimitOptions& options,
-                               const Knowledge& knowledge) {
+                               const CostModels& cost_models) {
   Statement job;
   std::istringstream words(description);
   for (std::string word; words >> word;) {
@@ -256,7 +257,7 @@ Result<JobLimit> predict_limit(const std::string& description, const LimitOption
       return Error{fmt::format("'{}' is given twice", word.substr(0, equals)), "", "give it once"};
     }
   }
-  LimitPredictor predictor(options, knowledge);
+  LimitPredictor predictor(options, cost_models);
   Result<JobLimit> limit = predictor.limit(std::move(job));
   if (limit && limit->job.empty()) limit->job = description;
   return limit;

@@ -13,7 +13,7 @@
 
 #include "base/result.h"
 #include "graph/training_run.h"
-#include "predict/knowledge.h"
+#include "predict/cost_models.h"
 #include "predict/schedule_predictor.h"
 
 namespace forerun {
@@ -46,11 +46,12 @@ struct LimitOptions {
 // Rows of a file, sorted by job, byte by byte, as job_submit.lua searches them. A row at fault and one whose job is
 // there already go to `bad_row`, and the others go on; a file without rows is an Error.
 Result<std::vector<JobLimit>> predict_limits(const std::string& path, const LimitOptions& options,
-                                             const Knowledge& knowledge,
+                                             const CostModels& cost_models,
                                              const std::function<void(const Error&)>& bad_row);
 
 // One job: "model=resnet50 batch=64 iterations=10000".
-Result<JobLimit> predict_limit(const std::string& description, const LimitOptions& options, const Knowledge& knowledge);
+Result<JobLimit> predict_limit(const std::string& description, const LimitOptions& options,
+                               const CostModels& cost_models);
 
 // Reads what limits_csv wrote.
 Result<std::vector<JobLimit>> read_limits(const std::string& path);

@@ -10,8 +10,8 @@
 namespace forerun {
 namespace {
 
-const Knowledge& limits_knowledge() {
-  static const Result<Knowledge> loaded = load_knowledge();
+const CostModels& limits_cost_models() {
+  static const Result<CostModels> loaded = load_cost_models();
   return *loaded;
 }
 
@@ -32,8 +32,8 @@ std::string write_file(const std::string& name, const std::string& text) {
 }
 
 TEST(SlurmLimits, TimeOfAModelScalesWithItsIterations) {
-  const auto few = predict_limit("model=resnet18 batch=32 iterations=1000", options(), limits_knowledge());
-  const auto many = predict_limit("model=resnet18 batch=32 iterations=100000", options(), limits_knowledge());
+  const auto few = predict_limit("model=resnet18 batch=32 iterations=1000", options(), limits_cost_models());
+  const auto many = predict_limit("model=resnet18 batch=32 iterations=100000", options(), limits_cost_models());
   ASSERT_TRUE(few) << few.error().message();
   ASSERT_TRUE(many) << many.error().message();
   EXPECT_GT(few->step.value, 0);
@@ -51,7 +51,7 @@ TEST(SlurmLimits, RowsAtFaultAreNamedAndTheOthersGoOn) {
                                       "c,,,,2,90\n"
                                       "d,resnet18,16,,1,\n");
   std::vector<std::string> faults;
-  const auto limits = predict_limits(path, options(), limits_knowledge(),
+  const auto limits = predict_limits(path, options(), limits_cost_models(),
                                      [&](const Error& error) { faults.push_back(error.message()); });
   ASSERT_TRUE(limits) << limits.error().message();
   ASSERT_EQ(limits->size(), 2U);
@@ -88,7 +88,7 @@ TEST(SlurmLimits, AGangTakesLongerForWhatItSaysToItself) {
   const auto seconds = [](const std::string& gpus, const char* network) {
     LimitOptions given = options();
     given.network.link = network;
-    return predict_limit("model=resnet50 batch=32 iterations=1000 gpus=" + gpus, given, limits_knowledge())->seconds;
+    return predict_limit("model=resnet50 batch=32 iterations=1000 gpus=" + gpus, given, limits_cost_models())->seconds;
   };
   const double alone = seconds("1", "100gbe");
   EXPECT_GT(seconds("8", "100gbe"), alone);
@@ -96,14 +96,14 @@ TEST(SlurmLimits, AGangTakesLongerForWhatItSaysToItself) {
   EXPECT_GT(seconds("16", "1gbe"), 2 * seconds("16", "100gbe"));
   LimitOptions given = options();
   given.network.link = "pigeons";
-  EXPECT_FALSE(predict_limit("model=resnet50 iterations=1000 gpus=2", given, limits_knowledge()));
+  EXPECT_FALSE(predict_limit("model=resnet50 iterations=1000 gpus=2", given, limits_cost_models()));
 }
 
 TEST(SlurmLimits, LeastGpuTimeCountsTheGang) {
   LimitOptions by_area = options();
   by_area.order = JobOrder::least_gpu_time;
-  const auto narrow = predict_limit("duration=100 gpus=1", by_area, limits_knowledge());
-  const auto wide = predict_limit("duration=60 gpus=4", by_area, limits_knowledge());
+  const auto narrow = predict_limit("duration=100 gpus=1", by_area, limits_cost_models());
+  const auto wide = predict_limit("duration=60 gpus=4", by_area, limits_cost_models());
   EXPECT_GT(narrow->priority, wide->priority);
 }
 
@@ -113,7 +113,7 @@ TEST(SlurmLimits, RefusesWhatMakesNoSense) {
         "model=resnet18 batch=32 iterations=-1", "model=resnet18 batch=32 iterations=1.5",
         "model=resnet18 batch=1.5 iterations=1", "model=resnet18 batch=1 batch=2 iterations=1", "duration=-1",
         "model=resnet18 batch=32 iterations=1000000000000", "duration=1 gpus=0", "model= iterations=5", ""}) {
-    const auto limit = predict_limit(text, options(), limits_knowledge());
+    const auto limit = predict_limit(text, options(), limits_cost_models());
     ASSERT_FALSE(limit) << text;
     EXPECT_FALSE(limit.error().remedy.empty()) << text << ": " << limit.error().message();
   }
@@ -123,8 +123,8 @@ TEST(SlurmLimits, AreSortedAndNameEachJobOnce) {
   std::vector<std::string> faults;
   const auto read = [&](const char* rows) {
     faults.clear();
-    return predict_limits(write_file("sorted.csv", std::string("id,duration\n") + rows), options(), limits_knowledge(),
-                          [&](const Error& error) { faults.push_back(error.message()); });
+    return predict_limits(write_file("sorted.csv", std::string("id,duration\n") + rows), options(),
+                          limits_cost_models(), [&](const Error& error) { faults.push_back(error.message()); });
   };
   const auto limits = read("b,1\na-1,2\nB,3\nb,4\n");
   ASSERT_TRUE(limits) << limits.error().message();

@@ -3,7 +3,7 @@
 // One task per op that has kernels, in program order, behind a mark; an op keeps the stream for its duration and the
 // gaps between its kernels. A gradient is a storage that backward ops write and that outlives the iteration; it is ready
 // when the last of them has ended, and its parameter is first used by the forward op whose sequence number the op that
-// created it carries. Left out: the host, which must be able to run ahead (two_lane.h tells whether it is).
+// created it carries. Left out: the host, which must be able to run ahead (host_gpu_timeline.h tells whether it is).
 #pragma once
 
 #include <span>

@@ -5,7 +5,7 @@
 // and the moment its lane is free, and its lane is free again when it has ended and its gap has passed. The default
 // schedule picks the earliest possible start; of equals the highest priority, then the smallest id, so that two runs
 // give the same bits. Time is whole nanoseconds from zero. Where all lanes are ordered no choice is left and one pass
-// over the tasks does it. plain_simulator.h does the same the slow and obvious way.
+// over the tasks does it. reference_simulator.h does the same the slow and obvious way.
 #pragma once
 
 #include <functional>

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "timeline/critical_path.h"
-#include "timeline/plain_simulator.h"
+#include "timeline/reference_simulator.h"
 
 namespace forerun {
 namespace {
@@ -141,7 +141,7 @@ TEST(SimulatorTest, AgreesWithThePlainOneOnRandomGraphs) {
   std::mt19937_64 random(5);
   for (int trial = 0; trial < 1000; ++trial) {
     const TaskGraph graph = random_graph(random, trial % 3 != 0);
-    const Simulation plain = simulate_plainly(graph);
+    const Simulation plain = reference_simulate(graph);
     ASSERT_EQ(starts(simulate(graph)), starts(plain)) << "trial " << trial;
     ASSERT_EQ(simulate(graph).end, plain.end) << "trial " << trial;
     ASSERT_EQ(starts(simulate(graph, earliest_start)), starts(plain)) << "trial " << trial;
@@ -153,7 +153,7 @@ TEST(SimulatorTest, AgreesWithThePlainOneOnRandomGraphs) {
       }
       return best;
     };
-    ASSERT_EQ(starts(simulate(graph, latest)), starts(simulate_plainly(graph, latest))) << "trial " << trial;
+    ASSERT_EQ(starts(simulate(graph, latest)), starts(reference_simulate(graph, latest))) << "trial " << trial;
   }
 }
 

@@ -12,7 +12,7 @@
 #include "cost/analytic/analytic.h"
 #include "device/catalogue.h"
 #include "ingest/capture/run_record.h"
-#include "timeline/two_lane.h"
+#include "timeline/host_gpu_timeline.h"
 
 namespace forerun {
 namespace {
@@ -48,7 +48,7 @@ TEST(StarterAccuracyTest, AnalyticModelStaysWithinItsBand) {
     LaneSetup setup;
     setup.gap = device->launch_gap;
     setup.per_iteration = host.per_iteration;
-    const LaneTimes times = two_lane(lane_ops(r.run.graph, costs, host), setup);
+    const IterationTiming times = host_gpu_timeline(lane_ops(r.run.graph, costs, host), setup);
     Errors& errors = families[r.run.family];
     ++errors.records;
     errors.gpu += std::abs(microseconds(times.gpu_busy) / r.measured->gpu_busy_us - 1);

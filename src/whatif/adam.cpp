@@ -19,16 +19,16 @@ struct UpdateShape {
 };
 
 // Parameters are counted by the one op of Adam that every implementation without fusion calls once for each.
-UpdateShape parameters_of(const Scene& scene) {
+UpdateShape parameters_of(const EditableIteration& edited) {
   UpdateShape found;
-  const TaskGraph& graph = scene.graph();
+  const TaskGraph& graph = edited.graph();
   for (const TaskId task : select(graph, both(in_phase(StepPhase::update), is_kind(TaskKind::kernel)))) {
-    const std::optional<TracedOp> op = scene.op_of(task);
+    const std::optional<TracedOp> op = edited.op_of(task);
     if (!op || op->name != "aten::addcdiv_") continue;
     ++found.tensors;
     found.elements += static_cast<double>(op->elements(0));
   }
-  const auto iterations = static_cast<int64_t>(std::max<size_t>(scene.iterations(), 1));
+  const auto iterations = static_cast<int64_t>(std::max<size_t>(edited.iterations(), 1));
   found.tensors /= iterations;
   found.elements /= static_cast<double>(iterations);
   return found;
@@ -41,23 +41,23 @@ struct UpdateForm {
   Nanoseconds fixed_host;
 };
 
-Status replace_update(Scene& scene, const UpdateForm& form) {
-  if (scene.timer() == nullptr)
+Status replace_update(EditableIteration& edited, const UpdateForm& form) {
+  if (edited.timer() == nullptr)
     return Error{"the cost model is not there", "data folder", "train it: forerun train hybrid"};
-  const UpdateShape shape = parameters_of(scene);
+  const UpdateShape shape = parameters_of(edited);
   if (shape.tensors == 0) {
-    return Error{"no for-loop Adam with recorded shapes in the trace", scene.trace().file,
+    return Error{"no for-loop Adam with recorded shapes in the trace", edited.trace().file,
                  "profile with record_shapes=True and foreach=False"};
   }
-  const TaskGraph& graph = scene.graph();
+  const TaskGraph& graph = edited.graph();
   GraphEdit edit(graph);
   const Predicate update = both(in_phase(StepPhase::update), negated(is_kind(TaskKind::mark)));
   std::vector<TaskId> gone, kept_launch,
       kept_kernel;  // the first launch and kernel of each update become the new one's
   bool have_launch = false, have_kernel = false;
   const auto host_us = static_cast<double>(form.ops) * (31 + 1.2 * static_cast<double>(shape.tensors));
-  const Nanoseconds host = form.fixed_host + nanoseconds_from_us(host_us * scene.host_slowdown());
-  const Nanoseconds device = scene.timer()->memory_time(form.bytes_per_element * shape.elements);
+  const Nanoseconds host = form.fixed_host + nanoseconds_from_us(host_us * edited.host_slowdown());
+  const Nanoseconds device = edited.timer()->memory_time(form.bytes_per_element * shape.elements);
   for (uint32_t i = 0; i < graph.size(); ++i) {
     const TaskId task(i);
     // A new update begins when something else was launched in between.
@@ -78,38 +78,38 @@ Status replace_update(Scene& scene, const UpdateForm& form) {
   for (const TaskId task : kept_launch) edit.set_duration(task, host);
   edit.scale_gaps(kept_launch, 0);
   for (const TaskId task : kept_kernel) edit.set_duration(task, device);
-  scene.assume(std::string(form.name) + ": " + std::to_string(shape.tensors) + " parameter tensors, " +
-               std::to_string(static_cast<int64_t>(form.bytes_per_element)) + " bytes moved an element");
-  return scene.commit(edit);
+  edited.assume(std::string(form.name) + ": " + std::to_string(shape.tensors) + " parameter tensors, " +
+                std::to_string(static_cast<int64_t>(form.bytes_per_element)) + " bytes moved an element");
+  return edited.commit(edit);
 }
 
 // With the forward pass at hand the iteration is derived anew.
-Status derived_update(Scene& scene, OptimizerImpl impl) {
-  if (scene.setup.optimizer.kind != OptimizerKind::adam && scene.setup.optimizer.kind != OptimizerKind::adamw) {
-    return Error{"the update is not Adam's", scene.trace().file,
+Status derived_update(EditableIteration& edited, OptimizerImpl impl) {
+  if (edited.setup.optimizer.kind != OptimizerKind::adam && edited.setup.optimizer.kind != OptimizerKind::adamw) {
+    return Error{"the update is not Adam's", edited.trace().file,
                  "a trace says Optimizer.step#Adam.step where it is; a model takes --optimizer adam"};
   }
-  TrainingSetup to = scene.setup;
+  TrainingSetup to = edited.setup;
   to.optimizer.impl = impl;
-  Status status = change_setup(scene, to, scene.batch_factor);
+  Status status = change_setup(edited, to, edited.batch_factor);
   if (!status.ok()) return status;
-  scene.assume("Adam's update " + std::string(impl == OptimizerImpl::fused ? "fused" : "by foreach kernels") +
-               ": its kernels and host time by the ratio of both in the cost and host models");
+  edited.assume("Adam's update " + std::string(impl == OptimizerImpl::fused ? "fused" : "by foreach kernels") +
+                ": its kernels and host time by the ratio of both in the cost and host models");
   return {};
 }
 
 }  // namespace
 
-Status apply_fused_adam(Scene& scene, const Parameters&) {
-  const Status derived = derived_update(scene, OptimizerImpl::fused);
-  if (derived.ok() || !scene.is_traced()) return derived;
-  return replace_update(scene, {"fused Adam", 28, 2, Nanoseconds(300'000)});
+Status apply_fused_adam(EditableIteration& edited, const Parameters&) {
+  const Status derived = derived_update(edited, OptimizerImpl::fused);
+  if (derived.ok() || !edited.is_traced()) return derived;
+  return replace_update(edited, {"fused Adam", 28, 2, Nanoseconds(300'000)});
 }
 
-Status apply_foreach_adam(Scene& scene, const Parameters&) {
-  const Status derived = derived_update(scene, OptimizerImpl::foreach);
-  if (derived.ok() || !scene.is_traced()) return derived;
-  return replace_update(scene, {"foreach Adam", 76, 13, Nanoseconds(300'000)});
+Status apply_foreach_adam(EditableIteration& edited, const Parameters&) {
+  const Status derived = derived_update(edited, OptimizerImpl::foreach);
+  if (derived.ok() || !edited.is_traced()) return derived;
+  return replace_update(edited, {"foreach Adam", 76, 13, Nanoseconds(300'000)});
 }
 
 }  // namespace forerun::whatif

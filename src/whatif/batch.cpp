@@ -14,9 +14,9 @@ namespace forerun::whatif {
 namespace {
 
 // A model's batch is known: so many times as large it is a number of samples, or there is none such.
-Status whole_batch(const Scene& scene, double factor) {
-  if (scene.is_traced()) return {};
-  const double samples = static_cast<double>(scene.model()->input.batch) * scene.batch_factor * factor;
+Status whole_batch(const EditableIteration& edited, double factor) {
+  if (edited.is_traced()) return {};
+  const double samples = static_cast<double>(edited.model()->input.batch) * edited.batch_factor * factor;
   if (samples > 0.999 && std::abs(samples - std::round(samples)) < 1e-3 * samples) return {};
   return Error{fmt::format("{:g} times the batch is {:.4g} samples", factor, samples), "batch",
                "give a factor that makes a whole number of samples"};
@@ -24,18 +24,18 @@ Status whole_batch(const Scene& scene, double factor) {
 
 }  // namespace
 
-Status apply_batch(Scene& scene, const Parameters& parameters) {
+Status apply_batch(EditableIteration& edited, const Parameters& parameters) {
   const Result<double> factor = parameters.positive("factor", 2);
   if (!factor) return factor.error().within("batch");
-  if (scene.model() != nullptr && scene.timer() != nullptr) {
-    if (const Status status = whole_batch(scene, *factor); !status.ok()) return status;
-    Status derived = change_setup(scene, scene.setup, scene.batch_factor * *factor);
-    if (derived.ok()) scene.assume("the iteration derived again with the other batch; the host's part stays");
+  if (edited.model() != nullptr && edited.timer() != nullptr) {
+    if (const Status status = whole_batch(edited, *factor); !status.ok()) return status;
+    Status derived = change_setup(edited, edited.setup, edited.batch_factor * *factor);
+    if (derived.ok()) edited.assume("the iteration derived again with the other batch; the host's part stays");
     if (derived.ok()) return derived;
-    if (!scene.is_traced()) return derived.error().within("batch");  // nothing measured that could be scaled
+    if (!edited.is_traced()) return derived.error().within("batch");  // nothing measured that could be scaled
   }
   constexpr Nanoseconds kFloor(2000);  // a kernel that does next to nothing
-  const TaskGraph& graph = scene.graph();
+  const TaskGraph& graph = edited.graph();
   GraphEdit edit(graph);
   const Predicate computation =
       both(both(is_on_gpu(), negated(is_kind(TaskKind::communication))), negated(in_phase(StepPhase::update)));
@@ -46,8 +46,8 @@ Status apply_batch(Scene& scene, const Parameters& parameters) {
     edit.set_duration(task, edit.duration(task) + graph.duration(task) - beyond);
   }
   edit.scale(select(graph, is_kind(TaskKind::data_loading)), *factor);
-  scene.assume("kernels of forward and backward grow with the batch; update, host and communication do not");
-  return scene.commit(edit);
+  edited.assume("kernels of forward and backward grow with the batch; update, host and communication do not");
+  return edited.commit(edit);
 }
 
 }  // namespace forerun::whatif

@@ -7,8 +7,8 @@
 
 namespace forerun::whatif {
 
-Status apply_bytescheduler(Scene& scene, const Parameters& parameters) {
-  const auto topology = topology_of(scene, parameters);
+Status apply_bytescheduler(EditableIteration& edited, const Parameters& parameters) {
+  const auto topology = topology_of(edited, parameters);
   const auto algorithm = algorithm_of(parameters);
   const auto slice = megabytes(parameters, "slice_mb", 4), credit = megabytes(parameters, "credit_mb", 16);
   if (!topology) return topology.error().within("bytescheduler");
@@ -20,7 +20,7 @@ Status apply_bytescheduler(Scene& scene, const Parameters& parameters) {
   exchange.grouping = Grouping::each;
   exchange.slice = *slice;
   exchange.prioritised = exchange.crosses = true;
-  return exchange_gradients(scene, parameters, exchange,
+  return exchange_gradients(edited, parameters, exchange,
                             "bytescheduler: slices by the next use, " + describe(*topology));
 }
 

@@ -10,10 +10,10 @@
 
 namespace forerun::whatif {
 
-Status apply_checkpointing(Scene& scene, const Parameters& parameters) {
+Status apply_checkpointing(EditableIteration& edited, const Parameters& parameters) {
   const Result<double> segments = parameters.positive("segments", 8);
   if (!segments) return segments.error().within("checkpointing");
-  const TaskGraph& graph = scene.graph();
+  const TaskGraph& graph = edited.graph();
   GraphEdit edit(graph);
   double host = 0, device = 0;
   int inserted = 0;
@@ -31,10 +31,10 @@ Status apply_checkpointing(Scene& scene, const Parameters& parameters) {
     host = device = 0;
     ++inserted;
   }
-  if (inserted == 0) return Error{"no backward pass", scene.trace().file, "profile a whole training step"};
-  scene.assume("the forward pass runs again but for the last of " + parameters.text("segments", "8") +
-               " segments; saves memory, not time");
-  return scene.commit(edit);
+  if (inserted == 0) return Error{"no backward pass", edited.trace().file, "profile a whole training step"};
+  edited.assume("the forward pass runs again but for the last of " + parameters.text("segments", "8") +
+                " segments; saves memory, not time");
+  return edited.commit(edit);
 }
 
 }  // namespace forerun::whatif

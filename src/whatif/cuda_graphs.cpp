@@ -9,8 +9,8 @@
 
 namespace forerun::whatif {
 
-Status apply_cuda_graphs(Scene& scene, const Parameters&) {
-  const TaskGraph& graph = scene.graph();
+Status apply_cuda_graphs(EditableIteration& edited, const Parameters&) {
+  const TaskGraph& graph = edited.graph();
   GraphEdit edit(graph);
   std::vector<TaskId> issued;
   size_t kernels = 0;
@@ -26,12 +26,12 @@ Status apply_cuda_graphs(Scene& scene, const Parameters&) {
     issued.push_back(task);
     if (kind == TaskKind::launch && !first.valid()) first = task;
   }
-  if (!first.valid()) return Error{"nothing is launched", scene.trace().file, "record CPU activities too"};
+  if (!first.valid()) return Error{"nothing is launched", edited.trace().file, "record CPU activities too"};
   edit.scale(issued, 0);
   edit.scale_gaps(issued, 0);
-  edit.set_duration(first, Nanoseconds(static_cast<int64_t>((10'000 + kernels * 100) / scene.iterations())));
-  scene.assume("the whole iteration is one CUDA graph: fixed shapes, no wait for the GPU within it; one launch");
-  return scene.commit(edit);
+  edit.set_duration(first, Nanoseconds(static_cast<int64_t>((10'000 + kernels * 100) / edited.iterations())));
+  edited.assume("the whole iteration is one CUDA graph: fixed shapes, no wait for the GPU within it; one launch");
+  return edited.commit(edit);
 }
 
 }  // namespace forerun::whatif

@@ -11,8 +11,9 @@
 namespace forerun::whatif {
 namespace {
 
-Status exchange_by_all_reduce(Scene& scene, const Parameters& parameters, Grouping grouping, const std::string& name) {
-  const auto topology = topology_of(scene, parameters);
+Status exchange_by_all_reduce(EditableIteration& edited, const Parameters& parameters, Grouping grouping,
+                              const std::string& name) {
+  const auto topology = topology_of(edited, parameters);
   if (!topology) return topology.error().within(name);
   const auto algorithm = algorithm_of(parameters);
   if (!algorithm) return algorithm.error().within(name);
@@ -22,26 +23,26 @@ Status exchange_by_all_reduce(Scene& scene, const Parameters& parameters, Groupi
   if (!bucket) return bucket.error().within(name);
   exchange.bucket = Bytes(static_cast<int64_t>(std::min(*bucket, 1e6) * (1 << 20)));
   exchange.first_bucket = std::min(exchange.first_bucket, exchange.bucket);
-  return exchange_gradients(scene, parameters, exchange,
+  return exchange_gradients(edited, parameters, exchange,
                             name + ": " + std::string(name_of(*algorithm)) + " all-reduce, " + describe(*topology));
 }
 
 }  // namespace
 
-Status apply_ddp(Scene& scene, const Parameters& parameters) {
-  return exchange_by_all_reduce(scene, parameters, Grouping::buckets, "ddp");
+Status apply_ddp(EditableIteration& edited, const Parameters& parameters) {
+  return exchange_by_all_reduce(edited, parameters, Grouping::buckets, "ddp");
 }
 
-Status apply_bsp(Scene& scene, const Parameters& parameters) {
-  return exchange_by_all_reduce(scene, parameters, Grouping::whole, "bsp");
+Status apply_bsp(EditableIteration& edited, const Parameters& parameters) {
+  return exchange_by_all_reduce(edited, parameters, Grouping::whole, "bsp");
 }
 
-Status apply_wfbp(Scene& scene, const Parameters& parameters) {
-  return exchange_by_all_reduce(scene, parameters, Grouping::each, "wfbp");
+Status apply_wfbp(EditableIteration& edited, const Parameters& parameters) {
+  return exchange_by_all_reduce(edited, parameters, Grouping::each, "wfbp");
 }
 
-Status apply_mg_wfbp(Scene& scene, const Parameters& parameters) {
-  return exchange_by_all_reduce(scene, parameters, Grouping::merged, "mg_wfbp");
+Status apply_mg_wfbp(EditableIteration& edited, const Parameters& parameters) {
+  return exchange_by_all_reduce(edited, parameters, Grouping::merged, "mg_wfbp");
 }
 
 }  // namespace forerun::whatif

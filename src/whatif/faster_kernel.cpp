@@ -5,19 +5,19 @@
 
 namespace forerun::whatif {
 
-Status apply_faster_kernel(Scene& scene, const Parameters& parameters) {
+Status apply_faster_kernel(EditableIteration& edited, const Parameters& parameters) {
   const Result<double> factor = parameters.positive("factor", 2);
   if (!factor) return factor.error().within("faster_kernel");
-  const std::vector<TaskId> kernels = select(scene.graph(), both(is_on_gpu(), named(parameters.text("match"))));
+  const std::vector<TaskId> kernels = select(edited.graph(), both(is_on_gpu(), named(parameters.text("match"))));
   if (kernels.empty()) {
     return Error{"no kernel's name contains '" + parameters.text("match") + "'", "faster_kernel",
                  "`forerun trace` lists the kernels"};
   }
-  GraphEdit edit(scene.graph());
+  GraphEdit edit(edited.graph());
   edit.scale(kernels, 1 / *factor);
-  scene.assume(std::to_string(kernels.size()) + " kernels matching '" + parameters.text("match") + "' scaled by 1/" +
-               parameters.text("factor", "2"));
-  return scene.commit(edit);
+  edited.assume(std::to_string(kernels.size()) + " kernels matching '" + parameters.text("match") + "' scaled by 1/" +
+                parameters.text("factor", "2"));
+  return edited.commit(edit);
 }
 
 }  // namespace forerun::whatif

@@ -21,16 +21,16 @@ struct ElementwiseKernel {
 };
 
 // Products, convolutions and norms can end with elementwise work.
-bool takes_epilogue(const Scene& scene, TaskId kernel) {
-  const std::optional<TracedOp> op = scene.op_of(kernel);
+bool takes_epilogue(const EditableIteration& edited, TaskId kernel) {
+  const std::optional<TracedOp> op = edited.op_of(kernel);
   if (!op || !op->name.starts_with("aten::")) return false;
   const OpClass cls = op_class("aten." + op->name.substr(6) + ".default");
   return cls == OpClass::gemm || cls == OpClass::convolution || cls == OpClass::normalization;
 }
 
-std::optional<ElementwiseKernel> elementwise(const Scene& scene, TaskId kernel) {
-  const std::optional<TracedOp> op = scene.op_of(kernel);
-  if (!op || !op->name.starts_with("aten::") || scene.graph().phase(kernel) == StepPhase::update) return std::nullopt;
+std::optional<ElementwiseKernel> elementwise(const EditableIteration& edited, TaskId kernel) {
+  const std::optional<TracedOp> op = edited.op_of(kernel);
+  if (!op || !op->name.starts_with("aten::") || edited.graph().phase(kernel) == StepPhase::update) return std::nullopt;
   if (op_class("aten." + op->name.substr(6) + ".default") != OpClass::elementwise) return std::nullopt;
   ElementwiseKernel found{kernel, 0, 1};
   for (size_t i = 0; i < op->inputs.size(); ++i) found.elements = std::max(found.elements, op->elements(i));
@@ -40,15 +40,15 @@ std::optional<ElementwiseKernel> elementwise(const Scene& scene, TaskId kernel) 
 
 }  // namespace
 
-Status apply_fusion(Scene& scene, const Parameters& parameters) {
+Status apply_fusion(EditableIteration& edited, const Parameters& parameters) {
   const bool epilogues = parameters.text("epilogues", "0") == "1";
-  const TaskGraph& graph = scene.graph();
+  const TaskGraph& graph = edited.graph();
   GraphEdit edit(graph);
   std::vector<TaskId> gone;
   std::vector<ElementwiseKernel> chain;
   TaskId before;  // the kernel before the chain
   const auto finish = [&] {
-    const bool absorbed = epilogues && !chain.empty() && before.valid() && takes_epilogue(scene, before);
+    const bool absorbed = epilogues && !chain.empty() && before.valid() && takes_epilogue(edited, before);
     const double links = static_cast<double>(chain.size()) - (absorbed ? 0 : 1);  // each: one write and one read less
     if (links > 0) {
       double passes = 0, time = 0;
@@ -66,7 +66,7 @@ Status apply_fusion(Scene& scene, const Parameters& parameters) {
   };
   TaskId last;
   for (const TaskId kernel : select(graph, is_on_gpu())) {
-    const auto found = elementwise(scene, kernel);
+    const auto found = elementwise(edited, kernel);
     const bool same_lane = last.valid() && graph.lane(kernel) == graph.lane(last);
     const bool follows = found && same_lane && !chain.empty() && chain.back().elements == found->elements &&
                          graph.phase(kernel) == graph.phase(chain.back().task);
@@ -78,12 +78,12 @@ Status apply_fusion(Scene& scene, const Parameters& parameters) {
     last = kernel;
   }
   finish();
-  if (gone.empty()) return Error{"no two elementwise kernels follow one another", scene.trace().file, ""};
+  if (gone.empty()) return Error{"no two elementwise kernels follow one another", edited.trace().file, ""};
   remove_kernels(edit, gone);
-  scene.assume(std::to_string(gone.size()) + " elementwise kernels fused into the one before them" +
-               (epilogues ? ", products, convolutions and norms included" : "") +
-               ": no intermediate is written or read");
-  return scene.commit(edit);
+  edited.assume(std::to_string(gone.size()) + " elementwise kernels fused into the one before them" +
+                (epilogues ? ", products, convolutions and norms included" : "") +
+                ": no intermediate is written or read");
+  return edited.commit(edit);
 }
 
 }  // namespace forerun::whatif

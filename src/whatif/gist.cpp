@@ -8,27 +8,27 @@
 
 namespace forerun::whatif {
 
-Status apply_gist(Scene& scene, const Parameters&) {
-  if (scene.timer() == nullptr)
+Status apply_gist(EditableIteration& edited, const Parameters&) {
+  if (edited.timer() == nullptr)
     return Error{"the cost model is not there", "data folder", "train it: forerun train hybrid"};
-  GraphEdit edit(scene.graph());
-  const Nanoseconds host = usual_host_op(scene.graph());
+  GraphEdit edit(edited.graph());
+  const Nanoseconds host = usual_host_op(edited.graph());
   int encoded = 0, decoded = 0;
-  for (const TaskId kernel : select(scene.graph(), is_kind(TaskKind::kernel))) {
-    const std::optional<TracedOp> op = scene.op_of(kernel);
+  for (const TaskId kernel : select(edited.graph(), is_kind(TaskKind::kernel))) {
+    const std::optional<TracedOp> op = edited.op_of(kernel);
     if (!op || op->inputs.empty()) continue;
     const bool forward = op->name == "aten::relu" || op->name == "aten::relu_" || op->name == "aten::clamp_min_" ||
                          op->name == "aten::clamp_min";
     if (!forward && op->name != "aten::threshold_backward") continue;
-    const Nanoseconds time = scene.timer()->memory_time(4.125 * static_cast<double>(op->elements(0)));
+    const Nanoseconds time = edited.timer()->memory_time(4.125 * static_cast<double>(op->elements(0)));
     insert_kernel(edit, kernel, forward ? Side::after : Side::before, forward ? "gist encode" : "gist decode", time,
                   host);
     (forward ? encoded : decoded) += 1;
   }
-  if (encoded == 0) return Error{"no ReLU with recorded shapes", scene.trace().file, "Gist encodes what ReLUs leave"};
-  scene.assume(std::to_string(encoded) + " encoding and " + std::to_string(decoded) +
-               " decoding kernels, as long as their memory traffic; saves memory, not time");
-  return scene.commit(edit);
+  if (encoded == 0) return Error{"no ReLU with recorded shapes", edited.trace().file, "Gist encodes what ReLUs leave"};
+  edited.assume(std::to_string(encoded) + " encoding and " + std::to_string(decoded) +
+                " decoding kernels, as long as their memory traffic; saves memory, not time");
+  return edited.commit(edit);
 }
 
 }  // namespace forerun::whatif

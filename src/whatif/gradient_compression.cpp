@@ -18,11 +18,11 @@ struct Compression {
   double passes_after = 0;
 };
 
-Status exchange_compressed(Scene& scene, const Parameters& parameters, const Compression& form) {
-  if (scene.timer() == nullptr) {
+Status exchange_compressed(EditableIteration& edited, const Parameters& parameters, const Compression& form) {
+  if (edited.timer() == nullptr) {
     return Error{"the cost model is not there", "data folder", "train it: forerun train hybrid"};
   }
-  const auto topology = topology_of(scene, parameters);
+  const auto topology = topology_of(edited, parameters);
   if (!topology) return topology.error().within(form.name);
   GradientExchange exchange;
   exchange.lanes = {"network"};
@@ -34,32 +34,32 @@ Status exchange_compressed(Scene& scene, const Parameters& parameters, const Com
     const Bytes gathered(static_cast<int64_t>(static_cast<double>(bytes.value) * form.sent * ranks));
     return {collective_part(all_gather(gathered, links), links)};
   };
-  const OpTimer* timer = scene.timer();
+  const OpTimer* timer = edited.timer();
   exchange.before = [timer, form](Bytes bytes) {
     return timer->memory_time(form.passes_before * static_cast<double>(bytes.value));
   };
   exchange.after = [timer, form](Bytes bytes) {
     return timer->memory_time(form.passes_after * static_cast<double>(bytes.value));
   };
-  return exchange_gradients(scene, parameters, exchange, std::string(form.name) + ": " + describe(*topology));
+  return exchange_gradients(edited, parameters, exchange, std::string(form.name) + ": " + describe(*topology));
 }
 
 }  // namespace
 
-Status apply_dgc(Scene& scene, const Parameters& parameters) {
+Status apply_dgc(EditableIteration& edited, const Parameters& parameters) {
   const Result<double> density = parameters.positive("density", 0.001);
   if (!density) return density.error().within("dgc");
   if (*density > 1) return Error{"more than everything cannot be kept", "density", "give a share, as density=0.001"};
-  return exchange_compressed(scene, parameters, {"dgc", 2 * *density, 10, 1 + 2 * *density});
+  return exchange_compressed(edited, parameters, {"dgc", 2 * *density, 10, 1 + 2 * *density});
 }
 
-Status apply_quantize(Scene& scene, const Parameters& parameters) {
+Status apply_quantize(EditableIteration& edited, const Parameters& parameters) {
   const Result<double> bits = parameters.positive("bits", 8);
   const Result<double> workers = parameters.positive("workers", 8);
   if (!bits) return bits.error().within("quantize");
   if (!workers) return workers.error().within("quantize");
   if (*bits > 32) return Error{"a value has 32 bits", "bits", "give fewer, as bits=8"};
-  return exchange_compressed(scene, parameters, {"quantize", *bits / 32, 2, 1 + *workers * *bits / 32});
+  return exchange_compressed(edited, parameters, {"quantize", *bits / 32, 2, 1 + *workers * *bits / 32});
 }
 
 }  // namespace forerun::whatif

@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "timeline/plain_simulator.h"
+#include "timeline/reference_simulator.h"
 #include "whatif/exchange_costs.h"
 
 namespace forerun::whatif {
@@ -320,7 +320,7 @@ TEST(GradientExchange, SimulatorsAgreeOnExchanges) {
     std::vector<std::vector<TaskId>> copies;
     const auto graph = repeat(made.graph, 3, made.beginning, &copies, made.carried);
     ASSERT_TRUE(graph.ok());
-    EXPECT_EQ(simulate(*graph).start, simulate_plainly(*graph).start);
+    EXPECT_EQ(simulate(*graph).start, reference_simulate(*graph).start);
   }
 }
 

@@ -25,15 +25,15 @@ size_t part_of(StepPhase phase) {
   }
 }
 
-std::array<double, kParts> host_time(const Scene& scene) {
+std::array<double, kParts> host_time(const EditableIteration& edited) {
   std::array<double, kParts> sums{};
-  const TaskGraph& graph = scene.graph();
+  const TaskGraph& graph = edited.graph();
   for (uint32_t i = 0; i < graph.size(); ++i) {
     const TaskId task(i);
     if (!issues_work(graph, task)) continue;
     sums[part_of(graph.phase(task))] += static_cast<double>((graph.duration(task) + graph.gap(task)).value);
   }
-  for (double& sum : sums) sum /= static_cast<double>(std::max<size_t>(scene.iterations(), 1));
+  for (double& sum : sums) sum /= static_cast<double>(std::max<size_t>(edited.iterations(), 1));
   return sums;
 }
 
@@ -45,18 +45,18 @@ double host_shift(double profiled_over_model) {
   return kPersistent * usual + (deviation - usual);
 }
 
-Status take_out_profiler(Scene& scene) {
+Status take_out_profiler(EditableIteration& edited) {
   const auto by_usual_slowdown = [&] {
-    scene.assume("without the profiler the host is 1.35 times as fast (1.16 to 1.63 in measured runs)");
-    return scene.remove_profiler();
+    edited.assume("without the profiler the host is 1.35 times as fast (1.16 to 1.63 in measured runs)");
+    return edited.remove_profiler();
   };
-  if (scene.model() == nullptr || scene.timer() == nullptr || !scene.timer()->host()) return by_usual_slowdown();
-  const auto cost = iteration_cost(*scene.model(), 1, scene.setup, *scene.timer());
+  if (edited.model() == nullptr || edited.timer() == nullptr || !edited.timer()->host()) return by_usual_slowdown();
+  const auto cost = iteration_cost(*edited.model(), 1, edited.setup, *edited.timer());
   if (!cost) return by_usual_slowdown();
-  GraphEdit first(scene.graph());
-  scene.shorten_first_op(first);
-  if (Status status = scene.commit(first); !status.ok()) return status;
-  const std::array<double, kParts> traced = host_time(scene);
+  GraphEdit first(edited.graph());
+  edited.shorten_first_op(first);
+  if (Status status = edited.commit(first); !status.ok()) return status;
+  const std::array<double, kParts> traced = host_time(edited);
   // What parameters cost once an iteration stands with the backward pass, where their gradients are accumulated.
   const std::array<double, 3> modelled = {cost->phase(0).host, cost->phase(1).host + cost->per_iteration,
                                           cost->update.host};
@@ -64,20 +64,20 @@ Status take_out_profiler(Scene& scene) {
   const double seen = traced[0] + traced[1] + traced[2] + traced[3];
   if (all <= 0 || seen <= 0) return by_usual_slowdown();
   const double speed = std::exp(host_shift(seen / all));
-  GraphEdit edit(scene.graph());
-  for (uint32_t i = 0; i < scene.graph().size(); ++i) {
+  GraphEdit edit(edited.graph());
+  for (uint32_t i = 0; i < edited.graph().size(); ++i) {
     const TaskId task(i);
-    if (!issues_work(scene.graph(), task)) continue;
-    const size_t part = part_of(scene.graph().phase(task));
+    if (!issues_work(edited.graph(), task)) continue;
+    const size_t part = part_of(edited.graph().phase(task));
     const double whole = part < 3 ? modelled[part] : 0;
     const double factor = part < 3 && traced[part] > 0 ? speed * whole / traced[part] : speed * all / seen;
     edit.scale(std::array{task}, factor);
     edit.scale_gaps(std::array{task}, factor);
   }
-  scene.set_host_unprofiled();
-  scene.assume(
+  edited.set_host_unprofiled();
+  edited.assume(
       "host times of the host model for these ops (one server with eager PyTorch 2.11), shifted towards the trace");
-  return scene.commit(edit);
+  return edited.commit(edit);
 }
 
 }  // namespace forerun::whatif

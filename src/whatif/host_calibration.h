@@ -7,7 +7,7 @@
 // within the usual scatter, and by all that goes beyond, which is another machine.
 #pragma once
 
-#include "whatif/scene.h"
+#include "whatif/editable_iteration.h"
 
 namespace forerun::whatif {
 
@@ -20,7 +20,7 @@ constexpr double kPersistent = 0.2;
 // Logarithm of what the host model's times are to be multiplied with.
 double host_shift(double profiled_over_model);
 
-// Sets the host's tasks of each phase to the modelled times; Scene::remove_profiler where there is no model to ask.
-Status take_out_profiler(Scene& scene);
+// Sets the host's tasks of each phase to the modelled times; EditableIteration::remove_profiler where there is no model to ask.
+Status take_out_profiler(EditableIteration& edited);
 
 }  // namespace forerun::whatif

@@ -8,7 +8,7 @@
 
 namespace forerun::whatif {
 
-Status apply_metaflow(Scene& scene, const Parameters& parameters) {
+Status apply_metaflow(EditableIteration& edited, const Parameters& parameters) {
   const Result<double> factor = parameters.positive("factor", 1);
   if (!factor) return factor.error().within("metaflow");
   if (!parameters.has("remove") && !parameters.has("scale")) {
@@ -18,18 +18,18 @@ Status apply_metaflow(Scene& scene, const Parameters& parameters) {
   const auto kernels_of = [&](const std::string& key) {
     const std::string part = parameters.text(key);
     if (part.empty()) return std::vector<TaskId>{};
-    return select(scene.graph(), both(is_on_gpu(), either(of_module(part), of_op(part))));
+    return select(edited.graph(), both(is_on_gpu(), either(of_module(part), of_op(part))));
   };
   const std::vector<TaskId> gone = kernels_of("remove"), scaled = kernels_of("scale");
   if (gone.empty() && scaled.empty()) {
     return Error{"no layer or op has such a name", "metaflow", "`forerun trace` lists ops and modules"};
   }
-  GraphEdit edit(scene.graph());
+  GraphEdit edit(edited.graph());
   edit.scale(scaled, *factor);
   remove_kernels(edit, gone);
-  scene.assume(std::to_string(gone.size()) + " kernels removed, " + std::to_string(scaled.size()) + " scaled by " +
-               parameters.text("factor", "1"));
-  return scene.commit(edit);
+  edited.assume(std::to_string(gone.size()) + " kernels removed, " + std::to_string(scaled.size()) + " scaled by " +
+                parameters.text("factor", "1"));
+  return edited.commit(edit);
 }
 
 }  // namespace forerun::whatif

@@ -39,11 +39,11 @@ Result<Link> network_of(const Parameters& parameters) {
   return link;
 }
 
-Result<Link> within_node(const Scene& scene, const Parameters& parameters, int64_t gpus) {
+Result<Link> within_node(const EditableIteration& edited, const Parameters& parameters, int64_t gpus) {
   if (parameters.has("intra")) return link_named(parameters.text("intra"));
   Result<Link> link = link_named("pcie4");
-  if (!link || scene.timer() == nullptr) return link;
-  const NodeLink own = node_link(scene.timer()->device(), gpus);
+  if (!link || edited.timer() == nullptr) return link;
+  const NodeLink own = node_link(edited.timer()->device(), gpus);
   if (own.bandwidth > 0) {
     link->bandwidth = own.bandwidth;
     link->name = own.name;
@@ -74,7 +74,7 @@ Status contend(GraphEdit& edit, std::vector<ContendingTask> tasks) {
 
 }  // namespace
 
-Result<Topology> topology_of(const Scene& scene, const Parameters& parameters) {
+Result<Topology> topology_of(const EditableIteration& edited, const Parameters& parameters) {
   const auto workers = whole_number(parameters, "workers", 8);
   if (!workers) return workers.error();
   const auto per_node = whole_number(parameters, "per_node", 1);
@@ -86,7 +86,7 @@ Result<Topology> topology_of(const Scene& scene, const Parameters& parameters) {
                  "give a number of workers that is a multiple of it"};
   }
   topology.nodes = *workers / topology.ranks_per_node;
-  const auto between = network_of(parameters), within = within_node(scene, parameters, topology.ranks_per_node);
+  const auto between = network_of(parameters), within = within_node(edited, parameters, topology.ranks_per_node);
   if (!between) return between.error();
   if (!within) return within.error();
   topology.between = *between;
@@ -128,26 +128,26 @@ Result<Bytes> megabytes(const Parameters& parameters, const std::string& key, do
   return Bytes(static_cast<int64_t>(std::min(*value, 1e9) * 1e6));
 }
 
-Status exchange_gradients(Scene& scene, const Parameters& parameters, const GradientExchange& exchange,
+Status exchange_gradients(EditableIteration& edited, const Parameters& parameters, const GradientExchange& exchange,
                           const std::string& what) {
   const Result<Bytes> given = megabytes(parameters, "gradients_mb", 0);
   if (!given) return given.error();
-  const auto passes = traced_gradients(scene, *given);
+  const auto passes = traced_gradients(edited, *given);
   if (!passes) return passes.error();
-  GraphEdit edit(scene.graph());
-  if (remove_communication(edit)) scene.assume("communication that the trace holds is taken out");
+  GraphEdit edit(edited.graph());
+  if (remove_communication(edit)) edited.assume("communication that the trace holds is taken out");
   std::vector<CarriedDependency> carried;
   const ExchangeCounts counts = add_exchange(edit, *passes, exchange, carried);
-  scene.carried.insert(scene.carried.end(), carried.begin(), carried.end());
-  scene.assume(what);
+  edited.carried.insert(edited.carried.end(), carried.begin(), carried.end());
+  edited.assume(what);
   if (!counts.contending.empty()) {
-    scene.assume("beside one another, collectives take up to 1.34 and computation up to 1.19 times as long");
+    edited.assume("beside one another, collectives take up to 1.34 and computation up to 1.19 times as long");
   }
-  scene.assume(fmt::format("{} gradients of {:.1f} MB in all, {} messages an iteration; all workers alike",
-                           passes->front().gradients.size(), static_cast<double>(counts.bytes.value) / 1e6,
-                           counts.messages / static_cast<int64_t>(passes->size())));
+  edited.assume(fmt::format("{} gradients of {:.1f} MB in all, {} messages an iteration; all workers alike",
+                            passes->front().gradients.size(), static_cast<double>(counts.bytes.value) / 1e6,
+                            counts.messages / static_cast<int64_t>(passes->size())));
   const Status status = contend(edit, counts.contending);
-  return status.ok() ? scene.commit(edit) : status;
+  return status.ok() ? edited.commit(edit) : status;
 }
 
 }  // namespace forerun::whatif

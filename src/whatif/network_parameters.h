@@ -20,13 +20,13 @@ namespace forerun::whatif {
 inline constexpr std::string_view kNetworkKeys[] = {"workers",    "per_node", "network",     "bandwidth_gbps",
                                                     "latency_us", "intra",    "gradients_mb"};
 
-Result<Topology> topology_of(const Scene& scene, const Parameters& parameters);
+Result<Topology> topology_of(const EditableIteration& edited, const Parameters& parameters);
 Result<AllReduce> algorithm_of(const Parameters& parameters);
 // "8 GPUs, 1 a machine, over 10 GbE (1.25 GB/s, 30 us)"
 std::string describe(const Topology& topology);
 
-// Adds the exchange to the scene's iterations and says what was assumed. Communication that is in the trace goes.
-Status exchange_gradients(Scene& scene, const Parameters& parameters, const GradientExchange& exchange,
+// Adds the exchange to the iteration's iterations and says what was assumed. Communication that is in the trace goes.
+Status exchange_gradients(EditableIteration& edited, const Parameters& parameters, const GradientExchange& exchange,
                           const std::string& what);
 
 // A whole number from 1, or `otherwise`.

@@ -15,8 +15,8 @@ Result<OpTimer> OpTimer::on(const std::string& gpu) const {
 
 std::vector<OpCost> OpTimer::costs(const Graph& graph, const TrainingSetup& setup) const {
   const TrainingSetup own = derive::setup_on(setup, device_);
-  return corrector_ == nullptr ? analytic_costs(graph, device_, own, constants_)
-                               : hybrid::hybrid_costs(graph, device_, own, constants_, *corrector_, other_);
+  return residual_model_ == nullptr ? analytic_costs(graph, device_, own, constants_)
+                                    : hybrid::hybrid_costs(graph, device_, own, constants_, *residual_model_, other_);
 }
 
 derive::DispatchTarget OpTimer::target() const { return derive::target_of(device_); }

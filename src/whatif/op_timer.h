@@ -20,10 +20,13 @@ namespace forerun::whatif {
 
 class OpTimer {
  public:
-  // `other`: where the device is not the one that the corrector was measured on.
-  OpTimer(Device device, AnalyticConstants constants, const hybrid::Corrector* corrector,
+  // `other`: where the device is not the one that the residual model was measured on.
+  OpTimer(Device device, AnalyticConstants constants, const hybrid::ResidualModel* residual_model,
           std::optional<hybrid::OtherGpu> other = std::nullopt)
-      : device_(std::move(device)), constants_(std::move(constants)), corrector_(corrector), other_(std::move(other)) {}
+      : device_(std::move(device)),
+        constants_(std::move(constants)),
+        residual_model_(residual_model),
+        other_(std::move(other)) {}
 
   // Time in `to` over time in `from`; nothing where the cost model cannot be asked about the op.
   [[nodiscard]] std::optional<double> ratio(const TracedOp& op, const Variant& from, const Variant& to) const;
@@ -53,7 +56,7 @@ class OpTimer {
  private:
   Device device_;
   AnalyticConstants constants_;
-  const hybrid::Corrector* corrector_;  // null: the analytic model alone
+  const hybrid::ResidualModel* residual_model_;  // null: the analytic model alone
   std::optional<hybrid::OtherGpu> other_;
   std::optional<HostConstants> host_;
   Lookup lookup_;

@@ -1,6 +1,6 @@
 // The optimizations that a what-if can apply, by name.
 //
-// Each is a function that changes a Scene through the primitives of graph_edit.h and says what it assumed, in a short file
+// Each is a function that changes a EditableIteration through the primitives of graph_edit.h and says what it assumed, in a short file
 // of its own; the list in optimizations.cpp is where one is added.
 #pragma once
 
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "whatif/scene.h"
+#include "whatif/editable_iteration.h"
 
 namespace forerun::whatif {
 
@@ -35,7 +35,7 @@ struct Optimization {
   std::string_view name;
   std::string_view summary;                  // one line
   std::vector<std::string_view> parameters;  // keys it takes
-  Status (*apply)(Scene&, const Parameters&);
+  Status (*apply)(EditableIteration&, const Parameters&);
   bool ranked = true;  // makes sense without parameters, for the same work
 };
 
@@ -50,32 +50,32 @@ struct Application {
 Result<Application> parse_application(const std::string& text);
 
 // One file each.
-Status apply_amp(Scene& scene, const Parameters& parameters);
-Status apply_tf32(Scene& scene, const Parameters& parameters);
-Status apply_channels_last(Scene& scene, const Parameters& parameters);
-Status apply_fused_adam(Scene& scene, const Parameters& parameters);
-Status apply_foreach_adam(Scene& scene, const Parameters& parameters);
-Status apply_batch(Scene& scene, const Parameters& parameters);
-Status apply_faster_kernel(Scene& scene, const Parameters& parameters);
-Status apply_gpu(Scene& scene, const Parameters& parameters);
-Status apply_cuda_graphs(Scene& scene, const Parameters& parameters);
-Status apply_fusion(Scene& scene, const Parameters& parameters);
-Status apply_metaflow(Scene& scene, const Parameters& parameters);
-Status apply_restructured_batch_norm(Scene& scene, const Parameters& parameters);
-Status apply_data_loading(Scene& scene, const Parameters& parameters);
-Status apply_checkpointing(Scene& scene, const Parameters& parameters);
-Status apply_vdnn(Scene& scene, const Parameters& parameters);
-Status apply_gist(Scene& scene, const Parameters& parameters);
+Status apply_amp(EditableIteration& edited, const Parameters& parameters);
+Status apply_tf32(EditableIteration& edited, const Parameters& parameters);
+Status apply_channels_last(EditableIteration& edited, const Parameters& parameters);
+Status apply_fused_adam(EditableIteration& edited, const Parameters& parameters);
+Status apply_foreach_adam(EditableIteration& edited, const Parameters& parameters);
+Status apply_batch(EditableIteration& edited, const Parameters& parameters);
+Status apply_faster_kernel(EditableIteration& edited, const Parameters& parameters);
+Status apply_gpu(EditableIteration& edited, const Parameters& parameters);
+Status apply_cuda_graphs(EditableIteration& edited, const Parameters& parameters);
+Status apply_fusion(EditableIteration& edited, const Parameters& parameters);
+Status apply_metaflow(EditableIteration& edited, const Parameters& parameters);
+Status apply_restructured_batch_norm(EditableIteration& edited, const Parameters& parameters);
+Status apply_data_loading(EditableIteration& edited, const Parameters& parameters);
+Status apply_checkpointing(EditableIteration& edited, const Parameters& parameters);
+Status apply_vdnn(EditableIteration& edited, const Parameters& parameters);
+Status apply_gist(EditableIteration& edited, const Parameters& parameters);
 // Distributed, from the trace of one GPU; parameters of all: network_parameters.h.
-Status apply_ddp(Scene& scene, const Parameters& parameters);
-Status apply_bsp(Scene& scene, const Parameters& parameters);
-Status apply_wfbp(Scene& scene, const Parameters& parameters);
-Status apply_mg_wfbp(Scene& scene, const Parameters& parameters);
-Status apply_parameter_server(Scene& scene, const Parameters& parameters);
-Status apply_p3(Scene& scene, const Parameters& parameters);
-Status apply_bytescheduler(Scene& scene, const Parameters& parameters);
-Status apply_dgc(Scene& scene, const Parameters& parameters);
-Status apply_quantize(Scene& scene, const Parameters& parameters);
-Status apply_zero(Scene& scene, const Parameters& parameters);
+Status apply_ddp(EditableIteration& edited, const Parameters& parameters);
+Status apply_bsp(EditableIteration& edited, const Parameters& parameters);
+Status apply_wfbp(EditableIteration& edited, const Parameters& parameters);
+Status apply_mg_wfbp(EditableIteration& edited, const Parameters& parameters);
+Status apply_parameter_server(EditableIteration& edited, const Parameters& parameters);
+Status apply_p3(EditableIteration& edited, const Parameters& parameters);
+Status apply_bytescheduler(EditableIteration& edited, const Parameters& parameters);
+Status apply_dgc(EditableIteration& edited, const Parameters& parameters);
+Status apply_quantize(EditableIteration& edited, const Parameters& parameters);
+Status apply_zero(EditableIteration& edited, const Parameters& parameters);
 
 }  // namespace forerun::whatif

@@ -71,16 +71,16 @@ class OptimizationsTest : public ::testing::Test {
 
   // Milliseconds of an iteration after the applications.
   double after(const Trace& trace, const std::vector<std::string>& applications) {
-    auto scene = Scene::of(trace, &*timer_);
-    EXPECT_TRUE(scene.ok()) << scene.error().message();
+    auto edited = EditableIteration::of(trace, &*timer_);
+    EXPECT_TRUE(edited.ok()) << edited.error().message();
     for (const std::string& text : applications) {
       const auto application = parse_application(text);
       EXPECT_TRUE(application.ok()) << application.error().message();
-      const Status status = application->optimization->apply(*scene, application->parameters);
+      const Status status = application->optimization->apply(*edited, application->parameters);
       EXPECT_TRUE(status.ok()) << status.error().message();
-      EXPECT_FALSE(scene->assumptions.empty());
+      EXPECT_FALSE(edited->assumptions.empty());
     }
-    const auto time = scene->iteration_time();
+    const auto time = edited->iteration_time();
     EXPECT_TRUE(time.ok()) << time.error().message();
     return milliseconds(*time);
   }
@@ -91,16 +91,16 @@ class OptimizationsTest : public ::testing::Test {
     const auto constants = load_analytic_constants(*data_dir() / "cost/analytic.json");
     const OpTimer timer(*catalogue->find(gpu), *constants, nullptr);
     const Trace trace = iteration(10, 4);
-    auto scene = Scene::of(trace, &timer);
-    EXPECT_TRUE(scene.ok());
-    const Nanoseconds before = scene->device_busy();
+    auto edited = EditableIteration::of(trace, &timer);
+    EXPECT_TRUE(edited.ok());
+    const Nanoseconds before = edited->device_busy();
     const auto application = parse_application(text);
     EXPECT_TRUE(application.ok());
-    const Status status = application->optimization->apply(*scene, application->parameters);
+    const Status status = application->optimization->apply(*edited, application->parameters);
     if (status.ok()) {
-      EXPECT_EQ(scene->device_busy(), before) << gpu << ": " << text;
+      EXPECT_EQ(edited->device_busy(), before) << gpu << ": " << text;
     }
-    if (assumptions != nullptr) *assumptions = scene->assumptions;
+    if (assumptions != nullptr) *assumptions = edited->assumptions;
     return status;
   }
 
@@ -158,13 +158,13 @@ TEST_F(OptimizationsTest, OnlyWhatTheGpuHasUnitsForIsPromised) {
 TEST_F(OptimizationsTest, ATimeBeyondCountingIsAnError) {
   const Trace trace = iteration(10, 4);
   for (const char* text : {"batch:factor=1e9", "faster_kernel:match=sgemm,factor=1e-6"}) {
-    auto scene = Scene::of(trace, &*timer_);
-    ASSERT_TRUE(scene.ok());
+    auto edited = EditableIteration::of(trace, &*timer_);
+    ASSERT_TRUE(edited.ok());
     const auto application = parse_application(text);
     ASSERT_TRUE(application.ok());
     Status status;
     for (int i = 0; i < 3 && status.ok(); ++i) {
-      status = application->optimization->apply(*scene, application->parameters);
+      status = application->optimization->apply(*edited, application->parameters);
     }
     ASSERT_FALSE(status.ok()) << text;
     EXPECT_NE(status.error().message().find("three years"), std::string::npos) << status.error().message();
@@ -183,20 +183,20 @@ TEST_F(OptimizationsTest, FusingTheUpdateFreesTheHost) {
 
 TEST_F(OptimizationsTest, WithoutTheProfilerTheHostIsFaster) {
   const Trace trace = iteration(1, 100);
-  auto scene = Scene::of(trace, &*timer_);
-  ASSERT_TRUE(scene.ok());
-  ASSERT_TRUE(scene->remove_profiler().ok());
-  EXPECT_NEAR(milliseconds(*scene->iteration_time()), 2.02 / kProfilerSlowdown, 0.05);
+  auto edited = EditableIteration::of(trace, &*timer_);
+  ASSERT_TRUE(edited.ok());
+  ASSERT_TRUE(edited->remove_profiler().ok());
+  EXPECT_NEAR(milliseconds(*edited->iteration_time()), 2.02 / kProfilerSlowdown, 0.05);
 }
 
 TEST_F(OptimizationsTest, WhatDoesNotApplyIsAnError) {
   const Trace trace = iteration(3, 0);
-  auto scene = Scene::of(trace, &*timer_);
-  ASSERT_TRUE(scene.ok());
-  EXPECT_FALSE(apply_fused_adam(*scene, {}).ok());
+  auto edited = EditableIteration::of(trace, &*timer_);
+  ASSERT_TRUE(edited.ok());
+  EXPECT_FALSE(apply_fused_adam(*edited, {}).ok());
   const auto wrong = parse_application("faster_kernel:match=nothing_like_it");
   ASSERT_TRUE(wrong.ok());
-  EXPECT_FALSE(wrong->optimization->apply(*scene, wrong->parameters).ok());
+  EXPECT_FALSE(wrong->optimization->apply(*edited, wrong->parameters).ok());
 }
 
 TEST(ParseApplicationTest, NamesWhatThereIs) {

@@ -8,8 +8,8 @@
 
 namespace forerun::whatif {
 
-Status apply_p3(Scene& scene, const Parameters& parameters) {
-  const auto topology = topology_of(scene, parameters);
+Status apply_p3(EditableIteration& edited, const Parameters& parameters) {
+  const auto topology = topology_of(edited, parameters);
   if (!topology) return topology.error().within("p3");
   const auto servers = whole_number(parameters, "servers", topology->nodes);
   const auto slice = megabytes(parameters, "slice_mb", 0.2);
@@ -19,7 +19,7 @@ Status apply_p3(Scene& scene, const Parameters& parameters) {
   exchange.grouping = Grouping::each;
   exchange.slice = *slice;
   exchange.prioritised = exchange.crosses = true;
-  return exchange_gradients(scene, parameters, exchange, "p3: slices by the next use, " + describe(*topology));
+  return exchange_gradients(edited, parameters, exchange, "p3: slices by the next use, " + describe(*topology));
 }
 
 }  // namespace forerun::whatif

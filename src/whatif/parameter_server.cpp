@@ -9,7 +9,7 @@
 
 namespace forerun::whatif {
 
-Status apply_parameter_server(Scene& scene, const Parameters& parameters) {
+Status apply_parameter_server(EditableIteration& edited, const Parameters& parameters) {
   const std::string mode = parameters.text("mode", "sync");
   if (mode != "sync" && mode != "async") {
     return Error{"there is no mode '" + mode + "'", "parameter_server", "there are sync and async"};
@@ -18,7 +18,7 @@ Status apply_parameter_server(Scene& scene, const Parameters& parameters) {
   if (colocated != "no" && colocated != "yes") {
     return Error{"'" + colocated + "' is neither yes nor no", "parameter_server, colocated", "give one of them"};
   }
-  const auto topology = topology_of(scene, parameters);
+  const auto topology = topology_of(edited, parameters);
   if (!topology) return topology.error().within("parameter_server");
   const auto servers = whole_number(parameters, "servers", topology->nodes);
   const auto slice = megabytes(parameters, "slice_mb", 4);
@@ -29,7 +29,7 @@ Status apply_parameter_server(Scene& scene, const Parameters& parameters) {
   exchange.slice = *slice;
   exchange.awaited = mode == "sync";
   return exchange_gradients(
-      scene, parameters, exchange,
+      edited, parameters, exchange,
       "parameter_server: " + mode + ", " + std::to_string(*servers) + " servers, " + describe(*topology));
 }
 

@@ -7,11 +7,11 @@
 
 namespace forerun::whatif {
 
-Status apply_restructured_batch_norm(Scene& scene, const Parameters&) {
+Status apply_restructured_batch_norm(EditableIteration& edited, const Parameters&) {
   std::vector<TaskId> norms, activations;
   bool behind_norm = false;  // forward; backward: before one, which the same count of kernels stands for
-  for (const TaskId kernel : select(scene.graph(), is_kind(TaskKind::kernel))) {
-    const std::optional<TracedOp> op = scene.op_of(kernel);
+  for (const TaskId kernel : select(edited.graph(), is_kind(TaskKind::kernel))) {
+    const std::optional<TracedOp> op = edited.op_of(kernel);
     if (!op) continue;
     const bool norm = op->name.find("batch_norm") != std::string::npos;
     const bool forward = op->name.find("relu") != std::string::npos || op->name == "aten::clamp_min_";
@@ -21,14 +21,14 @@ Status apply_restructured_batch_norm(Scene& scene, const Parameters&) {
     behind_norm = norm;
   }
   if (norms.empty()) {
-    return Error{"no batch norm with a recorded name", scene.trace().file, "this optimization is for such networks"};
+    return Error{"no batch norm with a recorded name", edited.trace().file, "this optimization is for such networks"};
   }
-  GraphEdit edit(scene.graph());
+  GraphEdit edit(edited.graph());
   edit.scale(norms, 0.5);
   remove_kernels(edit, activations);
-  scene.assume(std::to_string(norms.size()) + " kernels of batch norms take half the time, " +
-               std::to_string(activations.size()) + " of activations beside them none (Jung et al., Daydream's rule)");
-  return scene.commit(edit);
+  edited.assume(std::to_string(norms.size()) + " kernels of batch norms take half the time, " +
+                std::to_string(activations.size()) + " of activations beside them none (Jung et al., Daydream's rule)");
+  return edited.commit(edit);
 }
 
 }  // namespace forerun::whatif

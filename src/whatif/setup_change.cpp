@@ -65,8 +65,8 @@ class PassScaler {
 
 class SetupChange {
  public:
-  SetupChange(const Scene& scene, const IterationCost& before, const IterationCost& after)
-      : scene_(scene), graph_(scene.graph()), before_(before), after_(after) {
+  SetupChange(const EditableIteration& edited, const IterationCost& before, const IterationCost& after)
+      : edited_(edited), graph_(edited.graph()), before_(before), after_(after) {
     for (auto* scalers : {&gpu_, &host_}) scalers->assign(2, PassScaler(before.calls.size()));
   }
 
@@ -95,7 +95,7 @@ class SetupChange {
     return on_gpu(graph_.kind(task)) && graph_.kind(task) != TaskKind::communication;
   }
   [[nodiscard]] uint32_t call_of(TaskId task) const {
-    return std::min(scene_.call_of(task), static_cast<uint32_t>(before_.calls.size() - 1));
+    return std::min(edited_.call_of(task), static_cast<uint32_t>(before_.calls.size() - 1));
   }
 
   void measure() {
@@ -117,7 +117,7 @@ class SetupChange {
     return values;
   }
 
-  const Scene& scene_;
+  const EditableIteration& edited_;
   const TaskGraph& graph_;
   const IterationCost& before_;
   const IterationCost& after_;
@@ -125,8 +125,8 @@ class SetupChange {
 };
 
 // The update in one launch and one kernel of the new times.
-void rewrite_update(const Scene& scene, double gpu_ratio, double host_ratio, GraphEdit& edit) {
-  const TaskGraph& graph = scene.graph();
+void rewrite_update(const EditableIteration& edited, double gpu_ratio, double host_ratio, GraphEdit& edit) {
+  const TaskGraph& graph = edited.graph();
   std::vector<TaskId> gone;
   double host = 0, gpu = 0;
   TaskId launch, kernel;
@@ -161,32 +161,32 @@ void rewrite_update(const Scene& scene, double gpu_ratio, double host_ratio, Gra
 
 }  // namespace
 
-Status change_setup(Scene& scene, const TrainingSetup& to, double batch_factor) {
-  if (scene.timer() == nullptr) {
+Status change_setup(EditableIteration& edited, const TrainingSetup& to, double batch_factor) {
+  if (edited.timer() == nullptr) {
     return Error{"the cost model is not there", "data folder", "train it: forerun train hybrid"};
   }
-  return change_setup(scene, to, batch_factor, *scene.timer());
+  return change_setup(edited, to, batch_factor, *edited.timer());
 }
 
-Status change_setup(Scene& scene, const TrainingSetup& to, double batch_factor, const OpTimer& device) {
-  if (scene.model() == nullptr) return *scene.no_model();
-  const auto before = iteration_cost(*scene.model(), scene.batch_factor, scene.setup, *scene.timer());
+Status change_setup(EditableIteration& edited, const TrainingSetup& to, double batch_factor, const OpTimer& device) {
+  if (edited.model() == nullptr) return *edited.no_model();
+  const auto before = iteration_cost(*edited.model(), edited.batch_factor, edited.setup, *edited.timer());
   if (!before) return before.error();
-  const auto after = iteration_cost(*scene.model(), batch_factor, to, device);
+  const auto after = iteration_cost(*edited.model(), batch_factor, to, device);
   if (!after) return after.error();
-  GraphEdit edit(scene.graph());
-  SetupChange(scene, *before, *after).scale(edit);
+  GraphEdit edit(edited.graph());
+  SetupChange(edited, *before, *after).scale(edit);
   const auto ratio = [](double now, double then) { return then > 0 ? now / then : 1.0; };
-  if (to.optimizer.impl != scene.setup.optimizer.impl || to.optimizer.kind != scene.setup.optimizer.kind) {
-    rewrite_update(scene, ratio(after->update.gpu, before->update.gpu), ratio(after->update.host, before->update.host),
+  if (to.optimizer.impl != edited.setup.optimizer.impl || to.optimizer.kind != edited.setup.optimizer.kind) {
+    rewrite_update(edited, ratio(after->update.gpu, before->update.gpu), ratio(after->update.host, before->update.host),
                    edit);
   } else {
     const Predicate updates = both(in_phase(StepPhase::update), is_kind(TaskKind::kernel));
-    edit.scale(select(scene.graph(), updates), ratio(after->update.gpu, before->update.gpu));
+    edit.scale(select(edited.graph(), updates), ratio(after->update.gpu, before->update.gpu));
   }
-  if (Status status = scene.commit(edit); !status.ok()) return status;
-  scene.setup = to;
-  scene.batch_factor = batch_factor;
+  if (Status status = edited.commit(edit); !status.ok()) return status;
+  edited.setup = to;
+  edited.batch_factor = batch_factor;
   return {};
 }
 

@@ -6,13 +6,13 @@
 // share their phase's ratio. An update in another implementation replaces the traced one.
 #pragma once
 
-#include "whatif/scene.h"
+#include "whatif/editable_iteration.h"
 
 namespace forerun::whatif {
 
 // An Error where the trace does not let its forward pass be rebuilt.
-Status change_setup(Scene& scene, const TrainingSetup& to, double batch_factor);
+Status change_setup(EditableIteration& edited, const TrainingSetup& to, double batch_factor);
 // The same on another device.
-Status change_setup(Scene& scene, const TrainingSetup& to, double batch_factor, const OpTimer& device);
+Status change_setup(EditableIteration& edited, const TrainingSetup& to, double batch_factor, const OpTimer& device);
 
 }  // namespace forerun::whatif

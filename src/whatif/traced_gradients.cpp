@@ -18,8 +18,8 @@ struct LaunchedWork {
   auto operator<=>(const LaunchedWork& other) const { return launched <=> other.launched; }
 };
 
-std::vector<LaunchedWork> launched_work(const Scene& scene, const TraceLinks& links) {
-  const TaskGraph& graph = scene.graph();
+std::vector<LaunchedWork> launched_work(const EditableIteration& edited, const TraceLinks& links) {
+  const TaskGraph& graph = edited.graph();
   std::vector<LaunchedWork> list;
   for (uint32_t i = 0; i < graph.size(); ++i) {
     const TaskId task(i);
@@ -27,7 +27,7 @@ std::vector<LaunchedWork> launched_work(const Scene& scene, const TraceLinks& li
     const uint32_t event = graph.event(task);
     const EventIndex launch = event == kNoLink ? kNoIndex : links.launch[event];
     if (launch == kNoIndex) continue;
-    list.push_back({scene.trace().events.start[launch], scene.trace().events.lane[launch], task});
+    list.push_back({edited.trace().events.start[launch], edited.trace().events.lane[launch], task});
   }
   std::stable_sort(list.begin(), list.end(),
                    [](const LaunchedWork& a, const LaunchedWork& b) { return a.launched < b.launched; });
@@ -43,15 +43,15 @@ Bytes bytes_of(const Trace& trace, EventIndex node) {
 
 class GradientFinder {
  public:
-  explicit GradientFinder(const Scene& scene)
-      : scene_(scene), trace_(scene.trace()), links_(link_events(trace_)), work_(launched_work(scene, links_)) {
+  explicit GradientFinder(const EditableIteration& edited)
+      : edited_(edited), trace_(edited.trace()), links_(link_events(trace_)), work_(launched_work(edited, links_)) {
     find_threads();
     for (EventIndex i = 0; i < trace_.size(); ++i) {
       if (trace_.events.kind[i] != EventKind::op || trace_.events.sequence[i] < 0) continue;
       // Ops that make no autograd node carry the number of the next one: the last of them made it.
       if (!is_backward(i)) forward_[trace_.events.sequence[i]] = i;
     }
-    for (const LaunchedWork& work : work_) marked_ = marked_ || scene.graph().phase(work.task) == StepPhase::update;
+    for (const LaunchedWork& work : work_) marked_ = marked_ || edited.graph().phase(work.task) == StepPhase::update;
   }
 
   std::vector<BackwardPass> find() {
@@ -95,7 +95,7 @@ class GradientFinder {
       if (passes_.empty()) continue;
       const TaskId task = work_[next_].task;
       const bool backward = autograd_[work_[next_].thread];
-      const StepPhase phase = backward ? StepPhase::backward : scene_.graph().phase(task);
+      const StepPhase phase = backward ? StepPhase::backward : edited_.graph().phase(task);
       // Gradients may be set to zero within the next forward pass: that is no part of the update.
       over_ = over_ || (complete_ && phase == StepPhase::forward);
       if ((phase == StepPhase::update && !over_) || (!marked_ && !complete_ && phase != StepPhase::backward)) {
@@ -126,7 +126,7 @@ class GradientFinder {
     return at == work_.end() ? TaskId() : at->task;
   }
 
-  const Scene& scene_;
+  const EditableIteration& edited_;
   const Trace& trace_;
   TraceLinks links_;
   std::vector<LaunchedWork> work_;
@@ -141,8 +141,8 @@ class GradientFinder {
 };
 
 // A model's iteration: tasks name the ops they stand for.
-std::vector<BackwardPass> predicted_gradients(const Scene& scene) {
-  const TaskGraph& graph = scene.graph();
+std::vector<BackwardPass> predicted_gradients(const EditableIteration& edited) {
+  const TaskGraph& graph = edited.graph();
   BackwardPass pass;
   std::vector<TaskId> work;
   for (const TaskId task : select(graph, is_on_gpu())) {
@@ -154,7 +154,7 @@ std::vector<BackwardPass> predicted_gradients(const Scene& scene) {
   const auto from = [&](size_t op) {
     return std::partition_point(work.begin(), work.end(), [&](TaskId task) { return graph.event(task) < op; });
   };
-  for (const OpGradient& gradient : scene.model_gradients()) {
+  for (const OpGradient& gradient : edited.model_gradients()) {
     const auto used = from(gradient.used), behind = from(gradient.last + 1);
     if (behind == work.begin()) continue;
     pass.gradients.push_back({*(behind - 1), used == work.end() ? TaskId() : *used, gradient.bytes});
@@ -165,18 +165,18 @@ std::vector<BackwardPass> predicted_gradients(const Scene& scene) {
 
 }  // namespace
 
-Result<std::vector<BackwardPass>> traced_gradients(const Scene& scene, Bytes all_bytes) {
-  std::vector<BackwardPass> passes = scene.is_traced() ? GradientFinder(scene).find() : predicted_gradients(scene);
+Result<std::vector<BackwardPass>> traced_gradients(const EditableIteration& edited, Bytes all_bytes) {
+  std::vector<BackwardPass> passes = edited.is_traced() ? GradientFinder(edited).find() : predicted_gradients(edited);
   if (passes.empty()) {
     return Error{"no gradients in the trace: it has no torch::autograd::AccumulateGrad with work of the GPU before it",
-                 scene.trace().file, "profile a whole training step, forward, backward and update"};
+                 edited.trace().file, "profile a whole training step, forward, backward and update"};
   }
   bool shapes = true;
   for (const BackwardPass& pass : passes) {
     for (const Gradient& gradient : pass.gradients) shapes = shapes && gradient.bytes.value > 0;
   }
   if (!shapes && all_bytes.value == 0) {
-    return Error{"the trace does not say how large gradients are", scene.trace().file,
+    return Error{"the trace does not say how large gradients are", edited.trace().file,
                  "profile with record_shapes=True, or say how many megabytes there are: gradients_mb=100"};
   }
   if (all_bytes.value == 0) return passes;

@@ -12,13 +12,13 @@
 
 #include <vector>
 
+#include "whatif/editable_iteration.h"
 #include "whatif/gradient_exchange.h"
-#include "whatif/scene.h"
 
 namespace forerun::whatif {
 
 // `all_bytes`: of all gradients of an iteration, where the trace has no shapes; 0: not given. An Error where the trace
 // holds no backward pass.
-Result<std::vector<BackwardPass>> traced_gradients(const Scene& scene, Bytes all_bytes);
+Result<std::vector<BackwardPass>> traced_gradients(const EditableIteration& edited, Bytes all_bytes);
 
 }  // namespace forerun::whatif

@@ -86,9 +86,9 @@ class StepTrace {
 };
 
 std::vector<BackwardPass> passes_of(const Trace& trace, Bytes all_bytes = Bytes(0)) {
-  const auto scene = Scene::of(trace, nullptr);
-  EXPECT_TRUE(scene.ok()) << scene.error().message();
-  auto found = traced_gradients(*scene, all_bytes);
+  const auto edited = EditableIteration::of(trace, nullptr);
+  EXPECT_TRUE(edited.ok()) << edited.error().message();
+  auto found = traced_gradients(*edited, all_bytes);
   EXPECT_TRUE(found.ok()) << found.error().message();
   return found ? *found : std::vector<BackwardPass>{};
 }
@@ -148,9 +148,9 @@ TEST(TracedGradients, WithoutShapesTheUserSaysHowMuch) {
   steps.update();
   const Trace trace = steps.finished();
   EXPECT_EQ(passes_of(trace, Bytes(1000))[0].gradients[0].bytes, Bytes(500));
-  const auto scene = Scene::of(trace, nullptr);
-  ASSERT_TRUE(scene.ok());
-  const auto found = traced_gradients(*scene, Bytes(0));
+  const auto edited = EditableIteration::of(trace, nullptr);
+  ASSERT_TRUE(edited.ok());
+  const auto found = traced_gradients(*edited, Bytes(0));
   ASSERT_FALSE(found.ok());
   EXPECT_NE(found.error().message().find("gradients_mb"), std::string::npos);
 }
@@ -159,34 +159,34 @@ TEST(TracedGradients, NoBackwardPassIsAnError) {
   StepTrace steps(true, true);
   steps.forward();
   const Trace trace = steps.finished();
-  const auto scene = Scene::of(trace, nullptr);
-  ASSERT_TRUE(scene.ok());
-  EXPECT_FALSE(traced_gradients(*scene, Bytes(0)).ok());
+  const auto edited = EditableIteration::of(trace, nullptr);
+  ASSERT_TRUE(edited.ok());
+  EXPECT_FALSE(traced_gradients(*edited, Bytes(0)).ok());
 }
 
 class DistributedOptimizations : public ::testing::Test {
  protected:
   // Milliseconds of an iteration after one application.
   static double time_after(const Trace& trace, const std::string& text) {
-    auto scene = Scene::of(trace, nullptr);
-    EXPECT_TRUE(scene.ok());
+    auto edited = EditableIteration::of(trace, nullptr);
+    EXPECT_TRUE(edited.ok());
     if (!text.empty()) {
       const auto application = parse_application(text);
       EXPECT_TRUE(application.ok()) << application.error().message();
       if (!application) return -1;
-      const Status status = application->optimization->apply(*scene, application->parameters);
+      const Status status = application->optimization->apply(*edited, application->parameters);
       EXPECT_TRUE(status.ok()) << status.error().message();
     }
-    const auto time = scene->iteration_time();
+    const auto time = edited->iteration_time();
     EXPECT_TRUE(time.ok());
     return time ? milliseconds(*time) : -1;
   }
 
   static std::string message_of(const Trace& trace, const std::string& text) {
-    auto scene = Scene::of(trace, nullptr);
+    auto edited = EditableIteration::of(trace, nullptr);
     const auto application = parse_application(text);
     if (!application) return application.error().message();
-    const Status status = application->optimization->apply(*scene, application->parameters);
+    const Status status = application->optimization->apply(*edited, application->parameters);
     return status.ok() ? "" : status.error().message();
   }
 };

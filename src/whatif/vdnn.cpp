@@ -15,38 +15,38 @@ struct ConvolutionCall {
 };
 
 // One for each op, in the order of the stream.
-std::vector<ConvolutionCall> convolutions(const Scene& scene, StepPhase phase) {
+std::vector<ConvolutionCall> convolutions(const EditableIteration& edited, StepPhase phase) {
   std::vector<ConvolutionCall> found;
   uint64_t before = UINT64_MAX;
   uint32_t instance = kNoLink;
-  for (const TaskId kernel : select(scene.graph(), both(is_kind(TaskKind::kernel), in_phase(phase)))) {
-    const std::optional<TracedOp> op = scene.op_of(kernel);
+  for (const TaskId kernel : select(edited.graph(), both(is_kind(TaskKind::kernel), in_phase(phase)))) {
+    const std::optional<TracedOp> op = edited.op_of(kernel);
     const bool convolves = op && op->name.find("conv") != std::string::npos;
-    const bool same = convolves && scene.op_key(kernel) == before && scene.graph().op_instance(kernel) == instance;
+    const bool same = convolves && edited.op_key(kernel) == before && edited.graph().op_instance(kernel) == instance;
     const size_t input = phase == StepPhase::backward ? 1 : 0;
     if (same && !found.empty()) {
       found.back().last = kernel;
     } else if (convolves && op->elements(input) > 0) {
       found.push_back({kernel, kernel, 4.0 * static_cast<double>(op->elements(input))});
     }
-    before = convolves ? scene.op_key(kernel) : UINT64_MAX;
-    instance = scene.graph().op_instance(kernel);
+    before = convolves ? edited.op_key(kernel) : UINT64_MAX;
+    instance = edited.graph().op_instance(kernel);
   }
   return found;
 }
 
 }  // namespace
 
-Status apply_vdnn(Scene& scene, const Parameters& parameters) {
+Status apply_vdnn(EditableIteration& edited, const Parameters& parameters) {
   const Result<double> rate = parameters.positive("gb_per_s", 25);
   if (!rate) return rate.error().within("vdnn");
-  const std::vector<ConvolutionCall> forward = convolutions(scene, StepPhase::forward);
-  const std::vector<ConvolutionCall> backward = convolutions(scene, StepPhase::backward);
-  if (forward.empty() || scene.iterations() > 1) {
+  const std::vector<ConvolutionCall> forward = convolutions(edited, StepPhase::forward);
+  const std::vector<ConvolutionCall> backward = convolutions(edited, StepPhase::backward);
+  if (forward.empty() || edited.iterations() > 1) {
     return Error{forward.empty() ? "no convolution with recorded shapes" : "more than one iteration in the trace",
-                 scene.trace().file, "vdnn takes a trace of one step of a convolutional network"};
+                 edited.trace().file, "vdnn takes a trace of one step of a convolutional network"};
   }
-  GraphEdit edit(scene.graph());
+  GraphEdit edit(edited.graph());
   const LaneId out = edit.add_lane({LaneKind::gpu_stream, 0, -1, true, "offload"});
   const LaneId in = edit.add_lane({LaneKind::gpu_stream, 0, -2, true, "prefetch"});
   const auto copy = [&](LaneId lane, double bytes, StepPhase phase, const char* name) {
@@ -71,9 +71,9 @@ Status apply_vdnn(Scene& scene, const Parameters& parameters) {
     edit.depend(moved, {(i == 0 ? forward.back() : backward[i - 1]).first, Anchor::start, Nanoseconds(0)});
     edit.depend(backward[i].first, {moved, Anchor::end, Nanoseconds(0)});
   }
-  scene.assume(std::to_string(static_cast<int64_t>(bytes / 1e6)) + " MB of " + std::to_string(forward.size()) +
-               " convolutions' inputs copied out and in at " + parameters.text("gb_per_s", "25") + " GB/s");
-  return scene.commit(edit);
+  edited.assume(std::to_string(static_cast<int64_t>(bytes / 1e6)) + " MB of " + std::to_string(forward.size()) +
+                " convolutions' inputs copied out and in at " + parameters.text("gb_per_s", "25") + " GB/s");
+  return edited.commit(edit);
 }
 
 }  // namespace forerun::whatif

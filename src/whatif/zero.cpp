@@ -97,22 +97,22 @@ void gather_before_use(GraphEdit& edit, const BackwardPass& pass, LaneId lane, c
 
 }  // namespace
 
-Status apply_zero(Scene& scene, const Parameters& parameters) {
+Status apply_zero(EditableIteration& edited, const Parameters& parameters) {
   const std::string stage = parameters.text("stage", "2");
   if (stage != "1" && stage != "2" && stage != "3") {
     return Error{"there is no stage '" + stage + "'", "zero", "there are 1, 2 and 3"};
   }
-  const auto topology = topology_of(scene, parameters);
+  const auto topology = topology_of(edited, parameters);
   const auto given = megabytes(parameters, "gradients_mb", 0);
   if (!topology) return topology.error().within("zero");
   if (!given) return given.error().within("zero");
-  Status status = exchange_gradients(scene, parameters, reduce_to_owners(*topology),
+  Status status = exchange_gradients(edited, parameters, reduce_to_owners(*topology),
                                      "zero: stage " + stage + ", " + describe(*topology));
   if (!status.ok() || ranks_of(*topology) < 2) return status;
-  const auto passes = traced_gradients(scene, *given);
+  const auto passes = traced_gradients(edited, *given);
   if (!passes) return passes.error();
-  GraphEdit edit(scene.graph());
-  const LaneId lane = network_lane(scene.graph());
+  GraphEdit edit(edited.graph());
+  const LaneId lane = network_lane(edited.graph());
   for (size_t i = 0; i < passes->size(); ++i) {
     const BackwardPass& pass = (*passes)[i];
     edit.scale(pass.updates, 1.0 / static_cast<double>(ranks_of(*topology)));
@@ -121,13 +121,13 @@ Status apply_zero(Scene& scene, const Parameters& parameters) {
     if (stage == "3") {
       const BackwardPass& before = (*passes)[i == 0 ? passes->size() - 1 : i - 1];
       UpdateBefore update{before.updates.empty() || (i == 0 && passes->size() > 1) ? TaskId() : before.updates.back(),
-                          passes->size() == 1 ? &scene.carried : nullptr};
+                          passes->size() == 1 ? &edited.carried : nullptr};
       gather_before_use(edit, pass, lane, *topology, update);
     } else if (!pass.updates.empty()) {
       gather_updated(edit, pass, lane, all_gather(bytes, *topology));
     }
   }
-  return scene.commit(edit);
+  return edited.commit(edit);
 }
 
 }  // namespace forerun::whatif

@@ -55,10 +55,10 @@ struct DeviceScale {
   [[nodiscard]] Device sustaining(Device device) const;
 };
 
-// Which offset and weight count for a piece; nothing: what was measured holds as it is. `unit`: that its products ask for.
+// Which offset and weight count for a feature row; nothing: what was measured holds as it is. `unit`: that its products ask for.
 std::optional<Carried> carried_as(Model model, Unit unit, const Device& measured, const Device& there);
 
-// A piece's time on another GPU, given the correction (measured / analytic time) on the measured one.
+// A feature row's time on another GPU, given the correction (measured / analytic time) on the measured one.
 double carried_us(double analytic_us, double correction, const std::optional<Carried>& kind, const DeviceScale& scale);
 
 Result<DeviceScale> load_device_scale(const std::filesystem::path& file);

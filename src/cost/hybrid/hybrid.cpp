@@ -68,96 +68,96 @@ bool within(std::span<const float> columns, const std::array<Range, kColumns>& s
 // Pieces that differ: the layers of a model repeat, and asking the trees takes most of the time.
 class DistinctPieces {
  public:
-  // The number of the piece, the same for equal ones.
-  uint32_t number_of(const Piece& piece) {
-    key_.assign(reinterpret_cast<const char*>(piece.columns.data()), sizeof piece.columns);
-    key_.push_back(static_cast<char>(piece.model));
-    key_ += piece.op;
+  // The number of the feature row, the same for equal ones.
+  uint32_t number_of(const FeatureRow& feature_row) {
+    key_.assign(reinterpret_cast<const char*>(feature_row.columns.data()), sizeof feature_row.columns);
+    key_.push_back(static_cast<char>(feature_row.model));
+    key_ += feature_row.op;
     const auto [found, fresh] = numbers_.try_emplace(key_, static_cast<uint32_t>(pieces_.size()));
-    if (fresh) pieces_.push_back(piece);
+    if (fresh) pieces_.push_back(feature_row);
     return found->second;
   }
-  [[nodiscard]] std::span<const Piece> pieces() const { return pieces_; }
+  [[nodiscard]] std::span<const FeatureRow> feature_rows() const { return pieces_; }
 
  private:
   std::string key_;
   std::unordered_map<std::string, uint32_t> numbers_;
-  std::vector<Piece> pieces_;
+  std::vector<FeatureRow> pieces_;
 };
 
-Bound bound_of(std::span<const Piece> pieces, double us) {
+Bound bound_of(std::span<const FeatureRow> feature_rows, double us) {
   double compute = 0;
   double memory = 0;
-  for (const Piece& piece : pieces) {
-    compute += piece.compute_us;
-    memory += piece.memory_us;
+  for (const FeatureRow& feature_row : feature_rows) {
+    compute += feature_row.compute_us;
+    memory += feature_row.memory_us;
   }
   if (std::max(compute, memory) < 0.15 * us) return Bound::latency;
   return compute > memory ? Bound::compute : Bound::memory;
 }
 
-// The cost of a piece on another GPU, from that on the measured one and its analytic time there.
-PieceCost carried(const PieceCost& cost, double measured_us, const Piece& piece, Unit unit, const OtherGpu& other,
-                  const Device& there) {
-  const auto kind = carried_as(piece.model, unit, other.measured, there);
-  PieceCost result = cost;
-  result.us = carried_us(piece.analytic_us, cost.us / measured_us, kind, other.scale);
+// The cost of a feature row on another GPU, from that on the measured one and its analytic time there.
+FeatureRowCost carried(const FeatureRowCost& cost, double measured_us, const FeatureRow& feature_row, Unit unit,
+                       const OtherGpu& other, const Device& there) {
+  const auto kind = carried_as(feature_row.model, unit, other.measured, there);
+  FeatureRowCost result = cost;
+  result.us = carried_us(feature_row.analytic_us, cost.us / measured_us, kind, other.scale);
   result.overlapped_us = cost.us > 0 ? cost.overlapped_us * result.us / cost.us : 0;
   return result;
 }
 
-OpCost sum_of(std::span<const Piece> pieces, std::span<const PieceCost> parts) {
+OpCost sum_of(std::span<const FeatureRow> feature_rows, std::span<const FeatureRowCost> parts) {
   OpCost total;
-  if (pieces.empty()) return total;
+  if (feature_rows.empty()) return total;
   double us = 0;
   double overlapped = 0;
   double kernels = 0;
   total.measured = true;
-  for (const PieceCost& cost : parts) {
+  for (const FeatureRowCost& cost : parts) {
     us += cost.us;
     overlapped += cost.overlapped_us;
     kernels += cost.kernels;
-    total.measured = total.measured && cost.familiar;
+    total.measured = total.measured && cost.in_distribution;
   }
   total.gpu = Nanoseconds(static_cast<int64_t>(std::llround(std::min(us, kLongestUs) * 1e3)));
   total.overlapped = std::min(total.gpu, Nanoseconds(static_cast<int64_t>(overlapped * 1e3)));
   total.kernels = static_cast<int>(std::clamp(std::round(kernels), 1.0, 1e9));
-  total.bound = bound_of(pieces, us);
+  total.bound = bound_of(feature_rows, us);
   return total;
 }
 
 }  // namespace
 
-int Knowledge::number_of(std::string_view op) const {
+int KernelModel::number_of(std::string_view op) const {
   const auto found = std::lower_bound(ops.begin(), ops.end(), op);
   return found != ops.end() && *found == op ? static_cast<int>(found - ops.begin()) : -1;
 }
 
-std::vector<PieceCost> Corrector::costs(std::span<const Piece> pieces) const {
-  std::vector<PieceCost> costs(pieces.size());
+std::vector<FeatureRowCost> ResidualModel::costs(std::span<const FeatureRow> feature_rows) const {
+  std::vector<FeatureRowCost> costs(feature_rows.size());
   std::array<std::vector<float>, kModelCount> rows;
-  std::array<std::vector<size_t>, kModelCount> places;  // of the rows among the pieces
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    const auto model = static_cast<size_t>(pieces[i].model);
-    costs[i].us = pieces[i].analytic_us;
-    const int number = models[model] ? models[model]->number_of(pieces[i].op) : -1;
+  std::array<std::vector<size_t>, kModelCount> places;  // of the rows among the feature rows
+  for (size_t i = 0; i < feature_rows.size(); ++i) {
+    const auto model = static_cast<size_t>(feature_rows[i].model);
+    costs[i].us = feature_rows[i].analytic_us;
+    const int number = models[model] ? models[model]->number_of(feature_rows[i].op) : -1;
     if (number < 0) continue;
     rows[model].push_back(static_cast<float>(number));
-    rows[model].insert(rows[model].end(), pieces[i].columns.begin() + 1, pieces[i].columns.end());
+    rows[model].insert(rows[model].end(), feature_rows[i].columns.begin() + 1, feature_rows[i].columns.end());
     places[model].push_back(i);
   }
   for (size_t model = 0; model < kModelCount; ++model) {
     if (places[model].empty()) continue;
-    const Knowledge& known = *models[model];
+    const KernelModel& known = *models[model];
     const std::vector<float> times = known.time.predict_all(rows[model], kColumns);
     const std::vector<float> kernels = known.kernels.predict_all(rows[model], kColumns);
     const std::vector<float> spans = known.span.predict_all(rows[model], kColumns);
     for (size_t r = 0; r < places[model].size(); ++r) {
-      PieceCost& cost = costs[places[model][r]];
+      FeatureRowCost& cost = costs[places[model][r]];
       cost.us = cost.us * std::exp(static_cast<double>(times[r]));
-      cost.kernels = pieces[places[model][r]].steps * std::exp2(static_cast<double>(kernels[r]));
+      cost.kernels = feature_rows[places[model][r]].steps * std::exp2(static_cast<double>(kernels[r]));
       cost.overlapped_us = cost.us * -std::expm1(std::min(static_cast<double>(spans[r]), 0.0));
-      cost.familiar = within(std::span(rows[model]).subspan(r * kColumns, kColumns), known.seen);
+      cost.in_distribution = within(std::span(rows[model]).subspan(r * kColumns, kColumns), known.seen);
     }
   }
   return costs;
@@ -165,74 +165,75 @@ std::vector<PieceCost> Corrector::costs(std::span<const Piece> pieces) const {
 
 namespace {
 
-// The pieces of a graph's ops, one behind the other, with what the trees are asked about each.
+// The feature rows of a graph's ops, one behind the other, with what the trees are asked about each.
 struct GraphPieces {
-  std::vector<Piece> pieces;    // on the device
-  std::vector<uint32_t> asked;  // numbers of the pieces on the measured GPU
-  // Of the pieces, where the device was not measured: what their products ask for, analytic times on the measured one.
+  std::vector<FeatureRow> feature_rows;  // on the device
+  std::vector<uint32_t> asked;           // numbers of the feature rows on the measured GPU
+  // Of the feature rows, where the device was not measured: what their products ask for, analytic times on the measured one.
   std::vector<Unit> units;
   std::vector<double> measured_us;
-  std::vector<uint32_t> behind;  // by op, where its pieces end
+  std::vector<uint32_t> behind;  // by op, where its feature rows end
   DistinctPieces distinct;
 };
 
 GraphPieces pieces_of_graph(const Graph& graph, const Device& there, const TrainingSetup& setup,
                             const AnalyticConstants& constants, const std::optional<OtherGpu>& other) {
   GraphPieces all;
-  all.pieces.reserve(graph.op_count());
+  all.feature_rows.reserve(graph.op_count());
   all.asked.reserve(graph.op_count());
   all.behind.reserve(graph.op_count());
   LayoutTracker layouts(graph, setup.channels_last);
   for (const Op& op : graph.ops()) {
     const OpWork work = work_of(graph, op);
-    const std::vector<Piece> pieces = pieces_of(graph, op, work, layouts, there, setup, constants);
-    if (other && !pieces.empty()) {
+    const std::vector<FeatureRow> feature_rows = featurize(graph, op, work, layouts, there, setup, constants);
+    if (other && !feature_rows.empty()) {
       const Unit unit = product_unit(work, setup.precision);
-      for (const Piece& piece : pieces_of(graph, op, work, layouts, other->measured, setup, constants)) {
-        all.asked.push_back(all.distinct.number_of(piece));
+      for (const FeatureRow& feature_row : featurize(graph, op, work, layouts, other->measured, setup, constants)) {
+        all.asked.push_back(all.distinct.number_of(feature_row));
         all.units.push_back(unit);
-        all.measured_us.push_back(piece.analytic_us);
+        all.measured_us.push_back(feature_row.analytic_us);
       }
     } else {
-      for (const Piece& piece : pieces) all.asked.push_back(all.distinct.number_of(piece));
+      for (const FeatureRow& feature_row : feature_rows) all.asked.push_back(all.distinct.number_of(feature_row));
     }
     layouts.pass(op);
-    all.pieces.insert(all.pieces.end(), pieces.begin(), pieces.end());
-    all.behind.push_back(static_cast<uint32_t>(all.pieces.size()));
+    all.feature_rows.insert(all.feature_rows.end(), feature_rows.begin(), feature_rows.end());
+    all.behind.push_back(static_cast<uint32_t>(all.feature_rows.size()));
   }
-  CHECK(all.asked.size() == all.pieces.size(), "an op has as many pieces on one GPU as on another");
+  CHECK(all.asked.size() == all.feature_rows.size(), "an op has as many feature_rows on one GPU as on another");
   return all;
 }
 
 }  // namespace
 
 std::vector<OpCost> hybrid_costs(const Graph& graph, const Device& device, const TrainingSetup& setup,
-                                 const AnalyticConstants& constants, const Corrector& corrector,
+                                 const AnalyticConstants& constants, const ResidualModel& residual_model,
                                  const std::optional<OtherGpu>& other) {
   const Device there = other ? other->scale.sustaining(device) : device;
   const GraphPieces all = pieces_of_graph(graph, there, setup, constants, other);
-  const std::vector<PieceCost> known = corrector.costs(all.distinct.pieces());
+  const std::vector<FeatureRowCost> known = residual_model.costs(all.distinct.feature_rows());
   std::vector<OpCost> costs;
   costs.reserve(graph.op_count());
-  std::vector<PieceCost> parts;
+  std::vector<FeatureRowCost> parts;
   size_t first = 0;
   for (const uint32_t behind : all.behind) {
     parts.clear();
     for (size_t i = first; i < behind; ++i) {
       const uint32_t asked = all.asked[i];
-      parts.push_back(other ? carried(known[asked], all.measured_us[i], all.pieces[i], all.units[i], *other, there)
-                            : known[asked]);
+      parts.push_back(other
+                          ? carried(known[asked], all.measured_us[i], all.feature_rows[i], all.units[i], *other, there)
+                          : known[asked]);
     }
-    costs.push_back(sum_of(std::span(all.pieces).subspan(first, behind - first), parts));
+    costs.push_back(sum_of(std::span(all.feature_rows).subspan(first, behind - first), parts));
     first = behind;
   }
   return costs;
 }
 
-std::string to_bytes(const Corrector& corrector) {
+std::string to_bytes(const ResidualModel& residual_model) {
   std::string bytes(kMagic);
-  put_text(bytes, corrector.gpu);
-  for (const std::optional<Knowledge>& known : corrector.models) {
+  put_text(bytes, residual_model.gpu);
+  for (const std::optional<KernelModel>& known : residual_model.models) {
     put_number(bytes, known ? static_cast<uint32_t>(known->ops.size()) : 0);
     if (!known) continue;
     for (const std::string& op : known->ops) put_text(bytes, op);
@@ -247,16 +248,16 @@ std::string to_bytes(const Corrector& corrector) {
   return bytes;
 }
 
-Result<Corrector> from_bytes(std::string_view bytes) {
+Result<ResidualModel> from_bytes(std::string_view bytes) {
   if (!bytes.starts_with(kMagic)) return broken("this is no hybrid cost model");
   bytes.remove_prefix(kMagic.size());
-  Corrector corrector;
-  if (!take_text(bytes, corrector.gpu)) return broken("the hybrid cost model ends too early");
+  ResidualModel residual_model;
+  if (!take_text(bytes, residual_model.gpu)) return broken("the hybrid cost model ends too early");
   for (size_t model = 0; model < kModelCount; ++model) {
     uint32_t ops = 0;
     if (!take_number(bytes, ops) || ops > bytes.size()) return broken("the hybrid cost model ends too early");
     if (ops == 0) continue;
-    Knowledge known;
+    KernelModel known;
     known.ops.resize(ops);
     for (std::string& op : known.ops) {
       if (!take_text(bytes, op)) return broken("the hybrid cost model ends too early");
@@ -268,33 +269,33 @@ Result<Corrector> from_bytes(std::string_view bytes) {
       if (read->columns() > kColumns) return broken("the hybrid cost model asks for columns that ops do not have");
       *forest = std::move(*read);
     }
-    corrector.models[model] = std::move(known);
+    residual_model.models[model] = std::move(known);
   }
   if (!bytes.empty()) return broken("the hybrid cost model goes on behind its end");
-  return corrector;
+  return residual_model;
 }
 
-Result<Corrector> load_corrector(const std::filesystem::path& file) {
+Result<ResidualModel> load_residual_model(const std::filesystem::path& file) {
   Result<std::unique_ptr<ByteSource>> source = ByteSource::open(file.string());
   if (!source) return source.error();
   std::string bytes;
-  std::array<char, 1 << 16> piece;
+  std::array<char, 1 << 16> feature_row;
   while (true) {
-    const Result<size_t> count = (*source)->read(piece.data(), piece.size());
+    const Result<size_t> count = (*source)->read(feature_row.data(), feature_row.size());
     if (!count) return count.error();
     if (*count == 0) break;
-    bytes.append(piece.data(), *count);
+    bytes.append(feature_row.data(), *count);
   }
   if (!bytes.empty()) bytes.pop_back();  // the end of the line
-  Result<Corrector> corrector = from_bytes(bytes);
-  if (!corrector) return corrector.error().within(file.string());
-  return corrector;
+  Result<ResidualModel> residual_model = from_bytes(bytes);
+  if (!residual_model) return residual_model.error().within(file.string());
+  return residual_model;
 }
 
-Status save_corrector(const Corrector& corrector, const std::filesystem::path& file) {
+Status save_residual_model(const ResidualModel& residual_model, const std::filesystem::path& file) {
   Result<LineWriter> writer = LineWriter::create(file.string(), {.overwrite = true});
   if (!writer) return writer.error();
-  if (Status written = writer->write(to_bytes(corrector)); !written.ok()) return written;
+  if (Status written = writer->write(to_bytes(residual_model)); !written.ok()) return written;
   return writer->finish();
 }
 

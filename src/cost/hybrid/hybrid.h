@@ -1,6 +1,6 @@
 // The hybrid cost model: the analytic model's time of an op, corrected by trees that were grown on measured ops.
 //
-//   time    = analytic time x exp(forest(columns))          for each piece of an op (op_features.h), then summed
+//   time    = analytic time x exp(forest(columns))          for each feature row of an op (op_features.h), then summed
 //   kernels = steps of a recurrent layer (1 of others) x 2 ^ forest(columns), rounded
 //   span    = time x exp(forest(columns)), at most the time: what remains where kernels of one op run side by side
 // The trees see how an op differs from the formula on the GPU they were measured on (data/cost/hybrid.bin, its card
@@ -33,7 +33,7 @@ struct Range {
 };
 
 // What is known of one kind of kernel.
-struct Knowledge {
+struct KernelModel {
   std::vector<std::string> ops;  // sorted; an op's number is its place, column 0
   std::array<Range, kColumns> seen = {};
   Forest time;
@@ -44,21 +44,21 @@ struct Knowledge {
   [[nodiscard]] int number_of(std::string_view op) const;
 };
 
-struct PieceCost {
+struct FeatureRowCost {
   double us = 0;
-  double overlapped_us = 0;  // of us, beside other kernels of the piece
+  double overlapped_us = 0;  // of us, beside other kernels of the feature row
   double kernels = 1;
-  bool familiar = false;  // the op was seen, at shapes around this one
+  bool in_distribution = false;  // the op was seen, at shapes around this one
 };
 
-class Corrector {
+class ResidualModel {
  public:
   std::string gpu;  // that it was measured on, as the catalogue calls it
-  std::array<std::optional<Knowledge>, kModelCount> models;
+  std::array<std::optional<KernelModel>, kModelCount> models;
 
-  [[nodiscard]] PieceCost cost(const Piece& piece) const { return costs({&piece, 1})[0]; }
+  [[nodiscard]] FeatureRowCost cost(const FeatureRow& feature_row) const { return costs({&feature_row, 1})[0]; }
   // Many at once, which is faster.
-  [[nodiscard]] std::vector<PieceCost> costs(std::span<const Piece> pieces) const;
+  [[nodiscard]] std::vector<FeatureRowCost> costs(std::span<const FeatureRow> feature_rows) const;
 };
 
 // What it takes to cost ops on a GPU other than the measured one.
@@ -69,13 +69,13 @@ struct OtherGpu {
 
 // One cost per op, in the graph's order. `other` where the device is not the one that was measured.
 std::vector<OpCost> hybrid_costs(const Graph& graph, const Device& device, const TrainingSetup& setup,
-                                 const AnalyticConstants& constants, const Corrector& corrector,
+                                 const AnalyticConstants& constants, const ResidualModel& residual_model,
                                  const std::optional<OtherGpu>& other = std::nullopt);
 
-Result<Corrector> load_corrector(const std::filesystem::path& file);
-Status save_corrector(const Corrector& corrector, const std::filesystem::path& file);
+Result<ResidualModel> load_residual_model(const std::filesystem::path& file);
+Status save_residual_model(const ResidualModel& residual_model, const std::filesystem::path& file);
 // The same without files.
-std::string to_bytes(const Corrector& corrector);
-Result<Corrector> from_bytes(std::string_view bytes);
+std::string to_bytes(const ResidualModel& residual_model);
+Result<ResidualModel> from_bytes(std::string_view bytes);
 
 }  // namespace forerun::hybrid

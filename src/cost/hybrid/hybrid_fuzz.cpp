@@ -8,20 +8,20 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  const auto corrector = forerun::hybrid::from_bytes(bytes);
-  if (!corrector.ok()) {
-    CHECK(!corrector.error().what.empty(), "an error without what");
+  const auto residual_model = forerun::hybrid::from_bytes(bytes);
+  if (!residual_model.ok()) {
+    CHECK(!residual_model.error().what.empty(), "an error without what");
     return 0;
   }
-  CHECK(forerun::hybrid::to_bytes(*corrector) == bytes, "written otherwise than it was read");
-  for (const auto& model : corrector->models) {
+  CHECK(forerun::hybrid::to_bytes(*residual_model) == bytes, "written otherwise than it was read");
+  for (const auto& model : residual_model->models) {
     if (!model || model->ops.empty()) continue;
-    forerun::hybrid::Piece piece;
-    piece.op = model->ops.front();
-    piece.analytic_us = 1;
+    forerun::hybrid::FeatureRow feature_row;
+    feature_row.op = model->ops.front();
+    feature_row.analytic_us = 1;
     for (size_t i = 0; i < forerun::hybrid::kModelCount; ++i) {
-      piece.model = static_cast<forerun::hybrid::Model>(i);
-      static_cast<void>(corrector->cost(piece));
+      feature_row.model = static_cast<forerun::hybrid::Model>(i);
+      static_cast<void>(residual_model->cost(feature_row));
     }
   }
   return 0;

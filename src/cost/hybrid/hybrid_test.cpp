@@ -61,39 +61,39 @@ Graph convolution_backward(const std::vector<bool>& mask, bool bias) {
   return builder.finish();
 }
 
-std::vector<Piece> pieces(const Graph& graph) {
+std::vector<FeatureRow> feature_rows(const Graph& graph) {
   const Op& op = graph.ops()[0];
-  return pieces_of(graph, op, work_of(graph, op), LayoutTracker(graph, false), device(), {}, constants());
+  return featurize(graph, op, work_of(graph, op), LayoutTracker(graph, false), device(), {}, constants());
 }
 
 // A model of products that says "twice the analytic time, in four kernels, half of it side by side".
-Corrector doubled() {
-  Corrector corrector;
-  corrector.gpu = "round";
-  Knowledge& known = corrector.models[static_cast<size_t>(Model::gemm)].emplace();
+ResidualModel doubled() {
+  ResidualModel residual_model;
+  residual_model.gpu = "round";
+  KernelModel& known = residual_model.models[static_cast<size_t>(Model::gemm)].emplace();
   known.ops = {"addmm", "mm"};
   for (Range& range : known.seen) range = {0, 64};
   known.time = Forest(static_cast<float>(std::log(2.0)));
   known.kernels = Forest(2);
   known.span = Forest(static_cast<float>(std::log(0.5)));
-  return corrector;
+  return residual_model;
 }
 
 TEST(Hybrid, PiecesTogetherCostWhatTheyCostAlone) {
-  const Corrector corrector = doubled();
-  std::vector<Piece> list;
-  std::vector<Graph> graphs;  // pieces view the names of their ops
+  const ResidualModel residual_model = doubled();
+  std::vector<FeatureRow> list;
+  std::vector<Graph> graphs;  // feature rows view the names of their ops
   for (const int64_t m : {64, 128, 4096}) graphs.push_back(product(m, 64, 32));
-  for (const Graph& graph : graphs) list.push_back(pieces(graph).at(0));
+  for (const Graph& graph : graphs) list.push_back(feature_rows(graph).at(0));
   list.push_back(list[1]);
   list.back().op = "unheard_of";
   list.push_back(list[0]);
   list.back().steps = 35;  // of a recurrent layer: kernels are counted by step
-  const std::vector<PieceCost> together = corrector.costs(list);
+  const std::vector<FeatureRowCost> together = residual_model.costs(list);
   ASSERT_EQ(together.size(), list.size());
   for (size_t i = 0; i < list.size(); ++i) {
-    EXPECT_EQ(together[i].us, corrector.cost(list[i]).us) << i;
-    EXPECT_EQ(together[i].familiar, corrector.cost(list[i]).familiar) << i;
+    EXPECT_EQ(together[i].us, residual_model.cost(list[i]).us) << i;
+    EXPECT_EQ(together[i].in_distribution, residual_model.cost(list[i]).in_distribution) << i;
   }
   EXPECT_NEAR(together[2].us, 2 * list[2].analytic_us, 1e-3);
   EXPECT_DOUBLE_EQ(together[3].us, list[3].analytic_us);
@@ -102,9 +102,9 @@ TEST(Hybrid, PiecesTogetherCostWhatTheyCostAlone) {
 }
 
 TEST(Hybrid, AGradientIsAPieceOfItsOwn) {
-  EXPECT_EQ(pieces(convolution_backward({true, true, false}, false)).size(), 2U);
-  EXPECT_EQ(pieces(convolution_backward({false, true, false}, false)).size(), 1U);
-  const auto all = pieces(convolution_backward({true, true, true}, true));
+  EXPECT_EQ(feature_rows(convolution_backward({true, true, false}, false)).size(), 2U);
+  EXPECT_EQ(feature_rows(convolution_backward({false, true, false}, false)).size(), 1U);
+  const auto all = feature_rows(convolution_backward({true, true, true}, true));
   ASSERT_EQ(all.size(), 3U);
   EXPECT_EQ(all[0].model, Model::data_gradient);
   EXPECT_EQ(all[1].model, Model::weight_gradient);
@@ -113,7 +113,7 @@ TEST(Hybrid, AGradientIsAPieceOfItsOwn) {
 
 TEST(Hybrid, CorrectsTheAnalyticTime) {
   const Graph graph = product(512, 512, 512);
-  const auto plain = pieces(graph);
+  const auto plain = feature_rows(graph);
   const auto costs = hybrid_costs(graph, device(), {}, constants(), doubled());
   ASSERT_EQ(costs.size(), 1U);
   EXPECT_NEAR(static_cast<double>(costs[0].gpu.value), 2e3 * plain[0].analytic_us, 2);
@@ -131,7 +131,7 @@ TEST(Hybrid, OnAnotherGpuAsMuchOfTheCorrectionCountsAsCarriesOver) {
   wide.clock_mhz = 1000;
   const Op& op = graph.ops()[0];
   const auto there =
-      pieces_of(graph, op, work_of(graph, op), LayoutTracker(graph, false), narrow, {}, constants())[0].analytic_us;
+      featurize(graph, op, work_of(graph, op), LayoutTracker(graph, false), narrow, {}, constants())[0].analytic_us;
   std::optional<OtherGpu> other = OtherGpu{wide, {}};
   const auto whole = hybrid_costs(graph, narrow, {}, constants(), doubled(), other);
   EXPECT_NEAR(static_cast<double>(whole[0].gpu.value), 2e3 * there, 2);
@@ -143,19 +143,19 @@ TEST(Hybrid, OnAnotherGpuAsMuchOfTheCorrectionCountsAsCarriesOver) {
 }
 
 TEST(Hybrid, AnOpThatWasNeverSeenKeepsItsAnalyticTime) {
-  Corrector corrector = doubled();
-  corrector.models[static_cast<size_t>(Model::gemm)]->ops = {"bmm"};
+  ResidualModel residual_model = doubled();
+  residual_model.models[static_cast<size_t>(Model::gemm)]->ops = {"bmm"};
   const Graph graph = product(512, 512, 512);
-  const auto costs = hybrid_costs(graph, device(), {}, constants(), corrector);
-  EXPECT_NEAR(static_cast<double>(costs[0].gpu.value), 1e3 * pieces(graph)[0].analytic_us, 1);
+  const auto costs = hybrid_costs(graph, device(), {}, constants(), residual_model);
+  EXPECT_NEAR(static_cast<double>(costs[0].gpu.value), 1e3 * feature_rows(graph)[0].analytic_us, 1);
   EXPECT_FALSE(costs[0].measured);
 }
 
 TEST(Hybrid, MarksShapesOutsideWhatWasSeen) {
-  Corrector corrector = doubled();
-  EXPECT_TRUE(hybrid_costs(product(64, 64, 64), device(), {}, constants(), corrector)[0].measured);
-  for (Range& range : corrector.models[static_cast<size_t>(Model::gemm)]->seen) range.high = 5;
-  EXPECT_FALSE(hybrid_costs(product(4096, 4096, 64), device(), {}, constants(), corrector)[0].measured);
+  ResidualModel residual_model = doubled();
+  EXPECT_TRUE(hybrid_costs(product(64, 64, 64), device(), {}, constants(), residual_model)[0].measured);
+  for (Range& range : residual_model.models[static_cast<size_t>(Model::gemm)]->seen) range.high = 5;
+  EXPECT_FALSE(hybrid_costs(product(4096, 4096, 64), device(), {}, constants(), residual_model)[0].measured);
 }
 
 TEST(Hybrid, IsReadAsItWasWritten) {

@@ -278,7 +278,7 @@ void optimizer_columns(const Call& call, Columns& c) {
 
 // -- the general columns
 
-// What a piece reads first and writes, which for a convolution's gradients is not what the op does.
+// What a feature row reads first and writes, which for a convolution's gradients is not what the op does.
 struct Ends {
   size_t main = 0;  // input
   Extents result;
@@ -307,8 +307,9 @@ Ends ends_of(const Call& call, Model model) {
   return ends;
 }
 
-void general_columns(const Call& call, const Piece& piece, double read, double written, double flops, Columns& c) {
-  const Ends ends = ends_of(call, piece.model);
+void general_columns(const Call& call, const FeatureRow& feature_row, double read, double written, double flops,
+                     Columns& c) {
+  const Ends ends = ends_of(call, feature_row.model);
   const Extents x = call.shape(ends.main);
   const Layout first = call.layout(ends.main);
   const Layout second = call.layout(ends.main + 1);
@@ -316,9 +317,9 @@ void general_columns(const Call& call, const Piece& piece, double read, double w
       ends.main < call.inputs().size() ? call.graph.tensor(call.inputs()[ends.main]).dtype : ends.out_type;
   c.add(static_cast<float>(product_unit(call.work, call.setup.precision)));
   c.add(static_cast<float>(size_of(in_type))).add(static_cast<float>(size_of(ends.out_type)));
-  c.add(time_log(piece.analytic_us)).add(time_log(piece.compute_us)).add(time_log(piece.memory_us));
+  c.add(time_log(feature_row.analytic_us)).add(time_log(feature_row.compute_us)).add(time_log(feature_row.memory_us));
   c.add(log2_of(read)).add(log2_of(written)).add(log2_of(flops)).add(log2_of(flops / std::max(read + written, 1.0)));
-  const bool counts = counts_tensors(piece.model);
+  const bool counts = counts_tensors(feature_row.model);
   c.size(counts ? static_cast<int64_t>(call.inputs().size()) : 0);
   c.size(counts ? static_cast<int64_t>(call.outputs().size()) : 0);
   for (size_t place = 0; place < 4; ++place) c.size(from_end(x, place));
@@ -349,14 +350,14 @@ void specific_columns(const Call& call, Model model, const GemmShape& gemm, Colu
   }
 }
 
-Piece make_piece(const Call& call, Model model, std::string_view op, const GemmShape& gemm, double read, double written,
-                 double flops) {
-  Piece piece;
-  piece.model = model;
-  piece.op = op;
+FeatureRow make_piece(const Call& call, Model model, std::string_view op, const GemmShape& gemm, double read,
+                      double written, double flops) {
+  FeatureRow feature_row;
+  feature_row.model = model;
+  feature_row.op = op;
   const double rate = call.device.rate(product_unit(call.work, call.setup.precision));
-  piece.compute_us = flops / std::max(rate, 1.0) * 1e6;
-  piece.memory_us = (read + written) / std::max(call.device.memory_bandwidth, 1.0) * 1e6;
+  feature_row.compute_us = flops / std::max(rate, 1.0) * 1e6;
+  feature_row.memory_us = (read + written) / std::max(call.device.memory_bandwidth, 1.0) * 1e6;
   OpWork part = call.work;
   if (call.work.cls == OpClass::convolution) {  // of its backward, one gradient
     part.gemm_table[0] = gemm;
@@ -367,13 +368,13 @@ Piece make_piece(const Call& call, Model model, std::string_view op, const GemmS
     part.written = Bytes(static_cast<int64_t>(written));
   }
   const OpCost cost = analytic_cost(part, op, call.device, call.setup, call.constants);
-  piece.analytic_us = std::max(static_cast<double>(cost.gpu.value) / 1e3, 0.5);
-  piece.steps = static_cast<double>(std::max<int64_t>(call.work.steps, 1));
-  Columns general(piece.columns, 1, kGeneral);
-  general_columns(call, piece, read, written, flops, general);
-  Columns specific(piece.columns, kGeneral, kColumns);
+  feature_row.analytic_us = std::max(static_cast<double>(cost.gpu.value) / 1e3, 0.5);
+  feature_row.steps = static_cast<double>(std::max<int64_t>(call.work.steps, 1));
+  Columns general(feature_row.columns, 1, kGeneral);
+  general_columns(call, feature_row, read, written, flops, general);
+  Columns specific(feature_row.columns, kGeneral, kColumns);
   specific_columns(call, model, gemm, specific);
-  return piece;
+  return feature_row;
 }
 
 std::array<bool, 3> wanted_gradients(const Call& call) {
@@ -386,8 +387,8 @@ std::array<bool, 3> wanted_gradients(const Call& call) {
   return wanted;
 }
 
-std::vector<Piece> convolution_backward_pieces(const Call& call) {
-  std::vector<Piece> pieces;
+std::vector<FeatureRow> convolution_backward_pieces(const Call& call) {
+  std::vector<FeatureRow> feature_rows;
   const std::array<bool, 3> wanted = wanted_gradients(call);
   const auto bytes = [&](size_t input) {
     return input < call.inputs().size() ? static_cast<double>(call.graph.bytes_of(call.inputs()[input]).value) : 0.0;
@@ -399,21 +400,21 @@ std::vector<Piece> convolution_backward_pieces(const Call& call) {
   const auto next = [&] { return gemm < call.work.gemm_count ? call.work.gemm_table[gemm++] : GemmShape{}; };
   if (wanted[0]) {
     const GemmShape g = next();
-    pieces.push_back(make_piece(call, Model::data_gradient, call.base, g, y + w, x, g.flops()));
+    feature_rows.push_back(make_piece(call, Model::data_gradient, call.base, g, y + w, x, g.flops()));
   }
   if (wanted[1]) {
     const GemmShape g = next();
-    pieces.push_back(make_piece(call, Model::weight_gradient, call.base, g, y + x, w, g.flops()));
+    feature_rows.push_back(make_piece(call, Model::weight_gradient, call.base, g, y + x, w, g.flops()));
   }
   if (wanted[2] && !call.attributes().get_ints("bias_sizes", {}).empty() &&
       call.attributes().get_ints("bias_sizes", {})[0] > 0) {
-    Piece bias = make_piece(call, Model::reduction, "sum", {}, y, 0, 0);
+    FeatureRow bias = make_piece(call, Model::reduction, "sum", {}, y, 0, 0);
     Columns specific(bias.columns, kGeneral, kColumns);
     const Reduced r = reduced(call.shape(0), {0, 2, 3});
     specific.size(r.count).size(r.kept).size(r.inner).add(evenness(r.inner)).add(evenness(r.count)).add(r.inner == 1);
-    pieces.push_back(bias);
+    feature_rows.push_back(bias);
   }
-  return pieces;
+  return feature_rows;
 }
 
 }  // namespace
@@ -426,8 +427,9 @@ std::string_view name_of(Model model) {
   return kNames[static_cast<size_t>(model)];
 }
 
-std::vector<Piece> pieces_of(const Graph& graph, const Op& op, const OpWork& work, const LayoutTracker& layouts,
-                             const Device& device, const TrainingSetup& setup, const AnalyticConstants& constants) {
+std::vector<FeatureRow> featurize(const Graph& graph, const Op& op, const OpWork& work, const LayoutTracker& layouts,
+                                  const Device& device, const TrainingSetup& setup,
+                                  const AnalyticConstants& constants) {
   if (work.cls == OpClass::view || !work.on_gpu) return {};
   const Call call{graph, op, work, layouts, device, setup, constants, base_name(graph.name(op))};
   if (work.cls == OpClass::convolution && is_backward(call.base)) return convolution_backward_pieces(call);

@@ -1,7 +1,7 @@
 // What the hybrid cost model sees of an op: a row of numbers and the analytic time that it corrects.
 //
-// An op is one piece of work, except a convolution's backward, which is up to three: gradients of data, weight and
-// bias, run by different kernels. Every piece belongs to one model (a kind of kernel), and all models see the same
+// An op is one row, except a convolution's backward, which is up to three: gradients of data, weight and
+// bias, run by different kernels. Every feature row belongs to one model (a kind of kernel), and all models see the same
 // columns: general ones (work, extents, layouts), then some whose meaning depends on the model.
 #pragma once
 
@@ -45,7 +45,7 @@ constexpr size_t kGeneral = 34;
 constexpr size_t kSpecific = 26;
 constexpr size_t kColumns = kGeneral + kSpecific;
 
-struct Piece {
+struct FeatureRow {
   Model model = Model::elementwise;
   std::string_view op;     // base name, or "bias_gradient"
   double analytic_us = 0;  // what the trees correct: waves of tiles, bytes, the floor of kernels, steps of an RNN
@@ -55,8 +55,8 @@ struct Piece {
   std::array<float, kColumns> columns = {};  // column 0 is the op's number in the model's vocabulary, set later
 };
 
-// The pieces of an op that runs on the GPU; none for views, marks and host ops. `layouts` has passed all ops before it.
-std::vector<Piece> pieces_of(const Graph& graph, const Op& op, const OpWork& work, const LayoutTracker& layouts,
-                             const Device& device, const TrainingSetup& setup, const AnalyticConstants& constants);
+// The feature rows of an op that runs on the GPU; none for views, marks and host ops. `layouts` has passed all ops before it.
+std::vector<FeatureRow> featurize(const Graph& graph, const Op& op, const OpWork& work, const LayoutTracker& layouts,
+                                  const Device& device, const TrainingSetup& setup, const AnalyticConstants& constants);
 
 }  // namespace forerun::hybrid

@@ -25,7 +25,7 @@ TEST(Forest, AddsTheLeavesThatARowFallsInto) {
 }
 
 // The same, one tree and one step after the other.
-float predict_plainly(float base, const std::vector<std::vector<Node>>& trees, const std::vector<float>& row) {
+float reference_predict(float base, const std::vector<std::vector<Node>>& trees, const std::vector<float>& row) {
   double sum = base;
   for (const std::vector<Node>& tree : trees) {
     size_t at = 0;
@@ -63,8 +63,8 @@ TEST(Forest, RowsSideBySideGiveWhatTheyGiveOneByOne) {
     for (size_t i = 0; i < together.size(); ++i) {
       const std::vector<float> row(rows.begin() + static_cast<int64_t>(5 * i),
                                    rows.begin() + static_cast<int64_t>(5 * i + 5));
-      EXPECT_EQ(forest.predict(row), predict_plainly(2, trees, row)) << count;
-      EXPECT_EQ(together[i], predict_plainly(2, trees, row)) << count;
+      EXPECT_EQ(forest.predict(row), reference_predict(2, trees, row)) << count;
+      EXPECT_EQ(together[i], reference_predict(2, trees, row)) << count;
     }
   }
 }

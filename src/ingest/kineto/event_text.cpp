@@ -151,7 +151,7 @@ size_t last_event(std::string_view text) {
   return kNowhere;
 }
 
-std::string mended(std::string_view event, bool trust_escapes) {
+std::string repaired(std::string_view event, bool trust_escapes) {
   std::string out;
   out.reserve(event.size() + 16);
   for (size_t at = 0; at < event.size();) {

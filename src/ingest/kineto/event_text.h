@@ -20,7 +20,7 @@ size_t last_event(std::string_view text);
 
 // The text of one event with its strings made valid JSON. A quote closes a string only where what follows can follow a
 // string. `trust_escapes`: a backslash before a quote escapes it; otherwise not where the quote could close the string.
-std::string mended(std::string_view event, bool trust_escapes);
+std::string repaired(std::string_view event, bool trust_escapes);
 
 // A JSON string's text without its escapes; `broken` is set where an escape is not valid and was kept as it stood.
 std::string unescaped(std::string_view text, bool& broken);

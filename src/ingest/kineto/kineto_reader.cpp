@@ -240,7 +240,7 @@ size_t KinetoReader::take_chunk(size_t from, size_t until) {
 
 void KinetoReader::mend(size_t from, size_t until) {
   for (const bool trust_escapes : {true, false}) {
-    const std::string text = mended(view().substr(from, until - from), trust_escapes);
+    const std::string text = repaired(view().substr(from, until - from), trust_escapes);
     mended_.assign(text.size() + EventDecoder::kBefore + EventDecoder::kPadding, ' ');
     std::memcpy(mended_.data() + EventDecoder::kBefore, text.data(), text.size());
     // An event must be whole before any part of it counts.

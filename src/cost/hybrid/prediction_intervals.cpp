@@ -1,4 +1,4 @@
-#include "cost/hybrid/spread.h"
+#include "cost/hybrid/prediction_intervals.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,42 +13,42 @@ constexpr double kOutside = 0.1;  // share of the measured times on either side 
 
 }  // namespace
 
-Result<Spread> load_spread(const std::filesystem::path& path) {
+Result<PredictionIntervals> load_prediction_intervals(const std::filesystem::path& path) {
   Result<JsonObject> file = JsonObject::read(path);
   if (!file.ok()) return file.error();
   const std::string format = file->text("format");
-  if (format != "spread/1") file->fail("format", "unknown format \"" + format + "\"", "known is spread/1");
+  if (format != "intervals/1") file->fail("format", "unknown format \"" + format + "\"", "known is intervals/1");
   const auto range = [&](const std::string& field) {
     JsonObject object = file->object(field);
-    const SpreadRange read{object.number("low"), object.number("high")};
+    const RatioInterval read{object.number("low"), object.number("high")};
     if (file->status().ok() && (read.low > 1 || read.high < 1)) object.fail("low", "1 must lie between low and high");
     return read;
   };
-  const Spread spread{range("gpu_bound"), range("host_bound"), range("other_gpu")};
+  const PredictionIntervals intervals{range("gpu_bound"), range("host_bound"), range("other_gpu")};
   if (!file->status().ok()) return file->status().error();
-  return spread;
+  return intervals;
 }
 
-Status save_spread(const Spread& spread, const std::filesystem::path& path) {
+Status save_prediction_intervals(const PredictionIntervals& intervals, const std::filesystem::path& path) {
   using Json = nlohmann::ordered_json;
-  const auto json = [](const SpreadRange& range) { return Json{{"low", range.low}, {"high", range.high}}; };
-  const Json file = {{"format", "spread/1"},
-                     {"gpu_bound", json(spread.gpu_bound)},
-                     {"host_bound", json(spread.host_bound)},
-                     {"other_gpu", json(spread.other_gpu)}};
+  const auto json = [](const RatioInterval& range) { return Json{{"low", range.low}, {"high", range.high}}; };
+  const Json file = {{"format", "intervals/1"},
+                     {"gpu_bound", json(intervals.gpu_bound)},
+                     {"host_bound", json(intervals.host_bound)},
+                     {"other_gpu", json(intervals.other_gpu)}};
   Result<LineWriter> writer = LineWriter::create(path.string(), {.overwrite = true});
   if (!writer) return writer.error();
   if (Status written = writer->write(file.dump(2)); !written.ok()) return written;
   return writer->finish();
 }
 
-SpreadRange spread_of(const Spread& spread, bool host_bound, bool measured_gpu) {
-  const SpreadRange& range = host_bound ? spread.host_bound : spread.gpu_bound;
+RatioInterval interval_of(const PredictionIntervals& intervals, bool host_bound, bool measured_gpu) {
+  const RatioInterval& range = host_bound ? intervals.host_bound : intervals.gpu_bound;
   if (measured_gpu) return range;
-  return {std::min(range.low, spread.other_gpu.low), std::max(range.high, spread.other_gpu.high)};
+  return {std::min(range.low, intervals.other_gpu.low), std::max(range.high, intervals.other_gpu.high)};
 }
 
-SpreadRange range_of(std::vector<double> ratios) {
+RatioInterval range_of(std::vector<double> ratios) {
   if (ratios.empty()) return {};
   std::sort(ratios.begin(), ratios.end());
   const auto at = [&](double share) {

@@ -1,4 +1,4 @@
-// Scene: a traced iteration that optimizations change one after the other, and how long it takes.
+// EditableIteration: a traced iteration that optimizations change one after the other, and how long it takes.
 //
 // The iteration time is what repeats: from the completion of one iteration to that of the next, on host and GPU alike,
 // so that a host running ahead of the GPU does not pass for speed. A trace of one iteration is repeated back to back,
@@ -24,13 +24,13 @@ namespace forerun::whatif {
 constexpr double kProfilerSlowdown = 1.35;
 constexpr double kProfilerSlowdownLow = 1.16, kProfilerSlowdownHigh = 1.63;
 
-class Scene {
+class EditableIteration {
  public:
-  // `trace` must outlive the scene. `timer` may be null: optimizations that need a cost model then fail.
-  static Result<Scene> of(const Trace& trace, const OpTimer* timer);
+  // `trace` must outlive the iteration. `timer` may be null: optimizations that need a cost model then fail.
+  static Result<EditableIteration> of(const Trace& trace, const OpTimer* timer);
 
   // The predicted iteration of a model that was not traced. The model's modules are by name.
-  static Result<Scene> of_model(TracedModel model, const OpTimer* timer);
+  static Result<EditableIteration> of_model(TracedModel model, const OpTimer* timer);
 
   [[nodiscard]] const TaskGraph& graph() const { return graph_; }
   [[nodiscard]] const Trace& trace() const { return *trace_; }  // without events where there is only a model

@@ -12,7 +12,7 @@
 namespace forerun::cluster {
 
 // Start and finish of every job.
-Schedule plain_simulate(const Workload& workload, const Cluster& cluster, const Durations& predicted,
-                        const std::string& policy, Time restart_cost = Time(0));
+Schedule reference_simulate(const Workload& workload, const Cluster& cluster, const Durations& predicted,
+                            const std::string& policy, Time restart_cost = Time(0));
 
 }  // namespace forerun::cluster

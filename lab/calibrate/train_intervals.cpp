@@ -1,4 +1,4 @@
-#include "lab/calibrate/train_spread.h"
+#include "lab/calibrate/train_intervals.h"
 
 #include <algorithm>
 #include <chrono>
@@ -16,7 +16,7 @@ int64_t count_bound(std::span<const LeftOutRun> runs, bool by_host) {
 
 }  // namespace
 
-Spread spread_over(std::span<const LeftOutRun> runs) {
+PredictionIntervals intervals_over(std::span<const LeftOutRun> runs) {
   const auto range = [&](bool by_host) {
     std::vector<double> ratios;
     for (const LeftOutRun& run : runs) {
@@ -27,23 +27,24 @@ Spread spread_over(std::span<const LeftOutRun> runs) {
   return {.gpu_bound = range(false), .host_bound = range(true)};
 }
 
-Result<SpreadOutcome> train_spread(const SpreadRequest& request) {
+Result<IntervalsOutcome> train_intervals(const IntervalsRequest& request) {
   const auto begin = std::chrono::steady_clock::now();
   const Result<std::filesystem::path> folder = data_dir();
   if (!folder) return folder.error();
   const auto runs = cross_validate(request.validation);
   if (!runs) return runs.error();
-  const auto known = load_spread(*folder / kSpreadFile);
+  const auto known = load_prediction_intervals(*folder / kIntervalsFile);
   if (!known) return known.error();
-  SpreadOutcome outcome{.file = request.out.empty() ? (*folder / kSpreadFile).string() : request.out,
-                        .spread = spread_over(*runs),
-                        .gpu_bound = count_bound(*runs, false),
-                        .host_bound = count_bound(*runs, true)};
+  IntervalsOutcome outcome{.file = request.out.empty() ? (*folder / kIntervalsFile).string() : request.out,
+                           .intervals = intervals_over(*runs),
+                           .gpu_bound = count_bound(*runs, false),
+                           .host_bound = count_bound(*runs, true)};
   auto accuracy = judge_left_out(request.validation, *runs);
   if (!accuracy) return accuracy.error();
   outcome.accuracy = std::move(*accuracy);
-  outcome.spread.other_gpu = known->other_gpu;
-  if (const Status saved = save_spread(outcome.spread, outcome.file); !saved.ok()) return saved.error();
+  outcome.intervals.other_gpu = known->other_gpu;
+  if (const Status saved = save_prediction_intervals(outcome.intervals, outcome.file); !saved.ok())
+    return saved.error();
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return outcome;
 }

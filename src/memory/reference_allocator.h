@@ -1,4 +1,4 @@
-// PlainAllocator: the same allocator as CachingAllocator, written to be read rather than to be fast.
+// ReferenceAllocator: the same allocator as CachingAllocator, written to be read rather than to be fast.
 //
 // A segment is a list of pieces in order of address, every search looks at all of them, and the figures are counted
 // anew after each call. Tests compare the two on random requests.
@@ -13,9 +13,9 @@
 
 namespace forerun {
 
-class PlainAllocator {
+class ReferenceAllocator {
  public:
-  explicit PlainAllocator(SegmentSource& source, const AllocatorSettings& settings = {})
+  explicit ReferenceAllocator(SegmentSource& source, const AllocatorSettings& settings = {})
       : source_(source), settings_(settings) {}
 
   // The address of the block; nothing where memory ran out, and for no bytes at all.

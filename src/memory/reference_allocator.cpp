@@ -1,4 +1,4 @@
-#include "memory/plain_allocator.h"
+#include "memory/reference_allocator.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 
 namespace forerun {
 
-std::optional<int64_t> PlainAllocator::allocate(uint64_t bytes, int64_t stream) {
+std::optional<int64_t> ReferenceAllocator::allocate(uint64_t bytes, int64_t stream) {
   if (bytes == 0) return std::nullopt;
   std::optional<Place> place;
   int64_t size = 0;
@@ -32,7 +32,7 @@ std::optional<int64_t> PlainAllocator::allocate(uint64_t bytes, int64_t stream) 
   return at(*place).address;
 }
 
-void PlainAllocator::free(int64_t address) {
+void ReferenceAllocator::free(int64_t address) {
   const Place place = find(address);
   CHECK(at(place).state == State::used, "a block is freed that is not in use");
   if (at(place).shared) {
@@ -43,20 +43,20 @@ void PlainAllocator::free(int64_t address) {
   count();
 }
 
-void PlainAllocator::record_stream(int64_t address, int64_t stream) {
+void ReferenceAllocator::record_stream(int64_t address, int64_t stream) {
   const Place place = find(address);
   if (at(place).state == State::used && stream != segments_[place.segment].stream) at(place).shared = true;
 }
 
-void PlainAllocator::complete(int64_t address) {
+void ReferenceAllocator::complete(int64_t address) {
   const Place place = find(address);
   if (at(place).state == State::waiting) set_free(place);
   count();
 }
 
-void PlainAllocator::empty_cache() { release_unused(); }
+void ReferenceAllocator::empty_cache() { release_unused(); }
 
-PlainAllocator::Place PlainAllocator::find(int64_t address) {
+ReferenceAllocator::Place ReferenceAllocator::find(int64_t address) {
   for (size_t s = 0; s < segments_.size(); ++s) {
     for (size_t p = 0; p < segments_[s].pieces.size(); ++p) {
       if (at({s, p}).address == address) return {s, p};
@@ -66,7 +66,7 @@ PlainAllocator::Place PlainAllocator::find(int64_t address) {
   return {};
 }
 
-PlainAllocator::Places PlainAllocator::free_pieces(int64_t stream, bool small) {
+ReferenceAllocator::Places ReferenceAllocator::free_pieces(int64_t stream, bool small) {
   Places found;
   for (size_t s = 0; s < segments_.size(); ++s) {
     if (segments_[s].stream != stream || segments_[s].small != small) continue;
@@ -80,7 +80,7 @@ PlainAllocator::Places PlainAllocator::free_pieces(int64_t stream, bool small) {
   return found;
 }
 
-int64_t PlainAllocator::room(Place place) {
+int64_t ReferenceAllocator::room(Place place) {
   const std::vector<Piece>& pieces = segments_[place.segment].pieces;
   int64_t size = at(place).size;
   if (place.piece + 1 < pieces.size() && pieces[place.piece + 1].state == State::unmapped) {
@@ -89,7 +89,7 @@ int64_t PlainAllocator::room(Place place) {
   return size;
 }
 
-std::optional<PlainAllocator::Place> PlainAllocator::best_fit(int64_t size, int64_t stream) {
+std::optional<ReferenceAllocator::Place> ReferenceAllocator::best_fit(int64_t size, int64_t stream) {
   const bool small = size <= kSmallLimit;
   ++searches_[small ? 1 : 0];
   Places fitting = free_pieces(stream, small);
@@ -107,7 +107,7 @@ std::optional<PlainAllocator::Place> PlainAllocator::best_fit(int64_t size, int6
 }
 
 // New memory, after giving back more and more of what is unused.
-std::optional<PlainAllocator::Place> PlainAllocator::from_driver(int64_t size, int64_t stream) {
+std::optional<ReferenceAllocator::Place> ReferenceAllocator::from_driver(int64_t size, int64_t stream) {
   const auto attempt = [&]() -> std::optional<Place> {
     const int64_t bytes = segment_size(size);
     if (settings_.memory_limit && figures_.reserved.current + bytes > *settings_.memory_limit) return std::nullopt;
@@ -128,7 +128,7 @@ std::optional<PlainAllocator::Place> PlainAllocator::from_driver(int64_t size, i
 
 // The lowest unmapped range that has addresses enough with the free piece before it and what is free behind it; a new
 // range otherwise. Its pages are mapped as far as the request reaches.
-std::optional<PlainAllocator::Place> PlainAllocator::expand(int64_t size, int64_t stream) {
+std::optional<ReferenceAllocator::Place> ReferenceAllocator::expand(int64_t size, int64_t stream) {
   const bool small = size <= kSmallLimit;
   const auto usable = [](const Piece& piece) { return piece.state == State::free || piece.state == State::unmapped; };
   std::optional<Place> first;
@@ -160,7 +160,7 @@ std::optional<PlainAllocator::Place> PlainAllocator::expand(int64_t size, int64_
   }
 }
 
-bool PlainAllocator::map(Place place, int64_t bytes) {
+bool ReferenceAllocator::map(Place place, int64_t bytes) {
   const int64_t pages = round_up(bytes, segments_[place.segment].small ? kSmallSegment : kLargeSegment);
   if (!source_.map(at(place).address, pages)) return false;
   if (pages < at(place).size) cut(place, pages);
@@ -170,7 +170,7 @@ bool PlainAllocator::map(Place place, int64_t bytes) {
   return true;
 }
 
-void PlainAllocator::cut(Place place, int64_t size) {
+void ReferenceAllocator::cut(Place place, int64_t size) {
   std::vector<Piece>& pieces = segments_[place.segment].pieces;
   Piece upper = at(place);
   upper.address += size;
@@ -180,7 +180,7 @@ void PlainAllocator::cut(Place place, int64_t size) {
   pieces.insert(pieces.begin() + static_cast<std::ptrdiff_t>(place.piece) + 1, upper);
 }
 
-void PlainAllocator::join(size_t segment) {
+void ReferenceAllocator::join(size_t segment) {
   std::vector<Piece>& pieces = segments_[segment].pieces;
   for (size_t i = 0; i + 1 < pieces.size();) {
     const State state = pieces[i].state;
@@ -194,14 +194,14 @@ void PlainAllocator::join(size_t segment) {
   }
 }
 
-void PlainAllocator::set_free(Place place) {
+void ReferenceAllocator::set_free(Place place) {
   Piece& piece = at(place);
   piece = {piece.address, piece.size, State::free};
   piece.free_since = searches_[segments_[place.segment].small ? 1 : 0];
   join(place.segment);
 }
 
-bool PlainAllocator::release_oversize(int64_t size, int64_t stream) {
+bool ReferenceAllocator::release_oversize(int64_t size, int64_t stream) {
   if (settings_.max_split_size == kUnlimited) return false;
   const int64_t wanted = std::max(size, settings_.max_split_size);
   int64_t released = 0;
@@ -221,7 +221,7 @@ bool PlainAllocator::release_oversize(int64_t size, int64_t stream) {
   return true;
 }
 
-void PlainAllocator::release_unused() {
+void ReferenceAllocator::release_unused() {
   for (size_t s = segments_.size(); s-- > 0;) {
     for (Piece& piece : segments_[s].pieces) {
       if (piece.state != State::waiting) continue;
@@ -239,7 +239,7 @@ void PlainAllocator::release_unused() {
 }
 
 // Unmaps the pages that lie wholly in a free piece; a segment without any is dropped.
-void PlainAllocator::unmap_pages(size_t s) {
+void ReferenceAllocator::unmap_pages(size_t s) {
   const int64_t page = segments_[s].small ? kSmallSegment : kLargeSegment;
   for (size_t p = 0; p < segments_[s].pieces.size(); ++p) {
     if (at({s, p}).state != State::free) continue;
@@ -261,7 +261,7 @@ void PlainAllocator::unmap_pages(size_t s) {
   }
 }
 
-void PlainAllocator::collect_garbage() {
+void ReferenceAllocator::collect_garbage() {
   const auto threshold =
       static_cast<int64_t>(settings_.garbage_collection_threshold * static_cast<double>(*settings_.memory_limit));
   const int64_t excess = figures_.reserved.current - threshold;
@@ -287,14 +287,14 @@ void PlainAllocator::collect_garbage() {
   count();
 }
 
-void PlainAllocator::release(size_t segment) {
+void ReferenceAllocator::release(size_t segment) {
   const Piece& piece = segments_[segment].pieces[0];
   source_.release(piece.address, piece.size);
   segments_.erase(segments_.begin() + static_cast<std::ptrdiff_t>(segment));
   count();
 }
 
-void PlainAllocator::count() {
+void ReferenceAllocator::count() {
   int64_t requested = 0, allocated = 0, active = 0, reserved = 0, segments = 0, inactive = 0;
   for (const Segment& segment : segments_) {
     if (!segment.expandable) ++segments;

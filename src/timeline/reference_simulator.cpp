@@ -1,4 +1,4 @@
-#include "timeline/plain_simulator.h"
+#include "timeline/reference_simulator.h"
 
 #include <optional>
 
@@ -31,7 +31,7 @@ std::optional<Nanoseconds> possible_start(const TaskGraph& graph, const Starts& 
 
 }  // namespace
 
-Simulation simulate_plainly(const TaskGraph& graph, const Schedule& schedule) {
+Simulation reference_simulate(const TaskGraph& graph, const Schedule& schedule) {
   Starts starts(graph.size());
   std::vector<TaskId> order;
   Simulation result;

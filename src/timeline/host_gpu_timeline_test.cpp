@@ -1,4 +1,4 @@
-#include "timeline/two_lane.h"
+#include "timeline/host_gpu_timeline.h"
 
 #include <gtest/gtest.h>
 
@@ -20,39 +20,39 @@ LaneSetup setup(int64_t gap = 0, int64_t per_iteration = 0) {
 
 TEST(TwoLaneTest, GpuBoundIterationIsTheGpuTime) {
   const std::vector<LaneOp> ops = {op(10, 100), op(10, 50), op(5, 0, 0)};
-  const LaneTimes times = two_lane(ops, setup());
+  const IterationTiming times = host_gpu_timeline(ops, setup());
   EXPECT_EQ(times.iteration, Nanoseconds(150));
   EXPECT_EQ(times.gpu_busy, Nanoseconds(150));
   EXPECT_EQ(times.host_busy, Nanoseconds(25));
-  EXPECT_EQ(times.bound, Verdict::compute);
+  EXPECT_EQ(times.bound, Bottleneck::compute);
   EXPECT_LE(times.simulated, 4);
 }
 
 TEST(TwoLaneTest, HostBoundIterationIsTheHostTime) {
   const std::vector<LaneOp> ops = {op(100, 10), op(70, 20), op(30, 0, 0)};
-  const LaneTimes times = two_lane(ops, setup(0, 1000));
+  const IterationTiming times = host_gpu_timeline(ops, setup(0, 1000));
   EXPECT_EQ(times.iteration, Nanoseconds(1200));
-  EXPECT_EQ(times.bound, Verdict::host);
+  EXPECT_EQ(times.bound, Bottleneck::host);
 }
 
 TEST(TwoLaneTest, GapsOccupyTheStreamButAreNotBusy) {
   const std::vector<LaneOp> ops = {op(1, 100, 2), op(1, 50)};
-  const LaneTimes times = two_lane(ops, setup(5));
+  const IterationTiming times = host_gpu_timeline(ops, setup(5));
   EXPECT_EQ(times.iteration, Nanoseconds(165));
   EXPECT_EQ(times.gpu_busy, Nanoseconds(150));
 }
 
 TEST(TwoLaneTest, WaitingSerialisesTheLanes) {
   std::vector<LaneOp> ops = {op(10, 100), op(10, 0, 0)};
-  EXPECT_EQ(two_lane(ops, setup()).iteration, Nanoseconds(100));
+  EXPECT_EQ(host_gpu_timeline(ops, setup()).iteration, Nanoseconds(100));
   ops[1].waits = true;
   // Launch at 10, kernel until 110, then the next iteration begins.
-  EXPECT_EQ(two_lane(ops, setup()).iteration, Nanoseconds(110));
+  EXPECT_EQ(host_gpu_timeline(ops, setup()).iteration, Nanoseconds(110));
 }
 
 TEST(TwoLaneTest, PhasesAddUpToTheIteration) {
   const std::vector<LaneOp> ops = {op(10, 100), op(10, 200, 1, Phase::backward), op(10, 50, 1, Phase::update)};
-  const LaneTimes times = two_lane(ops, setup());
+  const IterationTiming times = host_gpu_timeline(ops, setup());
   EXPECT_EQ(times.phases[0], Nanoseconds(100));
   EXPECT_EQ(times.phases[1], Nanoseconds(200));
   EXPECT_EQ(times.phases[2], Nanoseconds(50));
@@ -62,12 +62,12 @@ TEST(TwoLaneTest, PhasesAddUpToTheIteration) {
 TEST(TwoLaneTest, VerdictFollowsTheLargerShare) {
   const std::vector<LaneOp> ops = {op(1, 100, 1, Phase::forward, Bound::compute),
                                    op(1, 101, 1, Phase::forward, Bound::memory)};
-  EXPECT_EQ(two_lane(ops, setup()).bound, Verdict::memory);
+  EXPECT_EQ(host_gpu_timeline(ops, setup()).bound, Bottleneck::memory);
 }
 
 TEST(TwoLaneTest, AnEmptyIterationTakesNoTime) {
-  EXPECT_EQ(two_lane({}, setup()).iteration, Nanoseconds(0));
-  EXPECT_EQ(two_lane({}, setup(0, 7)).iteration, Nanoseconds(7));
+  EXPECT_EQ(host_gpu_timeline({}, setup()).iteration, Nanoseconds(0));
+  EXPECT_EQ(host_gpu_timeline({}, setup(0, 7)).iteration, Nanoseconds(7));
 }
 
 std::vector<LaneOp> random_ops(std::mt19937_64& random, bool waiting) {
@@ -91,8 +91,8 @@ TEST(TwoLaneTest, AgreesWithThePlainSimulation) {
     const std::vector<LaneOp> ops = random_ops(random, trial % 2 == 1);
     LaneSetup s = setup(static_cast<int64_t>(random() % 4), static_cast<int64_t>(random() % 100));
     s.most_iterations = 200;
-    const LaneTimes times = two_lane(ops, s);
-    EXPECT_EQ(times.iteration, two_lane_plainly(ops, s, 200)) << "trial " << trial;
+    const IterationTiming times = host_gpu_timeline(ops, s);
+    EXPECT_EQ(times.iteration, reference_host_gpu_timeline(ops, s, 200)) << "trial " << trial;
     EXPECT_EQ(times.phases[0] + times.phases[1] + times.phases[2], times.iteration) << "trial " << trial;
   }
 }
@@ -101,7 +101,7 @@ TEST(TwoLaneTest, WithoutWaitingTheSlowerLaneDecides) {
   std::mt19937_64 random(11);
   for (int trial = 0; trial < 500; ++trial) {
     const std::vector<LaneOp> ops = random_ops(random, false);
-    const LaneTimes times = two_lane(ops, setup());
+    const IterationTiming times = host_gpu_timeline(ops, setup());
     EXPECT_EQ(times.iteration, std::max(times.gpu_busy, times.host_busy)) << "trial " << trial;
   }
 }

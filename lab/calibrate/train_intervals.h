@@ -5,29 +5,29 @@
 #include <span>
 #include <string>
 
-#include "cost/hybrid/spread.h"
+#include "cost/hybrid/prediction_intervals.h"
 #include "lab/accuracy/evaluation.h"
 #include "lab/calibrate/cross_validation.h"
 
 namespace forerun {
 
-struct SpreadRequest {
+struct IntervalsRequest {
   CrossValidation validation;
   std::string out;  // empty: the data folder's
 };
 
-struct SpreadOutcome {
+struct IntervalsOutcome {
   std::string file;
-  Spread spread;
+  PredictionIntervals intervals;
   int64_t gpu_bound = 0;  // iterations, by what the prediction says bounds them
   int64_t host_bound = 0;
   SuiteResult accuracy;  // of the same runs
   double seconds = 0;
 };
 
-Result<SpreadOutcome> train_spread(const SpreadRequest& request);
+Result<IntervalsOutcome> train_intervals(const IntervalsRequest& request);
 
 // The ranges that hold eight of ten of these runs.
-Spread spread_over(std::span<const LeftOutRun> runs);
+PredictionIntervals intervals_over(std::span<const LeftOutRun> runs);
 
 }  // namespace forerun

@@ -1,5 +1,5 @@
 // Holds the fast allocator to the plain one on random requests, under every setting.
-#include "memory/plain_allocator.h"
+#include "memory/reference_allocator.h"
 
 #include <gtest/gtest.h>
 
@@ -144,12 +144,12 @@ class Twins {
 
   DeviceMemory fast_memory_, plain_memory_;
   CachingAllocator fast_;
-  PlainAllocator plain_;
+  ReferenceAllocator plain_;
   std::mt19937_64 random_;
   std::vector<Held> held_, waiting_;
 };
 
-TEST(PlainAllocator, AgreesWithTheFastOneAtEveryStep) {
+TEST(ReferenceAllocator, AgreesWithTheFastOneAtEveryStep) {
   for (const Case& given : cases()) {
     int64_t retries = 0;
     for (uint64_t seed = 0; seed < 12; ++seed) {

@@ -1,4 +1,4 @@
-#include "whatif/scene.h"
+#include "whatif/editable_iteration.h"
 
 #include <algorithm>
 #include <map>
@@ -7,57 +7,57 @@
 
 namespace forerun::whatif {
 
-Result<Scene> Scene::of(const Trace& trace, const OpTimer* timer) {
+Result<EditableIteration> EditableIteration::of(const Trace& trace, const OpTimer* timer) {
   auto made = dependency_graph(std::span(&trace, 1));
   if (!made) return made.error().within(trace.file);
-  Scene scene;
-  scene.trace_ = &trace;
-  scene.timer_ = timer;
+  EditableIteration edited;
+  edited.trace_ = &trace;
+  edited.timer_ = timer;
   const TraceLinks links = link_events(trace);
   auto model = traced_model(trace, links);
   if (model) {
-    scene.setup = model->setup;
-    scene.variant.precision = model->setup.precision;
-    scene.model_ = std::make_shared<const TracedModel>(std::move(*model));
+    edited.setup = model->setup;
+    edited.variant.precision = model->setup.precision;
+    edited.model_ = std::make_shared<const TracedModel>(std::move(*model));
   } else {
-    scene.no_model_ = model.error();
-    scene.setup.precision = scene.variant.precision = traced_precision(trace);
+    edited.no_model_ = model.error();
+    edited.setup.precision = edited.variant.precision = traced_precision(trace);
   }
-  scene.innermost_ = links.op;
-  scene.share_ = device_shares(trace);
-  scene.graph_ = std::move(made->tasks);
-  scene.steps_ = std::move(made->ranks.front());
-  scene.beginning_ = TaskId(0);
-  if (scene.steps_.marks.empty()) {
+  edited.innermost_ = links.op;
+  edited.share_ = device_shares(trace);
+  edited.graph_ = std::move(made->tasks);
+  edited.steps_ = std::move(made->ranks.front());
+  edited.beginning_ = TaskId(0);
+  if (edited.steps_.marks.empty()) {
     return Error{"no host thread that drives an iteration", trace.file, "record CPU activities too"};
   }
-  return scene;
+  return edited;
 }
 
-void Scene::use_timer(OpTimer timer) {
+void EditableIteration::use_timer(OpTimer timer) {
   own_timer_ = std::make_shared<const OpTimer>(std::move(timer));
   timer_ = own_timer_.get();
 }
 
-void Scene::assume(std::string text) {
+void EditableIteration::assume(std::string text) {
   if (std::find(assumptions.begin(), assumptions.end(), text) == assumptions.end()) {
     assumptions.push_back(std::move(text));
   }
 }
 
-uint32_t Scene::call_of(TaskId task) const {
+uint32_t EditableIteration::call_of(TaskId task) const {
   if (model_ == nullptr) return kNoLink;
   const auto found = model_->call_of.find(graph_.op_instance(task));
   return found == model_->call_of.end() ? kNoLink : found->second;
 }
 
-std::optional<TracedOp> Scene::op_of(TaskId task) const {
+std::optional<TracedOp> EditableIteration::op_of(TaskId task) const {
   const uint32_t event = graph_.event(task);
   if (!is_traced()) return event < model_ops_.size() ? std::optional(model_ops_[event]) : std::nullopt;
   return event == kNoLink ? std::nullopt : traced_op(*trace_, innermost_[event]);
 }
 
-uint64_t Scene::op_key(TaskId task) const {
+uint64_t EditableIteration::op_key(TaskId task) const {
   const uint32_t event = graph_.event(task);
   if (!is_traced()) return event < model_ops_.size() ? event : UINT64_MAX;
   if (event == kNoLink || innermost_[event] == kNoIndex) return UINT64_MAX;
@@ -65,7 +65,7 @@ uint64_t Scene::op_key(TaskId task) const {
   return uint64_t{trace_->events.name[op].value} << 32 | trace_->events.detail[op];
 }
 
-Status Scene::commit(const GraphEdit& edit) {
+Status EditableIteration::commit(const GraphEdit& edit) {
   std::vector<TaskId> now;
   auto graph = edit.build(&now);
   if (!graph) return graph.error();
@@ -82,7 +82,7 @@ Status Scene::commit(const GraphEdit& edit) {
 
 // The first op that launches something pays for the start of recording: it gets the host time of its like, the middle one
 // of the calls with the same name.
-void Scene::shorten_first_op(GraphEdit& edit) const {
+void EditableIteration::shorten_first_op(GraphEdit& edit) const {
   const std::vector<TaskId> launches = select(graph_, is_kind(TaskKind::launch));
   if (launches.empty() || graph_.op_instance(launches.front()) == kNoLink) return;
   const uint32_t first = graph_.op_instance(launches.front());
@@ -106,7 +106,7 @@ void Scene::shorten_first_op(GraphEdit& edit) const {
   edit.scale_gaps(tasks, factor);
 }
 
-Status Scene::remove_profiler(double slowdown) {
+Status EditableIteration::remove_profiler(double slowdown) {
   GraphEdit edit(graph_);
   std::vector<TaskId> host;
   std::vector<TaskId> last(graph_.lanes().size());
@@ -128,11 +128,11 @@ Status Scene::remove_profiler(double slowdown) {
   return commit(edit);
 }
 
-size_t Scene::iterations() const {
+size_t EditableIteration::iterations() const {
   return steps_.to_the_end ? steps_.marks.size() : std::max<size_t>(steps_.marks.size(), 1) - 1;
 }
 
-Nanoseconds Scene::device_busy() const {
+Nanoseconds EditableIteration::device_busy() const {
   Nanoseconds busy{};
   for (uint32_t i = 0; i < graph_.size(); ++i) {
     const bool network = graph_.lane_of(TaskId(i)).kind == LaneKind::network_link;
@@ -141,7 +141,7 @@ Nanoseconds Scene::device_busy() const {
   return Nanoseconds(busy.value / static_cast<int64_t>(std::max<size_t>(iterations(), 1)));
 }
 
-Nanoseconds Scene::host_busy() const {
+Nanoseconds EditableIteration::host_busy() const {
   Nanoseconds busy{};
   for (uint32_t i = 0; i < graph_.size(); ++i) {
     const TaskId task(i);
@@ -153,7 +153,7 @@ Nanoseconds Scene::host_busy() const {
   return Nanoseconds(busy.value / static_cast<int64_t>(std::max<size_t>(iterations(), 1)));
 }
 
-Nanoseconds Scene::device_occupied() const {
+Nanoseconds EditableIteration::device_occupied() const {
   double occupied = 0;
   for (uint32_t i = 0; i < graph_.size(); ++i) {
     const TaskId task(i);
@@ -166,7 +166,7 @@ Nanoseconds Scene::device_occupied() const {
 }
 
 // What stands on the main thread behind its last launch, from the first wait on: the end of recording.
-std::vector<TaskId> Scene::tail() const {
+std::vector<TaskId> EditableIteration::tail() const {
   const LaneId main = graph_.lane(steps_.marks.front());
   std::vector<TaskId> behind;
   bool waits = false;
@@ -184,7 +184,7 @@ std::vector<TaskId> Scene::tail() const {
   return behind;
 }
 
-Result<Nanoseconds> Scene::steady_state() const {
+Result<Nanoseconds> EditableIteration::steady_state() const {
   GraphEdit edit(graph_);
   const std::vector<TaskId> behind = tail();
   edit.remove(behind);
@@ -200,7 +200,7 @@ Result<Nanoseconds> Scene::steady_state() const {
   return steady_iteration(*once, now[beginning_.value], links);
 }
 
-Nanoseconds Scene::between_completions(const Simulation& simulation) const {
+Nanoseconds EditableIteration::between_completions(const Simulation& simulation) const {
   const size_t count = steps_.marks.size() - 1;
   std::vector<Nanoseconds> begins, completed(count);
   for (const TaskId mark : steps_.marks) begins.push_back(simulation.start_of(mark));
@@ -220,13 +220,13 @@ Nanoseconds Scene::between_completions(const Simulation& simulation) const {
   return Nanoseconds((completed.back() - completed.front()).value / static_cast<int64_t>(count - 1));
 }
 
-Result<Nanoseconds> Scene::iteration_time() const {
+Result<Nanoseconds> EditableIteration::iteration_time() const {
   auto simulated = simulated_time();
   if (simulated) *simulated = std::max(*simulated, device_occupied());
   return simulated;
 }
 
-Result<Nanoseconds> Scene::simulated_time() const {
+Result<Nanoseconds> EditableIteration::simulated_time() const {
   if (steps_.to_the_end || steps_.marks.size() < 3) return steady_state();
   return between_completions(simulate(graph_));
 }

@@ -1,4 +1,4 @@
-#include "timeline/two_lane.h"
+#include "timeline/host_gpu_timeline.h"
 
 #include <algorithm>
 
@@ -39,33 +39,33 @@ std::array<int64_t, 3> run_iteration(std::span<const LaneOp> ops, const LaneSetu
   return done;
 }
 
-Verdict verdict(std::span<const LaneOp> ops, const LaneTimes& times) {
+Bottleneck verdict(std::span<const LaneOp> ops, const IterationTiming& times) {
   const double share =
       static_cast<double>(times.gpu_busy.value) / static_cast<double>(std::max<int64_t>(1, times.iteration.value));
-  if (share < kGpuBoundShare) return Verdict::host;
+  if (share < kGpuBoundShare) return Bottleneck::host;
   int64_t compute = 0;
   int64_t memory = 0;
   for (const LaneOp& op : ops) {
     if (op.bound == Bound::compute) compute += op.gpu.value;
     if (op.bound == Bound::memory) memory += op.gpu.value;
   }
-  return compute >= memory ? Verdict::compute : Verdict::memory;
+  return compute >= memory ? Bottleneck::compute : Bottleneck::memory;
 }
 
 }  // namespace
 
-std::string_view name_of(Verdict verdict) {
+std::string_view name_of(Bottleneck verdict) {
   switch (verdict) {
-    case Verdict::compute: return "compute";
-    case Verdict::memory: return "memory";
-    case Verdict::host: return "host";
+    case Bottleneck::compute: return "compute";
+    case Bottleneck::memory: return "memory";
+    case Bottleneck::host: return "host";
   }
   return "?";
 }
 
-LaneTimes two_lane(std::span<const LaneOp> ops, const LaneSetup& setup) {
+IterationTiming host_gpu_timeline(std::span<const LaneOp> ops, const LaneSetup& setup) {
   CHECK(setup.most_iterations >= 3, "the steady state needs three iterations to show");
-  LaneTimes times;
+  IterationTiming times;
   times.host_busy = setup.per_iteration;
   for (const LaneOp& op : ops) {
     CHECK(op.host.value >= 0 && op.gpu >= op.overlapped && op.overlapped.value >= 0 && op.kernels >= 0,
@@ -101,7 +101,7 @@ LaneTimes two_lane(std::span<const LaneOp> ops, const LaneSetup& setup) {
   return times;
 }
 
-Nanoseconds two_lane_plainly(std::span<const LaneOp> ops, const LaneSetup& setup, int iterations) {
+Nanoseconds reference_host_gpu_timeline(std::span<const LaneOp> ops, const LaneSetup& setup, int iterations) {
   int64_t host = 0;
   int64_t stream_free = 0;
   int64_t end = 0;

@@ -38,26 +38,26 @@ struct LaneSetup {
   int most_iterations = 32;   // simulated at most; the steady state is reached earlier unless ops wait
 };
 
-enum class Verdict : uint8_t { compute, memory, host };
-std::string_view name_of(Verdict verdict);  // "compute", "memory", "host"
+enum class Bottleneck : uint8_t { compute, memory, host };
+std::string_view name_of(Bottleneck verdict);  // "compute", "memory", "host"
 
-struct LaneTimes {
+struct IterationTiming {
   Nanoseconds iteration;
   Nanoseconds gpu_busy;               // kernels only
   Nanoseconds host_busy;              // issuing only, not waiting
   std::array<Nanoseconds, 3> phases;  // by Phase; their sum is the iteration
-  Verdict bound = Verdict::compute;
+  Bottleneck bound = Bottleneck::compute;
   int simulated = 0;  // iterations until the period repeated
 };
 
 // GPU busy below this share of the iteration: the host is the bottleneck.
 constexpr double kGpuBoundShare = 0.9;
 
-LaneTimes two_lane(std::span<const LaneOp> ops, const LaneSetup& setup);
+IterationTiming host_gpu_timeline(std::span<const LaneOp> ops, const LaneSetup& setup);
 
 // The same, one kernel at a time over `iterations` iterations without looking for the steady state: slow and plain, to
-// check two_lane against. Gives the last iteration's period.
-Nanoseconds two_lane_plainly(std::span<const LaneOp> ops, const LaneSetup& setup, int iterations);
+// check host_gpu_timeline against. Gives the last iteration's period.
+Nanoseconds reference_host_gpu_timeline(std::span<const LaneOp> ops, const LaneSetup& setup, int iterations);
 
 // Ops of a graph with their costs.
 std::vector<LaneOp> lane_ops(const Graph& graph, std::span<const OpCost> costs, const HostCosts& host);

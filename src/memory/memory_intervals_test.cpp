@@ -1,4 +1,4 @@
-#include "memory/memory_spread.h"
+#include "memory/memory_intervals.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 namespace forerun {
 namespace {
 
-TEST(MemorySpread, HoldsEightOfTen) {
+TEST(MemoryIntervals, HoldsEightOfTen) {
   std::vector<double> ratios;
   for (int i = 0; i <= 10; ++i) ratios.push_back(0.95 + 0.01 * i);
   const RatioRange range = ratio_range(ratios);
@@ -16,7 +16,7 @@ TEST(MemorySpread, HoldsEightOfTen) {
   EXPECT_NEAR(range.high, 1.04, 1e-12);
 }
 
-TEST(MemorySpread, AlwaysHoldsThePredictionItself) {
+TEST(MemoryIntervals, AlwaysHoldsThePredictionItself) {
   const RatioRange above = ratio_range({1.2, 1.3, 1.4});
   EXPECT_EQ(above.low, 1);
   EXPECT_NEAR(above.high, 1.38, 1e-12);
@@ -24,18 +24,18 @@ TEST(MemorySpread, AlwaysHoldsThePredictionItself) {
   EXPECT_EQ(ratio_range({}).low, 1);
 }
 
-TEST(MemorySpread, IsReadAsItIsWritten) {
-  const auto file = std::filesystem::temp_directory_path() / "forerun_memory_spread_test.json";
-  const MemorySpread spread{
+TEST(MemoryIntervals, IsReadAsItIsWritten) {
+  const auto file = std::filesystem::temp_directory_path() / "forerun_memory_intervals_test.json";
+  const MemoryIntervals intervals{
       .requested = {0.99, 1.01}, .allocated = {0.98, 1.02}, .reserved = {0.9, 1.1}, .driver = {0.95, 1.05}, .runs = 7};
-  std::ofstream(file) << to_json(spread, "a test");
-  const auto read = load_memory_spread(file);
+  std::ofstream(file) << to_json(intervals, "a test");
+  const auto read = load_memory_intervals(file);
   ASSERT_TRUE(read.ok()) << read.error().message();
   EXPECT_EQ(read->reserved.low, 0.9);
   EXPECT_EQ(read->driver.high, 1.05);
   EXPECT_EQ(read->runs, 7);
-  std::ofstream(file) << R"({"format": "memory-spread/1", "runs": 1, "requested": {"low": 1.1, "high": 1.2}})";
-  EXPECT_FALSE(load_memory_spread(file).ok());
+  std::ofstream(file) << R"({"format": "memory-intervals/1", "runs": 1, "requested": {"low": 1.1, "high": 1.2}})";
+  EXPECT_FALSE(load_memory_intervals(file).ok());
   std::filesystem::remove(file);
 }
 

@@ -1,4 +1,4 @@
-#include "cluster/plain_simulator.h"
+#include "cluster/reference_simulator.h"
 
 #include <algorithm>
 #include <optional>
@@ -315,8 +315,8 @@ class Plain {
 
 }  // namespace
 
-Schedule plain_simulate(const Workload& workload, const Cluster& cluster, const Durations& predicted,
-                        const std::string& policy, Time restart_cost) {
+Schedule reference_simulate(const Workload& workload, const Cluster& cluster, const Durations& predicted,
+                            const std::string& policy, Time restart_cost) {
   return Plain(workload, cluster, predicted, policy, restart_cost).run();
 }
 

@@ -1,10 +1,10 @@
-#include "predict/knowledge.h"
+#include "predict/cost_models.h"
 
 #include "base/data_dir.h"
 
 namespace forerun {
 
-Result<Knowledge> load_knowledge(const std::vector<std::string>& device_files, Trees trees) {
+Result<CostModels> load_cost_models(const std::vector<std::string>& device_files, Trees trees) {
   const Result<std::filesystem::path> folder = data_dir();
   if (!folder) return folder.error();
   Result<DeviceCatalogue> devices = load_devices(*folder / "devices");
@@ -18,27 +18,27 @@ Result<Knowledge> load_knowledge(const std::vector<std::string>& device_files, T
   if (!host) return host.error();
   Result<WorkspaceTable> workspaces = WorkspaceTable::load(*folder / "memory" / "workspaces.json");
   if (!workspaces) return workspaces.error();
-  std::optional<hybrid::Corrector> corrector;
+  std::optional<hybrid::ResidualModel> residual_model;
   if (const std::filesystem::path file = *folder / hybrid::kHybridFile;
       trees == Trees::with && std::filesystem::exists(file)) {
-    Result<hybrid::Corrector> loaded = hybrid::load_corrector(file);
+    Result<hybrid::ResidualModel> loaded = hybrid::load_residual_model(file);
     if (!loaded) return loaded.error();
-    corrector = std::move(*loaded);
+    residual_model = std::move(*loaded);
   }
   Result<hybrid::DeviceScale> scale = hybrid::load_device_scale(*folder / hybrid::kDeviceScaleFile);
   if (!scale) return scale.error();
   scale->set_boards(*devices);
-  const Result<Spread> spread = load_spread(*folder / kSpreadFile);
-  if (!spread) return spread.error();
-  MemorySpread memory_spread;
-  if (const std::filesystem::path file = *folder / kMemorySpreadFile; std::filesystem::exists(file)) {
-    const Result<MemorySpread> loaded = load_memory_spread(file);
+  const Result<PredictionIntervals> intervals = load_prediction_intervals(*folder / kIntervalsFile);
+  if (!intervals) return intervals.error();
+  MemoryIntervals memory_intervals;
+  if (const std::filesystem::path file = *folder / kMemoryIntervalsFile; std::filesystem::exists(file)) {
+    const Result<MemoryIntervals> loaded = load_memory_intervals(file);
     if (!loaded) return loaded.error();
-    memory_spread = *loaded;
+    memory_intervals = *loaded;
   }
-  return Knowledge{std::move(*devices),    std::move(*analytic), *host,
-                   std::move(corrector),   std::move(*scale),    *spread,
-                   std::move(*workspaces), memory_spread};
+  return CostModels{std::move(*devices),       std::move(*analytic), *host,
+                    std::move(residual_model), std::move(*scale),    *intervals,
+                    std::move(*workspaces),    memory_intervals};
 }
 
 }  // namespace forerun

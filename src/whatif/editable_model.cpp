@@ -1,12 +1,12 @@
-// Scene::of_model: a predicted iteration as tasks, so that optimizations apply to a model that has never run.
+// EditableIteration::of_model: a predicted iteration as tasks, so that optimizations apply to a model that has never run.
 //
 // One host thread issues the ops of the derived iteration in program order, one stream runs their kernels (an op's kernels
-// are one task), as timeline/two_lane.h has it.
+// are one task), as timeline/host_gpu_timeline.h has it.
 #include <map>
 
-#include "timeline/two_lane.h"
+#include "timeline/host_gpu_timeline.h"
+#include "whatif/editable_iteration.h"
 #include "whatif/iteration_cost.h"
-#include "whatif/scene.h"
 
 namespace forerun::whatif {
 namespace {
@@ -34,19 +34,19 @@ TracedOp recorded(const Graph& graph, const Op& op) {
 
 }  // namespace
 
-Result<Scene> Scene::of_model(TracedModel model, const OpTimer* timer) {
+Result<EditableIteration> EditableIteration::of_model(TracedModel model, const OpTimer* timer) {
   CHECK(timer != nullptr, "a model's iteration is timed by a cost model");
   const auto derived = derived_iteration(model, 1, model.setup, *timer);
   if (!derived) return derived.error();
-  Scene scene;
+  EditableIteration edited;
   auto none = std::make_shared<Trace>();
   none->file = model.name;
-  scene.untraced_ = std::move(none);
-  scene.trace_ = scene.untraced_.get();
-  scene.timer_ = timer;
-  scene.setup = model.setup;
-  scene.variant = {model.setup.precision, model.setup.channels_last};
-  scene.host_slowdown_ = 1;
+  edited.untraced_ = std::move(none);
+  edited.trace_ = edited.untraced_.get();
+  edited.timer_ = timer;
+  edited.setup = model.setup;
+  edited.variant = {model.setup.precision, model.setup.channels_last};
+  edited.host_slowdown_ = 1;
   auto names = std::make_shared<StringTable>();
   TaskGraphBuilder builder(names);
   const LaneId thread = builder.add_lane({LaneKind::host_thread, 0, 0, true, "host"});
@@ -56,9 +56,9 @@ Result<Scene> Scene::of_model(TracedModel model, const OpTimer* timer) {
   task.kind = TaskKind::mark;
   task.name = names->intern("step");
   task.op_instance = task.event = kNoLink;
-  scene.beginning_ = builder.add(task);
-  scene.steps_.marks = {scene.beginning_};
-  scene.steps_.to_the_end = true;
+  edited.beginning_ = builder.add(task);
+  edited.steps_.marks = {edited.beginning_};
+  edited.steps_.to_the_end = true;
   task.kind = TaskKind::host_op;
   task.phase = StepPhase::update;  // zero_grad and what parameters cost
   task.name = names->intern("Optimizer.zero_grad");
@@ -90,12 +90,12 @@ Result<Scene> Scene::of_model(TracedModel model, const OpTimer* timer) {
   }
   auto graph = std::move(builder).build();
   if (!graph) return graph.error();
-  scene.graph_ = std::move(*graph);
-  for (const Op& op : derived->graph.ops()) scene.model_ops_.push_back(recorded(derived->graph, op));
-  scene.model_gradients_ = op_gradients(derived->graph);
+  edited.graph_ = std::move(*graph);
+  for (const Op& op : derived->graph.ops()) edited.model_ops_.push_back(recorded(derived->graph, op));
+  edited.model_gradients_ = op_gradients(derived->graph);
   for (uint32_t call = 0; call < model.calls; ++call) model.call_of[call] = call;
-  scene.model_ = std::make_shared<const TracedModel>(std::move(model));
-  return scene;
+  edited.model_ = std::make_shared<const TracedModel>(std::move(model));
+  return edited;
 }
 
 }  // namespace forerun::whatif

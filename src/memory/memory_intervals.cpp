@@ -1,4 +1,4 @@
-#include "memory/memory_spread.h"
+#include "memory/memory_intervals.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,10 +9,10 @@
 namespace forerun {
 namespace {
 
-constexpr const char* kMemorySpreadFormat = "memory-spread/1";
+constexpr const char* kMemoryIntervalsFormat = "memory-intervals/1";
 
 // The value below which that share lies, between neighbours in proportion.
-double spread_quantile(const std::vector<double>& sorted, double share) {
+double interval_quantile(const std::vector<double>& sorted, double share) {
   const double at = share * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<size_t>(at);
   const size_t above = std::min(below + 1, sorted.size() - 1);
@@ -21,45 +21,45 @@ double spread_quantile(const std::vector<double>& sorted, double share) {
 
 }  // namespace
 
-Result<MemorySpread> load_memory_spread(const std::filesystem::path& path) {
+Result<MemoryIntervals> load_memory_intervals(const std::filesystem::path& path) {
   Result<JsonObject> file = JsonObject::read(path);
   if (!file.ok()) return file.error();
   const std::string format = file->text("format");
-  if (format != kMemorySpreadFormat)
-    file->fail("format", "unknown format \"" + format + "\"", std::string("known is ") + kMemorySpreadFormat);
-  MemorySpread spread;
+  if (format != kMemoryIntervalsFormat)
+    file->fail("format", "unknown format \"" + format + "\"", std::string("known is ") + kMemoryIntervalsFormat);
+  MemoryIntervals intervals;
   const auto range = [&](const std::string& field) {
     JsonObject object = file->object(field);
     const RatioRange read{object.number("low"), object.number("high")};
     if (file->status().ok() && (read.low > 1 || read.high < 1)) object.fail("low", "1 must lie between low and high");
     return read;
   };
-  spread.requested = range("requested");
-  spread.allocated = range("allocated");
-  spread.reserved = range("reserved");
-  spread.driver = range("driver");
-  spread.runs = file->integer("runs");
+  intervals.requested = range("requested");
+  intervals.allocated = range("allocated");
+  intervals.reserved = range("reserved");
+  intervals.driver = range("driver");
+  intervals.runs = file->integer("runs");
   if (!file->status().ok()) return file->status().error();
-  return spread;
+  return intervals;
 }
 
 RatioRange ratio_range(std::vector<double> ratios) {
   if (ratios.empty()) return {};
   std::sort(ratios.begin(), ratios.end());
-  return {std::min(1.0, spread_quantile(ratios, 0.1)), std::max(1.0, spread_quantile(ratios, 0.9))};
+  return {std::min(1.0, interval_quantile(ratios, 0.1)), std::max(1.0, interval_quantile(ratios, 0.9))};
 }
 
-std::string to_json(const MemorySpread& spread, const std::string& made_from) {
+std::string to_json(const MemoryIntervals& intervals, const std::string& made_from) {
   using Json = nlohmann::ordered_json;
   const auto rounded = [](double value) { return std::round(value * 1e6) / 1e6; };
   const auto range = [&](const RatioRange& r) { return Json{{"low", rounded(r.low)}, {"high", rounded(r.high)}}; };
-  return Json{{"format", kMemorySpreadFormat},
+  return Json{{"format", kMemoryIntervalsFormat},
               {"made_from", made_from},
-              {"runs", spread.runs},
-              {"requested", range(spread.requested)},
-              {"allocated", range(spread.allocated)},
-              {"reserved", range(spread.reserved)},
-              {"driver", range(spread.driver)}}
+              {"runs", intervals.runs},
+              {"requested", range(intervals.requested)},
+              {"allocated", range(intervals.allocated)},
+              {"reserved", range(intervals.reserved)},
+              {"driver", range(intervals.driver)}}
              .dump(2) +
          "\n";
 }

@@ -5,6 +5,6 @@
 
 namespace forerun {
 
-Simulation simulate_plainly(const TaskGraph& graph, const Schedule& schedule = earliest_start);
+Simulation reference_simulate(const TaskGraph& graph, const Schedule& schedule = earliest_start);
 
 }  // namespace forerun
