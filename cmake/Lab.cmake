@@ -2,6 +2,10 @@
 # has without_torch.cpp in its place, which says what is missing. Loading LibTorch takes longer than most answers, so
 # `forerun` goes without, and hands `train` and `eval` to forerun-lab beside it.
 
+set(left "")  # a stage of lab/ uses all before it, and all of src/
+foreach(stage ${FORERUN_STAGES})
+  list(PREPEND left forerun_${stage})
+endforeach()
 foreach(stage ${FORERUN_LAB_STAGES})
   forerun_sources(sources lab/${stage})
   if(stage STREQUAL learn AND FORERUN_TORCH)
@@ -9,8 +13,9 @@ foreach(stage ${FORERUN_LAB_STAGES})
   elseif(stage STREQUAL learn)
     list(FILTER sources INCLUDE REGEX "/(without_torch|training_session)\\.cpp$")
   endif()
-  forerun_add_stage(forerun_lab_${stage} ${sources})
+  forerun_add_stage(forerun_lab_${stage} "${left}" ${sources})
   target_include_directories(forerun_lab_${stage} PUBLIC ${CMAKE_SOURCE_DIR})
+  list(PREPEND left forerun_lab_${stage})
 endforeach()
 
 if(TARGET XGBoost::xgboost)
@@ -37,8 +42,6 @@ if(FORERUN_BUILD_CLI)
   forerun_sources(lab_cli_sources lab/cli)
   add_executable(forerun-lab lab/cli/main.cpp ${lab_cli_sources})
   target_precompile_headers(forerun-lab PRIVATE <CLI/CLI.hpp>)
-  target_compile_definitions(forerun-lab PRIVATE FORERUN_DATA_DIR="${CMAKE_SOURCE_DIR}/data"
-                                                 FORERUN_VERSION="${PROJECT_VERSION}")
-  forerun_unity(forerun-lab)
+  forerun_compile_cli(forerun-lab)
   target_link_libraries(forerun-lab PRIVATE forerun_cli ${left})
 endif()

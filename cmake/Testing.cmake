@@ -27,7 +27,7 @@ add_library(forerun_test_settings INTERFACE)
 target_compile_definitions(forerun_test_settings INTERFACE
   FORERUN_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
   FORERUN_DATA_DIR="${CMAKE_SOURCE_DIR}/data"
-  FORERUN_STAGE_ORDER="${FORERUN_STAGE_ORDER}"
+  FORERUN_STAGE_USES="${FORERUN_STAGE_USES}"
   FORERUN_LAB_STAGE_ORDER="${FORERUN_LAB_STAGE_ORDER}")
 target_link_libraries(forerun_test_settings INTERFACE GTest::gtest GTest::gtest_main)
 target_compile_options(forerun_test_settings INTERFACE -O0)  # the tests' own code: compiling it is what takes long
@@ -117,7 +117,7 @@ if(NOT FORERUN_TRAIN_ONLY)
   file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*_test.cpp)
   foreach(test ${tests})
     get_filename_component(name ${test} NAME_WE)
-    forerun_add_test(${name} "${left}" ${test})
+    forerun_add_test(${name} forerun_report ${test})
   endforeach()
 
   include(Fuzzers)

@@ -7,7 +7,7 @@
 #include "cluster/simulator.h"
 #include "cluster/sources/loaded_jobs.h"
 #include "cluster/synthetic.h"
-#include "predict/schedule_predictor.h"
+#include "cluster/schedule_predictor.h"
 
 namespace forerun {
 

@@ -1,5 +1,5 @@
 // Measured predictors and step times of jobs that name a model, as `forerun schedule` uses them.
-#include "predict/schedule_predictor.h"
+#include "cluster/schedule_predictor.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

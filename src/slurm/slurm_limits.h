@@ -14,7 +14,7 @@
 #include "base/result.h"
 #include "graph/training_run.h"
 #include "predict/cost_models.h"
-#include "predict/schedule_predictor.h"
+#include "cluster/schedule_predictor.h"
 
 namespace forerun {
 

@@ -1,4 +1,4 @@
-#include "predict/schedule_predictor.h"
+#include "cluster/schedule_predictor.h"
 
 #include <fmt/format.h>
 
