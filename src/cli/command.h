@@ -29,6 +29,7 @@ void add_replay(CLI::App& app, Run& chosen);
 void add_whatif(CLI::App& app, Run& chosen);
 void add_scale(CLI::App& app, Run& chosen);
 void add_monitor(CLI::App& app, Run& chosen);
+void add_installation(CLI::App& app, Run& chosen);  // completions, man
 
 // Prints "forerun: MESSAGE" to standard error and returns kInputAtFault.
 int fail(const Error& error);

@@ -13,6 +13,6 @@ int main(int argc, char** argv) {
                    "  forerun zoo                                    the models it knows\n"
                    "  forerun data summary data/h200                 what was measured\n",
        .verbs = {add_predict, add_fit, add_sweep, add_zoo, add_devices, add_data, add_lab_verbs, add_memory,
-                 add_schedule, add_slurm, add_trace, add_replay, add_whatif, add_scale, add_monitor}},
+                 add_schedule, add_slurm, add_trace, add_replay, add_whatif, add_scale, add_monitor, add_installation}},
       argc, argv);
 }

@@ -10,6 +10,7 @@
 
 #include "base/nearest.h"
 #include "base/partial_files.h"
+#include "cli/help_format.h"
 #include "cli/standard_streams.h"
 
 namespace forerun::cli {
@@ -57,6 +58,7 @@ void refuse_empty_values(CLI::App& app) {
 
 int parse_and_run(const Program& program, int argc, char** argv) {
   CLI::App app{program.summary, program.name};
+  app.formatter(std::make_shared<HelpFormat>());
   app.require_subcommand(1);
   app.set_version_flag("--version", FORERUN_VERSION);
   app.footer(program.examples + "Exit codes: 0 done, 1 the input is at fault, 2 usage, 3 does not fit in memory.");
