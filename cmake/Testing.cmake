@@ -148,6 +148,11 @@ if(NOT FORERUN_TRAIN_ONLY)
   endif()
 
   if(Python3_FOUND AND TARGET forerun)
+    add_test(NAME install_test COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/install_test.py ${CMAKE_BINARY_DIR})
+    set_tests_properties(install_test PROPERTIES LABELS tests TIMEOUT 300)
+  endif()
+
+  if(Python3_FOUND AND TARGET forerun)
     add_test(NAME slurm_test COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/slurm_test.py $<TARGET_FILE:forerun>
                                      ${CMAKE_SOURCE_DIR})
     set_tests_properties(slurm_test PROPERTIES LABELS tests TIMEOUT 300 SKIP_RETURN_CODE 77)

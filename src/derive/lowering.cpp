@@ -286,6 +286,12 @@ constexpr std::array kLoweringRules = {
 
 }  // namespace
 
+std::vector<std::string_view> lowered_ops() {
+  std::vector<std::string_view> names;
+  for (const RuleRow& row : kLoweringRules) names.push_back(row.name);
+  return names;
+}
+
 Values lower(const OpCall& call) {
   const auto* found = std::find_if(kLoweringRules.begin(), kLoweringRules.end(),
                                    [&](const RuleRow& row) { return row.name == call.name; });

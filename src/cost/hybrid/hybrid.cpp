@@ -166,7 +166,7 @@ std::vector<FeatureRowCost> ResidualModel::costs(std::span<const FeatureRow> fea
 namespace {
 
 // The feature rows of a graph's ops, one behind the other, with what the trees are asked about each.
-struct GraphPieces {
+struct GraphFeatures {
   std::vector<FeatureRow> feature_rows;  // on the device
   std::vector<uint32_t> asked;           // numbers of the feature rows on the measured GPU
   // Of the feature rows, where the device was not measured: what their products ask for, analytic times on the measured one.
@@ -176,9 +176,9 @@ struct GraphPieces {
   DistinctPieces distinct;
 };
 
-GraphPieces pieces_of_graph(const Graph& graph, const Device& there, const TrainingSetup& setup,
-                            const AnalyticConstants& constants, const std::optional<OtherGpu>& other) {
-  GraphPieces all;
+GraphFeatures features_of(const Graph& graph, const Device& there, const TrainingSetup& setup,
+                          const AnalyticConstants& constants, const std::optional<OtherGpu>& other) {
+  GraphFeatures all;
   all.feature_rows.reserve(graph.op_count());
   all.asked.reserve(graph.op_count());
   all.behind.reserve(graph.op_count());
@@ -200,7 +200,7 @@ GraphPieces pieces_of_graph(const Graph& graph, const Device& there, const Train
     all.feature_rows.insert(all.feature_rows.end(), feature_rows.begin(), feature_rows.end());
     all.behind.push_back(static_cast<uint32_t>(all.feature_rows.size()));
   }
-  CHECK(all.asked.size() == all.feature_rows.size(), "an op has as many feature_rows on one GPU as on another");
+  CHECK(all.asked.size() == all.feature_rows.size(), "an op has as many feature rows on one GPU as on another");
   return all;
 }
 
@@ -210,7 +210,7 @@ std::vector<OpCost> hybrid_costs(const Graph& graph, const Device& device, const
                                  const AnalyticConstants& constants, const ResidualModel& residual_model,
                                  const std::optional<OtherGpu>& other) {
   const Device there = other ? other->scale.sustaining(device) : device;
-  const GraphPieces all = pieces_of_graph(graph, there, setup, constants, other);
+  const GraphFeatures all = features_of(graph, there, setup, constants, other);
   const std::vector<FeatureRowCost> known = residual_model.costs(all.distinct.feature_rows());
   std::vector<OpCost> costs;
   costs.reserve(graph.op_count());
