@@ -4,18 +4,14 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <numeric>
 
+#include "base/statistics.h"
 #include "ingest/kineto/kineto_reader.h"
 
 namespace forerun {
 namespace {
 
 namespace fs = std::filesystem;
-
-double mean(const std::vector<double>& values) {
-  return values.empty() ? 0 : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
 
 std::pair<int64_t, int64_t> span_of(const Trace& trace) {
   int64_t last = INT64_MIN;

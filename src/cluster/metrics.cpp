@@ -1,8 +1,9 @@
 // Computes Metrics. Sums are of whole nanoseconds split into seconds and rest, so that they are exact for any number of
-// jobs; quantiles are linear between neighbours (of an even number the median is the mean of the middle two).
+// jobs.
 #include <algorithm>
 #include <cmath>
 
+#include "base/statistics.h"
 #include "cluster/schedule_result.h"
 
 namespace forerun::cluster {
@@ -21,19 +22,6 @@ class ExactSum {
  private:
   int64_t seconds_ = 0, rest_ = 0, count_ = 0;
 };
-
-// Reorders the values.
-double quantile(std::vector<double>& values, double share) {
-  if (values.empty()) return 0;
-  const double place = share * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<size_t>(place);
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(below);
-  std::nth_element(values.begin(), middle, values.end());
-  const double low = *middle;
-  if (below + 1 >= values.size()) return low;
-  const double high = *std::min_element(middle + 1, values.end());
-  return low + (high - low) * (place - static_cast<double>(below));
-}
 
 struct Tally {
   ExactSum jct, wait, tardiness;
@@ -101,16 +89,14 @@ Metrics metrics_of(const Schedule& schedule, const Workload& workload, const Clu
   metrics.mean_wait = tally.wait.mean();
   metrics.total_tardiness = tally.tardiness.sum();
   metrics.mean_tardiness = tally.tardiness.mean();
-  metrics.median_jct = quantile(tally.jcts, 0.5);
-  metrics.p95_jct = quantile(tally.jcts, 0.95);
-  metrics.p99_jct = quantile(tally.jcts, 0.99);
-  metrics.median_wait = quantile(tally.waits, 0.5);
-  metrics.p95_wait = quantile(tally.waits, 0.95);
-  metrics.p99_wait = quantile(tally.waits, 0.99);
-  double slowdown = 0;
-  for (const double value : tally.slowdowns) slowdown += value;
-  metrics.mean_slowdown = slowdown / static_cast<double>(metrics.jobs);
-  metrics.p99_slowdown = quantile(tally.slowdowns, 0.99);
+  metrics.median_jct = quantile_in_place(tally.jcts, 0.5);
+  metrics.p95_jct = quantile_in_place(tally.jcts, 0.95);
+  metrics.p99_jct = quantile_in_place(tally.jcts, 0.99);
+  metrics.median_wait = quantile_in_place(tally.waits, 0.5);
+  metrics.p95_wait = quantile_in_place(tally.waits, 0.95);
+  metrics.p99_wait = quantile_in_place(tally.waits, 0.99);
+  metrics.mean_slowdown = mean(tally.slowdowns);
+  metrics.p99_slowdown = quantile_in_place(tally.slowdowns, 0.99);
   metrics.makespan = seconds(tally.last - tally.first);
   const double capacity = static_cast<double>(cluster.gpus()) * metrics.makespan;
   if (capacity > 0) {

@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/nearest.h"
+#include "base/statistics.h"
 
 namespace forerun::cluster {
 namespace {
@@ -68,12 +69,7 @@ Durations as_measured(const Workload& workload, const MeasuredPredictor& predict
   RandomNumbers random(seed);
   const std::vector<double>& ratios = predictor.errors.ratios;
   CHECK(!ratios.empty(), "a measured predictor without errors");
-  Durations predicted = with_factors(workload, [&] {
-    const double place = random.uniform() * static_cast<double>(ratios.size() - 1);
-    const size_t below = std::min(static_cast<size_t>(place), ratios.size() - 1);
-    const size_t above = std::min(below + 1, ratios.size() - 1);
-    return ratios[below] + (ratios[above] - ratios[below]) * (place - static_cast<double>(below));
-  });
+  Durations predicted = with_factors(workload, [&] { return sorted_quantile(ratios, random.uniform()); });
   if (predictor.predicted.empty()) return predicted;
   CHECK(predictor.predicted.size() == workload.jobs.size() * predicted.types(), "predictions of other jobs");
   for (JobIndex job = 0; job < predicted.jobs(); ++job) {

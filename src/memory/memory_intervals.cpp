@@ -5,19 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_file.h"
+#include "base/statistics.h"
 
 namespace forerun {
 namespace {
 
 constexpr const char* kMemoryIntervalsFormat = "memory-intervals/1";
-
-// The value below which that share lies, between neighbours in proportion.
-double interval_quantile(const std::vector<double>& sorted, double share) {
-  const double at = share * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<size_t>(at);
-  const size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
-}
 
 }  // namespace
 
@@ -45,8 +38,7 @@ Result<MemoryIntervals> load_memory_intervals(const std::filesystem::path& path)
 
 RatioRange ratio_range(std::vector<double> ratios) {
   if (ratios.empty()) return {};
-  std::sort(ratios.begin(), ratios.end());
-  return {std::min(1.0, interval_quantile(ratios, 0.1)), std::max(1.0, interval_quantile(ratios, 0.9))};
+  return {std::min(1.0, quantile_in_place(ratios, 0.1)), std::max(1.0, quantile_in_place(ratios, 0.9))};
 }
 
 std::string to_json(const MemoryIntervals& intervals, const std::string& made_from) {

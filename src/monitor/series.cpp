@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "base/statistics.h"
 
 namespace forerun::monitor {
 namespace {
@@ -114,7 +115,7 @@ BurstMetrics burst_metrics(const Series& series, double floor, double least_idle
   BurstMetrics metrics;
   const std::vector<double>& values = series.values;
   if (values.empty()) return metrics;
-  metrics.mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  metrics.mean = mean(values);
   const TwoMeans means = two_means(values);
   if (means.high <= floor || means.low >= kTwoLevels * means.high) {  // one level
     metrics.threshold = floor;

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
+#include "base/statistics.h"
 #include "report/table.h"
 
 namespace forerun {
@@ -17,11 +17,8 @@ struct NoiseSpread {
 
 NoiseSpread noise_spread_of(std::vector<double> differences) {
   std::sort(differences.begin(), differences.end());
-  const auto at = [&](double quantile) {
-    return differences[static_cast<size_t>(quantile * static_cast<double>(differences.size() - 1) + 0.5)];
-  };
-  const double sum = std::accumulate(differences.begin(), differences.end(), 0.0);
-  return {sum / static_cast<double>(differences.size()), at(0.5), at(0.9), differences.back()};
+  return {mean(differences), sorted_quantile_nearest(differences, 0.5), sorted_quantile_nearest(differences, 0.9),
+          differences.back()};
 }
 
 }  // namespace

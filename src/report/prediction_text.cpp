@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/statistics.h"
 #include "report/prediction.h"
 #include "report/table.h"
 
@@ -153,13 +154,12 @@ struct ErrorSummary {
     reserved += s.reserved;
     iterations.push_back(s.iteration);
   }
-  [[nodiscard]] std::vector<std::string> row(const std::string& name) {
-    std::sort(iterations.begin(), iterations.end());
+  [[nodiscard]] std::vector<std::string> row(const std::string& name) const {
     const auto n = static_cast<double>(runs);
     return {name,
             fmt::format("{}", runs),
             percent(iteration / n),
-            percent(iterations[iterations.size() / 2]),
+            percent(upper_median(iterations)),
             percent(gpu / n),
             percent(allocated / n),
             percent(reserved / n)};

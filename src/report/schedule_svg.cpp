@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/statistics.h"
 #include "report/schedule.h"
 #include "report/table.h"
 
@@ -198,7 +199,7 @@ Time gantt_end(const cluster::Schedule& schedule, size_t jobs) {
   }
   if (ends.empty()) return Time(1);
   std::sort(ends.begin(), ends.end());
-  const Time most = ends[(ends.size() - 1) * 9 / 10];
+  const Time most = sorted_quantile_lower(ends, 0.9);
   const Time cut(static_cast<int64_t>(static_cast<double>(most.value) * 1.2));
   return std::max(ends.back() > Time(3 * most.value) ? cut : ends.back(), Time(1));
 }

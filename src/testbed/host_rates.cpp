@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/json_file.h"
+#include "base/statistics.h"
 
 namespace forerun::scale {
 namespace {
@@ -73,9 +74,7 @@ class PositiveFit {
 };
 
 double median_or(std::vector<double> values, double otherwise) {
-  if (values.size() < 3) return otherwise;
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+  return values.size() < 3 ? otherwise : upper_median(std::move(values));
 }
 
 // Bits that cross the busiest link of an iteration, one way after the other.

@@ -5,6 +5,7 @@
 // others get the usual distance of the trace, or what was left where that is less.
 #include <algorithm>
 
+#include "base/statistics.h"
 #include "timeline/dependency_rank.h"
 
 namespace forerun {
@@ -17,11 +18,8 @@ constexpr int64_t kSlowLaunch = 20'000;   // a launch that takes longer may have
 constexpr size_t kFullQueue = 900;        // pending work of a stream that makes launches wait (CUDA: about 1022)
 constexpr size_t kSamples = 1 << 20;
 
-int64_t median_or(std::vector<int64_t>& values, int64_t otherwise) {
-  if (values.empty()) return otherwise;
-  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+int64_t median_or(std::vector<int64_t> values, int64_t otherwise) {
+  return values.empty() ? otherwise : upper_median(std::move(values));
 }
 
 }  // namespace
@@ -61,9 +59,9 @@ void RankDependencies::measure_usual() {
       if (before >= end(call) + kUnexplained && from >= before) gaps.push_back(from - before);
     }
   }
-  usual_lag_ = median_or(lags, usual_lag_);
-  usual_gap_ = std::min(median_or(gaps, usual_gap_), int64_t{2'000});
-  usual_call_ = std::min(median_or(calls, usual_call_), kSlowLaunch);
+  usual_lag_ = median_or(std::move(lags), usual_lag_);
+  usual_gap_ = std::min(median_or(std::move(gaps), usual_gap_), int64_t{2'000});
+  usual_call_ = std::min(median_or(std::move(calls), usual_call_), kSlowLaunch);
 }
 
 void RankDependencies::link_device() {

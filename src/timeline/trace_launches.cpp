@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "base/statistics.h"
+
 namespace forerun {
 namespace {
 
@@ -10,9 +12,9 @@ constexpr int64_t kSlowCall = 50'000;
 constexpr int64_t kLateStart = 100'000;
 constexpr int64_t kQueueLimit = 1024;
 
-Nanoseconds quantile(const std::vector<int64_t>& sorted, double share) {
+Nanoseconds duration_at(const std::vector<int64_t>& sorted, double share) {
   if (sorted.empty()) return {};
-  return Nanoseconds(sorted[static_cast<size_t>(share * static_cast<double>(sorted.size() - 1) + 0.5)]);
+  return Nanoseconds(sorted_quantile_nearest(sorted, share));
 }
 
 QueueLength summed(const std::vector<QueuePoint>& points) {
@@ -56,11 +58,11 @@ LaunchStatistics launch_statistics(const Trace& trace, const TraceLinks& links, 
   std::sort(calls.begin(), calls.end());
   std::sort(delays.begin(), delays.end());
   result.calls = static_cast<int64_t>(calls.size());
-  result.call_median = quantile(calls, 0.5);
-  result.call_p90 = quantile(calls, 0.9);
-  result.delay_median = quantile(delays, 0.5);
-  result.delay_p90 = quantile(delays, 0.9);
-  result.delay_longest = quantile(delays, 1.0);
+  result.call_median = duration_at(calls, 0.5);
+  result.call_p90 = duration_at(calls, 0.9);
+  result.delay_median = duration_at(delays, 0.5);
+  result.delay_p90 = duration_at(delays, 0.9);
+  result.delay_longest = duration_at(delays, 1.0);
   return result;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/statistics.h"
+
 namespace forerun {
 namespace {
 
@@ -32,12 +34,6 @@ bool same_sequence(const std::vector<Collective>& a, const std::vector<Collectiv
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](const auto& x, const auto& y) {
            return x.what == y.what || x.what.empty() || y.what.empty();
          });
-}
-
-int64_t median(std::vector<int64_t> values) {
-  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 // Who came last at each collective, and by how much.
@@ -102,7 +98,7 @@ RankComparison compare_ranks(std::span<const RankView> ranks) {
     for (size_t k = 0; k < collectives[r].size(); ++k) {
       differences.push_back(collectives[r][k].end - collectives.front()[k].end);
     }
-    result.ranks[r].clock_offset = Nanoseconds(median(std::move(differences)));
+    result.ranks[r].clock_offset = Nanoseconds(upper_median(std::move(differences)));
     result.ranks[r].aligned = true;
   }
   if (!all_alike) return result;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/statistics.h"
 #include "whatif/device_share.h"
 
 namespace forerun::whatif {
@@ -98,8 +99,7 @@ void EditableIteration::shorten_first_op(GraphEdit& edit) const {
   std::vector<int64_t> others;
   for (const auto& [call, time] : times) others.push_back(time);
   if (others.empty()) return;
-  std::nth_element(others.begin(), others.begin() + static_cast<ptrdiff_t>(others.size() / 2), others.end());
-  const int64_t usual = others[others.size() / 2];
+  const int64_t usual = upper_median(std::move(others));
   if (own <= usual) return;
   const double factor = static_cast<double>(usual) / static_cast<double>(own);
   edit.scale(tasks, factor);

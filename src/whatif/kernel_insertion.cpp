@@ -4,6 +4,8 @@
 #include <array>
 #include <unordered_set>
 
+#include "base/statistics.h"
+
 namespace forerun::whatif {
 
 TaskId launch_of(const TaskGraph& graph, TaskId kernel) {
@@ -27,9 +29,7 @@ Nanoseconds usual_host_op(const TaskGraph& graph) {
   for (const auto& [call, cost] : calls) {
     if (cost.second == 1) times.push_back(cost.first.value);
   }
-  if (times.empty()) return Nanoseconds(15'000);
-  std::nth_element(times.begin(), times.begin() + static_cast<ptrdiff_t>(times.size() / 2), times.end());
-  return Nanoseconds(times[times.size() / 2]);
+  return Nanoseconds(times.empty() ? 15'000 : upper_median(std::move(times)));
 }
 
 TaskId insert_kernel(GraphEdit& edit, TaskId neighbour, Side side, const std::string& name, Nanoseconds duration,

@@ -5,6 +5,7 @@
 
 #include "base/json_file.h"
 #include "base/line_writer.h"
+#include "base/statistics.h"
 
 namespace forerun {
 namespace {
@@ -50,14 +51,7 @@ RatioInterval interval_of(const PredictionIntervals& intervals, bool host_bound,
 
 RatioInterval range_of(std::vector<double> ratios) {
   if (ratios.empty()) return {};
-  std::sort(ratios.begin(), ratios.end());
-  const auto at = [&](double share) {
-    const double place = share * static_cast<double>(ratios.size() - 1);
-    const auto below = static_cast<size_t>(place);
-    const size_t above = std::min(below + 1, ratios.size() - 1);
-    const double value = ratios[below] + (place - static_cast<double>(below)) * (ratios[above] - ratios[below]);
-    return std::round(100 * value) / 100;
-  };
+  const auto at = [&](double share) { return std::round(100 * quantile_in_place(ratios, share)) / 100; };
   return {std::min(1.0, at(kOutside)), std::max(1.0, at(1 - kOutside))};
 }
 
