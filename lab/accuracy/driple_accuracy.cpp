@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/statistics.h"
 #include "report/table.h"
 
 namespace forerun {
@@ -77,11 +78,7 @@ double DripleRow::resource_error(size_t resource) const {
   return (errors[3 * resource] + errors[3 * resource + 1] + errors[3 * resource + 2]) / 3;
 }
 
-double DripleRow::mean_error() const {
-  double sum = 0;
-  for (const double error : errors) sum += error;
-  return sum / static_cast<double>(errors.size());
-}
+double DripleRow::mean_error() const { return mean(errors); }
 
 std::string to_text(const DripleAccuracy& accuracy) {
   Table means = driple_table();

@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/statistics.h"
 #include "report/table.h"
 
 namespace forerun {
@@ -27,11 +28,8 @@ PeakErrors peak_errors(const std::vector<MemoryCase>& cases, double MemoryCase::
   if (errors.empty()) return result;
   std::sort(errors.begin(), errors.end());
   for (const double error : errors) result.mean += error / static_cast<double>(errors.size());
-  const auto at = [&](double share) {
-    return errors[static_cast<size_t>(share * static_cast<double>(errors.size() - 1))];
-  };
-  result.median = at(0.5);
-  result.p90 = at(0.9);
+  result.median = sorted_quantile_lower(errors, 0.5);
+  result.p90 = sorted_quantile_lower(errors, 0.9);
   return result;
 }
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "base/statistics.h"
+
 namespace forerun::hybrid {
 namespace {
 
@@ -78,8 +80,7 @@ std::vector<CarriedError> carried_errors(std::span<const CarriedOp> ops, const D
   for (auto& [key, list] : ratios) {
     CarriedError row{.gpu = key.first, .kind = key.second, .ops = static_cast<int64_t>(list.size())};
     for (const double ratio : list) row.mre += std::abs(1 / ratio - 1) / static_cast<double>(list.size());
-    std::nth_element(list.begin(), list.begin() + static_cast<ptrdiff_t>(list.size() / 2), list.end());
-    row.ratio = list[list.size() / 2];
+    row.ratio = upper_median(list);
     rows.push_back(row);
   }
   return rows;

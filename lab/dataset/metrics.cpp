@@ -4,17 +4,10 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/statistics.h"
 
 namespace forerun::learn {
 namespace {
-
-// Of sorted values: linear between the two nearest.
-double quantile(const std::vector<double>& sorted, double share) {
-  const double at = share * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<size_t>(at);
-  const size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
-}
 
 std::string length_key(size_t ops) {
   if (ops < 300) return "0-299";
@@ -35,7 +28,8 @@ std::vector<double> ratio_quantiles(std::span<const PredictedPair> pairs) {
   for (const PredictedPair& pair : pairs) ratios.push_back(pair.predicted / pair.measured);
   std::sort(ratios.begin(), ratios.end());
   std::vector<double> quantiles;
-  for (int i = 0; i <= kSteps && !ratios.empty(); ++i) quantiles.push_back(quantile(ratios, double{1} * i / kSteps));
+  for (int i = 0; i <= kSteps && !ratios.empty(); ++i)
+    quantiles.push_back(sorted_quantile(ratios, double{1} * i / kSteps));
   return quantiles;
 }
 
@@ -57,8 +51,8 @@ ErrorSummary summarize(std::span<const PredictedPair> pairs) {
   std::sort(errors.begin(), errors.end());
   summary.count = static_cast<int64_t>(errors.size());
   for (const double error : errors) summary.mre += error / count;
-  summary.median = quantile(errors, 0.5);
-  summary.p90 = quantile(errors, 0.9);
+  summary.median = sorted_quantile(errors, 0.5);
+  summary.p90 = sorted_quantile(errors, 0.9);
   summary.bias /= count;
   summary.rmse = std::sqrt(squares / count);
   return summary;

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/statistics.h"
+
 namespace forerun::learn {
 namespace {
 
@@ -22,12 +24,6 @@ constexpr double kSlopeApart = 50;      // ops that two traces must differ by to
 
 uint64_t key_of(uint32_t kind, uint32_t next) { return uint64_t{kind} << 32 | next; }
 uint32_t next_kind(std::span<const LaneOp> ops, size_t i) { return i + 1 < ops.size() ? ops[i + 1].kind() : kEnd; }
-
-double median(std::vector<double>& values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // The one of these that the others are off by least in the mean, relative to themselves: a median by weights 1 / value.
 double closest_to_all(std::vector<double> values) {
@@ -131,11 +127,11 @@ void TraceLanes::fit_typical(std::span<const std::vector<LaneOp>> traces) {
     }
     const bool whichever = (key & kNone) == kNone;
     const bool known = !whichever && times.behind_long.size() >= kFewest;
-    const double waiting = known ? median(times.behind_long) : -1;
+    const double waiting = known ? upper_median(times.behind_long) : -1;
     if (known) least_waiting = least_waiting < 0 ? waiting : std::min(least_waiting, waiting);
     const bool short_ones = times.of_short.size() >= kFewest;
-    typical_[key] = {short_ones  ? median(times.of_short)
-                     : whichever ? median(times.of_all)
+    typical_[key] = {short_ones  ? upper_median(times.of_short)
+                     : whichever ? upper_median(times.of_all)
                                  : -1,
                      whichever ? std::max(least_waiting, 1.0) : waiting};
   }
@@ -166,7 +162,7 @@ void TraceLanes::fit_untraced(std::span<const std::vector<LaneOp>> traces) {
   }
   untraced_.clear();
   for (auto& [name, values] : ratios) {
-    if (values.size() >= kFewest) untraced_[name] = median(values);
+    if (values.size() >= kFewest) untraced_[name] = upper_median(values);
   }
 }
 
@@ -187,10 +183,10 @@ void TraceLanes::fit_turn(std::span<const std::vector<LaneOp>> traces) {
       if (std::abs(apart) >= kSlopeApart) slopes.push_back((seen[i].second - seen[j].second) / apart);
     }
   }
-  if (!slopes.empty()) turn_op_us_ = std::max(median(slopes), 0.0);
+  if (!slopes.empty()) turn_op_us_ = std::max(upper_median(slopes), 0.0);
   std::vector<double> rests;
   for (const auto& [count, gap] : seen) rests.push_back(gap - turn_op_us_ * count);
-  turn_us_ = std::max(median(rests), 1.0);
+  turn_us_ = std::max(upper_median(rests), 1.0);
 }
 
 void TraceLanes::fit(std::span<const std::vector<LaneOp>> traces) {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "base/statistics.h"
 
 namespace forerun::learn {
 namespace {
@@ -58,10 +59,6 @@ ResourceMetrics resource_errors(const ResourceData& data, const Selection& workl
   return sums;
 }
 
-double mean_of(const ResourceMetrics& errors) {
-  double sum = 0;
-  for (const double error : errors) sum += error;
-  return sum / static_cast<double>(errors.size());
-}
+double mean_of(const ResourceMetrics& errors) { return mean(errors); }
 
 }  // namespace forerun::learn
