@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 
+#include "base/options_text.h"
 #include "base/parallel.h"
 
 namespace forerun {
@@ -70,19 +71,16 @@ Status append(const std::string& text, const Range& range, std::vector<std::stri
 }  // namespace
 
 Result<SweepAxis> parse_axis(const std::string& text) {
-  const size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) return bad_axis(text, "no NAME=VALUES");
-  SweepAxis axis{text.substr(0, equals), {}};
-  for (size_t begin = equals + 1; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    const std::string value = text.substr(begin, end - begin);
+  const auto named = split_key_value(text);
+  if (!named || named->first.empty() || named->second.empty()) return bad_axis(text, "no NAME=VALUES");
+  SweepAxis axis{std::string(named->first), {}};
+  for (const std::string_view value : split_list(named->second, ",")) {
     if (value.empty()) return bad_axis(text, "an empty value");
     if (const auto range = range_in(value)) {
       if (const Status status = append(text, *range, axis.values); !status.ok()) return status.error();
     } else {
-      axis.values.push_back(value);
+      axis.values.emplace_back(value);
     }
-    begin = end + 1;
   }
   return axis;
 }

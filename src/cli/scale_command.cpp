@@ -4,6 +4,7 @@
 #include "api/scale.h"
 #include "api/scale_records.h"
 #include "api/scale_resources.h"
+#include "base/options_text.h"
 #include "base/output_file.h"
 #include "cli/command.h"
 #include "cli/setup_options.h"
@@ -29,17 +30,12 @@ struct ScaleOptions {
 };
 
 Status read_settings(const std::vector<std::string>& texts, ScaleQuestion& question) {
+  const OptionGrammar grammar{"--set", "write NAME=VALUE, such as layers=96,width=12288"};
   for (const std::string& text : texts) {
-    size_t begin = 0;
-    while (begin < text.size()) {
-      const size_t end = std::min(text.find(',', begin), text.size());
-      const std::string part = text.substr(begin, end - begin);
-      const size_t equals = part.find('=');
-      if (equals == std::string::npos || equals == 0) {
-        return Error{"'" + part + "' is no setting", "--set", "write NAME=VALUE, such as layers=96,width=12288"};
-      }
-      question.settings.emplace_back(part.substr(0, equals), part.substr(equals + 1));
-      begin = end + 1;
+    const auto settings = parse_key_values(text, grammar);
+    if (!settings) return settings.error();
+    for (const KeyValue& setting : *settings) {
+      if (Status status = add_once(setting, question.settings, grammar); !status) return status;
     }
   }
   return {};

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <set>
+#include <limits>
 
 #include "base/nearest.h"
+#include "base/options_text.h"
 
 namespace forerun::cli {
 namespace {
@@ -15,61 +15,30 @@ Error unknown(std::string_view kind, const std::string& given, const std::vector
   return {fmt::format("there is no {} '{}'", kind, given), "", did_you_mean(given, known)};
 }
 
-Result<double> parse_number(const std::string& key, const std::string& text) {
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end != '\0' || !std::isfinite(value) || value < 0) {
-    return Error{fmt::format("{} cannot be '{}'", key, text), "--optimizer", "give a number from 0"};
-  }
-  return value;
-}
-
-Status apply(const std::string& key, const std::string& value, OptimizerSpec& spec) {
-  if (key == "impl") {
-    const auto impl = optimizer_impl_named(value);
-    if (!impl) return unknown("optimizer implementation", value, {"forloop", "foreach", "fused"});
-    spec.impl = *impl;
-    return {};
-  }
-  double* target = key == "momentum"       ? &spec.momentum
-                   : key == "weight_decay" ? &spec.weight_decay
-                   : key == "lr"           ? &spec.learning_rate
-                                           : nullptr;
-  if (target == nullptr) return unknown("optimizer setting", key, {"impl", "momentum", "weight_decay", "lr"});
-  const Result<double> number = parse_number(key, value);
-  if (!number) return number.error();
-  *target = *number;
-  return {};
-}
-
 // NAME[:key=value,...]
 Result<OptimizerSpec> parse_optimizer(const std::string& text) {
-  const size_t colon = text.find(':');
-  const std::string name = text.substr(0, colon);
+  const OptionGrammar grammar{"--optimizer", "write NAME[:key=value,...], for instance sgd:momentum=0.9,impl=fused"};
+  const auto named = parse_named_options(text, grammar);
+  if (!named) return named.error();
   OptimizerSpec spec;
-  if (name == "momentum") {
+  if (named->name == "momentum") {
     spec.momentum = 0.9;
-  } else if (const auto kind = optimizer_named(name); kind && *kind != OptimizerKind::other) {
+  } else if (const auto kind = optimizer_named(named->name); kind && *kind != OptimizerKind::other) {
     spec.kind = *kind;
   } else {
-    return unknown("optimizer", name, {"sgd", "momentum", "adam", "adamw", "rmsprop", "adagrad"});
+    return unknown("optimizer", named->name, {"sgd", "momentum", "adam", "adamw", "rmsprop", "adagrad"});
   }
-  std::set<std::string> given;
-  for (size_t at = colon; at != std::string::npos;) {
-    const size_t next = text.find(',', at + 1);
-    const std::string pair = text.substr(at + 1, next == std::string::npos ? next : next - at - 1);
-    at = next;
-    const size_t equals = pair.find('=');
-    if (equals == std::string::npos) {
-      return Error{fmt::format("'{}' is not key=value", pair), "--optimizer",
-                   "write for instance sgd:momentum=0.9,impl=fused"};
-    }
-    const std::string key = pair.substr(0, equals);
-    if (!given.insert(key).second) {
-      return Error{fmt::format("{} is given twice", key), "--optimizer " + text, "give each key once"};
-    }
-    if (const Status status = apply(key, pair.substr(equals + 1), spec); !status.ok()) return status.error();
-  }
+  OptionReader reader(named->options, {"--optimizer " + text, grammar.remedy});
+  constexpr double kMost = std::numeric_limits<double>::max();
+  const std::vector<OptimizerImpl> impls = {OptimizerImpl::forloop, OptimizerImpl::foreach, OptimizerImpl::fused};
+  std::vector<std::string> words;
+  for (const OptimizerImpl impl : impls) words.emplace_back(name_of(impl));
+  const auto own = static_cast<size_t>(std::find(impls.begin(), impls.end(), spec.impl) - impls.begin());
+  spec.impl = impls[reader.word("impl", own, words)];
+  spec.momentum = reader.number("momentum", spec.momentum, 0, kMost);
+  spec.weight_decay = reader.number("weight_decay", spec.weight_decay, 0, kMost);
+  spec.learning_rate = reader.number("lr", spec.learning_rate, 0, kMost);
+  if (const Status status = reader.status(); !status) return status.error();
   if (spec.kind == OptimizerKind::rmsprop && spec.impl == OptimizerImpl::fused) {
     return Error{"RMSprop has no fused implementation", "--optimizer", "use impl=foreach or impl=forloop"};
   }
@@ -79,23 +48,17 @@ Result<OptimizerSpec> parse_optimizer(const std::string& text) {
 }  // namespace
 
 Result<Settings> parse_settings(const std::vector<std::string>& texts, const Settings& taken) {
+  const OptionGrammar grammar{"--set", "write KEY=VALUE, for instance image=384"};
   Settings settings;
   for (const std::string& text : texts) {
-    const size_t equals = text.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      return Error{fmt::format("--set takes KEY=VALUE, not '{}'", text), "--set", "write for instance image=384"};
-    }
-    const std::string key = text.substr(0, equals);
-    const auto same = [&](const auto& other) { return other.first == key; };
-    if (equals + 1 == text.size()) return Error{fmt::format("{} has no value", key), "--set", "write KEY=VALUE"};
+    Result<KeyValue> setting = parse_key_value(text, grammar);
+    if (!setting) return setting.error();
+    const auto same = [&](const KeyValue& other) { return other.first == setting->first; };
     if (const auto other = std::find_if(taken.begin(), taken.end(), same); other != taken.end()) {
-      return Error{fmt::format("{} is given by {} and by --set {}", key, other->second, text), "--set",
+      return Error{fmt::format("{} is given by {} and by --set {}", setting->first, other->second, text), "--set",
                    "give it in one of them"};
     }
-    if (std::any_of(settings.begin(), settings.end(), same)) {
-      return Error{fmt::format("{} is given twice", key), "--set", "give it once"};
-    }
-    settings.emplace_back(key, text.substr(equals + 1));
+    if (Status status = add_once(std::move(*setting), settings, grammar); !status) return status.error();
   }
   return settings;
 }

@@ -3,9 +3,9 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "base/options_text.h"
 #include "base/result.h"
 #include "graph/training_run.h"
 
@@ -20,7 +20,7 @@ struct SetupOptions {
 
 // KEY=VALUE of every --set, in order. A key without a value, given twice, or given by another option too (`taken`, with
 // the option's name) is an Error.
-using Settings = std::vector<std::pair<std::string, std::string>>;
+using Settings = KeyValues;
 Result<Settings> parse_settings(const std::vector<std::string>& texts, const Settings& taken = {});
 
 void add_setup_options(CLI::App& verb, SetupOptions& options, const std::string& default_precision = "fp32");

@@ -8,6 +8,7 @@
 #include <charconv>
 
 #include "base/check.h"
+#include "base/options_text.h"
 
 namespace forerun::cluster {
 namespace {
@@ -59,25 +60,23 @@ std::string canonical_type(std::string_view name) {
 
 Result<Cluster> parse_cluster(const std::string& text) {
   Cluster cluster;
-  if (text.find('=') == std::string::npos) {
+  if (!split_key_value(text)) {
     const auto count = parse_count(text, text);
     if (!count) return count.error();
     cluster.pools.push_back({.type = "gpu", .gpus = *count});
     return cluster;
   }
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    const std::string part = text.substr(begin, end - begin);
-    const size_t equals = std::min(part.find('='), part.size());
-    const auto count = parse_count(equals < part.size() ? part.substr(equals + 1) : "", text);
+  const auto pools = parse_key_values(text, {"--gpus", "write each type once, as a100=10,v100=20"});
+  if (!pools) return pools.error();
+  for (const auto& [name, gpus] : *pools) {
+    const auto count = parse_count(gpus, text);
     if (!count) return count.error();
-    const std::string type = canonical_type(part.substr(0, equals));
+    const std::string type = canonical_type(name);
     if (type.empty() || cluster.find(type)) {
-      return Error{fmt::format("'{}' in '{}' names {}", part, text, type.empty() ? "no GPU type" : "a type again"),
+      return Error{fmt::format("'{}' in '{}' names {}", name, text, type.empty() ? "no GPU type" : "a type again"),
                    "--gpus", "write each type once, as a100=10,v100=20"};
     }
     cluster.pools.push_back({.type = type, .gpus = *count});
-    begin = end + 1;
   }
   return cluster;
 }

@@ -1,11 +1,8 @@
 #include "cluster/policies.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 
 #include "base/nearest.h"
 #include "cluster/policies/factories.h"
@@ -13,61 +10,11 @@
 namespace forerun::cluster {
 namespace {
 
-Error bad_option(const std::string& text, const std::string& what) {
-  return {fmt::format("{} in the policy '{}'", what, text), "--policy",
-          "write NAME or NAME:OPTION=NUMBER,OPTION=NUMBER"};
-}
-
-Result<PolicyOptions> parse_options(const std::string& text, size_t begin) {
-  PolicyOptions options;
-  for (bool more = begin <= text.size(); more;) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    const std::string part = text.substr(begin, end - begin);
-    const size_t equals = part.find('=');
-    if (equals == std::string::npos || equals == 0) return bad_option(text, fmt::format("'{}' is no option", part));
-    PolicyOption option{part.substr(0, equals), 0};
-    const char* last = part.data() + part.size();
-    const auto [stop, fault] = std::from_chars(part.data() + equals + 1, last, option.value);
-    if (fault != std::errc() || stop != last || !std::isfinite(option.value)) {
-      return bad_option(text, fmt::format("'{}' is no number", part.substr(equals + 1)));
-    }
-    for (const PolicyOption& other : options) {
-      if (other.name == option.name) return bad_option(text, fmt::format("'{}' stands twice", option.name));
-    }
-    options.push_back(std::move(option));
-    more = end < text.size();
-    begin = end + 1;
-  }
-  return options;
+OptionGrammar policy_grammar(const std::string& text) {
+  return {"--policy " + text, "write NAME or NAME:OPTION=NUMBER,OPTION=NUMBER"};
 }
 
 }  // namespace
-
-double OptionReader::number(std::string_view name, double otherwise, double least, double most) {
-  known_.emplace_back(name);
-  for (size_t i = 0; i < options_.size(); ++i) {
-    if (options_[i].name != name) continue;
-    used_[i] = true;
-    const double value = options_[i].value;
-    if (value >= least && value <= most) return value;
-    refuse(fmt::format("{}={} is out of range: {} to {}", name, value, least, most));
-  }
-  return otherwise;
-}
-
-int64_t OptionReader::whole(std::string_view name, int64_t otherwise, double least, double most) {
-  const double value = number(name, static_cast<double>(otherwise), least, most);
-  if (value != std::floor(value)) refuse(fmt::format("{}={} is no whole number", name, value));
-  return static_cast<int64_t>(value);
-}
-
-std::vector<std::string> OptionReader::unused() const {
-  std::vector<std::string> names;
-  for (size_t i = 0; i < options_.size(); ++i) {
-    if (!used_[i]) names.push_back(options_[i].name);
-  }
-  return names;
-}
 
 const std::vector<PolicyEntry>& policies() {
   static const std::vector<PolicyEntry> list = {
@@ -110,26 +57,19 @@ const std::vector<PolicyEntry>& policies() {
 }
 
 Result<std::unique_ptr<Policy>> make_policy(const std::string& text) {
-  const size_t colon = text.find(':');
-  const std::string name = text.substr(0, colon);
-  const auto options = parse_options(text, colon == std::string::npos ? text.size() + 1 : colon + 1);
-  if (!options) return options.error();
+  const auto named = parse_named_options(text, {"--policy", policy_grammar(text).remedy});
+  if (!named) return named.error();
   std::vector<std::string> names;
   for (const PolicyEntry& entry : policies()) {
     names.emplace_back(entry.name);
-    if (name != entry.name) continue;
-    OptionReader reader(*options);
+    if (named->name != entry.name) continue;
+    OptionReader reader(named->options, policy_grammar(text));
     std::unique_ptr<Policy> policy = entry.make(reader);
-    if (const auto unused = reader.unused(); !unused.empty()) {
-      const std::string known = fmt::format("{}", fmt::join(reader.known(), ", "));
-      return bad_option(
-          text, fmt::format("no option is called '{}' (options: {})", unused.front(), known.empty() ? "none" : known));
-    }
-    if (!reader.faults().empty()) return bad_option(text, reader.faults().front());
+    if (const Status status = reader.status(); !status) return status.error();
     return policy;
   }
-  return Error{fmt::format("no policy is called '{}'", name), "--policy",
-               did_you_mean(name, names) + " `forerun schedule --list` lists them all"};
+  return Error{fmt::format("no policy is called '{}'", named->name), "--policy",
+               did_you_mean(named->name, names) + " `forerun schedule --list` lists them all"};
 }
 
 bool goes_by_priority(const std::string& text) {

@@ -3,37 +3,13 @@
 
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "base/options_text.h"
 #include "base/result.h"
 #include "cluster/policy.h"
 
 namespace forerun::cluster {
-
-// What stands after a policy's name: "allox:alpha=0.5" gives {"alpha", "0.5"}.
-struct PolicyOption {
-  std::string name;
-  double value = 0;
-};
-using PolicyOptions = std::vector<PolicyOption>;
-
-// The value of an option. One that nobody asks for, or that is out of its range, is an Error of make_policy.
-class OptionReader {
- public:
-  explicit OptionReader(const PolicyOptions& options) : options_(options), used_(options.size(), false) {}
-  double number(std::string_view name, double otherwise, double least, double most);
-  int64_t whole(std::string_view name, int64_t otherwise, double least, double most);
-  void refuse(std::string what) { faults_.push_back(std::move(what)); }
-  [[nodiscard]] std::vector<std::string> unused() const;
-  [[nodiscard]] const std::vector<std::string>& known() const { return known_; }
-  [[nodiscard]] const std::vector<std::string>& faults() const { return faults_; }
-
- private:
-  const PolicyOptions& options_;
-  std::vector<bool> used_;
-  std::vector<std::string> known_, faults_;
-};
 
 inline constexpr double kLongestRound = 1e7;  // seconds, of rounds, leases and intervals; the shortest is a second
 

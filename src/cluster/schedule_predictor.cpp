@@ -7,10 +7,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 
 #include "base/data_dir.h"
 #include "base/nearest.h"
+#include "base/options_text.h"
 #include "derive/precision_support.h"
 #include "predict/predict.h"
 #include "records/data_scan.h"
@@ -75,19 +75,6 @@ Result<cluster::MeasuredErrors> errors_in(const nlohmann::json& suite, const std
   return Error{fmt::format("no predictor is called '{}'", name), "--predictor", did_you_mean(name, known)};
 }
 
-Result<std::vector<std::pair<std::string, std::string>>> parse_settings(const std::string& text) {
-  std::vector<std::pair<std::string, std::string>> settings;
-  std::istringstream further(text);
-  for (std::string pair; std::getline(further, pair, ';');) {
-    const size_t equals = pair.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      return Error{fmt::format("'{}' is not KEY=VALUE", pair), "", "write set as layers=2;width=64"};
-    }
-    settings.emplace_back(pair.substr(0, equals), pair.substr(equals + 1));
-  }
-  return settings;
-}
-
 Result<ModelRequest> request_of(const cluster::Configuration& configuration) {
   ModelRequest request;
   request.model = configuration.model;
@@ -103,7 +90,7 @@ Result<ModelRequest> request_of(const cluster::Configuration& configuration) {
     request.setup.optimizer.kind = *kind;
     request.default_optimizer = false;
   }
-  auto settings = parse_settings(configuration.settings);
+  auto settings = parse_key_values(configuration.settings, {"", "write set as layers=2;width=64"}, ';');
   if (!settings) return settings.error();
   request.settings = *std::move(settings);
   return request;

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <random>
-#include <set>
+
+#include "base/options_text.h"
 
 namespace forerun::cluster {
 namespace {
@@ -89,42 +89,24 @@ double mean_duration(const SyntheticOptions& options) {
   return options.load * static_cast<double>(options.gpus) * mean_gap(options) / mean_gang;
 }
 
-Error bad_synthetic(const std::string& text, const std::string& part) {
-  return {fmt::format("'{}' in '{}' says nothing about jobs", part, text), "--synthetic",
-          "write jobs=100000,gpus=1000,seed=1,days=30,load=0.95 (each once; any may be left out)"};
-}
+constexpr const char* kSyntheticRemedy =
+    "write jobs=100000,gpus=1000,seed=1,days=30,load=0.95 (each once; any may be left out)";
+constexpr double kLeastShare = 1e-6;  // of days and of load
 
 }  // namespace
 
 Result<SyntheticOptions> parse_synthetic(const std::string& text) {
+  const auto given = parse_key_values(text, {"--synthetic", kSyntheticRemedy});
+  if (!given) return given.error();
+  if (given->empty()) return Error{"nothing is said about jobs", "--synthetic", kSyntheticRemedy};
   SyntheticOptions options;
-  std::set<std::string> seen;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    const std::string part = text.substr(begin, end - begin);
-    begin = end + 1;
-    const size_t equals = std::min(part.find('='), part.size());
-    const std::string name = part.substr(0, equals);
-    double value = 0;
-    const char* last = part.data() + part.size();
-    const auto [stop, fault] = std::from_chars(part.data() + std::min(equals + 1, part.size()), last, value);
-    if (fault != std::errc() || stop != last || !(value >= 0)) return bad_synthetic(text, part);
-    if (!seen.insert(name).second) return bad_synthetic(text, part);
-    const bool whole = value == std::floor(value);
-    if (name == "jobs" && value >= 1 && value <= 1e9 && whole) {
-      options.jobs = static_cast<int64_t>(value);
-    } else if (name == "gpus" && value >= 1 && value <= 1e9 && whole) {
-      options.gpus = static_cast<int32_t>(value);
-    } else if (name == "seed" && value < 1e15 && whole) {
-      options.seed = static_cast<uint64_t>(value);
-    } else if (name == "days" && value > 0 && value <= 36500) {
-      options.days = value;
-    } else if (name == "load" && value > 0 && value <= 100) {
-      options.load = value;
-    } else {
-      return bad_synthetic(text, part);
-    }
-  }
+  OptionReader reader(*given, {"--synthetic " + text, kSyntheticRemedy});
+  options.jobs = reader.whole("jobs", options.jobs, 1, 1e9);
+  options.gpus = static_cast<int32_t>(reader.whole("gpus", options.gpus, 1, 1e9));
+  options.seed = static_cast<uint64_t>(reader.whole("seed", static_cast<int64_t>(options.seed), 0, 1e15));
+  options.days = reader.number("days", options.days, kLeastShare, 36500);
+  options.load = reader.number("load", options.load, kLeastShare, 100);
+  if (const Status status = reader.status(); !status) return status.error();
   if (const double mean = mean_duration(options); !(mean >= kShortestMean && mean <= kLongestMean)) {
     return Error{
         fmt::format("'{}' asks for jobs of {:.3g} s on average", text, mean), "--synthetic",

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/nearest.h"
+#include "base/options_text.h"
 
 namespace forerun::scale {
 namespace {
@@ -69,8 +70,8 @@ Status decide(std::string_view what, std::string_view part, Decided& decided) {
 }
 
 Status read_part(std::string_view part, PlanRequest& request, Decided& decided) {
-  const size_t equals = part.find('=');
-  if (equals == std::string_view::npos) {
+  const auto named = split_key_value(part);
+  if (!named) {
     for (const WordEffect& word : kWords) {
       if (part == word.word) {
         word.apply(request);
@@ -80,8 +81,7 @@ Status read_part(std::string_view part, PlanRequest& request, Decided& decided) 
     return Error{fmt::format("'{}' is no part of a plan", part), "--strategy",
                  did_you_mean(std::string(part), plan_words())};
   }
-  const std::string_view name = part.substr(0, equals);
-  const std::string_view text = part.substr(equals + 1);
+  const auto [name, text] = *named;
   int64_t value = 0;
   if (name == "zero" && (text == "0" || text == "1" || text == "2" || text == "3")) {
     request.plan.zero = text[0] - '0';
@@ -142,14 +142,9 @@ Result<PlanRequest> parse_plan(std::string_view text) {
   request.plan.micro_batches = 0;
   request.plan.servers = 0;
   Decided decided;
-  size_t begin = 0;
-  while (begin <= text.size()) {
-    const size_t end = std::min(text.find_first_of(",+ ", begin), text.size());
-    const std::string_view part = text.substr(begin, end - begin);
-    if (!part.empty()) {
-      if (const Status status = read_part(part, request, decided); !status) return status.error();
-    }
-    begin = end + 1;
+  for (const std::string_view part : split_list(text, ",+ ")) {
+    if (part.empty()) continue;
+    if (const Status status = read_part(part, request, decided); !status) return status.error();
   }
   if (decided.empty()) return Error{"the plan is empty", "--strategy", kPlanRemedy};
   if (decided.contains("servers") && request.plan.exchange == Exchange::all_reduce) {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <sstream>
 
+#include "base/options_text.h"
 #include "cluster/sources/csv_rows.h"
 #include "predict/predict.h"
 
@@ -129,14 +129,9 @@ class LimitPredictor {
     if (!setup) return setup.error();
     request.setup = *setup;
     request.default_optimizer = optimizer.empty();
-    std::istringstream further(take(job, "set", ""));
-    for (std::string pair; std::getline(further, pair, ';');) {
-      const size_t equals = pair.find('=');
-      if (equals == std::string::npos || equals == 0) {
-        return Error{fmt::format("'{}' is not KEY=VALUE", pair), "", "write set as layers=2;width=64"};
-      }
-      request.settings.emplace_back(pair.substr(0, equals), pair.substr(equals + 1));
-    }
+    auto further = parse_key_values(take(job, "set", ""), {"", "write set as layers=2;width=64"}, ';');
+    if (!further) return further.error();
+    request.settings = std::move(*further);
     for (const auto& [name, value] : job) {
       if (!value.empty()) request.settings.emplace_back(name, value);
     }
@@ -246,17 +241,15 @@ Result<std::vector<JobLimit>> read_limits(const std::string& path) {
 
 Result<JobLimit> predict_limit(const std::string& description, const LimitOptions& options,
                                const CostModels& cost_models) {
-  Statement job;
-  std::istringstream words(description);
-  for (std::string word; words >> word;) {
-    const size_t equals = word.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      return Error{fmt::format("'{}' is not KEY=VALUE", word), "", "write model=resnet50 batch=64 iterations=10000"};
-    }
-    if (!job.emplace(word.substr(0, equals), word.substr(equals + 1)).second) {
-      return Error{fmt::format("'{}' is given twice", word.substr(0, equals)), "", "give it once"};
-    }
+  const OptionGrammar grammar{"", "write model=resnet50 batch=64 iterations=10000"};
+  KeyValues words;
+  for (const std::string_view word : split_list(description, " \t\n\v\f\r")) {
+    if (word.empty()) continue;
+    Result<KeyValue> stated = parse_key_value(word, grammar);
+    if (!stated) return stated.error();
+    if (const Status status = add_once(std::move(*stated), words, grammar); !status) return status.error();
   }
+  Statement job(words.begin(), words.end());
   LimitPredictor predictor(options, cost_models);
   Result<JobLimit> limit = predictor.limit(std::move(job));
   if (limit && limit->job.empty()) limit->job = description;

@@ -1,10 +1,9 @@
 #include "whatif/optimizations.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 
 #include "base/nearest.h"
+#include "base/options_text.h"
 #include "whatif/network_parameters.h"
 
 namespace forerun::whatif {
@@ -84,21 +83,22 @@ std::string Parameters::text(const std::string& key, const std::string& otherwis
 Result<double> Parameters::positive(const std::string& key, double otherwise) const {
   const auto found = values_.find(key);
   if (found == values_.end()) return otherwise;
-  double value = 0;
   const std::string& given = found->second;
-  const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), value);
-  if (error != std::errc() || end != given.data() + given.size() || !(value > 0) || !std::isfinite(value)) {
+  const auto value = number_in(given);
+  if (!value || !(*value > 0)) {
     return Error{"'" + given + "' is no number above zero", key, "give one, as " + key + "=2"};
   }
-  if (value < kLeastParameter || value > kLargestParameter) {
+  if (*value < kLeastParameter || *value > kLargestParameter) {
     return Error{"'" + given + "' is out of range", key, "give a number from 1e-6 to 1e9"};
   }
-  return value;
+  return *value;
 }
 
 Result<Application> parse_application(const std::string& text) {
-  const size_t colon = text.find(':');
-  const std::string name = text.substr(0, colon);
+  const OptionGrammar grammar{"--apply", "write NAME or NAME:PARAMETER=VALUE,PARAMETER=VALUE"};
+  const auto named = parse_named_options(text, grammar);
+  if (!named) return named.error();
+  const std::string& name = named->name;
   Application made;
   std::vector<std::string> names;
   for (const Optimization& optimization : optimizations()) {
@@ -109,24 +109,12 @@ Result<Application> parse_application(const std::string& text) {
     return Error{"there is no optimization '" + name + "'", "--apply", did_you_mean(name, names)};
   }
   std::map<std::string, std::string> values;
-  for (size_t at = colon; at != std::string::npos;) {
-    const size_t next = text.find(',', at + 1);
-    const std::string pair = text.substr(at + 1, next == std::string::npos ? next : next - at - 1);
-    const size_t equals = pair.find('=');
-    const std::string key = pair.substr(0, equals);
-    const auto& known = made.optimization->parameters;
-    if (equals == std::string::npos || std::find(known.begin(), known.end(), key) == known.end()) {
-      std::string keys;
-      for (const std::string_view parameter : known) keys += (keys.empty() ? "" : ", ") + std::string(parameter);
-      return Error{"'" + pair + "' is no parameter of " + name, "--apply " + text,
-                   keys.empty() ? "it takes none" : "it takes " + keys};
+  const std::vector<std::string> known(made.optimization->parameters.begin(), made.optimization->parameters.end());
+  for (const auto& [key, value] : named->options) {
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      return unknown_key(key, known, {"--apply " + text, ""});
     }
-    const std::string value = pair.substr(equals + 1);
-    if (value.empty()) return Error{key + " is empty", "--apply " + text, "give it a value, or leave it out"};
-    if (!values.emplace(key, value).second) {
-      return Error{key + " is given twice", "--apply " + text, "give each parameter once"};
-    }
-    at = next;
+    values.emplace(key, value);
   }
   made.parameters = Parameters(std::move(values));
   return made;
