@@ -87,6 +87,15 @@ TEST_F(ScheduleCommand, DrawsAPicture) {
   EXPECT_NE(text.str().find("</svg>"), std::string::npos);
 }
 
+TEST_F(ScheduleCommand, DrawsJobsWhoseNamesLookLikeMarkup) {
+  std::ofstream(path_) << "id,duration\n<script>,10\na&b,20\n";
+  const Outcome outcome = schedule(path_.string() + " --gpus 2 --policy fifo --svg /dev/stdout");
+  EXPECT_EQ(outcome.code, 0) << outcome.out;
+  EXPECT_NE(outcome.out.find("&lt;script&gt;"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("a&amp;b"), std::string::npos) << outcome.out;
+  EXPECT_EQ(outcome.out.find("<script>"), std::string::npos) << outcome.out;
+}
+
 TEST_F(ScheduleCommand, AnswersFaultsWithFileLineAndRemedy) {
   const Outcome large = schedule(path_.string() + " --gpus 1 --policy fifo");
   EXPECT_EQ(large.code, 1);

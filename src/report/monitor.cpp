@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "report/svg.h"
 #include "report/table.h"
 
 namespace forerun {
@@ -53,6 +55,29 @@ nlohmann::ordered_json whole_units(const monitor::Series& series, double unit) {
   auto numbers = nlohmann::ordered_json::array();
   for (const double value : series.values) numbers.push_back(std::llround(std::max(0.0, value) / unit));
   return numbers;
+}
+
+// A series as steps, with the level above which it counts as a burst.
+void draw_series(svg::Picture& picture, const svg::Plot& plot, const SeriesPanel& panel, double seconds) {
+  const std::vector<double>& values = panel.series->values;
+  double most = panel.threshold;
+  for (const double value : values) most = std::max(most, value * panel.scale);
+  if (most <= 0) most = 1;
+  for (const double tick : svg::round_ticks(most, 2)) picture.tick_left(plot, tick / most, fmt::format("{:g}", tick));
+  for (const double tick : svg::round_ticks(seconds)) {
+    picture.tick_below(plot, seconds > 0 ? tick / seconds : 0, fmt::format("{:g}", tick));
+  }
+  picture.frame(plot, panel.title);
+  const double level = plot.y(panel.threshold / most);
+  picture.line({plot.left, level}, {plot.right(), level}, {.colour = svg::kVermilion, .dash = "4 4"});
+  std::vector<svg::Point> points;
+  const auto count = static_cast<double>(values.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double y = plot.y(values[i] * panel.scale / most);
+    points.emplace_back(plot.x(static_cast<double>(i) / count), y);
+    points.emplace_back(plot.x(static_cast<double>(i + 1) / count), y);
+  }
+  picture.curve(points, {.colour = svg::kBlue});
 }
 
 }  // namespace
@@ -131,42 +156,18 @@ std::string to_svg(const monitor::Recording& recording) {
 }
 
 std::string panels_svg(const std::vector<SeriesPanel>& panels, double seconds) {
-  constexpr double kMonitorWidth = 900, kMonitorLeft = 70, kMonitorPanel = 110, kMonitorGap = 42;
-  const double plot = kMonitorWidth - kMonitorLeft - 20;
-  std::string body;
-  double top = 40;
+  constexpr double kMonitorWidth = 900, kMonitorPanel = 110, kMonitorGap = 54;
+  const auto drawn = static_cast<double>(std::count_if(
+      panels.begin(), panels.end(), [](const SeriesPanel& panel) { return !panel.series->values.empty(); }));
+  svg::Picture picture(kMonitorWidth, 52 + drawn * (kMonitorPanel + kMonitorGap));
+  svg::Plot plot{.left = 70, .top = 40, .width = kMonitorWidth - 70 - 20, .height = kMonitorPanel};
   for (const SeriesPanel& panel : panels) {
-    const std::vector<double>& values = panel.series->values;
-    if (values.empty()) continue;
-    double most = panel.threshold;
-    for (const double value : values) most = std::max(most, value * panel.scale);
-    if (most <= 0) most = 1;
-    body += fmt::format(
-        "<text x=\"{}\" y=\"{}\">{}</text>\n"
-        "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"none\" stroke=\"#999\"/>\n"
-        "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{:.3g}</text>\n",
-        kMonitorLeft, top - 6, panel.title, kMonitorLeft, top, plot, kMonitorPanel, kMonitorLeft - 6, top + 10, most);
-    const double level = top + kMonitorPanel * (1 - panel.threshold / most);
-    body += fmt::format(
-        "<line x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"#d62728\" stroke-dasharray=\"4\"/>\n",
-        kMonitorLeft, kMonitorLeft + plot, level, level);
-    body += "<polyline fill=\"none\" stroke=\"#1f77b4\" points=\"";
-    const double step = plot / static_cast<double>(values.size());
-    for (size_t i = 0; i < values.size(); ++i) {
-      const double x = kMonitorLeft + step * static_cast<double>(i);
-      const double y = top + kMonitorPanel * (1 - values[i] * panel.scale / most);
-      body += fmt::format("{:.1f},{:.1f} {:.1f},{:.1f} ", x, y, x + step, y);
-    }
-    body += "\"/>\n";
-    top += kMonitorPanel + kMonitorGap;
+    if (panel.series->values.empty()) continue;
+    draw_series(picture, plot, panel, seconds);
+    plot.top += kMonitorPanel + kMonitorGap;
   }
-  body += fmt::format("<text x=\"{}\" y=\"{}\">0 to {:.2f} s; dashed: what separates burst from idle</text>\n",
-                      kMonitorLeft, top - 14, seconds);
-  return fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" font-family=\"sans-serif\" "
-      "font-size=\"12\">\n"
-      "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n{}</svg>\n",
-      kMonitorWidth, top, body);
+  picture.text(plot.left, plot.top - 4, "time in seconds; dashed: what separates burst from idle");
+  return picture.document();
 }
 
 }  // namespace forerun

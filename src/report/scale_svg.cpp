@@ -5,35 +5,28 @@
 #include <cmath>
 
 #include "report/scale.h"
+#include "report/svg.h"
 #include "report/table.h"
 
 namespace forerun {
 namespace {
 
-constexpr double kScaleWidth = 900, kScaleHeight = 560;
-constexpr double kScaleLeft = 100, kScaleRight = 860, kScaleTop = 80, kScaleBottom = 490;
+constexpr svg::Plot kScalePlot{.left = 100, .top = 80, .width = 760, .height = 410};
 
 double throughput_of(const scale::Step& step) {
   return step.tokens_per_second > 0 ? step.tokens_per_second : step.samples_per_second;
 }
 
-std::string scale_xml(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    out += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : std::string(1, c);
-  }
-  return out;
-}
+double ideal_throughput_of(const scale::Step& step) { return throughput_of(step) / std::max(step.efficiency, 1e-9); }
 
 class ScalePicture {
  public:
   explicit ScalePicture(const ScaleAnswer& answer) : answer_(answer) {
     for (const scale::Step& step : answer.steps) {
       const auto gpus = static_cast<double>(step.plan.gpus());
-      const double ideal = throughput_of(step) / std::max(step.efficiency, 1e-9);
       x_.add(gpus);
       y_.add(throughput_of(step));
-      y_.add(ideal);
+      y_.add(ideal_throughput_of(step));
     }
     y_.low = std::pow(10, std::floor(std::log10(std::max(y_.low, 1e-3))));
     y_.high = std::pow(10, std::ceil(std::log10(std::max(y_.high, 1e-3) * 1.0001)));
@@ -41,18 +34,14 @@ class ScalePicture {
 
   std::string text() {
     const bool tokens = !answer_.steps.empty() && answer_.steps[0].tokens_per_second > 0;
-    out_ = fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" "
-        "font-family=\"Helvetica, Arial, sans-serif\" font-size=\"13\">\n<rect width=\"{0}\" height=\"{1}\" "
-        "fill=\"white\"/>\n<text x=\"{2}\" y=\"32\" font-size=\"18\" font-weight=\"bold\">{3}: {4} per second over "
-        "GPUs</text>\n<text x=\"{2}\" y=\"54\" fill=\"#555\">{5}, {6} a node, {7}; grey: GPUs that never wait</text>\n",
-        kScaleWidth, kScaleHeight, kScaleLeft, scale_xml(answer_.model), tokens ? "tokens" : "samples",
-        scale_xml(answer_.gpu), answer_.node, scale_xml(answer_.between));
+    picture_.heading(
+        kScalePlot.left, fmt::format("{}: {} per second over GPUs", answer_.model, tokens ? "tokens" : "samples"),
+        fmt::format("{}, {} a node, {}; grey: GPUs that never wait", answer_.gpu, answer_.node, answer_.between));
     axes();
-    curve("#bab0ac", true);
-    curve("#4e79a7", false);
+    curve({.colour = "#999999", .width = 2, .dash = "6 3"}, ideal_throughput_of);
+    curve({.colour = svg::kBlue, .width = 2}, throughput_of);
     points();
-    return out_ + "</svg>\n";
+    return picture_.document();
   }
 
  private:
@@ -67,49 +56,42 @@ class ScalePicture {
     }
   };
 
-  [[nodiscard]] double x_at(double gpus) const { return kScaleLeft + (kScaleRight - kScaleLeft) * x_.at(gpus); }
-  [[nodiscard]] double y_at(double value) const { return kScaleBottom - (kScaleBottom - kScaleTop) * y_.at(value); }
+  [[nodiscard]] svg::Point point_of(const scale::Step& step, double value) const {
+    return {kScalePlot.x(x_.at(static_cast<double>(step.plan.gpus()))), kScalePlot.y(y_.at(value))};
+  }
 
   void axes() {
     for (double value = y_.low; value <= y_.high * 1.001; value *= 10) {
-      out_ += fmt::format(
-          "<line x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\" stroke=\"#ddd\"/><text x=\"{3}\" y=\"{4:.1f}\" "
-          "text-anchor=\"end\">{5}</text>\n",
-          kScaleLeft, kScaleRight, y_at(value), kScaleLeft - 8, y_at(value) + 4,
-          value >= 1 ? grouped(static_cast<int64_t>(value + 0.5)) : fmt::format("{:g}", value));
+      picture_.tick_left(kScalePlot, y_.at(value),
+                         value >= 1 ? grouped(static_cast<int64_t>(value + 0.5)) : fmt::format("{:g}", value));
     }
     for (const scale::Step& step : answer_.steps) {
-      out_ += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
-                          x_at(static_cast<double>(step.plan.gpus())), kScaleBottom + 22, step.plan.gpus());
+      const int64_t gpus = step.plan.gpus();
+      picture_.tick_below(kScalePlot, x_.at(static_cast<double>(gpus)), fmt::format("{}", gpus));
     }
-    out_ += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">GPUs</text>\n", (kScaleLeft + kScaleRight) / 2,
-                        kScaleBottom + 48);
+    picture_.text(kScalePlot.x(0.5), kScalePlot.bottom() + 48, "GPUs", {.anchor = "middle"});
   }
 
-  void curve(const char* colour, bool ideal) {
-    std::string points;
-    for (const scale::Step& step : answer_.steps) {
-      const double value = ideal ? throughput_of(step) / std::max(step.efficiency, 1e-9) : throughput_of(step);
-      points += fmt::format("{:.1f},{:.1f} ", x_at(static_cast<double>(step.plan.gpus())), y_at(value));
-    }
-    out_ += fmt::format("<polyline fill=\"none\" stroke=\"{}\" stroke-width=\"2\" points=\"{}\"/>\n", colour, points);
+  void curve(const svg::Line& line, double (*value)(const scale::Step&)) {
+    std::vector<svg::Point> points;
+    for (const scale::Step& step : answer_.steps) points.push_back(point_of(step, value(step)));
+    picture_.curve(points, line);
   }
 
   void points() {
     for (const scale::Step& step : answer_.steps) {
-      const double x = x_at(static_cast<double>(step.plan.gpus()));
-      const double y = y_at(throughput_of(step));
-      out_ += fmt::format(
-          "<circle cx=\"{0:.1f}\" cy=\"{1:.1f}\" r=\"4\" fill=\"{2}\"><title>{3}: {4:.1f}/s{5}</title></circle><text "
-          "x=\"{0:.1f}\" y=\"{6:.1f}\" text-anchor=\"middle\" fill=\"#333\">{7:.0f} %</text>\n",
-          x, y, step.fits ? "#4e79a7" : "#e15759", scale_xml(describe(step.plan)), throughput_of(step),
-          step.fits ? "" : ", does not fit in memory", y + 20, 100 * step.efficiency);
+      const svg::Point at = point_of(step, throughput_of(step));
+      picture_.dot(at, step.fits ? svg::kBlue : svg::kVermilion,
+                   fmt::format("{}: {:.1f}/s{}", describe(step.plan), throughput_of(step),
+                               step.fits ? "" : ", does not fit in memory"));
+      picture_.text(at.first, at.second + 20, fmt::format("{:.0f} %{}", 100 * step.efficiency, step.fits ? "" : " !"),
+                    {.anchor = "middle"});
     }
   }
 
   const ScaleAnswer& answer_;
   Span x_, y_;
-  std::string out_;
+  svg::Picture picture_{900, 560};
 };
 
 }  // namespace
