@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "cluster/machine.h"
 #include "cluster/policies.h"
-#include "cluster/sources/csv_rows.h"
+#include "cluster/sources/cell_values.h"
 #include "cluster/synthetic.h"
 #include "device/catalogue.h"
 #include "memory/allocator_settings.h"

@@ -10,7 +10,7 @@
 #include "base/data_dir.h"
 #include "base/parallel.h"
 #include "cluster/policies.h"
-#include "cluster/sources/csv_rows.h"
+#include "cluster/sources/cell_values.h"
 #include "cluster/sources/sources.h"
 #include "device/catalogue.h"
 

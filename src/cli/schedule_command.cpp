@@ -9,7 +9,7 @@
 #include "base/output_file.h"
 #include "cli/command.h"
 #include "cluster/policies.h"
-#include "cluster/sources/csv_rows.h"
+#include "cluster/sources/cell_values.h"
 #include "cluster/sources/sources.h"
 #include "report/schedule.h"
 

@@ -8,7 +8,7 @@
 #include "base/needs_dataset.h"
 #include "cluster/policies.h"
 #include "cluster/simulator.h"
-#include "cluster/sources/csv_rows.h"
+#include "cluster/sources/cell_values.h"
 #include "cluster/sources/sources.h"
 
 namespace forerun::cluster {

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/csv_cells.h"
 #include "report/table.h"
 #include "timeline/host_gpu_timeline.h"
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/csv_cells.h"
 #include "report/table.h"
 
 namespace forerun {

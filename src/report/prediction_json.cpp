@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/csv_cells.h"
 #include "report/prediction.h"
 #include "report/table.h"
 

@@ -5,19 +5,14 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/csv_cells.h"
+
 namespace forerun {
 namespace {
 
 constexpr int64_t kMebi = 1024 * 1024;
 
 int64_t whole_mebibytes(Bytes bytes) { return (bytes.value + kMebi - 1) / kMebi; }
-
-std::string quoted_cell(const std::string& text) {
-  if (text.find_first_of(",\"") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
-}
 
 // A time that may be missing, with so many decimals.
 std::string time_cell(const std::optional<double>& seconds, int decimals) {
@@ -31,10 +26,11 @@ std::optional<double> wait_of(const ReplayedJob& job) {
 
 }  // namespace
 
+// Job names are keys that job_submit.lua and read_limits look up, so they are quoted and otherwise as they are.
 std::string limits_csv(const std::vector<JobLimit>& limits) {
   std::string text = "job,seconds,time_limit_min,memory_mib,priority,fits\n";
   for (const JobLimit& limit : limits) {
-    text += fmt::format("{},{:.1f},{},{},{},{}\n", quoted_cell(limit.job), limit.seconds, limit.limit_minutes,
+    text += fmt::format("{},{:.1f},{},{},{},{}\n", csv_quoted(limit.job), limit.seconds, limit.limit_minutes,
                         whole_mebibytes(limit.memory), limit.priority, limit.fits ? "yes" : "no");
   }
   return text;
@@ -61,7 +57,7 @@ std::string limits_json(const std::vector<JobLimit>& limits) {
 std::string replay_csv(const Replay& replay) {
   std::string text = "job,slurm_id,state,gpus,submit,start,end,wait,simulated_start\n";
   for (const ReplayedJob& job : replay.jobs) {
-    text += fmt::format("{},{},{},{},{},{},{},{},{}\n", quoted_cell(job.job), job.slurm_id, job.state, job.gpus,
+    text += fmt::format("{},{},{},{},{},{},{},{},{}\n", csv_cell(job.job), job.slurm_id, job.state, job.gpus,
                         time_cell(job.submit, 3), time_cell(job.start, 3), time_cell(job.end, 3),
                         time_cell(wait_of(job), 3), time_cell(job.simulated_start, 3));
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/csv_cells.h"
 #include "report/prediction.h"
 #include "report/table.h"
 

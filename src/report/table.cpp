@@ -35,16 +35,6 @@ std::string grouped(int64_t number) {
   return digits;
 }
 
-std::string csv_cell(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + "\"";
-}
-
 std::string percent(double share, int decimals) { return fmt::format("{:.{}f} %", 100 * share, decimals); }
 
 }  // namespace forerun

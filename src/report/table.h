@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace forerun {
@@ -26,8 +25,5 @@ std::string percent(double share, int decimals = 1);
 
 // 1234567 as "1,234,567".
 std::string grouped(int64_t number);
-
-// A cell of a CSV file: quoted where it holds a separator, a quote or a line break.
-std::string csv_cell(std::string_view text);
 
 }  // namespace forerun

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/csv_cells.h"
 #include "report/table.h"
 #include "report/trace_report.h"
 

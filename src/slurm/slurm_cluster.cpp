@@ -11,7 +11,7 @@
 
 #include "cluster/policies.h"
 #include "cluster/simulator.h"
-#include "cluster/sources/csv_rows.h"
+#include "cluster/sources/cell_values.h"
 #include "slurm/slurm_watch.h"
 
 namespace forerun {

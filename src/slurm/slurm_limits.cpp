@@ -6,8 +6,9 @@
 #include <cmath>
 #include <map>
 
+#include "base/csv_rows.h"
 #include "base/options_text.h"
-#include "cluster/sources/csv_rows.h"
+#include "cluster/sources/cell_values.h"
 #include "predict/predict.h"
 
 namespace forerun {
@@ -164,7 +165,7 @@ Result<std::vector<JobLimit>> predict_limits(const std::string& path, const Limi
                                              const std::function<void(const Error&)>& bad_row) {
   auto reader = LineReader::open(path);
   if (!reader) return reader.error();
-  cluster::CsvRows rows(std::move(*reader), ',');
+  CsvRows rows(std::move(*reader), ',');
   if (const Status status = rows.begin(); !status) return status.error();
   if (!rows.column("id") && !rows.column("job")) {
     return Error{"the heading has no column id", path + ":1",
@@ -212,7 +213,7 @@ Result<std::vector<JobLimit>> predict_limits(const std::string& path, const Limi
 Result<std::vector<JobLimit>> read_limits(const std::string& path) {
   auto reader = LineReader::open(path);
   if (!reader) return reader.error();
-  cluster::CsvRows rows(std::move(*reader), ',');
+  CsvRows rows(std::move(*reader), ',');
   if (const Status status = rows.begin(); !status) return status.error();
   const auto job = rows.need("job");
   const auto minutes = rows.need("time_limit_min");

@@ -8,7 +8,8 @@
 // over; pods that were never scheduled have no duration. gpu_spec names the types a pod can use, parted by '|'.
 #include <fmt/format.h>
 
-#include "cluster/sources/csv_rows.h"
+#include "base/csv_rows.h"
+#include "cluster/sources/cell_values.h"
 #include "cluster/sources/sources.h"
 
 namespace forerun::cluster {

@@ -13,7 +13,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cluster/sources/csv_rows.h"
+#include "base/csv_rows.h"
+#include "cluster/sources/cell_values.h"
 #include "cluster/sources/sources.h"
 #include "cluster/sources/step_tables.h"
 

@@ -17,7 +17,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cluster/sources/csv_rows.h"
+#include "base/csv_rows.h"
+#include "cluster/sources/cell_values.h"
 #include "cluster/sources/sources.h"
 
 namespace forerun::cluster {

@@ -5,8 +5,10 @@
 //
 // Job sizes are real; the ratios between GPU types and the deadlines were drawn at random by its authors, and all jobs
 // arrive at 0. Every job takes one GPU. Columns behind `ddl` name GPU types, however many there are.
-#include "cluster/sources/csv_rows.h"
 #include "cluster/sources/sources.h"
+
+#include "base/csv_rows.h"
+#include "cluster/sources/cell_values.h"
 
 namespace forerun::cluster {
 namespace {

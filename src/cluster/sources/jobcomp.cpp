@@ -13,7 +13,7 @@
 #include <cctype>
 #include <map>
 
-#include "cluster/sources/csv_rows.h"
+#include "cluster/sources/cell_values.h"
 #include "cluster/sources/slurm_gpus.h"
 #include "cluster/sources/sources.h"
 

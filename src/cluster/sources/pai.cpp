@@ -13,7 +13,8 @@
 #include <filesystem>
 #include <map>
 
-#include "cluster/sources/csv_rows.h"
+#include "base/csv_rows.h"
+#include "cluster/sources/cell_values.h"
 #include "cluster/sources/sources.h"
 
 namespace forerun::cluster {

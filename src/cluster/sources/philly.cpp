@@ -5,8 +5,10 @@
 //
 // All columns are real: submission, seconds, GPUs, and the virtual cluster. Rows that are alike are different jobs. Jobs of
 // one second keep the order in which the figures published for this trace take them (introsort_order.h).
-#include "cluster/sources/csv_rows.h"
 #include "cluster/sources/sources.h"
+
+#include "base/csv_rows.h"
+#include "cluster/sources/cell_values.h"
 
 namespace forerun::cluster {
 

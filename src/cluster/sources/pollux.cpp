@@ -14,7 +14,8 @@
 
 #include <filesystem>
 
-#include "cluster/sources/csv_rows.h"
+#include "base/csv_rows.h"
+#include "cluster/sources/cell_values.h"
 #include "cluster/sources/sources.h"
 #include "cluster/sources/step_tables.h"
 #include "cluster/sources/tar_members.h"

@@ -8,7 +8,8 @@
 // time limit is the user's guess and is not taken for a duration.
 #include <fmt/format.h>
 
-#include "cluster/sources/csv_rows.h"
+#include "base/csv_rows.h"
+#include "cluster/sources/cell_values.h"
 #include "cluster/sources/slurm_gpus.h"
 #include "cluster/sources/sources.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cluster/sources/csv_rows.h"
+#include "cluster/sources/cell_values.h"
 
 namespace forerun::cluster {
 

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "base/needs_dataset.h"
-#include "cluster/sources/csv_rows.h"
+#include "cluster/sources/cell_values.h"
 #include "cluster/sources/introsort_order.h"
 
 namespace forerun::cluster {

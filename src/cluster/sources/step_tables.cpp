@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/csv_rows.h"
 #include "cluster/machine.h"
-#include "cluster/sources/csv_rows.h"
+#include "cluster/sources/cell_values.h"
 
 namespace forerun::cluster {
 namespace {

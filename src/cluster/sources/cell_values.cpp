@@ -1,12 +1,9 @@
-#include "cluster/sources/csv_rows.h"
+#include "cluster/sources/cell_values.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <string>
 
 namespace forerun::cluster {
 namespace {
@@ -16,12 +13,6 @@ std::string_view trimmed(std::string_view text) {
   const size_t first = text.find_first_not_of(kBlank);
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
-}
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  return result;
 }
 
 // The digits at `text`'s front as a number; they are removed.
@@ -58,77 +49,6 @@ std::optional<int> parse_clock(std::string_view& text) {
 }
 
 }  // namespace
-
-void CsvRows::split(std::string_view line) {
-  size_t at = 0;
-  for (count_ = 0;; ++at) {
-    if (count_ == cells_.size()) cells_.emplace_back();
-    std::string& cell = cells_[count_++];  // strings of the row before are used again
-    cell.clear();
-    while (at < line.size() && line[at] == ' ') ++at;
-    if (at < line.size() && line[at] == '"') {
-      for (++at; at < line.size(); ++at) {
-        if (line[at] == '"') {
-          if (at + 1 >= line.size() || line[at + 1] != '"') break;
-          ++at;
-        }
-        cell += line[at];
-      }
-      at = std::min(line.find(separator_, at), line.size());
-    } else {
-      const size_t end = std::min(line.find(separator_, at), line.size());
-      cell = trimmed(line.substr(at, end - at));
-      at = end;
-    }
-    if (at >= line.size()) return;
-  }
-}
-
-Status CsvRows::begin() {
-  if (!has_heading_) return {};
-  const auto more = next();
-  if (!more) return more.error();
-  if (!*more) return Error{"the file is empty", name(), "give a table with a heading"};
-  if (cells_.front().starts_with("\xef\xbb\xbf")) cells_.front().erase(0, 3);
-  heading_.assign(cells_.begin(), cells_.begin() + static_cast<std::ptrdiff_t>(count_));
-  for (size_t i = 0; i < heading_.size(); ++i) {
-    if (heading_[i].empty() || *column(heading_[i]) == i) continue;
-    return Error{fmt::format("the heading has the column '{}' twice", heading_[i]), name() + ":1",
-                 "take one of the two out"};
-  }
-  return {};
-}
-
-Result<bool> CsvRows::next() {
-  while (true) {
-    auto line = reader_.next();
-    if (!line) return line.error();
-    if (!line->has_value()) return false;
-    if (trimmed(**line).empty()) continue;
-    split(**line);
-    return true;
-  }
-}
-
-std::optional<size_t> CsvRows::column(std::string_view wanted) const {
-  for (size_t i = 0; i < heading_.size(); ++i) {
-    if (lower(heading_[i]) == lower(wanted)) return i;
-  }
-  return std::nullopt;
-}
-
-Result<size_t> CsvRows::need(std::string_view wanted) const {
-  if (const auto found = column(wanted)) return *found;
-  return Error{fmt::format("the heading has no column '{}'", wanted), name() + ":1",
-               fmt::format("it has {}; is --format right?", fmt::join(heading_, ", "))};
-}
-
-const std::string& CsvRows::cell(size_t column) const {
-  static const std::string kNone;
-  return column < count_ ? cells_[column] : kNone;
-}
-
-const std::string& CsvRows::cell(std::optional<size_t> column) const { return cell(column.value_or(count_)); }
 
 std::optional<double> parse_number(std::string_view text) {
   double value = 0;

@@ -1,6 +1,6 @@
 // CsvRows: the rows of a table in text with a heading, cells found by the name of their column.
 //
-// Cells are parted by one character (',', '\t', '|'), may be quoted ("a ""b"", c"), and are trimmed. A row with more or
+// Cells are parted by one character (',', '\t', '|') as split_csv (base/csv_cells.h) does it. A row with more or
 // fewer cells than the heading is the row's fault, which the caller learns from `complete()`.
 #pragma once
 
@@ -10,9 +10,8 @@
 #include <vector>
 
 #include "base/line_reader.h"
-#include "cluster/job.h"
 
-namespace forerun::cluster {
+namespace forerun {
 
 class CsvRows {
  public:
@@ -38,7 +37,6 @@ class CsvRows {
   [[nodiscard]] const std::string& name() const { return reader_.name(); }
 
  private:
-  void split(std::string_view line);
   LineReader reader_;
   char separator_;
   bool has_heading_;
@@ -47,13 +45,4 @@ class CsvRows {
   size_t count_ = 0;  // cells of this row
 };
 
-// Numbers and times in cells; nothing where the text is none.
-inline constexpr double kMostSeconds = 4e9;  // 127 years, so that differences of times fit
-std::optional<double> parse_number(std::string_view text);
-std::optional<int64_t> parse_integer(std::string_view text);  // "4" and "4.0"
-// Seconds ("12.5") exactly to the nanosecond, of 127 years at most; "inf" is kNever.
-std::optional<Time> parse_seconds(std::string_view text);
-// "2017-10-09", "2017-10-09 07:01:55" or with 'T' between: since 1970-01-01, as if it were UTC.
-std::optional<Time> parse_date(std::string_view text);
-
-}  // namespace forerun::cluster
+}  // namespace forerun
