@@ -99,8 +99,10 @@ Result<WhatIfAccuracy> evaluate_whatif(const WhatIfSuiteOptions& options) {
     }
     const Result<Trace>& trace = traces.at(variant.family);
     if (!trace) continue;
+    const auto applications = whatif::parse_applications(variant.applications);
+    if (!applications) return applications.error();
     WhatIfQuestion question;
-    question.applications = variant.applications;
+    question.applications = *applications;
     const auto answer = what_if(*trace, question, *cost_models);
     std::string names;
     for (const std::string& name : variant.applications) names += (names.empty() ? "" : " + ") + name;

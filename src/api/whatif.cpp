@@ -7,7 +7,6 @@
 
 #include "derive/precision_support.h"
 #include "whatif/host_calibration.h"
-#include "whatif/optimizations.h"
 
 namespace forerun {
 namespace {
@@ -162,7 +161,7 @@ Result<WhatIfAnswer> answer_for(const EditableIteration& base, const WhatIfQuest
                                 const CostModels& cost_models) {
   WhatIfAnswer answer;
   answer.file = base.trace().file;
-  answer.applied = question.applications;
+  for (const whatif::Application& application : question.applications) answer.applied.push_back(application.text);
   answer.traced = base.is_traced();
   answer.unprofiled = question.unprofiled;
   const auto before = base.iteration_time();
@@ -170,10 +169,8 @@ Result<WhatIfAnswer> answer_for(const EditableIteration& base, const WhatIfQuest
   answer.baseline_ms = milliseconds(*before);
   answer.baseline_gpu_ms = milliseconds(base.device_busy());
   EditableIteration edited = base;
-  for (const std::string& text : question.applications) {
-    const auto application = whatif::parse_application(text);
-    if (!application) return application.error();
-    const Status status = application->optimization->apply(edited, application->parameters);
+  for (const whatif::Application& application : question.applications) {
+    const Status status = application.optimization->apply(edited, application.parameters);
     if (!status.ok()) return status.error();
   }
   const auto after = edited.iteration_time();
@@ -185,21 +182,13 @@ Result<WhatIfAnswer> answer_for(const EditableIteration& base, const WhatIfQuest
   return answer;
 }
 
-Status known_names(const WhatIfQuestion& question) {
-  for (const std::string& text : question.applications) {
-    const auto application = whatif::parse_application(text);
-    if (!application) return application.error();
-  }
-  return {};
-}
-
 Result<std::vector<WhatIfAnswer>> ranking_of(const EditableIteration& base, const WhatIfQuestion& question,
                                              const CostModels& cost_models) {
   std::vector<WhatIfAnswer> ranking;
   for (const whatif::Optimization& optimization : whatif::optimizations()) {
     if (!optimization.ranked) continue;
     WhatIfQuestion alone = question;
-    alone.applications.emplace_back(optimization.name);
+    alone.applications.push_back({&optimization, {}, std::string(optimization.name)});
     auto answer = answer_for(base, alone, cost_models);
     if (answer) ranking.push_back(std::move(*answer));
   }
@@ -212,7 +201,6 @@ Result<std::vector<WhatIfAnswer>> ranking_of(const EditableIteration& base, cons
 
 Result<BaseIteration> base_iteration(const Trace& trace, const WhatIfQuestion& question,
                                      const CostModels& cost_models) {
-  if (Status status = known_names(question); !status.ok()) return status.error();
   auto timer = timer_for(trace, question, cost_models);
   if (!timer) return timer.error();
   auto edited = editable_of(trace, question, timer->get());
@@ -222,7 +210,6 @@ Result<BaseIteration> base_iteration(const Trace& trace, const WhatIfQuestion& q
 
 Result<BaseIteration> base_iteration(const ModelRequest& model, const WhatIfQuestion& question,
                                      const CostModels& cost_models) {
-  if (Status status = known_names(question); !status.ok()) return status.error();
   auto found = timer_of(question.gpu, cost_models);
   if (!found) return found.error();
   if (Status status = derive::check_precision(model.setup.precision, found->device()); !status.ok()) {

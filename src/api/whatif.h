@@ -9,6 +9,7 @@
 #include "predict/cost_models.h"
 #include "predict/predict.h"
 #include "whatif/editable_iteration.h"
+#include "whatif/optimizations.h"
 
 namespace forerun {
 
@@ -27,9 +28,9 @@ struct WhatIfAnswer {
 };
 
 struct WhatIfQuestion {
-  std::vector<std::string> applications;  // "amp", "batch:factor=2": applied in this order
-  std::string gpu;                        // in the catalogue; empty: the one that the trace names, or the default
-  bool unprofiled = true;                 // take out what the profiler cost the host: times as a user measures them
+  std::vector<whatif::Application> applications;  // in this order
+  std::string gpu;         // in the catalogue; empty: the one that the trace names, or the default
+  bool unprofiled = true;  // take out what the profiler cost the host: times as a user measures them
 };
 
 Result<WhatIfAnswer> what_if(const Trace& trace, const WhatIfQuestion& question, const CostModels& cost_models);

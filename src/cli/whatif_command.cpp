@@ -16,6 +16,7 @@ namespace {
 struct WhatIfOptions {
   std::string path;
   WhatIfQuestion question;
+  std::vector<std::string> applications;
   std::vector<std::string> settings;
   SetupOptions setup;
   bool all = false;
@@ -77,14 +78,13 @@ Result<ModelRequest> model_request(const WhatIfOptions& options) {
 int what_if_command(const WhatIfOptions& given) {
   WhatIfOptions options = given;
   options.question.unprofiled = !options.profiled;
-  if (!options.all && options.question.applications.empty()) {
+  if (!options.all && options.applications.empty()) {
     fmt::print(stderr, "forerun: give --apply NAME or --all; see `forerun whatif --help`\n");
     return kUsage;
   }
-  for (const std::string& text : options.question.applications) {
-    const auto application = whatif::parse_application(text);
-    if (!application) return fail(application.error());
-  }
+  auto applications = whatif::parse_applications(options.applications);
+  if (!applications) return fail(applications.error());
+  options.question.applications = std::move(*applications);
   const auto cost_models = load_cost_models();
   if (!cost_models) return fail(cost_models.error());
   if (!is_trace_file(options.path)) {
@@ -136,7 +136,7 @@ void add_whatif(CLI::App& app, Run& chosen) {
   verb->add_option("TRACE", options->path,
                    "A Kineto trace (.json, .gz, .zst), or a model: a name from `forerun zoo`, an ONNX file")
       ->required();
-  verb->add_option("--apply", options->question.applications, "NAME[:key=value,...]; several are applied in order")
+  verb->add_option("--apply", options->applications, "NAME[:key=value,...]; several are applied in order")
       ->allow_extra_args(false);
   verb->add_flag("--all", options->all, "Every optimization alone (behind --apply, if given), the largest gain first");
   auto* profiled =

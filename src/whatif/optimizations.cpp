@@ -99,7 +99,7 @@ Result<Application> parse_application(const std::string& text) {
   const auto named = parse_named_options(text, grammar);
   if (!named) return named.error();
   const std::string& name = named->name;
-  Application made;
+  Application made{.text = text};
   std::vector<std::string> names;
   for (const Optimization& optimization : optimizations()) {
     names.emplace_back(optimization.name);
@@ -118,6 +118,16 @@ Result<Application> parse_application(const std::string& text) {
   }
   made.parameters = Parameters(std::move(values));
   return made;
+}
+
+Result<std::vector<Application>> parse_applications(const std::vector<std::string>& texts) {
+  std::vector<Application> applications;
+  for (const std::string& text : texts) {
+    auto application = parse_application(text);
+    if (!application) return application.error();
+    applications.push_back(std::move(*application));
+  }
+  return applications;
 }
 
 }  // namespace forerun::whatif

@@ -44,10 +44,12 @@ std::span<const Optimization> optimizations();
 struct Application {
   const Optimization* optimization = nullptr;
   Parameters parameters;
+  std::string text;  // as it was written
 };
 
 // "amp", "faster_kernel:match=gemm,factor=2". An Error names what there is.
 Result<Application> parse_application(const std::string& text);
+Result<std::vector<Application>> parse_applications(const std::vector<std::string>& texts);
 
 // One file each.
 Status apply_amp(EditableIteration& edited, const Parameters& parameters);
