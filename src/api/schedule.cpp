@@ -9,7 +9,6 @@
 #include "api/schedule_records.h"
 #include "base/data_dir.h"
 #include "base/parallel.h"
-#include "cluster/policies.h"
 #include "cluster/sources/cell_values.h"
 #include "cluster/sources/sources.h"
 #include "device/catalogue.h"
@@ -35,13 +34,16 @@ struct TaskResult {
 
 class Simulations {
  public:
-  Simulations(const ScheduleRequest& request, const ScheduleAnswer& answer, const cluster::MeasuredPredictor* measured)
-      : request_(request), answer_(answer), measured_(measured) {
-    const bool random = cluster::is_random(request.predictor) || request.simulation.failures.mean_hours_between > 0;
+  Simulations(const ScheduleRequest& request, const ScheduleAnswer& answer, std::vector<cluster::Time> own)
+      : request_(request),
+        answer_(answer),
+        own_(std::move(own)),
+        perfect_(request.predictor.kind == cluster::PredictorKind::perfect) {
+    const bool random = request.predictor.is_random() || request.simulation.failures.mean_hours_between > 0;
     const int64_t runs = random ? request.repeat : 1;
     for (size_t policy = 0; policy < request.policies.size(); ++policy) {
       for (int64_t run = 0; run < runs; ++run) tasks_.push_back({policy, run});
-      if (request.predictor != "perfect") tasks_.push_back({policy, -1});
+      if (!perfect_) tasks_.push_back({policy, -1});
     }
     results_.resize(tasks_.size());
   }
@@ -72,7 +74,7 @@ class Simulations {
     std::vector<PolicyOutcome> outcomes(request_.policies.size());
     for (size_t i = 0; i < tasks_.size(); ++i) {
       PolicyOutcome& outcome = outcomes[tasks_[i].policy];
-      outcome.policy = request_.policies[tasks_[i].policy];
+      outcome.policy = request_.policies[tasks_[i].policy].text;
       outcome.seconds += results_[i].seconds;
       if (tasks_[i].run < 0) {
         outcome.perfect = results_[i].metrics;
@@ -86,24 +88,22 @@ class Simulations {
 
  private:
   [[nodiscard]] std::string named(const Simulated& task) const {
-    return fmt::format("--policy {}", request_.policies[task.policy]);
+    return fmt::format("--policy {}", request_.policies[task.policy].text);
   }
 
   TaskResult simulate(const Simulated& task) const {
     const cluster::Workload& workload = answer_.workload;
     const uint64_t seed = request_.seed + static_cast<uint64_t>(std::max<int64_t>(task.run, 0));
-    auto policy = cluster::make_policy(request_.policies[task.policy]);
+    const auto policy = cluster::make_policy(request_.policies[task.policy]);
     cluster::SimulationOptions options = request_.simulation;
     options.failures.seed = seed;
     options.keep_segments = request_.keep_schedules && task.run == 0;
     std::optional<Durations> predicted;
-    if (task.run >= 0 && request_.predictor != "perfect") {
-      predicted = *cluster::predict_durations(workload, request_.predictor, seed, measured_);
-    }
+    if (task.run >= 0 && !perfect_) predicted = predict_durations(workload, request_.predictor, seed, own_);
     const auto begin = std::chrono::steady_clock::now();
     TaskResult result;
     result.schedule =
-        cluster::simulate(workload, answer_.cluster, predicted ? *predicted : workload.truth, **policy, options);
+        cluster::simulate(workload, answer_.cluster, predicted ? *predicted : workload.truth, *policy, options);
     result.cut = result.schedule.cut;
     result.metrics = cluster::metrics_of(result.schedule, workload, answer_.cluster);
     result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -113,7 +113,8 @@ class Simulations {
 
   const ScheduleRequest& request_;
   const ScheduleAnswer& answer_;
-  const cluster::MeasuredPredictor* measured_;  // null: the predictor is built in
+  std::vector<cluster::Time> own_;  // what the predictor really predicts, as predict_durations takes it
+  bool perfect_;
   std::vector<Simulated> tasks_;
   std::vector<TaskResult> results_;
 };
@@ -151,10 +152,10 @@ Status check_priorities(const ScheduleRequest& request, const cluster::Workload&
   const auto differs = [](const cluster::Job& job) { return job.priority != 0; };
   const auto job = std::find_if(workload.jobs.begin(), workload.jobs.end(), differs);
   if (job == workload.jobs.end()) return {};
-  for (const std::string& policy : request.policies) {
-    if (cluster::goes_by_priority(policy)) continue;
+  for (const cluster::PolicySpec& policy : request.policies) {
+    if (policy.entry->by_priority) continue;
     const std::string name = workload.name_of(static_cast<cluster::JobIndex>(job - workload.jobs.begin()));
-    return Error{fmt::format("job '{}' has a priority, which the policy '{}' does not look at", name, policy),
+    return Error{fmt::format("job '{}' has a priority, which the policy '{}' does not look at", name, policy.text),
                  request.file, "take the column priority out, or use fifo, sjf, srsf, edf, easy or conservative"};
   }
   return {};
@@ -162,15 +163,7 @@ Status check_priorities(const ScheduleRequest& request, const cluster::Workload&
 
 Status check(const ScheduleRequest& request) {
   if (request.policies.empty()) return Error{"no policy is named", "--policy", "give one, as --policy fifo"};
-  for (const std::string& policy : request.policies) {
-    if (const auto made = cluster::make_policy(policy); !made) return made.error();
-  }
   if (Status status = check_simulation(request); !status) return status;
-  if (cluster::is_built_in(request.predictor)) {
-    if (const auto made = cluster::predict_durations({}, request.predictor, 1); !made) return made.error();
-  } else if (const auto errors = find_measured_errors(request.predictor); !errors) {
-    return errors.error();
-  }
   if (request.file.empty() == !request.synthetic.has_value()) {
     return Error{request.file.empty() ? "no file of jobs is named" : "both a file and --synthetic are given", "",
                  "give one of the two, as `forerun schedule jobs.csv --gpus 8 --policy fifo`"};
@@ -231,7 +224,7 @@ Status read_jobs(const ScheduleRequest& request, StepPredictor& steps, ScheduleA
     if (!records) return records.error();
     describe(answer.report, records->loaded);
     answer.workload = std::move(records->loaded.workload);
-    if (request.predictor != "hybrid") return {};
+    if (request.predictor.kind != cluster::PredictorKind::hybrid) return {};
     return steps.add_records(records->files, answer.workload.configurations, request.predicting);
   }
   options.step_times = steps;
@@ -271,16 +264,14 @@ Result<ScheduleAnswer> schedule(const ScheduleRequest& request) {
     answer.report.made.push_back(
         fmt::format("communication of gangs: modelled, {} between nodes", communication->pools.front().between.name));
   }
-  answer.report.predictor = request.predictor;
+  answer.report.predictor = request.predictor.name;
   answer.report.jobs = static_cast<int64_t>(answer.workload.jobs.size());
-  std::optional<PredictorAnswer> measured;
-  if (!cluster::is_built_in(request.predictor)) {
-    auto made = measured_predictor(request.predictor, answer.workload, answer.cluster, steps);
-    if (!made) return made.error();
-    measured = *std::move(made);
-    answer.report.predictor_source = measured->source;
+  PredictorAnswer predictions;
+  if (request.predictor.is_measured()) {
+    predictions = own_predictions(request.predictor, answer.workload, answer.cluster, steps);
+    answer.report.predictor_source = predictions.source;
   }
-  Simulations simulations(request, answer, measured ? &measured->predictor : nullptr);
+  Simulations simulations(request, answer, std::move(predictions.own));
   simulations.run();
   if (Status status = simulations.check(); !status) return status.error();
   answer.report.outcomes = simulations.outcomes();

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "api/policy_outcome.h"
+#include "cluster/policies.h"
 #include "cluster/simulator.h"
 #include "cluster/sources/loaded_jobs.h"
 #include "cluster/synthetic.h"
@@ -35,10 +36,10 @@ struct ScheduleRequest {
   std::string gpus;            // as parse_cluster takes them
   int32_t gpus_per_node = 0;   // 0: counted without topology
   int32_t nodes_per_rack = 0;  // 0: one rack
-  std::vector<std::string> policies;
-  NetworkOptions network;  // between nodes, where gangs are known by what they say to each other
-  std::string predictor = "perfect";
-  int64_t repeat = 1;  // seeds: seed, seed + 1 and so on
+  std::vector<cluster::PolicySpec> policies;
+  NetworkOptions network;        // between nodes, where gangs are known by what they say to each other
+  cluster::Predictor predictor;  // perfect knowledge where none is named
+  int64_t repeat = 1;            // seeds: seed, seed + 1 and so on
   uint64_t seed = 1;
   size_t threads = 1;  // simulations at once
   bool keep_schedules = false;

@@ -27,6 +27,9 @@ TEST(MeasuredErrors, OfEveryPredictorComeFromTheEvaluations) {
     }
     EXPECT_NEAR(sum / static_cast<double>(errors->ratios.size() - 1), errors->mean, 0.25 * errors->mean) << name;
   }
+  EXPECT_NE(parse_predictor("perfct").error().message().find("did you mean perfect"), std::string::npos);
+  EXPECT_NE(parse_predictor("error:x").error().message().find("write error:8"), std::string::npos);
+  EXPECT_TRUE(parse_predictor("ets")->is_measured() && parse_predictor("ets")->is_random());
   EXPECT_NE(find_measured_errors("etts").error().message().find("did you mean ets"), std::string::npos);
   EXPECT_NE(find_measured_errors("ets@h20").error().message().find("h200"), std::string::npos);
 }
@@ -67,8 +70,8 @@ class ScheduledFile : public testing::Test {
     ScheduleRequest request;
     request.file = path_.string();
     request.gpus = "h200=1";
-    request.policies = {"sjf"};
-    request.predictor = predictor;
+    request.policies = {*cluster::parse_policy("sjf")};
+    request.predictor = *parse_predictor(predictor);
     return schedule(request);
   }
   std::filesystem::path path_;
@@ -113,8 +116,8 @@ TEST(ScheduledRecords, AreReallyPredicted) {
   request.file = FORERUN_DATA_DIR "/h200/runs-1.jsonl.zst";
   request.format = kRecordsFormat;
   request.gpus = "h200=4";
-  request.policies = {"sjf"};
-  request.predictor = "hybrid";
+  request.policies = {*cluster::parse_policy("sjf")};
+  request.predictor = *parse_predictor("hybrid");
   request.load.first = 25;
   const auto answer = schedule(request);
   ASSERT_TRUE(answer.ok()) << answer.error().message();

@@ -33,7 +33,8 @@ struct ScheduleOptions {
   int64_t first = 0;
   int32_t most_gpus = 0;
   double restart_cost = 0, failure_hours = 0, repair_hours = 1, checkpoint = 0;
-  std::vector<std::string> compare;
+  std::vector<std::string> policies, compare;
+  std::string predictor = "perfect";
   bool json = false, list = false;
 };
 
@@ -74,7 +75,15 @@ Status fill(ScheduleOptions& options) {
   request.load.to = *to;
   if (options.first > 0) request.load.first = static_cast<size_t>(options.first);
   if (options.most_gpus > 0) request.load.most_gpus = options.most_gpus;
-  request.policies.insert(request.policies.end(), options.compare.begin(), options.compare.end());
+  options.policies.insert(options.policies.end(), options.compare.begin(), options.compare.end());
+  for (const std::string& text : options.policies) {
+    auto policy = cluster::parse_policy(text);
+    if (!policy) return policy.error();
+    request.policies.push_back(std::move(*policy));
+  }
+  auto predictor = parse_predictor(options.predictor);
+  if (!predictor) return predictor.error();
+  request.predictor = std::move(*predictor);
   request.keep_schedules = !options.svg.empty();
   request.simulation.restart_cost = cluster::time_from_seconds(options.restart_cost);
   request.simulation.failures.mean_hours_between = options.failure_hours;
@@ -198,13 +207,13 @@ void add_cluster_options(CLI::App& verb, ScheduleOptions& options) {
 void add_policy_options(CLI::App& verb, ScheduleOptions& options) {
   ScheduleRequest& request = options.request;
   const char* group = "Who goes first, knowing what";
-  verb.add_option("--policy", request.policies,
+  verb.add_option("--policy", options.policies,
                   "fifo, sjf, easy, ... or with options: gavel:round=60; --list names all")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->group(group);
   verb.add_option("--compare", options.compare, "Several policies, one row each")->group(group);
-  verb.add_option("--predictor", request.predictor,
+  verb.add_option("--predictor", options.predictor,
                   "What the policy knows of durations: perfect (default), none, error:8, limits:3, hybrid, ...")
       ->group(group);
   verb.add_option("--repeat", request.repeat, "Seeds of a random predictor or of failures, for confidence intervals")

@@ -24,6 +24,7 @@ struct SlurmOptions {
   std::string predictions;
   std::string gpus = "8";
   std::string order = "sjf";
+  std::string policy;  // simulated beside a replay; empty: none
   LimitOptions limit;
   SlurmReplayOptions replay;
   bool json = false;
@@ -158,6 +159,11 @@ int replay(const SlurmOptions& options) {
   if (!jobs) return fail(jobs.error());
   SlurmReplayOptions replay_options = options.replay;
   replay_options.cluster = *cluster;
+  if (!options.policy.empty()) {
+    auto policy = cluster::parse_policy(options.policy);
+    if (!policy) return fail(policy.error());
+    replay_options.policy = std::move(*policy);
+  }
   if (!options.predictions.empty()) {
     const auto limits = read_limits(options.predictions);
     if (!limits) return fail(limits.error());
@@ -294,7 +300,7 @@ void add_replay_verb(CLI::App& slurm, const std::shared_ptr<SlurmOptions>& optio
   verb->add_option("--partition", options->replay.partition, "Default: Slurm's own");
   verb->add_option("--predictions", options->predictions,
                    "What `forerun slurm limits` wrote, to pass with each job; default: left to job_submit.lua");
-  verb->add_option("--policy", options->replay.policy, "Simulate the trace too and compare the order of starts");
+  verb->add_option("--policy", options->policy, "Simulate the trace too and compare the order of starts");
   verb->add_option("--gpus", options->gpus, "For the simulation and for checking the trace; default 8");
   verb->add_option("--away", options->replay.away, "Seconds that the controller may be away at a time; default 600")
       ->check(CLI::Range(0.0, 1e6));

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/nearest.h"
 #include "cluster/policies/factories.h"
 
@@ -56,26 +54,33 @@ const std::vector<PolicyEntry>& policies() {
   return list;
 }
 
-Result<std::unique_ptr<Policy>> make_policy(const std::string& text) {
-  const auto named = parse_named_options(text, {"--policy", policy_grammar(text).remedy});
+Result<PolicySpec> parse_policy(const std::string& text) {
+  auto named = parse_named_options(text, {"--policy", policy_grammar(text).remedy});
   if (!named) return named.error();
   std::vector<std::string> names;
   for (const PolicyEntry& entry : policies()) {
     names.emplace_back(entry.name);
     if (named->name != entry.name) continue;
     OptionReader reader(named->options, policy_grammar(text));
-    std::unique_ptr<Policy> policy = entry.make(reader);
+    entry.make(reader);
     if (const Status status = reader.status(); !status) return status.error();
-    return policy;
+    return PolicySpec{&entry, std::move(named->options), text};
   }
   return Error{fmt::format("no policy is called '{}'", named->name), "--policy",
                did_you_mean(named->name, names) + " `forerun schedule --list` lists them all"};
 }
 
-bool goes_by_priority(const std::string& text) {
-  const std::string name = text.substr(0, text.find(':'));
-  return std::any_of(policies().begin(), policies().end(),
-                     [&](const PolicyEntry& entry) { return entry.name == name && entry.by_priority; });
+std::unique_ptr<Policy> make_policy(const PolicySpec& spec) {
+  OptionReader reader(spec.options, policy_grammar(spec.text));
+  std::unique_ptr<Policy> policy = spec.entry->make(reader);
+  CHECK(reader.status().ok(), "a policy whose options were not checked");
+  return policy;
+}
+
+Result<std::unique_ptr<Policy>> make_policy(const std::string& text) {
+  const auto spec = parse_policy(text);
+  if (!spec) return spec.error();
+  return make_policy(*spec);
 }
 
 }  // namespace forerun::cluster

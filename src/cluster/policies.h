@@ -22,10 +22,19 @@ struct PolicyEntry {
 
 const std::vector<PolicyEntry>& policies();
 
-// A policy by its name and options ("fifo", "tiresias:q1=3600"); an unknown name is answered with the nearest ones.
-Result<std::unique_ptr<Policy>> make_policy(const std::string& text);
+// A policy as it was asked for, with options that are known and in range.
+struct PolicySpec {
+  const PolicyEntry* entry = nullptr;
+  KeyValues options;
+  std::string text;  // as it was written
+};
 
-// Whether the policy of such a name and options looks at priorities.
-bool goes_by_priority(const std::string& text);
+// "fifo", "2d-las:q1=3600"; an unknown name is answered with the nearest ones.
+Result<PolicySpec> parse_policy(const std::string& text);
+
+// A policy that has seen no job yet: a simulation needs one of its own.
+std::unique_ptr<Policy> make_policy(const PolicySpec& spec);
+// The same from text, for who simulates once.
+Result<std::unique_ptr<Policy>> make_policy(const std::string& text);
 
 }  // namespace forerun::cluster

@@ -2,14 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <random>
 #include <tuple>
 
 #include "base/check.h"
-#include "base/nearest.h"
+#include "base/options_text.h"
 #include "base/statistics.h"
 
 namespace forerun::cluster {
@@ -65,17 +64,17 @@ Durations limits_up_to(const Workload& workload, double most, uint64_t seed) {
 }
 
 // Ratios are drawn by their measured distribution, linear between the quantiles that are kept of it.
-Durations as_measured(const Workload& workload, const MeasuredPredictor& predictor, uint64_t seed) {
+Durations as_measured(const Workload& workload, const std::vector<double>& ratios, std::span<const Time> own,
+                      uint64_t seed) {
   RandomNumbers random(seed);
-  const std::vector<double>& ratios = predictor.errors.ratios;
   CHECK(!ratios.empty(), "a measured predictor without errors");
   Durations predicted = with_factors(workload, [&] { return sorted_quantile(ratios, random.uniform()); });
-  if (predictor.predicted.empty()) return predicted;
-  CHECK(predictor.predicted.size() == workload.jobs.size() * predicted.types(), "predictions of other jobs");
+  if (own.empty()) return predicted;
+  CHECK(own.size() == workload.jobs.size() * predicted.types(), "predictions of other jobs");
   for (JobIndex job = 0; job < predicted.jobs(); ++job) {
     for (TypeIndex type = 0; type < predicted.types(); ++type) {
-      const Time own = predictor.predicted[size_t{job} * predicted.types() + type];
-      if (own.value > 0 && workload.truth.of(job, type) != kNever) predicted.set(job, type, own);
+      const Time time = own[size_t{job} * predicted.types() + type];
+      if (time.value > 0 && workload.truth.of(job, type) != kNever) predicted.set(job, type, time);
     }
   }
   return predicted;
@@ -139,27 +138,6 @@ Durations class_means(const Workload& workload) {
   });
 }
 
-Result<double> parse_error(const std::string& text) {
-  const std::string number = text.substr(text.find(':') + 1);
-  double percent = 0;
-  const auto [stop, fault] = std::from_chars(number.data(), number.data() + number.size(), percent);
-  if (fault != std::errc() || stop != number.data() + number.size() || !(percent >= 0 && percent <= 1000)) {
-    return Error{fmt::format("'{}' is no mean error in percent", number), "--predictor", "write error:8 for 8 %"};
-  }
-  return percent / 100;
-}
-
-Result<double> parse_limits(const std::string& text) {
-  const std::string number = text.substr(text.find(':') + 1);
-  double factor = 0;
-  const auto [stop, fault] = std::from_chars(number.data(), number.data() + number.size(), factor);
-  if (fault != std::errc() || stop != number.data() + number.size() || !(factor >= 1 && factor <= 1000)) {
-    return Error{fmt::format("'{}' is no factor from 1 to 1000", number), "--predictor",
-                 "write limits:3 for limits of once to three times the true durations"};
-  }
-  return factor;
-}
-
 }  // namespace
 
 const std::vector<PredictorEntry>& predictors() {
@@ -176,13 +154,24 @@ const std::vector<PredictorEntry>& predictors() {
   return list;
 }
 
-bool is_built_in(const std::string& predictor) {
-  return predictor == "perfect" || predictor == "none" || predictor == "class-mean" ||
-         predictor.starts_with("error:") || predictor.starts_with("limits:");
-}
-
-bool is_random(const std::string& predictor) {
-  return predictor != "perfect" && predictor != "none" && predictor != "class-mean";
+Result<std::optional<Predictor>> parse_built_in_predictor(const std::string& text) {
+  for (const auto& [name, kind] : {std::pair("perfect", PredictorKind::perfect),
+                                   {"none", PredictorKind::none},
+                                   {"class-mean", PredictorKind::class_mean}}) {
+    if (text == name) return std::optional(Predictor{.kind = kind, .name = text});
+  }
+  const std::string number = text.substr(text.find(':') + 1);
+  const double value = number_in(number).value_or(-1);
+  if (text.starts_with("error:")) {
+    if (value >= 0 && value <= 1000) return std::optional(Predictor{PredictorKind::error, value / 100, text});
+    return Error{fmt::format("'{}' is no mean error in percent", number), "--predictor", "write error:8 for 8 %"};
+  }
+  if (text.starts_with("limits:")) {
+    if (value >= 1 && value <= 1000) return std::optional(Predictor{PredictorKind::limits, value, text});
+    return Error{fmt::format("'{}' is no factor from 1 to 1000", number), "--predictor",
+                 "write limits:3 for limits of once to three times the true durations"};
+  }
+  return std::optional<Predictor>();
 }
 
 double spread_for_error(double mean_absolute_error) {
@@ -196,23 +185,18 @@ double spread_for_error(double mean_absolute_error) {
   return mean_absolute_error <= 0 ? 0 : (low + high) / 2;
 }
 
-Result<Durations> predict_durations(const Workload& workload, const std::string& predictor, uint64_t seed,
-                                    const MeasuredPredictor* measured) {
-  if (measured != nullptr) return as_measured(workload, *measured, seed);
-  if (predictor == "perfect") return workload.truth;
-  if (predictor == "none") return no_sizes(workload);
-  if (predictor == "class-mean") return class_means(workload);
-  if (predictor.starts_with("error:")) {
-    const auto error = parse_error(predictor);
-    return error ? Result<Durations>(with_error(workload, *error, seed)) : error.error();
+Durations predict_durations(const Workload& workload, const Predictor& predictor, uint64_t seed,
+                            std::span<const Time> own) {
+  switch (predictor.kind) {
+    case PredictorKind::perfect: break;
+    case PredictorKind::none: return no_sizes(workload);
+    case PredictorKind::class_mean: return class_means(workload);
+    case PredictorKind::error: return with_error(workload, predictor.value, seed);
+    case PredictorKind::limits: return limits_up_to(workload, predictor.value, seed);
+    case PredictorKind::measured:
+    case PredictorKind::hybrid: return as_measured(workload, predictor.errors.ratios, own, seed);
   }
-  if (predictor.starts_with("limits:")) {
-    const auto factor = parse_limits(predictor);
-    return factor ? Result<Durations>(limits_up_to(workload, *factor, seed)) : factor.error();
-  }
-  std::vector<std::string> names;
-  for (const PredictorEntry& entry : predictors()) names.emplace_back(entry.name);
-  return Error{fmt::format("no predictor is called '{}'", predictor), "--predictor", did_you_mean(predictor, names)};
+  return workload.truth;
 }
 
 }  // namespace forerun::cluster

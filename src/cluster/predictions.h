@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,31 +26,35 @@ struct MeasuredErrors {
   std::vector<double> ratios;  // predicted / measured at equal steps from 0 to 100 % of the examples; ascending
 };
 
-// What such a predictor says of a workload.
-struct MeasuredPredictor {
-  MeasuredErrors errors;
-  // By job, then by column of the truth: durations that it really predicts, from the configurations that jobs name. 0: it
-  // does not; the true duration with an error is taken. Empty: it does for none.
-  std::vector<Time> predicted;
+enum class PredictorKind : uint8_t {
+  perfect,     // the true durations
+  none,        // one duration for all jobs on all GPU types, the mean: nothing tells them apart
+  class_mean,  // the mean of the job's class: what it trains where that is known, else its user and gang
+  error,       // the true duration times a log-normal error of median 1, drawn independently for every job and GPU type
+  limits,    // what a user asks for whose limits are never too low: the true duration times an even draw from 1 on, up
+             // to whole minutes
+  measured,  // the true duration times a ratio drawn from those measured
+  hybrid,    // what `forerun predict` says of jobs that name a model; of others as measured
 };
 
-// A predictor by name:
-//   perfect      the true durations
-//   none         one duration for all jobs on all GPU types, the mean: nothing tells them apart
-//   class-mean   the mean of the job's class: what it trains where that is known, else its user and gang
-//   error:MAPE   the true duration times a log-normal error of median 1 whose mean absolute value is MAPE percent, drawn
-//                independently for every job and GPU type
-//   limits:F     what a user asks for whose limits are never too low: the true duration times an even draw from 1 to F, up
-//                to whole minutes
-//   any other    `measured`: what it predicts, and else the true duration times a ratio drawn from those measured
-Result<Durations> predict_durations(const Workload& workload, const std::string& predictor, uint64_t seed,
-                                    const MeasuredPredictor* measured = nullptr);
+struct Predictor {
+  PredictorKind kind = PredictorKind::perfect;
+  double value = 0;              // error: mean absolute error as a share; limits: the largest factor
+  std::string name = "perfect";  // as it was written
+  MeasuredErrors errors = {};    // measured and hybrid
 
-// Whether predict_durations() knows it by itself.
-bool is_built_in(const std::string& predictor);
+  // Whether the seed makes a difference.
+  [[nodiscard]] bool is_random() const { return kind >= PredictorKind::error; }
+  [[nodiscard]] bool is_measured() const { return kind >= PredictorKind::measured; }
+};
 
-// Whether the seed makes a difference.
-bool is_random(const std::string& predictor);
+// "perfect", "none", "class-mean", "error:8" (percent), "limits:3"; nothing where the name is none of these.
+Result<std::optional<Predictor>> parse_built_in_predictor(const std::string& text);
+
+// What a predictor says of a workload. `own` are durations that it really predicts, by job and then by column of the
+// truth; 0: it does not predict that one, and its errors are drawn. Empty: it predicts none.
+Durations predict_durations(const Workload& workload, const Predictor& predictor, uint64_t seed,
+                            std::span<const Time> own = {});
 
 // PredictionIntervals of the normal distribution whose exponential has this mean absolute deviation from 1.
 double spread_for_error(double mean_absolute_error);

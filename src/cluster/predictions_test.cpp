@@ -10,15 +10,16 @@
 namespace forerun::cluster {
 namespace {
 
+Predictor built_in(const std::string& text) { return **parse_built_in_predictor(text); }
+
 TEST(Predictions, ErrorHasTheMeanThatWasAskedFor) {
   const Workload workload = synthetic_jobs({.jobs = 20000, .gpus = 100});
   for (const double percent : {8.0, 25.0, 60.0}) {
-    const auto predicted = predict_durations(workload, "error:" + std::to_string(percent), 3);
-    ASSERT_TRUE(predicted.ok());
+    const Durations predicted = predict_durations(workload, built_in("error:" + std::to_string(percent)), 3);
     double sum = 0;
     for (JobIndex job = 0; job < 20000; ++job) {
       sum += std::abs(
-          static_cast<double>(predicted->of(job, 0).value) / static_cast<double>(workload.truth.of(job, 0).value) - 1);
+          static_cast<double>(predicted.of(job, 0).value) / static_cast<double>(workload.truth.of(job, 0).value) - 1);
     }
     EXPECT_NEAR(sum / 20000 * 100, percent, percent * 0.03);
   }
@@ -30,35 +31,35 @@ TEST(Predictions, NoneTellsNothingApartAndClassMeansTellClasses) {
   for (int i = 0; i < 4; ++i) workload.truth.add(Time(10 * (i + 1)));
   workload.jobs[2].kind = workload.jobs[3].kind = 0;
   workload.kinds = {"lm"};
-  const auto none = predict_durations(workload, "none", 1);
-  const auto classes = predict_durations(workload, "class-mean", 1);
+  const Durations none = predict_durations(workload, built_in("none"), 1);
+  const Durations classes = predict_durations(workload, built_in("class-mean"), 1);
   for (JobIndex job = 0; job < 4; ++job) {
-    EXPECT_EQ(none->of(job, 0), Time(25));
-    EXPECT_EQ(classes->of(job, 0), Time(job < 2 ? 15 : 35));
-    EXPECT_EQ(predict_durations(workload, "perfect", 1)->of(job, 0), workload.truth.of(job, 0));
+    EXPECT_EQ(none.of(job, 0), Time(25));
+    EXPECT_EQ(classes.of(job, 0), Time(job < 2 ? 15 : 35));
+    EXPECT_EQ(predict_durations(workload, built_in("perfect"), 1).of(job, 0), workload.truth.of(job, 0));
   }
-  EXPECT_FALSE(predict_durations(workload, "error:x", 1).ok());
-  EXPECT_NE(predict_durations(workload, "perfct", 1).error().message().find("perfect"), std::string::npos);
+  EXPECT_FALSE(parse_built_in_predictor("error:x").ok());
+  EXPECT_FALSE(parse_built_in_predictor("perfct")->has_value());
 }
 
 TEST(Predictions, LimitsAreWholeMinutesAndNeverTooLow) {
   const Workload workload = synthetic_jobs({.jobs = 5000, .gpus = 100});
-  const auto limits = predict_durations(workload, "limits:3", 7);
-  ASSERT_TRUE(limits.ok());
+  const Durations limits = predict_durations(workload, built_in("limits:3"), 7);
   double ratios = 0;
   for (JobIndex job = 0; job < 5000; ++job) {
     const Time truth = workload.truth.of(job, 0);
-    const Time limit = limits->of(job, 0);
+    const Time limit = limits.of(job, 0);
     EXPECT_GE(limit, truth);
     EXPECT_LT(limit.value, 3 * truth.value + 60 * kSecond.value);
     EXPECT_EQ(limit.value % (60 * kSecond.value), 0);
     ratios += static_cast<double>(limit.value - truth.value) / static_cast<double>(truth.value + 60 * kSecond.value);
   }
   EXPECT_GT(ratios / 5000, 0.5);
-  EXPECT_TRUE(is_built_in("limits:3") && is_random("limits:3"));
-  for (const char* text : {"limits:", "limits:0.5", "limits:nan", "limits:inf", "limits:-1", "limits"}) {
-    EXPECT_FALSE(predict_durations(workload, text, 1).ok()) << text;
+  EXPECT_TRUE(built_in("limits:3").is_random() && !built_in("none").is_random());
+  for (const char* text : {"limits:", "limits:0.5", "limits:nan", "limits:inf", "limits:-1"}) {
+    EXPECT_FALSE(parse_built_in_predictor(text).ok()) << text;
   }
+  EXPECT_FALSE(parse_built_in_predictor("limits")->has_value());
 }
 
 TEST(Predictions, SyntheticOptionsOutOfRangeAreRefused) {
@@ -73,12 +74,12 @@ TEST(Predictions, SyntheticOptionsOutOfRangeAreRefused) {
 
 TEST(Predictions, MeasuredErrorsAreDrawnAsTheyAreSpread) {
   const Workload workload = synthetic_jobs({.jobs = 20000, .gpus = 100});
-  const MeasuredPredictor measured{{"a test", 100, 0.1, {0.5, 1.0, 1.0, 3.0}}, {}};
-  const auto predicted = predict_durations(workload, "ets", 7, &measured);
+  const Predictor ets{PredictorKind::measured, 0, "ets", {"a test", 100, 0.1, {0.5, 1.0, 1.0, 3.0}}};
+  const Durations predicted = predict_durations(workload, ets, 7);
   int below = 0, exact = 0;
   for (JobIndex job = 0; job < 20000; ++job) {
     const double ratio =
-        static_cast<double>(predicted->of(job, 0).value) / static_cast<double>(workload.truth.of(job, 0).value);
+        static_cast<double>(predicted.of(job, 0).value) / static_cast<double>(workload.truth.of(job, 0).value);
     ASSERT_GE(ratio, 0.499);
     ASSERT_LE(ratio, 3.001);
     below += ratio < 0.999 ? 1 : 0;
@@ -86,7 +87,7 @@ TEST(Predictions, MeasuredErrorsAreDrawnAsTheyAreSpread) {
   }
   EXPECT_NEAR(below, 20000 / 3, 300);
   EXPECT_NEAR(exact, 20000 / 3, 300);
-  EXPECT_EQ(predict_durations(workload, "ets", 7, &measured)->of(17, 0), predicted->of(17, 0));
+  EXPECT_EQ(predict_durations(workload, ets, 7).of(17, 0), predicted.of(17, 0));
 }
 
 TEST(Predictions, WhatIsReallyPredictedIsNotDrawn) {
@@ -94,13 +95,13 @@ TEST(Predictions, WhatIsReallyPredictedIsNotDrawn) {
   workload.jobs.resize(3);
   workload.truth = Durations(2);
   for (const int64_t value : {100, 200, 300, 400, 500, 0}) workload.truth.add(value == 0 ? kNever : Time(value));
-  const MeasuredPredictor measured{{"a test", 1, 0, {2, 2}},
-                                   {Time(111), Time(0), Time(0), Time(0), Time(555), Time(9)}};
-  const auto predicted = predict_durations(workload, "hybrid", 1, &measured);
-  EXPECT_EQ(predicted->of(0, 0), Time(111));
-  EXPECT_EQ(predicted->of(0, 1), Time(400));  // an error of 2
-  EXPECT_EQ(predicted->of(2, 0), Time(555));
-  EXPECT_EQ(predicted->of(2, 1), kNever);  // it cannot run there
+  const Predictor hybrid{PredictorKind::hybrid, 0, "hybrid", {"a test", 1, 0, {2, 2}}};
+  const std::vector<Time> own = {Time(111), Time(0), Time(0), Time(0), Time(555), Time(9)};
+  const Durations predicted = predict_durations(workload, hybrid, 1, own);
+  EXPECT_EQ(predicted.of(0, 0), Time(111));
+  EXPECT_EQ(predicted.of(0, 1), Time(400));  // an error of 2
+  EXPECT_EQ(predicted.of(2, 0), Time(555));
+  EXPECT_EQ(predicted.of(2, 1), kNever);  // it cannot run there
 }
 
 TEST(Synthetic, AsksForTheLoadThatWasAskedFor) {

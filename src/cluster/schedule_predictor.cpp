@@ -124,6 +124,16 @@ Result<cluster::MeasuredErrors> find_measured_errors(const std::string& predicto
   return errors_in(json, name, fmt::format("data/evaluations/{}.json", suite));
 }
 
+Result<cluster::Predictor> parse_predictor(const std::string& text) {
+  auto built_in = cluster::parse_built_in_predictor(text);
+  if (!built_in) return built_in.error();
+  if (built_in->has_value()) return **std::move(built_in);
+  auto errors = find_measured_errors(text);
+  if (!errors) return errors.error();
+  const auto kind = text == kHybrid ? cluster::PredictorKind::hybrid : cluster::PredictorKind::measured;
+  return cluster::Predictor{.kind = kind, .name = text, .errors = std::move(*errors)};
+}
+
 Result<cluster::CommunicationModel> communication_of(const cluster::Cluster& cluster, const NetworkOptions& options) {
   const auto data = data_dir();
   if (!data) return data.error();
@@ -217,21 +227,19 @@ Status StepPredictor::add_records(const std::vector<std::string>& files,
   return scan_files(files, Fields::inputs, {.run = take, .sample = {}, .problem = [](const DataProblem&) {}});
 }
 
-Result<PredictorAnswer> measured_predictor(const std::string& name, const cluster::Workload& workload,
-                                           const cluster::Cluster& cluster, StepPredictor& steps) {
-  auto errors = find_measured_errors(name);
-  if (!errors) return errors.error();
-  PredictorAnswer answer{{*std::move(errors), {}}, ""};
+PredictorAnswer own_predictions(const cluster::Predictor& predictor, const cluster::Workload& workload,
+                                const cluster::Cluster& cluster, StepPredictor& steps) {
+  PredictorAnswer answer;
   const size_t types = workload.truth.types();
   const bool one_for_all = types == 1 && cluster.pools.size() > 1;  // which device would that be?
   int64_t predicted = 0;
   std::string why;  // the first that was not
-  const bool named = name == kHybrid && !workload.named.empty();
+  const bool named = predictor.kind == cluster::PredictorKind::hybrid && !workload.named.empty();
   const bool untyped = one_for_all || cluster.pools.front().type == "gpu";
   if (named && untyped)
     why = "jobs that name a model are predicted where their durations are of types of GPUs: write --gpus h200=8";
   if (named && !untyped) {
-    answer.predictor.predicted.assign(workload.jobs.size() * types, cluster::Time(0));
+    answer.own.assign(workload.jobs.size() * types, cluster::Time(0));
     for (cluster::JobIndex job = 0; job < workload.jobs.size(); ++job) {
       const cluster::NamedConfiguration& own = workload.named[job];
       if (own.index < 0 || !own.measured) continue;
@@ -242,15 +250,14 @@ Result<PredictorAnswer> measured_predictor(const std::string& name, const cluste
         whole = whole && step && step->step != cluster::kNever;
         if (!step && why.empty()) why = fmt::format("job '{}': {}", workload.name_of(job), step.error().message());
         if (!step || step->step == cluster::kNever) continue;
-        answer.predictor.predicted[job * types + type] =
+        answer.own[job * types + type] =
             std::max(cluster::time_from_seconds(cluster::seconds(step->step) * own.iterations), cluster::Time(1));
       }
       predicted += whole ? 1 : 0;
     }
   }
   const auto jobs = static_cast<int64_t>(workload.jobs.size());
-  const std::string drawn =
-      fmt::format("true durations x errors drawn as measured ({})", answer.predictor.errors.source);
+  const std::string drawn = fmt::format("true durations x errors drawn as measured ({})", predictor.errors.source);
   if (predicted == 0) {
     answer.source = drawn;
   } else {

@@ -21,6 +21,9 @@ namespace forerun {
 // "ets", "hybrid", or "ets@ets-t4": on the suite of that name instead of h200. An unknown one is answered with those known.
 Result<cluster::MeasuredErrors> find_measured_errors(const std::string& predictor);
 
+// What --predictor says: one of the built-in ones, or one that was measured, with its errors.
+Result<cluster::Predictor> parse_predictor(const std::string& text);
+
 inline constexpr int64_t kGradientBytes = 4;  // of a parameter: mixed precision keeps float32 parameters too
 
 struct NetworkOptions {
@@ -62,12 +65,13 @@ class StepPredictor {
   std::shared_ptr<State> state_;
 };
 
-// What a measured predictor says of a workload, and in words where that comes from.
+// What a measured predictor predicts itself of a workload, as predict_durations takes it, and in words where all that it
+// says comes from.
 struct PredictorAnswer {
-  cluster::MeasuredPredictor predictor;
+  std::vector<cluster::Time> own;
   std::string source;
 };
-Result<PredictorAnswer> measured_predictor(const std::string& name, const cluster::Workload& workload,
-                                           const cluster::Cluster& cluster, StepPredictor& steps);
+PredictorAnswer own_predictions(const cluster::Predictor& predictor, const cluster::Workload& workload,
+                                const cluster::Cluster& cluster, StepPredictor& steps);
 
 }  // namespace forerun

@@ -44,7 +44,8 @@ Case random_case(uint64_t seed, size_t types, bool wrong_predictions, bool prior
     now += Time(below(4) * 250 * kSecond.value);
   }
   for (size_t type = 0; type < types; ++type) made.workload.gpu_types.push_back("t" + std::to_string(type));
-  made.predicted = wrong_predictions ? *predict_durations(made.workload, "error:40", seed) : made.workload.truth;
+  made.predicted =
+      wrong_predictions ? predict_durations(made.workload, {PredictorKind::error, 0.4}, seed) : made.workload.truth;
   return made;
 }
 
@@ -68,7 +69,8 @@ class Twin : public testing::TestWithParam<const char*> {};
 
 TEST_P(Twin, SameScheduleOnOneType) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
-    const Case given = random_case(seed, 1, seed % 2 == 0, seed % 4 >= 2 && goes_by_priority(GetParam()));
+    const Case given =
+        random_case(seed, 1, seed % 2 == 0, seed % 4 >= 2 && parse_policy(GetParam())->entry->by_priority);
     const Time restart(seed % 3 == 0 ? 30 * kSecond.value : 0);
     const Schedule plain = reference_simulate(given.workload, given.cluster, given.predicted, GetParam(), restart);
     expect_same(run(given, GetParam(), {.restart_cost = restart}), plain,

@@ -45,13 +45,14 @@ std::vector<std::string> submission(const cluster::Workload& workload, cluster::
 }
 
 void simulate_beside(const cluster::Workload& workload, const SlurmReplayOptions& options, Replay& replay,
-                     cluster::Policy& policy) {
-  const cluster::Schedule schedule = cluster::simulate(workload, options.cluster, workload.truth, policy);
+                     const cluster::PolicySpec& policy) {
+  const cluster::Schedule schedule =
+      cluster::simulate(workload, options.cluster, workload.truth, *cluster::make_policy(policy));
   for (size_t job = 0; job < replay.jobs.size(); ++job) {
     if (schedule.start[job] != cluster::kNever)
       replay.jobs[job].simulated_start = cluster::seconds(schedule.start[job]);
   }
-  replay.policy = options.policy;
+  replay.policy = policy.text;
   compare_starts(replay);
 }
 
@@ -249,12 +250,6 @@ void add_jobs(const cluster::Workload& workload, const Replayer& replayer, Repla
 Result<Replay> replay_on_slurm(const cluster::Workload& workload, const SlurmReplayOptions& options) {
   Replay replay;
   replay.speed = options.speed;
-  std::unique_ptr<cluster::Policy> policy;
-  if (!options.policy.empty()) {
-    auto made = cluster::make_policy(options.policy);
-    if (!made) return made.error();
-    policy = std::move(*made);
-  }
   Replayer replayer(workload, options);
   const Result<size_t> others = replayer.others();
   if (!others) return others.error();
@@ -269,7 +264,7 @@ Result<Replay> replay_on_slurm(const cluster::Workload& workload, const SlurmRep
   }
   replay.away = replayer.away();
   add_jobs(workload, replayer, replay);
-  if (policy) simulate_beside(workload, options, replay, *policy);
+  if (options.policy) simulate_beside(workload, options, replay, *options.policy);
   return replay;
 }
 

@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "cluster/job.h"
 #include "cluster/machine.h"
+#include "cluster/policies.h"
 #include "slurm/slurm_commands.h"
 #include "slurm/slurm_limits.h"
 
@@ -47,12 +48,12 @@ void compare_starts(Replay& replay);
 
 struct SlurmReplayOptions {
   double speed = 1;
-  std::string partition;                   // empty: the default one
-  std::map<std::string, JobLimit> limits;  // by job: passed with the job; empty: left to job_submit.lua
-  std::string policy;                      // simulated beside it; empty: none
-  cluster::Cluster cluster;                // for that simulation
-  double poll = 0.5;                       // seconds between looks
-  double away = 600;                       // seconds that the controller may be away at a time
+  std::string partition;                      // empty: the default one
+  std::map<std::string, JobLimit> limits;     // by job: passed with the job; empty: left to job_submit.lua
+  std::optional<cluster::PolicySpec> policy;  // simulated beside it
+  cluster::Cluster cluster;                   // for that simulation
+  double poll = 0.5;                          // seconds between looks
+  double away = 600;                          // seconds that the controller may be away at a time
   CommandRunner run = run_command;
   std::function<bool()> stop;  // asked often; true ends the replay
   std::function<void(size_t submitted, size_t over)> progress;

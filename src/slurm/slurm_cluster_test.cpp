@@ -248,7 +248,7 @@ TEST(SlurmReplay, ComparesWithTheSimulator) {
   };
   SlurmReplayOptions given;
   given.run = run;
-  given.policy = "fifo";
+  given.policy = *cluster::parse_policy("fifo");
   given.cluster.pools = {{"gpu", 1}};
   given.limits["b"].limit_minutes = 9;
   given.limits["b"].priority = 77;

@@ -75,14 +75,15 @@ TEST_P(SolvingPolicy, SameScheduleInWhateverOrderTheSolverSeesTheProgram) {
   const std::string name = GetParam();
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     const ClusterCase given = shared_case(seed);
-    for (const char* predictor : {"perfect", "none"}) {
-      const Durations predicted = *predict_durations(given.workload, predictor, 1);
+    for (const PredictorKind predictor : {PredictorKind::perfect, PredictorKind::none}) {
+      const Durations predicted = predict_durations(given.workload, {predictor}, 1);
       const auto finish = [&](const std::string& policy) {
         return simulate(given.workload, given.cluster, predicted, **make_policy(policy)).finish;
       };
       const auto plain = finish(name + "shuffle=0");
       for (const char* shuffle : {"shuffle=1", "shuffle=2"}) {
-        EXPECT_EQ(finish(name + shuffle), plain) << name << shuffle << ", " << predictor << ", seed " << seed;
+        EXPECT_EQ(finish(name + shuffle), plain)
+            << name << shuffle << ", " << static_cast<int>(predictor) << ", seed " << seed;
       }
     }
   }
