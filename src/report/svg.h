@@ -3,6 +3,7 @@
 // them are dashed.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
