@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "base/parallel.h"
-#include "lab/calibrate/train_host.h"
+#include "lab/calibrate/calibrate_host.h"
 #include "lab/training_data/measured_ops.h"
 #include "predict/predict.h"
 #include "records/data_files.h"
@@ -52,7 +52,7 @@ Result<CostModels> fit_without(const CrossValidation& request, const Measured& m
   residual_model->gpu = gpu->name;
   std::vector<HostSample> iterations;
   std::copy_if(measured.iterations.begin(), measured.iterations.end(), std::back_inserter(iterations), stays);
-  auto host = fit_host(iterations);
+  auto host = calibrate_host_costs(iterations);
   if (!host) return host.error();
   cost_models.residual_model = std::move(*residual_model);
   cost_models.host = host->constants;

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "lab/calibrate/device_check.h"
+#include "lab/accuracy/device_accuracy.h"
 #include "predict/cost_models.h"
 
 namespace forerun {

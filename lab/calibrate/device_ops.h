@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ingest/capture/op_sample.h"
-#include "lab/calibrate/device_fit.h"
+#include "lab/calibrate/device_regression.h"
 #include "predict/cost_models.h"
 
 namespace forerun {

@@ -12,13 +12,13 @@ Result<SuiteResult> evaluate_left_out(const CrossValidation& request) {
   const auto begun = std::chrono::steady_clock::now();
   const auto runs = cross_validate(request);
   if (!runs) return runs.error();
-  auto result = judge_left_out(request, *runs);
+  auto result = evaluate_left_out_runs(request, *runs);
   if (!result) return result.error();
   result->rows[0].seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   return result;
 }
 
-Result<SuiteResult> judge_left_out(const CrossValidation& request, const std::vector<LeftOutRun>& runs) {
+Result<SuiteResult> evaluate_left_out_runs(const CrossValidation& request, const std::vector<LeftOutRun>& runs) {
   const auto data = load_record_data(request.files, {.split = "", .unnamed = learn::Split::apart}, request.problem);
   if (!data) return data.error();
   std::unordered_map<std::string, learn::Prediction> by_id;

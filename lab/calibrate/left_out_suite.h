@@ -9,6 +9,6 @@ namespace forerun {
 // Takes as long as training the trees once for each group of families.
 Result<SuiteResult> evaluate_left_out(const CrossValidation& request);
 // The same of runs predicted before.
-Result<SuiteResult> judge_left_out(const CrossValidation& request, const std::vector<LeftOutRun>& runs);
+Result<SuiteResult> evaluate_left_out_runs(const CrossValidation& request, const std::vector<LeftOutRun>& runs);
 
 }  // namespace forerun

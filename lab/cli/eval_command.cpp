@@ -7,11 +7,11 @@
 #include "base/output_file.h"
 #include "cli/command.h"
 #include "cli/option_checks.h"
+#include "lab/calibrate/calibrate_devices.h"
 #include "lab/calibrate/left_out_suite.h"
-#include "lab/calibrate/train_devices.h"
 #include "lab/cli/lab_verbs.h"
+#include "lab/eval/ddl_benchmark_suite.h"
 #include "lab/eval/driple_suite.h"
-#include "lab/eval/hkbu_suite.h"
 #include "lab/eval/memory_suite.h"
 #include "lab/eval/scale_suite.h"
 #include "lab/eval/suites.h"
@@ -43,7 +43,7 @@ int judge_devices(const EvalOptions& options) {
   if (!options.data.records.empty()) request.ops = options.data.records[0];
   request.ets = options.data.traces;
   request.progress = [](const std::string& what) { fmt::print(stderr, "{}\n", what); };
-  const auto check = check_devices(request);
+  const auto check = evaluate_devices(request);
   if (!check) return fail(check.error());
   fmt::print("{}", options.json ? to_json(*check) + "\n" : to_text(*check));
   return kDone;
@@ -71,7 +71,7 @@ int judge_throughputs(const EvalOptions& options) {
   const auto progress = [](int64_t rows) {
     if (rows % 12 == 0) fmt::print(stderr, "{} rows fitted\n", rows);
   };
-  const auto accuracy = evaluate_throughputs(options.data.records.empty() ? "" : options.data.records[0], progress);
+  const auto accuracy = evaluate_ddl_benchmark(options.data.records.empty() ? "" : options.data.records[0], progress);
   if (!accuracy) return fail(accuracy.error());
   fmt::print("{}", options.json ? to_json(*accuracy) + "\n" : to_text(*accuracy));
   return kDone;

@@ -6,10 +6,10 @@
 
 #include "base/data_dir.h"
 #include "cli/command.h"
-#include "lab/calibrate/train_devices.h"
-#include "lab/calibrate/train_host.h"
+#include "lab/calibrate/calibrate_devices.h"
+#include "lab/calibrate/calibrate_host.h"
+#include "lab/calibrate/calibrate_intervals.h"
 #include "lab/calibrate/train_hybrid.h"
-#include "lab/calibrate/train_intervals.h"
 #include "lab/eval/scale_suite.h"
 #include "lab/eval/testbed_suite.h"
 #include "records/data_files.h"
@@ -63,11 +63,11 @@ int train_trees(const PartOptions& options, const std::vector<std::string>& file
 }
 
 int fit_host_model(const PartOptions& options, const std::vector<std::string>& files) {
-  const auto outcome = train_host({.files = files,
-                                   .without = {options.without.begin(), options.without.end()},
-                                   .out = options.out,
-                                   .options = {},
-                                   .problem = print_data_problem});
+  const auto outcome = calibrate_host({.files = files,
+                                       .without = {options.without.begin(), options.without.end()},
+                                       .out = options.out,
+                                       .options = {},
+                                       .problem = print_data_problem});
   if (!outcome) return fail(outcome.error());
   if (options.json) {
     Json families = Json::array();
@@ -104,7 +104,7 @@ int measure_intervals(const PartOptions& options, const std::vector<std::string>
   };
   request.out = options.out;
   fmt::print(stderr, "reading measured ops and iterations; then about a minute a group and core\n");
-  const auto outcome = train_intervals(request);
+  const auto outcome = calibrate_intervals(request);
   if (!outcome) return fail(outcome.error());
   const RatioInterval& gpu = outcome->intervals.gpu_bound;
   const RatioInterval& host = outcome->intervals.host_bound;
@@ -130,9 +130,9 @@ int fit_devices(const PartOptions& options, const std::vector<std::string>& /*fi
   DeviceRequest request;
   if (!options.records.empty()) request.ops = options.records[0];
   request.progress = [](const std::string& what) { fmt::print(stderr, "{}\n", what); };
-  const auto outcome = train_devices(request, options.out);
+  const auto outcome = calibrate_devices(request, options.out);
   if (!outcome) return fail(outcome.error());
-  fmt::print("{}", options.json ? to_json(outcome->check) + "\n" : to_text(outcome->check));
+  fmt::print("{}", options.json ? to_json(outcome->accuracy) + "\n" : to_text(outcome->accuracy));
   fmt::print(stderr, "{} is written\n", outcome->file);
   return kDone;
 }
@@ -140,7 +140,7 @@ int fit_devices(const PartOptions& options, const std::vector<std::string>& /*fi
 int fit_scale(const PartOptions& options, const std::vector<std::string>& /*files*/) {
   ScaleSuiteOptions request;
   if (!options.records.empty()) request.rows = options.records[0];
-  const auto outcome = train_scale(request, options.out);
+  const auto outcome = calibrate_scale(request, options.out);
   if (!outcome) return fail(outcome.error());
   if (options.json) {
     fmt::print("{}\n", to_json(outcome->accuracy));
@@ -160,7 +160,7 @@ int fit_testbed(const PartOptions& options, const std::vector<std::string>& /*fi
       .out = options.out,
       .bad_record = [](const Error& error) { fmt::print(stderr, "forerun: {}\n", error.message()); },
       .progress = [](double error) { fmt::print(stderr, "mean error {:.2f} %\n", 100 * error); }};
-  const auto outcome = train_testbed(request, *cost_models);
+  const auto outcome = calibrate_testbed(request, *cost_models);
   if (!outcome) return fail(outcome.error());
   fmt::print("{}: fitted to {} workloads, mean error of the twelve numbers {:.1f} %\n", outcome->file,
              outcome->workloads, 100 * outcome->error);

@@ -72,15 +72,15 @@ std::vector<std::string> kept_weights(const fs::path& weights, const std::string
   return folders;
 }
 
-class DripleJudge {
+class DripleEvaluator {
  public:
-  DripleJudge(const learn::ResourceData& data, DripleAccuracy& accuracy)
+  DripleEvaluator(const learn::ResourceData& data, DripleAccuracy& accuracy)
       : data_(data),
         accuracy_(accuracy),
         training_(learn::select_workloads(data, accuracy.setting, learn::Split::train)),
         test_(learn::select_workloads(data, accuracy.setting, learn::Split::test)) {}
 
-  void judge_network(const std::string& folder) {
+  void evaluate_network(const std::string& folder) {
     auto driple = learn::make_driple();
     const Status status = driple ? (*driple)->load(folder) : Status(driple.error());
     if (!status.ok()) {
@@ -96,7 +96,7 @@ class DripleJudge {
     add_studies(folder);
   }
 
-  void judge_trees(const char* name, const char* note, learn::TreeBasis basis) {
+  void evaluate_trees(const char* name, const char* note, learn::TreeBasis basis) {
     learn::ResourceTrees trees(basis);
     if (const Status status = trees.train(data_, training_, 1); !status.ok()) {
       accuracy_.missing.push_back(fmt::format("{}: {}", name, status.error().message()));
@@ -111,14 +111,14 @@ class DripleJudge {
         driple_row("forerun", "geometric mean of simulation and trees on it", data_, test_, blended(halves)));
   }
 
-  void judge_blend() {
+  void evaluate_blend() {
     if (members_.size() < 2) return;
     members_.push_back(simulated_metrics(data_, test_));
     accuracy_.rows.push_back(
         driple_row("blend", "geometric mean of networks, simulation and trees", data_, test_, blended(members_)));
   }
 
-  void judge_models() {
+  void evaluate_models() {
     learn::Selection all = training_;
     all.insert(all.end(), test_.begin(), test_.end());
     std::sort(all.begin(), all.end());
@@ -243,18 +243,18 @@ Result<DripleAccuracy> evaluate_driple(const DripleEvaluation& request) {
   for (const uint32_t i : test) families.insert(data->workloads[i].family);
   accuracy.test_families = {families.begin(), families.end()};
 
-  DripleJudge judge(*data, accuracy);
+  DripleEvaluator evaluator(*data, accuracy);
   std::vector<std::string> weights = request.weights;
   if (weights.empty()) weights = kept_weights(*folder / "weights", request.setting);
-  for (const std::string& path : weights) judge.judge_network(path);
+  for (const std::string& path : weights) evaluator.evaluate_network(path);
   accuracy.rows.push_back(
       driple_row("simulation", "event by event, hosts fitted", *data, test, simulated_metrics(*data, test)));
-  judge.judge_trees("simulation + trees", "trees correct it", learn::TreeBasis::simulation);
-  judge.judge_trees("formulas + trees", "trees correct a few formulas", learn::TreeBasis::formulas);
-  judge.judge_blend();
+  evaluator.evaluate_trees("simulation + trees", "trees correct it", learn::TreeBasis::simulation);
+  evaluator.evaluate_trees("formulas + trees", "trees correct a few formulas", learn::TreeBasis::formulas);
+  evaluator.evaluate_blend();
   const DripleRow again = repeatability(*data, test);
   if (again.mean_error() > 0) accuracy.rows.push_back(again);
-  judge.judge_models();
+  evaluator.evaluate_models();
   return accuracy;
 }
 

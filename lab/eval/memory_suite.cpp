@@ -90,7 +90,7 @@ class MemorySuite {
       ++not_built;
       return;
     }
-    judge(*run, *device, measured);
+    evaluate(*run, *device, measured);
     ++runs_;
     if (options_.progress) options_.progress(runs_);
   }
@@ -105,7 +105,7 @@ class MemorySuite {
   int64_t not_built = 0;
 
  private:
-  void judge(const TrainingRun& run, const Device& device, const Measurement& measured) {
+  void evaluate(const TrainingRun& run, const Device& device, const Measurement& measured) {
     MemoryCase judged{.id = run.id, .family = run.family};
     judged.did_fit = !measured.out_of_memory;
     const Bytes room = device.memory - context_of(device);

@@ -9,7 +9,7 @@
 #include "base/datasets.h"
 #include "base/output_file.h"
 #include "device/catalogue.h"
-#include "lab/calibrate/fit_efficiency.h"
+#include "lab/calibrate/efficiency_regression.h"
 #include "lab/papers/vtrain/megatron_rows.h"
 #include "scale/network_name.h"
 
@@ -57,8 +57,8 @@ Result<scale::GpuCluster> vtrain_cluster(const VtrainPaths& paths, const std::st
   return scale::GpuCluster{*gpu, kMachineGpus, kMachineGpus, scale::link_within(*gpu, kMachineGpus), *between};
 }
 
-ScaleAccuracy judge_rows(const std::vector<MegatronRow>& rows, const scale::GpuCluster& cluster,
-                         const scale::Efficiency& efficiency) {
+ScaleAccuracy evaluate_rows(const std::vector<MegatronRow>& rows, const scale::GpuCluster& cluster,
+                            const scale::Efficiency& efficiency) {
   ScaleAccuracy accuracy;
   accuracy.title = "Megatron on A100 machines (vTrain's rows): iteration time, constants fitted to two GPUs alone";
   accuracy.reference = "vTrain's own error is 8.37 % on one machine.";
@@ -91,10 +91,10 @@ Result<ScaleAccuracy> evaluate_vtrain(const ScaleSuiteOptions& options) {
   if (!efficiency) return efficiency.error();
   const auto rows = vtrain_rows(*paths);
   if (!rows) return rows.error();
-  return judge_rows(*rows, *cluster, *efficiency);
+  return evaluate_rows(*rows, *cluster, *efficiency);
 }
 
-Result<ScaleFitOutcome> train_scale(const ScaleSuiteOptions& options, const std::string& out) {
+Result<ScaleCalibration> calibrate_scale(const ScaleSuiteOptions& options, const std::string& out) {
   const auto paths = vtrain_paths(options);
   if (!paths) return paths.error();
   const auto cluster = vtrain_cluster(*paths, options.network);
@@ -111,22 +111,22 @@ Result<ScaleFitOutcome> train_scale(const ScaleSuiteOptions& options, const std:
 
   scale::Efficiency first;
   first.fused_attention = false;
-  first.within = scale::fit_link(*tables, cluster->within.bandwidth);
+  first.within = scale::calibrate_link(*tables, cluster->within.bandwidth);
   first.between = {.call_us = first.within.call_us, .step_us = 0, .share = 0.85};
-  scale::FitReport report = scale::fit_efficiency(fitted, *cluster, first);
+  scale::EfficiencyRegression report = scale::calibrate_efficiency(fitted, *cluster, first);
   report.efficiency.source = fmt::format(
       "`forerun train scale`: {} Megatron iterations on two A100 and {} NCCL all-reduces on up to eight, published by "
       "the "
       "authors of vTrain (MIT licence); `between` assumed: NCCL reaches 85 % of InfiniBand's rate; `hopper`: "
       "Megatron-LM reports 47 to 48 % of the H100's peak for large models, and 57 % of the A100's",
       fitted.size(), tables->size());
-  ScaleFitOutcome outcome;
+  ScaleCalibration outcome;
   outcome.file = out.empty() ? (paths->data / scale::kMegatronEfficiency).string() : out;
   if (Status status = write_whole_file(outcome.file, scale::to_json(report.efficiency)); !status) return status.error();
   outcome.rows = static_cast<int64_t>(fitted.size());
   outcome.formulas_error = report.formulas_error;
   outcome.error = report.error;
-  outcome.accuracy = judge_rows(*rows, *cluster, report.efficiency);
+  outcome.accuracy = evaluate_rows(*rows, *cluster, report.efficiency);
   return outcome;
 }
 

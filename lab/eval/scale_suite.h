@@ -1,5 +1,5 @@
 // Judges and fits the model of many GPUs on Megatron iterations that the authors of vTrain published:
-// `forerun eval --suite vtrain` and `forerun train scale`.
+// `forerun eval --suite vtrain` and `forerun calibrate scale`.
 //
 // Constants are fitted to the iterations on two GPUs alone; those on more are predicted.
 #pragma once
@@ -25,7 +25,7 @@ Result<ScaleAccuracy> evaluate_vtrain(const ScaleSuiteOptions& options);
 Result<ScaleAccuracy> evaluate_megatron(const ScaleSuiteOptions& options);
 Result<ScaleAccuracy> evaluate_foundry(const std::string& path);
 
-struct ScaleFitOutcome {
+struct ScaleCalibration {
   std::string file;
   int64_t rows = 0;
   double formulas_error = 0;
@@ -33,6 +33,6 @@ struct ScaleFitOutcome {
   ScaleAccuracy accuracy;
 };
 // Fits, writes to `out` (empty: the data folder's) and judges.
-Result<ScaleFitOutcome> train_scale(const ScaleSuiteOptions& options, const std::string& out);
+Result<ScaleCalibration> calibrate_scale(const ScaleSuiteOptions& options, const std::string& out);
 
 }  // namespace forerun

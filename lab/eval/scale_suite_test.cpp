@@ -26,7 +26,7 @@ TEST(ScaleSuite, TheFitIsRepeatable) {
   NEEDS_DATASET(vtrain, "vtrain");
   const std::string out = testing::TempDir() + "/refit.json";
   const auto outcome =
-      train_scale({.rows = vtrain + "/ground_truth_single.csv", .tables = vtrain + "/trace/a100"}, out);
+      calibrate_scale({.rows = vtrain + "/ground_truth_single.csv", .tables = vtrain + "/trace/a100"}, out);
   ASSERT_TRUE(outcome) << outcome.error().message();
   EXPECT_EQ(outcome->rows, 240);
   std::ifstream fitted(out);

@@ -151,7 +151,7 @@ Result<TestbedData> load_testbed(const TestbedRequest& request, const CostModels
 }
 
 Status write_rates(const HostRatesOutcome& outcome) {
-  const std::string source = "`forerun train testbed`: " + std::to_string(outcome.workloads) +
+  const std::string source = "`forerun calibrate testbed`: " + std::to_string(outcome.workloads) +
                              " workloads of training families (data/h200/split.json)";
   return write_whole_file(outcome.file, to_json(outcome.rates, source));
 }
@@ -179,7 +179,7 @@ Result<ResourceAccuracy> evaluate_testbed(const TestbedRequest& request, const C
   return accuracy;
 }
 
-Result<HostRatesOutcome> train_testbed(const TestbedRequest& request, const CostModels& cost_models) {
+Result<HostRatesOutcome> calibrate_testbed(const TestbedRequest& request, const CostModels& cost_models) {
   const auto folder = data_dir();
   if (!folder) return folder.error();
   const auto data = load_testbed(request, cost_models);

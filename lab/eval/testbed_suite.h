@@ -1,4 +1,4 @@
-// The simulation of distributed training against what forerun.testbed measured (data/resources): `forerun train testbed`
+// The simulation of distributed training against what forerun.testbed measured (data/resources): `forerun calibrate testbed`
 // fits the rates of the hosts to training families, `forerun eval --suite testbed` judges on the others.
 //
 // Windows of one workload and setting are averaged. Links that were shared in another way are settings of their own
@@ -34,6 +34,6 @@ struct HostRatesOutcome {
   double error = 0;  // mean of the twelve numbers over those workloads
   scale::HostRates rates;
 };
-Result<HostRatesOutcome> train_testbed(const TestbedRequest& request, const CostModels& cost_models);
+Result<HostRatesOutcome> calibrate_testbed(const TestbedRequest& request, const CostModels& cost_models);
 
 }  // namespace forerun

@@ -4,8 +4,8 @@
 
 #include "base/check.h"
 #include "ingest/resources/resource_record.h"
+#include "lab/papers/ddl_benchmark/throughput_table.h"
 #include "lab/papers/ets/ets_trace.h"
-#include "lab/papers/hkbu/throughput_table.h"
 #include "lab/papers/neusight/op_latency.h"
 #include "lab/papers/published_runs.h"
 #include "lab/papers/vtrain/megatron_rows.h"

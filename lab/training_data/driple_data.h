@@ -2,7 +2,7 @@
 //
 // Every workload is built from the zoo as its record names it. Columns and globals come from that and from what
 // `forerun predict` says of one worker's iteration alone on the GPU; simulated metrics from testbed/resource_simulation.h
-// with constants of the hosts that `forerun train testbed` fits to training families. Families are split as in
+// with constants of the hosts that `forerun calibrate testbed` fits to training families. Families are split as in
 // data/h200/split.json, by which the models of GPU times were trained, so that nothing was fitted to a test family.
 // Records whose links used the machine's default congestion control are a setting of their own, "P1w2-10G-default", and
 // so are those whose links were shared in another way than mostly, "P1w2-10G-even" (ingest/resources/link_state.h).

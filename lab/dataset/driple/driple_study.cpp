@@ -96,7 +96,7 @@ Selection in_all_settings(const ResourceData& data, const Selection& workloads) 
   return chosen;
 }
 
-void judge(const ResourceData& data, const Selection& test, const std::vector<ResourceMetrics>& predicted,
+void evaluate_into(const ResourceData& data, const Selection& test, const std::vector<ResourceMetrics>& predicted,
            ResourceStudyRow& row) {
   row.test = std::ssize(test);
   row.errors = resource_errors(data, test, predicted);
@@ -189,7 +189,7 @@ Result<ResourceStudyRow> run_job(const ResourceJob& job, const ResourceData& dat
     auto trained = train_by(job.recipe, data, some, make);
     if (!trained) return trained.error();
     note(*trained, 1);
-    judge(data, test, trained->predictor->predict(data, test), row);
+    evaluate_into(data, test, trained->predictor->predict(data, test), row);
     if (kept != nullptr) *kept = std::move(trained->predictor);
     return row;
   }
@@ -215,7 +215,7 @@ Result<ResourceStudyRow> run_job(const ResourceJob& job, const ResourceData& dat
     judged.insert(judged.end(), fold.validation.begin(), fold.validation.end());
     predicted.insert(predicted.end(), answers.begin(), answers.end());
   }
-  judge(data, judged, predicted, row);
+  evaluate_into(data, judged, predicted, row);
   return row;
 }
 

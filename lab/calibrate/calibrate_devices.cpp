@@ -1,4 +1,4 @@
-#include "lab/calibrate/train_devices.h"
+#include "lab/calibrate/calibrate_devices.h"
 
 #include <fmt/format.h>
 
@@ -11,9 +11,9 @@
 
 #include "base/data_dir.h"
 #include "base/datasets.h"
+#include "lab/calibrate/calibrate_intervals.h"
 #include "lab/calibrate/device_models.h"
 #include "lab/calibrate/device_ops.h"
-#include "lab/calibrate/train_intervals.h"
 
 namespace forerun {
 namespace {
@@ -64,7 +64,7 @@ class ScaleSearch {
     double least = std::numeric_limits<double>::infinity();
     for (const auto& [power, rows] : tried_) {
       DeviceScale scale = scale_with(power);
-      scale.carry = hybrid::fit_carry(rows, without);
+      scale.carry = hybrid::calibrate_carry(rows, without);
       double off = 0;
       for (const hybrid::CarriedError& row : hybrid::carried_errors(rows, scale)) {
         if (row.gpu != without && row.kind == kMatrixProduct) off += std::abs(std::log(row.ratio));
@@ -103,14 +103,14 @@ void append(std::vector<hybrid::CarriedError>& all, const std::vector<hybrid::Ca
   all.insert(all.end(), rows.begin(), rows.end());
 }
 
-void add_runs(OtherGpuRuns found, DeviceCheck& check) {
-  check.runs.insert(check.runs.end(), found.runs.begin(), found.runs.end());
-  check.problems.insert(check.problems.end(), found.problems.begin(), found.problems.end());
+void add_runs(OtherGpuRuns found, DeviceAccuracy& accuracy) {
+  accuracy.runs.insert(accuracy.runs.end(), found.runs.begin(), found.runs.end());
+  accuracy.problems.insert(accuracy.problems.end(), found.problems.begin(), found.problems.end());
 }
 
 }  // namespace
 
-Result<DeviceCheck> check_devices(const DeviceRequest& request) {
+Result<DeviceAccuracy> evaluate_devices(const DeviceRequest& request) {
   const auto tell = [&](const std::string& what) {
     if (request.progress) request.progress(what);
   };
@@ -122,7 +122,7 @@ Result<DeviceCheck> check_devices(const DeviceRequest& request) {
   const auto neusight = dataset_folder(request.neusight, "neusight");
   const auto ets = dataset_folder(request.ets, "ets");
   if (!neusight || !ets) return neusight ? ets.error() : neusight.error();
-  DeviceCheck check;
+  DeviceAccuracy accuracy;
   tell("reading op latencies");
   auto ops = load_neusight_ops(request.ops.empty() ? *neusight : request.ops, cost_models->devices);
   if (!ops) return ops.error();
@@ -130,15 +130,15 @@ Result<DeviceCheck> check_devices(const DeviceRequest& request) {
   if (auto more = load_ets_convolutions(*ets, cost_models->devices)) {
     ops->insert(ops->end(), std::make_move_iterator(more->begin()), std::make_move_iterator(more->end()));
   } else {
-    check.problems.push_back(more.error().message());
+    accuracy.problems.push_back(more.error().message());
   }
   tell(fmt::format("fitting to {} ops", ops->size()));
   const ScaleSearch search(*ops, *cost_models);
-  check.scale = search.fit();
+  accuracy.scale = search.fit();
   const DeviceScale nothing = search.scale_with({});
   for (const std::string& gpu : gpus_of(*ops)) {
-    append(check.plain, errors_on(gpu, search, nothing));
-    append(check.fitted, errors_on(gpu, search, search.fit(gpu)));
+    append(accuracy.plain, errors_on(gpu, search, nothing));
+    append(accuracy.fitted, errors_on(gpu, search, search.fit(gpu)));
   }
   tell("predicting whole models");
   const auto lambda = dataset_folder(request.lambda, "lambda");
@@ -147,28 +147,28 @@ Result<DeviceCheck> check_devices(const DeviceRequest& request) {
     cost_models->scale = search.fit(device.name);
     return *cost_models;
   };
-  add_runs(runs_of_neusight(*neusight, cost_models->devices, without), check);
-  add_runs(runs_of_lambda(*lambda, cost_models->devices, without), check);
+  add_runs(runs_of_neusight(*neusight, cost_models->devices, without), accuracy);
+  add_runs(runs_of_lambda(*lambda, cost_models->devices, without), accuracy);
   std::vector<double> ratios;
-  for (const OtherGpuRun& run : check.runs) ratios.push_back(run.measured_ms / run.predicted_ms);
-  check.range = range_of(std::move(ratios));
-  return check;
+  for (const OtherGpuRun& run : accuracy.runs) ratios.push_back(run.measured_ms / run.predicted_ms);
+  accuracy.range = range_of(std::move(ratios));
+  return accuracy;
 }
 
-Result<DeviceOutcome> train_devices(const DeviceRequest& request, const std::string& out) {
+Result<DeviceOutcome> calibrate_devices(const DeviceRequest& request, const std::string& out) {
   const Result<fs::path> folder = data_dir();
   if (!folder) return folder.error();
-  auto check = check_devices(request);
-  if (!check) return check.error();
+  auto accuracy = evaluate_devices(request);
+  if (!accuracy) return accuracy.error();
   DeviceOutcome outcome{.file = out.empty() ? (*folder / hybrid::kDeviceScaleFile).string() : out,
-                        .check = std::move(*check)};
-  if (const Status saved = hybrid::save_device_scale(outcome.check.scale, outcome.file); !saved.ok()) {
+                        .accuracy = std::move(*accuracy)};
+  if (const Status saved = hybrid::save_device_scale(outcome.accuracy.scale, outcome.file); !saved.ok()) {
     return saved.error();
   }
-  if (!out.empty() || outcome.check.runs.empty()) return outcome;
+  if (!out.empty() || outcome.accuracy.runs.empty()) return outcome;
   auto intervals = load_prediction_intervals(*folder / kIntervalsFile);
   if (!intervals) return intervals.error();
-  intervals->other_gpu = outcome.check.range;
+  intervals->other_gpu = outcome.accuracy.range;
   if (const Status saved = save_prediction_intervals(*intervals, *folder / kIntervalsFile); !saved.ok())
     return saved.error();
   return outcome;

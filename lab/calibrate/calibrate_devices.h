@@ -1,4 +1,4 @@
-// Fits how times carry over from the measured GPU to others, and checks it on GPUs left out: `forerun train devices` and
+// Fits how times carry over from the measured GPU to others, and checks it on GPUs left out: `forerun calibrate devices` and
 // `forerun eval --suite devices`.
 #pragma once
 
@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "lab/calibrate/device_check.h"
+#include "lab/accuracy/device_accuracy.h"
 
 namespace forerun {
 
@@ -18,15 +18,15 @@ struct DeviceRequest {
   std::function<void(const std::string& what)> progress;
 };
 
-// The check; what is not there but for the op latencies is named in its problems.
-Result<DeviceCheck> check_devices(const DeviceRequest& request);
+// Judges by fits that leave out each GPU in turn; what is not there but for the op latencies is named in its problems.
+Result<DeviceAccuracy> evaluate_devices(const DeviceRequest& request);
 
 // The same, and writes the fit to `out` (empty: the data folder's) and the range to the data folder's intervals where `out`
 // is empty.
 struct DeviceOutcome {
   std::string file;
-  DeviceCheck check;
+  DeviceAccuracy accuracy;
 };
-Result<DeviceOutcome> train_devices(const DeviceRequest& request, const std::string& out);
+Result<DeviceOutcome> calibrate_devices(const DeviceRequest& request, const std::string& out);
 
 }  // namespace forerun

@@ -1,4 +1,4 @@
-#include "lab/calibrate/host_fit.h"
+#include "lab/calibrate/host_regression.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@ namespace forerun {
 namespace {
 
 // Iterations of five made-up families on a host with known costs, whose speed a calibration tells.
-class HostFitTest : public testing::Test {
+class HostRegressionTest : public testing::Test {
  protected:
-  HostFitTest() {
+  HostRegressionTest() {
     truth_.op[0].fill(Nanoseconds(40'000));
     truth_.op[1].fill(Nanoseconds(10'000));
     truth_.op[2].fill(Nanoseconds(20'000));
@@ -57,11 +57,11 @@ class HostFitTest : public testing::Test {
 
   HostConstants truth_;
   std::vector<HostSample> samples_;
-  HostFitOptions options_;
+  HostRegressionOptions options_;
 };
 
-TEST_F(HostFitTest, FindsCostsAndScale) {
-  const auto fit = fit_host(samples_, options_);
+TEST_F(HostRegressionTest, FindsCostsAndScale) {
+  const auto fit = calibrate_host_costs(samples_, options_);
   ASSERT_TRUE(fit.ok()) << fit.error().message();
   EXPECT_EQ(fit->samples, samples_.size());
   EXPECT_LT(fit->error, 0.02);
@@ -76,29 +76,29 @@ TEST_F(HostFitTest, FindsCostsAndScale) {
   EXPECT_NEAR(host_slowness(fit->constants.scale, fast).value_or(0), 0.8, 0.02);
 }
 
-TEST_F(HostFitTest, AFewSlowIterationsDoNotPullTheOthers) {
+TEST_F(HostRegressionTest, AFewSlowIterationsDoNotPullTheOthers) {
   for (size_t i = 0; i < samples_.size(); i += 10) samples_[i].iteration_us *= 3;
-  const auto fit = fit_host(samples_, options_);
+  const auto fit = calibrate_host_costs(samples_, options_);
   ASSERT_TRUE(fit.ok()) << fit.error().message();
   EXPECT_NEAR(microseconds(fit->constants.of(Phase::forward, OpClass::gemm)), 40, 4);
   // Those 12 of 120 are wrong by two thirds; the others are right.
   EXPECT_LT(fit->error, 0.067 + 0.02);
 }
 
-TEST_F(HostFitTest, LeavesOutWhatTheGpuBounds) {
+TEST_F(HostRegressionTest, LeavesOutWhatTheGpuBounds) {
   for (size_t i = 0; i < 20; ++i) {
     samples_[i].gpu_us = 0.9 * samples_[i].iteration_us;
     samples_[i].iteration_us *= 5;
     samples_[i].gpu_us *= 5;
   }
-  const auto fit = fit_host(samples_, options_);
+  const auto fit = calibrate_host_costs(samples_, options_);
   ASSERT_TRUE(fit.ok()) << fit.error().message();
   EXPECT_EQ(fit->samples, 100U);
   EXPECT_LT(fit->error, 0.02);
-  EXPECT_FALSE(fit_host(std::span(samples_).first(20), options_).ok());
+  EXPECT_FALSE(calibrate_host_costs(std::span(samples_).first(20), options_).ok());
 }
 
-TEST_F(HostFitTest, HoldsOutOneFamilyAtATime) {
+TEST_F(HostRegressionTest, HoldsOutOneFamilyAtATime) {
   // A family that takes twice as long as its counts say is predicted by the others, and so at half of its time.
   for (HostSample& sample : samples_) {
     if (sample.family == "c") sample.iteration_us *= 2;

@@ -1,4 +1,4 @@
-#include "lab/eval/hkbu_suite.h"
+#include "lab/eval/ddl_benchmark_suite.h"
 
 #include <gtest/gtest.h>
 
@@ -11,9 +11,9 @@
 namespace forerun {
 namespace {
 
-TEST(HkbuSuite, ThroughputsOfTheBenchmark) {
+TEST(DdlBenchmarkSuite, ThroughputsOfTheBenchmark) {
   NEEDS_DATASET(file, "hkbu/throughput.csv");
-  const auto accuracy = evaluate_throughputs(file);
+  const auto accuracy = evaluate_ddl_benchmark(file);
   ASSERT_TRUE(accuracy.ok()) << accuracy.error().message();
   EXPECT_EQ(accuracy->cases.size(), 168U);
   EXPECT_LE(accuracy->mean_error(false), 0.12);
@@ -26,11 +26,11 @@ TEST(HkbuSuite, ThroughputsOfTheBenchmark) {
 std::string message_for(const std::string& rows) {
   const std::string path = ::testing::TempDir() + "throughputs.csv";
   std::ofstream(path) << "dnn,bs_per_gpu,connection,method,gpus,samples_per_s,std\n" << rows;
-  const auto accuracy = evaluate_throughputs(path);
+  const auto accuracy = evaluate_ddl_benchmark(path);
   return accuracy ? "" : accuracy.error().message();
 }
 
-TEST(HkbuSuite, SaysWhatIsMissing) {
+TEST(DdlBenchmarkSuite, SaysWhatIsMissing) {
   EXPECT_NE(message_for("VGG-16,64,10GbE,BSP-A2A,1,100,\n").find("ResNet-50"), std::string::npos);
   EXPECT_NE(message_for("ResNet-50,64,10GbE,BSP-A2A,8,1000,\n").find("one GPU"), std::string::npos);
   const std::string one = "ResNet-50,64,10GbE,BSP-A2A,1,250,\n";
@@ -40,7 +40,7 @@ TEST(HkbuSuite, SaysWhatIsMissing) {
   EXPECT_NE(message_for(one + "ResNet-50,64,10GbE,BSP-A2A,6,1900,\n").find("machines"), std::string::npos);
 }
 
-TEST(HkbuSuite, ANetworkNobodyNamedIsKnownByItsNumber) {
+TEST(DdlBenchmarkSuite, ANetworkNobodyNamedIsKnownByItsNumber) {
   EXPECT_EQ(
       message_for("ResNet-50,64,56GbIB with RDMA,BSP-A2A,1,250,\nResNet-50,64,56GbIB with RDMA,BSP-A2A,4,900,\n"
                   "ResNet-50,64,56GbIB with RDMA,BSP-A2A,8,1700,\nResNet-50,64,56GbIB with RDMA,WFBP-A2A,8,1900,\n"),

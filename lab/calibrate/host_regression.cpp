@@ -1,4 +1,4 @@
-#include "lab/calibrate/host_fit.h"
+#include "lab/calibrate/host_regression.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <set>
 
 #include "lab/calibrate/bounded_squares.h"
-#include "lab/calibrate/scale_fit.h"
+#include "lab/calibrate/host_scale_regression.h"
 
 namespace forerun {
 namespace {
@@ -165,7 +165,7 @@ double predicted_us(const HostSample& sample, const HostConstants& constants) {
   return std::max(host, sample.gpu_us);
 }
 
-Result<HostFit> fit_host(std::span<const HostSample> samples, const HostFitOptions& options) {
+Result<HostRegression> calibrate_host_costs(std::span<const HostSample> samples, const HostRegressionOptions& options) {
   std::vector<const HostSample*> used;
   for (const HostSample& sample : samples) {
     if (sample.iteration_us > 0 && sample.gpu_us < options.most_gpu_share * sample.iteration_us)
@@ -174,23 +174,23 @@ Result<HostFit> fit_host(std::span<const HostSample> samples, const HostFitOptio
   if (used.empty()) {
     return Error{"there are no iterations that the host bounds", "", "give files of run records of small models"};
   }
-  HostFit fit{.samples = used.size()};
+  HostRegression fit{.samples = used.size()};
   fit.constants = constants_of(kRough, first_scale(used, options));
   Vector costs = kRough;
   for (int round = 0; round < kScaleRounds; ++round) {
     costs = fit_costs(rows_of(used, fit.constants), options.strength);
     fit.constants = constants_of(costs, fit.constants.scale);
-    fit.constants.scale = fit_scale(used, fit.constants, options);
+    fit.constants.scale = calibrate_host_scale(used, fit.constants, options);
   }
   fit.constants = constants_of(levelled(used, costs, fit.constants.scale), fit.constants.scale);
-  fit.constants.scale = fit_scale(used, fit.constants, options);
+  fit.constants.scale = calibrate_host_scale(used, fit.constants, options);
   drop_weightless(fit.constants.scale);
   fit.error = mean_error(used, fit.constants);
   return fit;
 }
 
 Result<std::vector<HeldOutFamily>> hold_out_families(std::span<const HostSample> samples,
-                                                     const HostFitOptions& options) {
+                                                     const HostRegressionOptions& options) {
   std::set<std::string> families;
   for (const HostSample& sample : samples) families.insert(sample.family);
   std::vector<HeldOutFamily> rows;
@@ -198,7 +198,7 @@ Result<std::vector<HeldOutFamily>> hold_out_families(std::span<const HostSample>
     std::vector<HostSample> others;
     std::copy_if(samples.begin(), samples.end(), std::back_inserter(others),
                  [&](const HostSample& sample) { return sample.family != family; });
-    const Result<HostFit> fit = fit_host(others, options);
+    const Result<HostRegression> fit = calibrate_host_costs(others, options);
     if (!fit) return fit.error();
     HeldOutFamily row{.family = family};
     for (const HostSample& sample : samples) {

@@ -1,4 +1,4 @@
-#include "lab/eval/hkbu_suite.h"
+#include "lab/eval/ddl_benchmark_suite.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "base/datasets.h"
-#include "lab/papers/hkbu/throughput_table.h"
+#include "lab/papers/ddl_benchmark/throughput_table.h"
 #include "predict/predict.h"
 #include "timeline/model_tasks.h"
 #include "whatif/exchange_costs.h"
@@ -117,9 +117,9 @@ Result<Nanoseconds> iteration_of(const BenchmarkRun& run, const whatif::Gradient
   return whatif::steady_iteration(*graph, now[run.tasks.beginning.value], carried);
 }
 
-class ThroughputJudge {
+class ThroughputEvaluator {
  public:
-  ThroughputJudge(CostModels cost_models, std::vector<ThroughputRow> rows, bool by_model)
+  ThroughputEvaluator(CostModels cost_models, std::vector<ThroughputRow> rows, bool by_model)
       : cost_models_(std::move(cost_models)), rows_(std::move(rows)), by_model_(by_model) {}
 
   void share_bandwidths(bool share) { by_model_ = !share; }
@@ -301,8 +301,8 @@ class ThroughputJudge {
 
 }  // namespace
 
-Result<ThroughputAccuracy> evaluate_throughputs(const std::string& path,
-                                                const std::function<void(int64_t rows)>& progress) {
+Result<ThroughputAccuracy> evaluate_ddl_benchmark(const std::string& path,
+                                                  const std::function<void(int64_t rows)>& progress) {
   std::string file = path;
   if (file.empty()) {
     const auto table = dataset("hkbu/throughput.csv");
@@ -317,14 +317,14 @@ Result<ThroughputAccuracy> evaluate_throughputs(const std::string& path,
   });
   auto cost_models = load_cost_models();
   if (!cost_models) return cost_models.error();
-  ThroughputJudge judge(std::move(*cost_models), std::move(*rows), true);
-  const Status status = judge.prepare(progress);
+  ThroughputEvaluator evaluator(std::move(*cost_models), std::move(*rows), true);
+  const Status status = evaluator.prepare(progress);
   if (!status.ok()) return status.error().within(file);
-  auto cases = judge.cases();
+  auto cases = evaluator.cases();
   if (!cases) return cases.error().within(file);
-  ThroughputAccuracy accuracy{.data = file, .cases = std::move(*cases), .links = judge.fitted()};
-  judge.share_bandwidths(true);
-  auto shared = judge.cases();
+  ThroughputAccuracy accuracy{.data = file, .cases = std::move(*cases), .links = evaluator.fitted()};
+  evaluator.share_bandwidths(true);
+  auto shared = evaluator.cases();
   if (!shared) return shared.error().within(file);
   accuracy.one_bandwidth_error = ThroughputAccuracy{.cases = std::move(*shared)}.mean_error(false);
   return accuracy;

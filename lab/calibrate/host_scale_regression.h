@@ -7,16 +7,16 @@
 
 #include <span>
 
-#include "lab/calibrate/host_fit.h"
+#include "lab/calibrate/host_regression.h"
 
 namespace forerun {
 
 // Equal weights at the samples' geometric mean readings: where the fit begins.
-HostScale first_scale(std::span<const HostSample* const> samples, const HostFitOptions& options);
+HostScale first_scale(std::span<const HostSample* const> samples, const HostRegressionOptions& options);
 
 // The scale for these costs; constants.scale where no sample is calibrated.
-HostScale fit_scale(std::span<const HostSample* const> samples, const HostConstants& constants,
-                    const HostFitOptions& options);
+HostScale calibrate_host_scale(std::span<const HostSample* const> samples, const HostConstants& constants,
+                               const HostRegressionOptions& options);
 
 // Mean relative error of what the constants say of the samples.
 double mean_error(std::span<const HostSample* const> samples, const HostConstants& constants);

@@ -1,4 +1,4 @@
-#include "lab/calibrate/train_intervals.h"
+#include "lab/calibrate/calibrate_intervals.h"
 
 #include <algorithm>
 #include <chrono>
@@ -27,7 +27,7 @@ PredictionIntervals intervals_over(std::span<const LeftOutRun> runs) {
   return {.gpu_bound = range(false), .host_bound = range(true)};
 }
 
-Result<IntervalsOutcome> train_intervals(const IntervalsRequest& request) {
+Result<IntervalsOutcome> calibrate_intervals(const IntervalsRequest& request) {
   const auto begin = std::chrono::steady_clock::now();
   const Result<std::filesystem::path> folder = data_dir();
   if (!folder) return folder.error();
@@ -39,7 +39,7 @@ Result<IntervalsOutcome> train_intervals(const IntervalsRequest& request) {
                            .intervals = intervals_over(*runs),
                            .gpu_bound = count_bound(*runs, false),
                            .host_bound = count_bound(*runs, true)};
-  auto accuracy = judge_left_out(request.validation, *runs);
+  auto accuracy = evaluate_left_out_runs(request.validation, *runs);
   if (!accuracy) return accuracy.error();
   outcome.accuracy = std::move(*accuracy);
   outcome.intervals.other_gpu = known->other_gpu;

@@ -1,4 +1,4 @@
-#include "lab/calibrate/train_host.h"
+#include "lab/calibrate/calibrate_host.h"
 
 #include <algorithm>
 #include <numeric>
@@ -37,14 +37,14 @@ Result<std::vector<HostSample>> load_host_samples(const std::vector<std::string>
   return samples;
 }
 
-Result<HostOutcome> train_host(const HostRequest& request) {
+Result<HostOutcome> calibrate_host(const HostRequest& request) {
   const Result<std::filesystem::path> folder = data_dir();
   if (!folder) return folder.error();
   const auto families = training_families(request.files, request.without);
   if (!families) return families.error();
   const auto samples = load_host_samples(request.files, *families, request.problem);
   if (!samples) return samples.error();
-  Result<HostFit> fit = fit_host(*samples, request.options);
+  Result<HostRegression> fit = calibrate_host_costs(*samples, request.options);
   if (!fit) return fit.error();
   HostOutcome outcome{.file = request.out.empty() ? (*folder / kHostFile).string() : request.out,
                       .fit = std::move(*fit)};

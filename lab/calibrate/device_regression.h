@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cost/hybrid/device_scale.h"
+#include "lab/accuracy/device_accuracy.h"
 
 namespace forerun::hybrid {
 
@@ -24,17 +25,9 @@ double predicted_us(const CarriedOp& op, const DeviceScale& scale);
 
 // Offset and weight of each kind that has ops. They minimise absolute errors of logarithms, every GPU counts the same, and
 // the weight is pulled to 1. `without`: a GPU whose ops are left out.
-std::array<Carry, kCarriedCount> fit_carry(std::span<const CarriedOp> ops, const std::string& without = "");
+std::array<Carry, kCarriedCount> calibrate_carry(std::span<const CarriedOp> ops, const std::string& without = "");
 
-// How well one kind of op is predicted on one GPU.
-struct CarriedError {
-  std::string gpu;
-  std::string kind;
-  int64_t ops = 0;
-  double mre = 0;
-  double ratio = 1;  // median of measured / predicted time
-};
-// By GPU and kind, in the order of their names.
+// The errors by GPU and kind, in the order of their names.
 std::vector<CarriedError> carried_errors(std::span<const CarriedOp> ops, const DeviceScale& scale);
 
 }  // namespace forerun::hybrid

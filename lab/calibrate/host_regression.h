@@ -24,7 +24,7 @@ struct HostSample {
   double gpu_us = 0;  // that the GPU was busy: the iteration takes no less
 };
 
-struct HostFitOptions {
+struct HostRegressionOptions {
   double strength = 0.3;         // of the pull towards the rough figures, in relative errors
   double ridge = 1;              // of the pull of the weights of readings towards nothing
   double most_gpu_share = 0.75;  // samples where the GPU is busier than this are left out
@@ -32,14 +32,15 @@ struct HostFitOptions {
   std::vector<std::string> backward_kinds = {"view", "multiply", "matmul", "convolution", "norm"};
 };
 
-struct HostFit {
+struct HostRegression {
   HostConstants constants;
   size_t samples = 0;  // that were used
   double error = 0;    // mean relative one of these
 };
 
 // An Error where there are no samples to fit to.
-Result<HostFit> fit_host(std::span<const HostSample> samples, const HostFitOptions& options = {});
+Result<HostRegression> calibrate_host_costs(std::span<const HostSample> samples,
+                                            const HostRegressionOptions& options = {});
 
 // What the constants say of a sample: as long as the host takes, but no less than the GPU.
 double predicted_us(const HostSample& sample, const HostConstants& constants);
@@ -52,6 +53,6 @@ struct HeldOutFamily {
   double bias = 0;   // mean of (predicted - measured) / measured
 };
 Result<std::vector<HeldOutFamily>> hold_out_families(std::span<const HostSample> samples,
-                                                     const HostFitOptions& options = {});
+                                                     const HostRegressionOptions& options = {});
 
 }  // namespace forerun

@@ -1,4 +1,4 @@
-#include "lab/calibrate/device_fit.h"
+#include "lab/calibrate/device_regression.h"
 
 #include <algorithm>
 #include <cmath>
@@ -53,7 +53,7 @@ double predicted_us(const CarriedOp& op, const DeviceScale& scale) {
   return carried_us(op.analytic_us, op.correction, op.carried, scale);
 }
 
-std::array<Carry, kCarriedCount> fit_carry(std::span<const CarriedOp> ops, const std::string& without) {
+std::array<Carry, kCarriedCount> calibrate_carry(std::span<const CarriedOp> ops, const std::string& without) {
   std::array<Carry, kCarriedCount> carry = {};
   for (size_t kind = 0; kind < kCarriedCount; ++kind) {
     std::map<std::string, std::vector<Point>> by_gpu;

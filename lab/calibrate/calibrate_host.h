@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lab/calibrate/host_fit.h"
+#include "lab/calibrate/host_regression.h"
 #include "records/data_scan.h"
 
 namespace forerun {
@@ -15,18 +15,18 @@ struct HostRequest {
   std::vector<std::string> files;  // of run records
   std::set<std::string> without;   // families of the training split that are left out
   std::string out;                 // empty: the data folder's
-  HostFitOptions options;
+  HostRegressionOptions options;
   std::function<void(const DataProblem&)> problem;
 };
 
 struct HostOutcome {
   std::string file;
-  HostFit fit;
+  HostRegression fit;
   std::vector<HeldOutFamily> held_out;  // host-bound iterations of each family, predicted by a fit to the others
   double held_out_error = 0;            // mean relative one over all of these
 };
 
-Result<HostOutcome> train_host(const HostRequest& request);
+Result<HostOutcome> calibrate_host(const HostRequest& request);
 
 // A measured iteration as the fit sees it.
 HostSample host_sample(const RunRecord& record);

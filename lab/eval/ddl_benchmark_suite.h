@@ -1,4 +1,4 @@
-// "How near do predicted throughputs of data-parallel training come?": the table of `forerun eval --suite hkbu`.
+// "How near do predicted throughputs of data-parallel training come?": the table of `forerun eval --suite ddl-benchmark`.
 //
 // In: the throughput of one GPU, the model (from the zoo, its ops timed by the cost model for the benchmark's RTX 2080 Ti
 // and scaled to that throughput), the kind of network. Out: the throughput of 4 to 32 GPUs, four in a machine, for each
@@ -20,7 +20,7 @@ namespace forerun {
 
 // `path`: the benchmark's table; empty: the data set hkbu/throughput.csv. `progress`: rows fitted so far; may be
 // empty.
-Result<ThroughputAccuracy> evaluate_throughputs(const std::string& path,
-                                                const std::function<void(int64_t rows)>& progress = {});
+Result<ThroughputAccuracy> evaluate_ddl_benchmark(const std::string& path,
+                                                  const std::function<void(int64_t rows)>& progress = {});
 
 }  // namespace forerun

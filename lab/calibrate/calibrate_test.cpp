@@ -4,9 +4,9 @@
 #include <filesystem>
 
 #include "base/data_dir.h"
+#include "lab/calibrate/calibrate_host.h"
+#include "lab/calibrate/calibrate_intervals.h"
 #include "lab/calibrate/cross_validation.h"
-#include "lab/calibrate/train_host.h"
-#include "lab/calibrate/train_intervals.h"
 #include "records/data_files.h"
 
 namespace forerun {
@@ -14,10 +14,10 @@ namespace {
 
 std::string measured_file() { return (*data_dir() / "h200" / "runs-2.jsonl.zst").string(); }
 
-TEST(TrainHost, FitsTheMeasuredIterationsAndWritesWhatPredictReads) {
+TEST(CalibrateHost, FitsTheMeasuredIterationsAndWritesWhatPredictReads) {
   ASSERT_TRUE(std::filesystem::exists(measured_file())) << measured_file();
-  const std::string out = testing::TempDir() + "/train_host_test.json";
-  const auto outcome = train_host(
+  const std::string out = testing::TempDir() + "/calibrate_host_test.json";
+  const auto outcome = calibrate_host(
       {.files = {measured_file()}, .without = {"bert"}, .out = out, .options = {}, .problem = [](const DataProblem&) {
        }});
   ASSERT_TRUE(outcome.ok()) << outcome.error().message();
@@ -31,7 +31,7 @@ TEST(TrainHost, FitsTheMeasuredIterationsAndWritesWhatPredictReads) {
   EXPECT_EQ(read->op, outcome->fit.constants.op);
 }
 
-TEST(TrainHost, NamesTheNearestOfAFamilyThatIsNotThere) {
+TEST(CalibrateHost, NamesTheNearestOfAFamilyThatIsNotThere) {
   const auto families = training_families({measured_file()}, {"resnets"});
   ASSERT_FALSE(families.ok());
   EXPECT_NE(families.error().message().find("resnet"), std::string::npos);
@@ -47,7 +47,7 @@ TEST(CrossValidation, EveryFamilyIsLeftOutOnce) {
   EXPECT_EQ(groups[1], (std::vector<std::string>{"b", "d"}));
 }
 
-TEST(TrainSpread, TellsHostBoundRunsByThePrediction) {
+TEST(CalibrateIntervals, TellsHostBoundRunsByThePrediction) {
   std::vector<LeftOutRun> runs;
   for (int i = 0; i <= 10; ++i) {
     runs.push_back({.iteration_ms = 10, .host_bound = false, .measured_ms = 9.5 + 0.1 * i});

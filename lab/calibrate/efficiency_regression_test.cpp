@@ -1,4 +1,4 @@
-#include "lab/calibrate/fit_efficiency.h"
+#include "lab/calibrate/efficiency_regression.h"
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ TEST(LeastSquares, FindsTheMinimum) {
 }
 
 // Rows made by the formulas with other constants are explained again.
-TEST(FitEfficiency, RecoversWhatMadeTheRows) {
+TEST(EfficiencyRegression, RecoversWhatMadeTheRows) {
   const GpuCluster cluster = test_cluster(8);
   Efficiency truth;
   truth.fused_attention = false;
@@ -37,7 +37,7 @@ TEST(FitEfficiency, RecoversWhatMadeTheRows) {
   }
   Efficiency first;
   first.fused_attention = false;
-  const FitReport report = fit_efficiency(rows, cluster, first);
+  const EfficiencyRegression report = calibrate_efficiency(rows, cluster, first);
   EXPECT_LT(report.error, 0.01);
   EXPECT_LT(report.formulas_error, 0.05);
   // Another shape, which nothing was fitted to.
@@ -47,7 +47,7 @@ TEST(FitEfficiency, RecoversWhatMadeTheRows) {
   EXPECT_NEAR(ratio, 1, 0.1);
 }
 
-TEST(FitEfficiency, LinksFromAllReduces) {
+TEST(EfficiencyRegression, LinksFromAllReduces) {
   std::vector<AllReduceRow> rows;
   for (const int64_t n : {2, 4, 8}) {
     for (int64_t mib = 1; mib <= 64; ++mib) {
@@ -57,7 +57,7 @@ TEST(FitEfficiency, LinksFromAllReduces) {
       rows.push_back({n, Bytes(mib << 20), nanoseconds_from_us(us)});
     }
   }
-  const LinkEfficiency link = fit_link(rows, 300e9);
+  const LinkEfficiency link = calibrate_link(rows, 300e9);
   EXPECT_NEAR(link.call_us, 30, 0.1);
   EXPECT_NEAR(link.step_us, 2.5, 0.05);
   EXPECT_NEAR(link.share, 0.7, 0.001);

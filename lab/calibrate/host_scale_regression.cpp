@@ -1,4 +1,4 @@
-#include "lab/calibrate/scale_fit.h"
+#include "lab/calibrate/host_scale_regression.h"
 
 #include <algorithm>
 #include <cmath>
@@ -75,7 +75,7 @@ double mean_error(std::span<const HostSample* const> samples, const HostConstant
   return sum / static_cast<double>(samples.size());
 }
 
-HostScale first_scale(std::span<const HostSample* const> samples, const HostFitOptions& options) {
+HostScale first_scale(std::span<const HostSample* const> samples, const HostRegressionOptions& options) {
   HostScale scale;
   for (const std::string& kind : options.forward_kinds) scale.forward.push_back({kind, 1, 0});
   for (const std::string& kind : options.backward_kinds) scale.backward.push_back({kind, 1, 0});
@@ -97,8 +97,8 @@ HostScale first_scale(std::span<const HostSample* const> samples, const HostFitO
   return scale;
 }
 
-HostScale fit_scale(std::span<const HostSample* const> samples, const HostConstants& constants,
-                    const HostFitOptions& options) {
+HostScale calibrate_host_scale(std::span<const HostSample* const> samples, const HostConstants& constants,
+                               const HostRegressionOptions& options) {
   std::vector<const HostSample*> calibrated;
   std::vector<std::vector<double>> rows;
   std::vector<double> ratios;

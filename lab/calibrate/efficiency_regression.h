@@ -26,7 +26,7 @@ Plan plan_of(const MegatronRow& row);
 // small otherwise.
 Nanoseconds predicted_time(const MegatronRow& row, const GpuCluster& cluster, const Efficiency& efficiency);
 
-struct FitReport {
+struct EfficiencyRegression {
   Efficiency efficiency;
   double formulas_error = 0;  // mean of |computed - measured| / measured of the rows fitted to, by the formulas alone
   double error = 0;           // with the factors of shapes
@@ -34,9 +34,10 @@ struct FitReport {
 };
 
 // `cluster`: of the rows; its number of GPUs is taken from each row.
-FitReport fit_efficiency(std::span<const MegatronRow> rows, const GpuCluster& cluster, const Efficiency& first);
+EfficiencyRegression calibrate_efficiency(std::span<const MegatronRow> rows, const GpuCluster& cluster,
+                                          const Efficiency& first);
 
 // call, step and share of a link of the given bandwidth.
-LinkEfficiency fit_link(std::span<const AllReduceRow> rows, double bandwidth);
+LinkEfficiency calibrate_link(std::span<const AllReduceRow> rows, double bandwidth);
 
 }  // namespace forerun::scale

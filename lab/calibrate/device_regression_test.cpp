@@ -1,4 +1,4 @@
-#include "lab/calibrate/device_fit.h"
+#include "lab/calibrate/device_regression.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 namespace forerun::hybrid {
 namespace {
 
-TEST(DeviceFit, FindsOffsetAndWeightInSpiteOfOutliers) {
+TEST(DeviceRegression, FindsOffsetAndWeightInSpiteOfOutliers) {
   std::vector<CarriedOp> ops;
   for (int i = 0; i < 300; ++i) {
     CarriedOp op{.gpu = i % 3 == 0 ? "a" : "b", .kind = "norm", .carried = Carried::normalization};
@@ -21,7 +21,7 @@ TEST(DeviceFit, FindsOffsetAndWeightInSpiteOfOutliers) {
     ops.push_back(apart);
   }
   DeviceScale scale;
-  scale.carry = fit_carry(ops, "apart");
+  scale.carry = calibrate_carry(ops, "apart");
   const Carry& found = scale.carry[static_cast<size_t>(Carried::normalization)];
   EXPECT_NEAR(found.offset, std::log(0.4), 0.05);
   EXPECT_NEAR(found.weight, 0.5, 0.05);

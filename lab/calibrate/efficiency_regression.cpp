@@ -1,4 +1,4 @@
-#include "lab/calibrate/fit_efficiency.h"
+#include "lab/calibrate/efficiency_regression.h"
 
 #include <algorithm>
 #include <cmath>
@@ -110,7 +110,8 @@ Nanoseconds predicted_time(const MegatronRow& row, const GpuCluster& cluster, co
   return step ? step->time : Nanoseconds();
 }
 
-FitReport fit_efficiency(std::span<const MegatronRow> rows, const GpuCluster& cluster, const Efficiency& first) {
+EfficiencyRegression calibrate_efficiency(std::span<const MegatronRow> rows, const GpuCluster& cluster,
+                                          const Efficiency& first) {
   const size_t constants = std::size(kFitted);
   Efficiency base = first;
   base.shapes = shapes_of(rows);
@@ -123,7 +124,7 @@ FitReport fit_efficiency(std::span<const MegatronRow> rows, const GpuCluster& cl
     return residuals;
   };
   const Minimum minimum = least_squares(residuals_of, std::vector<double>(constants + 2 * base.shapes.size()));
-  FitReport report;
+  EfficiencyRegression report;
   report.efficiency = with(base, minimum.unknowns);
   report.rounds = minimum.rounds;
   report.error = mean_error(rows, cluster, report.efficiency);
@@ -133,7 +134,7 @@ FitReport fit_efficiency(std::span<const MegatronRow> rows, const GpuCluster& cl
   return report;
 }
 
-LinkEfficiency fit_link(std::span<const AllReduceRow> rows, double bandwidth) {
+LinkEfficiency calibrate_link(std::span<const AllReduceRow> rows, double bandwidth) {
   // Relative least squares of time = call + 2(n-1) step + 2(n-1)/n bytes / rate, linear in call, step and 1 / rate.
   std::vector<double> normal(9);
   std::vector<double> right(3);

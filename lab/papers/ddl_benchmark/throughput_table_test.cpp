@@ -1,4 +1,4 @@
-#include "lab/papers/hkbu/throughput_table.h"
+#include "lab/papers/ddl_benchmark/throughput_table.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Measures how far iteration times lie from their predictions where a family was left out, and writes the range that
-// `predict` gives beside its answer. The range on other GPUs, which `train_devices` measures, stays as it is.
+// `predict` gives beside its answer. The range on other GPUs, which `calibrate_devices` measures, stays as it is.
 #pragma once
 
 #include <span>
@@ -25,7 +25,7 @@ struct IntervalsOutcome {
   double seconds = 0;
 };
 
-Result<IntervalsOutcome> train_intervals(const IntervalsRequest& request);
+Result<IntervalsOutcome> calibrate_intervals(const IntervalsRequest& request);
 
 // The ranges that hold eight of ten of these runs.
 PredictionIntervals intervals_over(std::span<const LeftOutRun> runs);

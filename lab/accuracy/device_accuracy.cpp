@@ -1,4 +1,4 @@
-#include "lab/calibrate/device_check.h"
+#include "lab/accuracy/device_accuracy.h"
 
 #include <fmt/format.h>
 
@@ -10,35 +10,35 @@
 namespace forerun {
 namespace {
 
-double error_of(const OtherGpuRun& run) { return std::abs(run.predicted_ms / run.measured_ms - 1); }
+double other_gpu_error(const OtherGpuRun& run) { return std::abs(run.predicted_ms / run.measured_ms - 1); }
 
-std::string ops_table(const DeviceCheck& check) {
+std::string ops_table(const DeviceAccuracy& accuracy) {
   Table table({"GPU", "ops", "number", "MRE scaled", "MRE fitted", "measured / predicted"});
   table.align_left(1);
   double plain = 0;
   double fitted = 0;
-  for (size_t i = 0; i < check.fitted.size() && i < check.plain.size(); ++i) {
-    const hybrid::CarriedError& row = check.fitted[i];
-    plain += check.plain[i].mre;
+  for (size_t i = 0; i < accuracy.fitted.size() && i < accuracy.plain.size(); ++i) {
+    const hybrid::CarriedError& row = accuracy.fitted[i];
+    plain += accuracy.plain[i].mre;
     fitted += row.mre;
-    table.add({row.gpu, row.kind, grouped(row.ops), percent(check.plain[i].mre, 0), percent(row.mre, 0),
+    table.add({row.gpu, row.kind, grouped(row.ops), percent(accuracy.plain[i].mre, 0), percent(row.mre, 0),
                fmt::format("{:.2f}", row.ratio)});
   }
-  if (check.fitted.empty()) return "";
-  const auto rows = static_cast<double>(check.fitted.size());
+  if (accuracy.fitted.empty()) return "";
+  const auto rows = static_cast<double>(accuracy.fitted.size());
   return fmt::format(
       "Single ops, each GPU left out of the fit (scaled: by the analytic model alone); mean of all rows {} -> {}\n{}\n",
       percent(plain / rows, 0), percent(fitted / rows, 0), table.text());
 }
 
-std::string runs_table(const DeviceCheck& check) {
-  if (check.runs.empty()) return "";
+std::string runs_table(const DeviceAccuracy& accuracy) {
+  if (accuracy.runs.empty()) return "";
   Table table({"GPU", "model", "what", "batch", "length", "measured ms", "predicted ms", "error"});
   table.align_left(1);
   table.align_left(2);
   double sum = 0;
-  for (const OtherGpuRun& run : check.runs) {
-    sum += error_of(run);
+  for (const OtherGpuRun& run : accuracy.runs) {
+    sum += other_gpu_error(run);
     table.add({run.gpu, run.model, run.what, grouped(run.batch), grouped(run.length),
                fmt::format("{:.1f}", run.measured_ms), fmt::format("{:.1f}", run.predicted_ms),
                fmt::format("{:+.0f} %", 100 * (run.predicted_ms / run.measured_ms - 1))});
@@ -46,18 +46,18 @@ std::string runs_table(const DeviceCheck& check) {
   return fmt::format(
       "Whole models, each GPU left out of the fit: MRE {:.1f} %; eight of ten measured times are {} to "
       "{} of the predicted\n{}\n",
-      100 * sum / static_cast<double>(check.runs.size()), check.range.low, check.range.high, table.text());
+      100 * sum / static_cast<double>(accuracy.runs.size()), accuracy.range.low, accuracy.range.high, table.text());
 }
 
 }  // namespace
 
-std::string to_text(const DeviceCheck& check) {
+std::string to_text(const DeviceAccuracy& accuracy) {
   std::string text;
-  for (const std::string& problem : check.problems) text += fmt::format("left out: {}\n", problem);
-  return text + ops_table(check) + runs_table(check);
+  for (const std::string& problem : accuracy.problems) text += fmt::format("left out: {}\n", problem);
+  return text + ops_table(accuracy) + runs_table(accuracy);
 }
 
-std::string to_json(const DeviceCheck& check) {
+std::string to_json(const DeviceAccuracy& accuracy) {
   using Json = nlohmann::ordered_json;
   const auto errors = [](const std::vector<hybrid::CarriedError>& rows) {
     Json list = Json::array();
@@ -68,7 +68,7 @@ std::string to_json(const DeviceCheck& check) {
     return list;
   };
   Json runs = Json::array();
-  for (const OtherGpuRun& run : check.runs) {
+  for (const OtherGpuRun& run : accuracy.runs) {
     runs.push_back({{"gpu", run.gpu},
                     {"model", run.model},
                     {"what", run.what},
@@ -78,11 +78,11 @@ std::string to_json(const DeviceCheck& check) {
                     {"predicted_ms", run.predicted_ms}});
   }
   return Json{{"suite", "devices"},
-              {"scaled", errors(check.plain)},
-              {"fitted", errors(check.fitted)},
+              {"scaled", errors(accuracy.plain)},
+              {"fitted", errors(accuracy.fitted)},
               {"runs", runs},
-              {"range", {{"low", check.range.low}, {"high", check.range.high}}},
-              {"problems", check.problems}}
+              {"range", {{"low", accuracy.range.low}, {"high", accuracy.range.high}}},
+              {"problems", accuracy.problems}}
       .dump();
 }
 
