@@ -1,6 +1,6 @@
 # lab/: research, in stages as src/ is, and the program forerun-lab. Only lab/learn includes LibTorch; a build without it
 # has without_torch.cpp in its place, which says what is missing. Loading LibTorch takes longer than most answers, so
-# `forerun` goes without, and hands `train` and `eval` to forerun-lab beside it.
+# `forerun` goes without, and hands `train`, `calibrate` and `eval` to forerun-lab beside it.
 
 set(left "")  # a stage of lab/ uses all before it, and all of src/
 foreach(stage ${FORERUN_STAGES})
@@ -40,8 +40,12 @@ endif()
 
 if(FORERUN_BUILD_CLI)
   forerun_sources(lab_cli_sources lab/cli)
-  add_executable(forerun-lab lab/cli/main.cpp ${lab_cli_sources})
-  target_precompile_headers(forerun-lab PRIVATE <CLI/CLI.hpp>)
+  add_library(forerun_lab_cli STATIC ${lab_cli_sources})
+  forerun_compile_cli(forerun_lab_cli)
+  target_precompile_headers(forerun_lab_cli PRIVATE <CLI/CLI.hpp>)
+  target_link_libraries(forerun_lab_cli PUBLIC forerun_cli ${left})
+  add_executable(forerun-lab lab/cli/main.cpp)
   forerun_compile_cli(forerun-lab)
-  target_link_libraries(forerun-lab PRIVATE forerun_cli ${left})
+  target_precompile_headers(forerun-lab REUSE_FROM forerun_lab_cli)
+  target_link_libraries(forerun-lab PRIVATE forerun_lab_cli)
 endif()

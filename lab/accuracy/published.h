@@ -1,4 +1,4 @@
-// What the papers published for their systems and ablations: the columns that `forerun eval --suite seeds` prints
+// What the papers published for their systems and ablations: the columns that `forerun eval --suite papers` prints
 // beside ours. Figures are the papers' own, on their own data and GPUs; ours stand on the data of the suite.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Options of `forerun train` and `forerun eval` that cannot be meant are refused before anything is read or trained.
+// Options of `forerun train`, `calibrate` and `eval` that cannot be meant are refused before anything is read or trained.
 #include <gtest/gtest.h>
 
 #include "cli/program_outcome.h"
@@ -34,18 +34,37 @@ INSTANTIATE_TEST_SUITE_P(
                     RefusedTrainCall{"train ets --minutes 1 --seconds 1", 2, "--minutes"},
                     RefusedTrainCall{"train ets --most -1", 2, "--most"},
                     RefusedTrainCall{"train ets --set cell=gru --set cell=lstm", 1, "'cell' is set twice"},
+                    RefusedTrainCall{"train ets --set cell", 1, "'cell' is no setting"},
                     RefusedTrainCall{"train ets --resume", 1, "--checkpoint"},
+                    RefusedTrainCall{"train ets more", 2, "`forerun train ets` does not take 'more'"},
+                    RefusedTrainCall{"train --epochs 3 ets", 2, "the name of a predictor comes first"},
+                    RefusedTrainCall{"train --suite h200", 2, "--write-cache"},
                     RefusedTrainCall{"train driple --epochs -1", 1, "--epochs cannot be -1"},
                     RefusedTrainCall{"train driple --pretrain -1", 2, "--pretrain"},
-                    RefusedTrainCall{"train driple --suite h200", 1, "does not read --suite"},
-                    RefusedTrainCall{"train ets --without resnet", 1, "does not read --without"},
-                    RefusedTrainCall{"train hybrid --epochs 5", 1, "`forerun train hybrid` does not read --epochs"},
-                    RefusedTrainCall{"train host --folds 3", 1, "does not read --folds"},
-                    RefusedTrainCall{"eval --folds 3", 1, "does not read --folds"},
+                    RefusedTrainCall{"train driple --suite h200", 2, "`forerun train driple` does not take --suite"},
+                    RefusedTrainCall{"train ets --without resnet", 2, "does not take --without"},
+                    RefusedTrainCall{"train hybrid --epochs 5", 2, "`forerun train hybrid` does not take --epochs"},
+                    RefusedTrainCall{"train hybird", 2, "did you mean hybrid"},
+                    RefusedTrainCall{"train host", 2, "`forerun calibrate host`"},
+                    RefusedTrainCall{"train testbed --out x", 2, "`forerun calibrate testbed`"},
+                    RefusedTrainCall{"calibrate hybrid", 2, "`forerun train hybrid`"},
+                    RefusedTrainCall{"calibrate hosts", 2, "host"},
+                    RefusedTrainCall{"calibrate --out x", 2, "the name of a model comes first"},
+                    RefusedTrainCall{"calibrate host --folds 3", 2, "`forerun calibrate host` does not take --folds"},
+                    RefusedTrainCall{"calibrate intervals --folds 0", 2, "--folds"},
+                    RefusedTrainCall{"calibrate host --data /no/such.jsonl", 1, "/no/such.jsonl"},
+                    RefusedTrainCall{"eval --folds 3", 2, "--leave-one-out"},
                     RefusedTrainCall{"eval --folds -3 --leave-one-out", 2, "--folds"},
-                    RefusedTrainCall{"eval --suite hkbu --weights x", 1,
-                                     "`forerun eval --suite hkbu` does not read --weights"},
-                    RefusedTrainCall{"eval --suite h20", 1, "h200"},
+                    RefusedTrainCall{"eval --leave-one-out --weights x", 2, "--weights"},
+                    RefusedTrainCall{"eval --suite ddl-benchmark --weights x", 2,
+                                     "`forerun eval --suite ddl-benchmark` does not take --weights; it takes --data, "
+                                     "--json"},
+                    RefusedTrainCall{"eval --suite hkbu --weights x", 2, "`forerun eval --suite ddl-benchmark`"},
+                    RefusedTrainCall{"eval --suite papers --cache x", 2, "does not take --cache"},
+                    RefusedTrainCall{"eval --suite", 2, "the name of the suite is missing"},
+                    RefusedTrainCall{"eval --suite memory --suite whatif", 2, "two suites"},
+                    RefusedTrainCall{"eval --suite h20", 2, "h200"},
+                    RefusedTrainCall{"eval --suite memory --data ''", 2, "is empty"},
                     RefusedTrainCall{"eval --suite driple --setting x", 1, "--setting: 'x' is no setting"}));
 
 // Reading the data of the suite would take a minute.
@@ -53,6 +72,16 @@ TEST(EvalCommand, SaysAtOnceThatWeightsAreNotThere) {
   const Outcome outcome = forerun_outcome("eval --suite h200 --weights /no/such");
   EXPECT_EQ(outcome.code, 1);
   EXPECT_NE(outcome.out.find("/no/such"), std::string::npos) << outcome.out;
+}
+
+TEST(EvalCommand, HelpIsThatOfTheSuite) {
+  const Outcome suite = forerun_outcome("eval --suite memory --help");
+  EXPECT_EQ(suite.code, 0);
+  EXPECT_NE(suite.out.find("--write-intervals"), std::string::npos) << suite.out;
+  EXPECT_EQ(suite.out.find("--weights"), std::string::npos) << suite.out;
+  const Outcome verb = forerun_outcome("eval");
+  EXPECT_EQ(verb.code, 0);
+  EXPECT_NE(verb.out.find("ddl-benchmark"), std::string::npos) << verb.out;
 }
 
 }  // namespace

@@ -115,7 +115,8 @@ Result<ScaleCalibration> calibrate_scale(const ScaleSuiteOptions& options, const
   first.between = {.call_us = first.within.call_us, .step_us = 0, .share = 0.85};
   scale::EfficiencyRegression report = scale::calibrate_efficiency(fitted, *cluster, first);
   report.efficiency.source = fmt::format(
-      "`forerun train scale`: {} Megatron iterations on two A100 and {} NCCL all-reduces on up to eight, published by "
+      "`forerun calibrate scale`: {} Megatron iterations on two A100 and {} NCCL all-reduces on up to eight, published "
+      "by "
       "the "
       "authors of vTrain (MIT licence); `between` assumed: NCCL reaches 85 % of InfiniBand's rate; `hopper`: "
       "Megatron-LM reports 47 to 48 % of the H100's peak for large models, and 57 % of the A100's",

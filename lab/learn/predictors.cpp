@@ -44,7 +44,7 @@ const std::vector<PredictorEntry>& predictors() {
   static const std::vector<PredictorEntry> list = {
       {"ets", "sliding windows over the trace, bidirectional LSTM: GPU time and gap of each op", make<EtsPredictor>},
       {"trees", "boosted trees for GPU times of ops, two lanes and trees for gaps: Forerun's own on traces",
-       make<TreesPredictor>},
+       make<TreesPredictor>, false},
       {"blend", "the mean of trees and ets, op by op", make<BlendPredictor>},
       {"op-mlp", "each op by itself through an MLP: GPU time and gap (baseline of ETS)", make_op_mlp},
       {"grouping-gcn", "the trace in 25 groups, graph convolutions: iteration time (baseline of ETS)",
@@ -60,7 +60,7 @@ const std::vector<PredictorEntry>& predictors() {
       {"arnn-memory", "the same with adjacency: peak memory", make_graph<arnn_system, Target::peak_bytes>},
       {"mlp-time", "an MLP over nodes, summed: iteration time", make_graph<mlp_system, Target::iteration_ms>},
       {"mlp-memory", "the same: peak memory", make_graph<mlp_system, Target::peak_bytes>},
-      {"gbdt", "boosted trees over what an iteration adds up to: time and peak memory", make<GbdtPredictor>},
+      {"gbdt", "boosted trees over what an iteration adds up to: time and peak memory", make<GbdtPredictor>, false},
       {"brp-nas-time", "graph convolutions over kinds of ops alone: iteration time",
        make_graph<brp_nas_system, Target::iteration_ms>},
       {"brp-nas-memory", "the same: peak memory", make_graph<brp_nas_system, Target::peak_bytes>},

@@ -15,6 +15,7 @@ struct PredictorEntry {
   std::string_view name;     // "ets"
   std::string_view summary;  // a sentence
   std::unique_ptr<Predictor> (*make)();
+  bool in_epochs = true;  // it is trained epoch by epoch; false: trees, grown at once
 };
 
 const std::vector<PredictorEntry>& predictors();

@@ -1,4 +1,4 @@
-// Execution traces, distributed what-ifs and the suite hkbu as a user meets them.
+// Execution traces, distributed what-ifs and the suite ddl-benchmark as a user meets them.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -73,7 +73,7 @@ TEST_F(ExecutionTraceCommand, DistributedWhatIfsOfAModel) {
 }
 
 TEST_F(ExecutionTraceCommand, TheSuiteAsksForItsTable) {
-  const Outcome missing = forerun_outcome("eval --suite hkbu --data " + (folder_ / "nothing.csv").string());
+  const Outcome missing = forerun_outcome("eval --suite ddl-benchmark --data " + (folder_ / "nothing.csv").string());
   EXPECT_EQ(missing.code, 1);
   EXPECT_NE(missing.out.find("nothing.csv"), std::string::npos) << missing.out;
 }

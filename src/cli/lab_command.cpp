@@ -1,4 +1,4 @@
-// forerun train and forerun eval: handed to the program forerun-lab, which has the predictors and suites of research. It is
+// forerun train, calibrate and eval: handed to the program forerun-lab, which has the predictors and suites of research. It is
 // another program since loading LibTorch takes longer than the answers of all other verbs.
 #include <fmt/format.h>
 #include <unistd.h>
@@ -36,7 +36,8 @@ void add_lab_verbs(CLI::App& app, Run& chosen) {
       chosen = [name, arguments = verb->remaining()] { return hand_over(name, arguments); };
     });
   };
-  add("train", "Train a learned predictor, or fit a model's constants (forerun-lab)");
+  add("train", "Train a predictor (forerun-lab)");
+  add("calibrate", "Fit the constants of a model to measurements (forerun-lab)");
   add("eval", "Accuracy of predictors, beside what the papers published (forerun-lab)");
 }
 

@@ -20,6 +20,16 @@ int fail(const Error& error) {
   return kInputAtFault;
 }
 
+void refuse_empty_values(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_items_expected_max() == 0) continue;  // a flag
+    option->check([](const std::string& value) {
+      return value.empty() ? std::string("is empty: give a value, or leave the option out") : std::string();
+    });
+  }
+  for (CLI::App* verb : app.get_subcommands({})) refuse_empty_values(*verb);
+}
+
 namespace {
 
 // A usage error: what CLI11 says, with the nearest verb where a verb, or a verb's own verb, is unknown.
@@ -43,17 +53,6 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, cha
   }
   fmt::print(stderr, "forerun: {}; see `{} --help`\n", error.what(), called);
   return kUsage;
-}
-
-// An empty value is a shell variable that was not set: no option takes it for its default.
-void refuse_empty_values(CLI::App& app) {
-  for (CLI::Option* option : app.get_options()) {
-    if (option->get_items_expected_max() == 0) continue;  // a flag
-    option->check([](const std::string& value) {
-      return value.empty() ? std::string("is empty: give a value, or leave the option out") : std::string();
-    });
-  }
-  for (CLI::App* verb : app.get_subcommands({})) refuse_empty_values(*verb);
 }
 
 int parse_and_run(const Program& program, int argc, char** argv) {

@@ -19,4 +19,8 @@ struct Program {
 // full disk) end with a word on standard error and exit code 1.
 int run_program(const Program& program, int argc, char** argv);
 
+// Makes the options of `app` and of its verbs refuse an empty value: it is a shell variable that was not set, and no option
+// takes it for its default.
+void refuse_empty_values(CLI::App& app);
+
 }  // namespace forerun::cli

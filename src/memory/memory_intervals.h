@@ -1,6 +1,6 @@
 // MemoryIntervals: between which multiples of a predicted peak eight of ten measured ones lie, data/memory/intervals.json.
 //
-// `forerun eval --suite memory --write-spread FILE` makes the file, from the ratio of measured to predicted peaks of all
+// `forerun eval --suite memory --write-intervals FILE` makes the file, from the ratio of measured to predicted peaks of all
 // measured runs: the 10 % and 90 % quantiles, widened where need be to hold 1.
 #pragma once
 

@@ -1,6 +1,6 @@
 // Efficiency: what share of a GPU's and a link's peak figures transformer training reaches, and what the host costs.
 //
-// Constants of the formulas in transformer_cost.h and network.h, fitted to measured iterations (fit_efficiency.h) and
+// Constants of the formulas in transformer_cost.h and network.h, fitted to measured iterations (lab/calibrate/efficiency_regression.h) and
 // kept as data/scale/NAME.json with their source. `shapes` holds what the formulas miss at the very shapes that were
 // measured; it fades within an octave of them.
 #pragma once

@@ -1,12 +1,12 @@
-// Suites: the named data sets that predictors are trained and judged on.
+// The suites of learned predictors: the named data sets that they are trained and judged on.
 //
 //   ets-t4      the ETS authors' traces of a T4: trained on their training models, judged on their evaluation models
 //   ets-2080ti  the same of an RTX 2080 Ti; its evaluation traces are not public
 //   h200        measured run records of an H200 (data/h200), split by model family (data/h200/split.json); what is in
 //               neither split (RandWire, the what-if models) is reported apart
-//   seeds       ets-t4 and h200 with the papers' ablations: the tables of the papers, ours beside theirs
 //
-// Weights lie below data/weights/SUITE, one folder each. On h200 `forerun predict` itself is judged too.
+// Weights lie below data/weights/SUITE, one folder each. On h200 `forerun predict` itself is judged too. evaluate_papers puts
+// ets-t4 and h200 together with the papers' ablations.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@
 
 namespace forerun {
 
-struct SuiteOptions {
+struct LearnedSuiteOptions {
   std::string traces;                          // folder of the ETS traces; empty: the data set `ets`
   std::vector<std::string> records;            // record files for h200; empty: the data folder's
   std::string cache;                           // a data set written before, in place of all those
@@ -29,16 +29,23 @@ struct SuiteOptions {
   std::function<void(const DataProblem&)> problem;
 };
 
-std::vector<std::string> suite_names();
-
 // The records of the suite h200: those of the options, or the data folder's.
-Result<std::vector<std::string>> suite_records(const SuiteOptions& options);
+Result<std::vector<std::string>> suite_records(const LearnedSuiteOptions& options);
 
-// The data of one suite (not of `seeds`).
-Result<learn::DataSet> load_suite(const std::string& suite, const SuiteOptions& options);
+// The data of one suite.
+Result<learn::DataSet> load_suite(const std::string& suite, const LearnedSuiteOptions& options);
 
-// Judges weights on the test split of a suite; `seeds` gives several results. Record families that no split.json names
-// count as test families, since nothing was trained on them.
-Result<std::vector<SuiteResult>> evaluate_suite(const std::string& suite, const SuiteOptions& options);
+// Judges weights on the test split of a suite. Record families that no split.json names count as test families, since nothing
+// was trained on them.
+Result<SuiteResult> evaluate_learned(const std::string& suite, const LearnedSuiteOptions& options);
+
+struct PapersOptions {
+  std::string traces;                // folder of the ETS traces; empty: the data set `ets`
+  std::vector<std::string> records;  // record files for h200; empty: the data folder's
+  std::function<void(const DataProblem&)> problem;
+};
+
+// The papers' tables, ours beside theirs: ets-t4 and h200. One whose data is not here has no rows, and says why.
+Result<std::vector<SuiteResult>> evaluate_papers(const PapersOptions& options);
 
 }  // namespace forerun

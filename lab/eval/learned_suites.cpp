@@ -1,4 +1,4 @@
-#include "lab/eval/suites.h"
+#include "lab/eval/learned_suites.h"
 
 #include <algorithm>
 #include <chrono>
@@ -20,23 +20,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Suite {
+struct LearnedSuite {
   const char* name;
   const char* traces_of;  // GPU of ETS traces; null: run records
-  bool in_seeds;
+  bool in_papers;
 };
-constexpr Suite kSuites[] = {{"ets-t4", "T4", true}, {"ets-2080ti", "2080Ti", false}, {"h200", nullptr, true}};
+constexpr LearnedSuite kSuites[] = {{"ets-t4", "T4", true}, {"ets-2080ti", "2080Ti", false}, {"h200", nullptr, true}};
 constexpr const char* kForerun = "forerun";
-constexpr const char* kSeeds = "seeds";
 
-Result<Suite> suite_named(const std::string& name) {
-  for (const Suite& suite : kSuites) {
+Result<LearnedSuite> suite_named(const std::string& name) {
+  std::vector<std::string> names;
+  for (const LearnedSuite& suite : kSuites) {
     if (name == suite.name) return suite;
+    names.emplace_back(suite.name);
   }
-  return Error{"there is no suite '" + name + "'", "", did_you_mean(name, suite_names())};
+  return Error{"there is no suite '" + name + "'", "--suite", did_you_mean(name, names)};
 }
 
-Result<std::string> traces_folder(const SuiteOptions& options) {
+Result<std::string> traces_folder(const LearnedSuiteOptions& options) {
   if (!options.traces.empty()) return options.traces;
   const auto folder = dataset("ets");
   if (!folder) return folder.error().within("the traces of the authors of ETS (or --traces, --cache)");
@@ -44,7 +45,7 @@ Result<std::string> traces_folder(const SuiteOptions& options) {
 }
 
 // Folders with a card, in the order of their names; none where nothing is trained.
-Result<std::vector<std::string>> weight_folders(const std::string& suite, const SuiteOptions& options) {
+Result<std::vector<std::string>> weight_folders(const std::string& suite, const LearnedSuiteOptions& options) {
   if (!options.weights.empty()) return options.weights;
   const auto data = data_dir();
   if (!data) return data.error();
@@ -65,7 +66,7 @@ struct Examples {
   learn::Selection apart;
 };
 
-Result<SuiteRow> judge(const std::string& folder, const Examples& examples) {
+Result<SuiteRow> evaluate_weights(const std::string& folder, const Examples& examples) {
   auto loaded = learn::load_weights(folder);
   if (!loaded) return loaded.error();
   const auto begun = std::chrono::steady_clock::now();
@@ -82,7 +83,7 @@ Result<SuiteRow> judge(const std::string& folder, const Examples& examples) {
 }
 
 // `forerun predict` on the same records, from their input fields alone.
-Result<SuiteRow> judge_forerun(const SuiteOptions& options, const Examples& examples) {
+Result<SuiteRow> evaluate_forerun(const LearnedSuiteOptions& options, const Examples& examples) {
   const auto paths = suite_records(options);
   if (!paths) return paths.error();
   const auto files = record_files(*paths);
@@ -123,7 +124,7 @@ Result<SuiteRow> judge_forerun(const SuiteOptions& options, const Examples& exam
   return row;
 }
 
-Result<SuiteResult> evaluate_one(const Suite& suite, const SuiteOptions& options) {
+Result<SuiteResult> evaluate_one(const LearnedSuite& suite, const LearnedSuiteOptions& options) {
   const auto folders = weight_folders(suite.name, options);
   if (!folders) return folders.error();
   for (const std::string& named : options.weights) {  // before the data is read, which takes longer
@@ -144,12 +145,12 @@ Result<SuiteResult> evaluate_one(const Suite& suite, const SuiteOptions& options
                      .examples = static_cast<int64_t>(examples.test.size()),
                      .apart = static_cast<int64_t>(examples.apart.size())};
   if (suite.traces_of == nullptr && options.cache.empty()) {
-    auto row = judge_forerun(options, examples);
+    auto row = evaluate_forerun(options, examples);
     if (!row) return row.error();
     result.rows.push_back(std::move(*row));
   }
   for (const std::string& folder : *folders) {
-    auto row = judge(folder, examples);
+    auto row = evaluate_weights(folder, examples);
     if (!row && !options.weights.empty()) return row.error();
     if (row) {
       result.rows.push_back(std::move(*row));
@@ -176,40 +177,16 @@ void add_kept_results(SuiteResult& result) {
   }
 }
 
-// The papers' tables: a part whose data is not here is left out, with the reason.
-Result<std::vector<SuiteResult>> evaluate_seeds(const SuiteOptions& options) {
-  if (!options.cache.empty() || !options.weights.empty()) {
-    return Error{"the suite 'seeds' is of several data sets", "--cache, --weights", "name one: ets-t4 or h200"};
-  }
-  std::vector<SuiteResult> results;
-  for (const Suite& suite : kSuites) {
-    if (!suite.in_seeds) continue;
-    auto result = evaluate_one(suite, options);
-    if (!result) result = SuiteResult{.suite = suite.name, .data = "none", .problems = {result.error().message()}};
-    add_kept_results(*result);
-    result->ablations = true;
-    results.push_back(std::move(*result));
-  }
-  return results;
-}
-
 }  // namespace
 
-std::vector<std::string> suite_names() {
-  std::vector<std::string> names;
-  for (const Suite& suite : kSuites) names.emplace_back(suite.name);
-  names.emplace_back(kSeeds);
-  return names;
-}
-
-Result<std::vector<std::string>> suite_records(const SuiteOptions& options) {
+Result<std::vector<std::string>> suite_records(const LearnedSuiteOptions& options) {
   if (!options.records.empty()) return options.records;
   const auto data = data_dir();
   if (!data) return data.error();
   return std::vector<std::string>{(*data / "h200").string()};
 }
 
-Result<learn::DataSet> load_suite(const std::string& name, const SuiteOptions& options) {
+Result<learn::DataSet> load_suite(const std::string& name, const LearnedSuiteOptions& options) {
   if (!options.cache.empty()) return learn::DataSet::load(options.cache);
   const auto suite = suite_named(name);
   if (!suite) return suite.error();
@@ -226,16 +203,25 @@ Result<learn::DataSet> load_suite(const std::string& name, const SuiteOptions& o
   return load_record_data(*records, split, options.problem);
 }
 
-Result<std::vector<SuiteResult>> evaluate_suite(const std::string& name, const SuiteOptions& given) {
-  SuiteOptions options = given;
+Result<SuiteResult> evaluate_learned(const std::string& name, const LearnedSuiteOptions& given) {
+  LearnedSuiteOptions options = given;
   options.unnamed = learn::Split::test;
-  if (name == kSeeds) return evaluate_seeds(options);
   const auto suite = suite_named(name);
   if (!suite) return suite.error();
-  auto result = evaluate_one(*suite, options);
-  if (!result) return result.error();
+  return evaluate_one(*suite, options);
+}
+
+Result<std::vector<SuiteResult>> evaluate_papers(const PapersOptions& options) {
   std::vector<SuiteResult> results;
-  results.push_back(std::move(*result));
+  for (const LearnedSuite& suite : kSuites) {
+    if (!suite.in_papers) continue;
+    auto result = evaluate_learned(suite.name,
+                                   {.traces = options.traces, .records = options.records, .problem = options.problem});
+    if (!result) result = SuiteResult{.suite = suite.name, .data = "none", .problems = {result.error().message()}};
+    add_kept_results(*result);
+    result->ablations = true;
+    results.push_back(std::move(*result));
+  }
   return results;
 }
 

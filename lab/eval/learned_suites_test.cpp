@@ -1,4 +1,4 @@
-#include "lab/eval/suites.h"
+#include "lab/eval/learned_suites.h"
 
 #include <gtest/gtest.h>
 
@@ -12,16 +12,14 @@
 namespace forerun {
 namespace {
 
-TEST(Suites, UnknownOnesAreNamedWithTheNearest) {
-  const auto results = evaluate_suite("h2000", {});
+TEST(LearnedSuites, UnknownOnesAreNamedWithTheNearest) {
+  const auto results = evaluate_learned("h2000", {});
   ASSERT_FALSE(results.ok());
   EXPECT_NE(results.error().message().find("h200"), std::string::npos);
 }
 
-TEST(Suites, SeedsTakeNoSingleCache) { EXPECT_FALSE(evaluate_suite("seeds", {.cache = "some.bin"}).ok()); }
-
 // Every figure that is shown as not trained can be trained by its command.
-TEST(Suites, PublishedSystemsAreInTheListOfPredictors) {
+TEST(LearnedSuites, PublishedSystemsAreInTheListOfPredictors) {
   if (learn::predictors().empty()) GTEST_SKIP() << "built without LibTorch";
   for (const auto* figures : {&published_figures(), &published_ablations()}) {
     for (const PublishedFigure& figure : *figures) {
@@ -30,7 +28,7 @@ TEST(Suites, PublishedSystemsAreInTheListOfPredictors) {
   }
 }
 
-TEST(Suites, JudgeTrainedWeightsOnTheTestSplitAndApart) {
+TEST(LearnedSuites, JudgeTrainedWeightsOnTheTestSplitAndApart) {
   if (learn::predictors().empty()) GTEST_SKIP() << "built without LibTorch";
   const std::string folder = testing::TempDir() + "/suites_test";
   std::filesystem::remove_all(folder);
@@ -47,10 +45,9 @@ TEST(Suites, JudgeTrainedWeightsOnTheTestSplitAndApart) {
   ASSERT_FALSE(refused.ok());
   EXPECT_NE(refused.error().message().find("no such family"), std::string::npos);
 
-  const auto results = evaluate_suite("h200", {.cache = folder + "/data.bin", .weights = {folder + "/weights"}});
-  ASSERT_TRUE(results.ok()) << results.error().message();
-  ASSERT_EQ(results->size(), 1U);
-  const SuiteResult& result = results->front();
+  const auto evaluated = evaluate_learned("h200", {.cache = folder + "/data.bin", .weights = {folder + "/weights"}});
+  ASSERT_TRUE(evaluated.ok()) << evaluated.error().message();
+  const SuiteResult& result = *evaluated;
   EXPECT_EQ(result.examples, 5);
   EXPECT_EQ(result.apart, 1);
   ASSERT_EQ(result.rows.size(), 1U);
@@ -59,7 +56,7 @@ TEST(Suites, JudgeTrainedWeightsOnTheTestSplitAndApart) {
   EXPECT_EQ(result.rows[0].evaluations[0].quantity, learn::Target::peak_bytes);
   EXPECT_EQ(result.rows[0].evaluations[0].all.count, 5);
   EXPECT_EQ(result.rows[0].apart[0].all.count, 1);
-  EXPECT_FALSE(evaluate_suite("h200", {.cache = folder + "/data.bin", .weights = {folder}}).ok());
+  EXPECT_FALSE(evaluate_learned("h200", {.cache = folder + "/data.bin", .weights = {folder}}).ok());
   std::filesystem::remove_all(folder);
 }
 

@@ -1,0 +1,39 @@
+// The suite ddl-benchmark: throughputs of data-parallel training against those that Shi et al. measured in their benchmark of
+// distributed deep learning.
+#include "lab/cli/answer.h"
+#include "lab/cli/suites/suites.h"
+#include "lab/eval/ddl_benchmark_suite.h"
+
+namespace forerun::cli {
+namespace {
+
+struct DdlBenchmarkOptions {
+  std::string table;
+  bool json = false;
+};
+
+int evaluate_ddl_benchmark_suite(const DdlBenchmarkOptions& options) {
+  const auto progress = [](int64_t rows) {
+    if (rows % 12 == 0) tell(fmt::format("{} rows fitted", rows));
+  };
+  return print_answer(evaluate_ddl_benchmark(options.table, progress), options.json);
+}
+
+Run add_ddl_benchmark(CLI::App& app) {
+  auto options = std::make_shared<DdlBenchmarkOptions>();
+  app.add_option("--data", options->table, "CSV file of the benchmark, in place of the data set hkbu/throughput.csv");
+  app.add_flag("--json", options->json, "Print one JSON object");
+  return [options] { return evaluate_ddl_benchmark_suite(*options); };
+}
+
+}  // namespace
+
+Suite ddl_benchmark_suite() {
+  return {.name = "ddl-benchmark",
+          .summary = "Data-parallel training on several networks and schedules, as Shi et al. measured it",
+          .add = add_ddl_benchmark,
+          .examples = {{"forerun eval --suite ddl-benchmark --data throughput.csv", "another copy of the table"}},
+          .former_names = {"hkbu"}};
+}
+
+}  // namespace forerun::cli

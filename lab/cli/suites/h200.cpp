@@ -1,0 +1,65 @@
+// The suite h200: iteration time and memory of `forerun predict` and of learned predictors on runs measured on an H200, of
+// model families that nothing was trained on; or, left out in turn, of the families that `forerun predict` was trained on.
+#include "lab/calibrate/left_out_suite.h"
+#include "lab/cli/answer.h"
+#include "lab/cli/suites/suites.h"
+#include "lab/eval/learned_suites.h"
+#include "records/data_files.h"
+
+namespace forerun::cli {
+namespace {
+
+struct H200Options {
+  LearnedSuiteOptions data;
+  bool leave_one_out = false;
+  int folds = 0;
+  bool json = false;
+};
+
+int evaluate_families_left_out(const H200Options& options) {
+  const auto paths = suite_records(options.data);
+  if (!paths) return fail(paths.error());
+  const auto files = record_files(*paths);
+  if (!files) return fail(files.error());
+  const CrossValidation request{
+      .files = *files, .folds = options.folds, .growth = {}, .problem = tell_problem, .progress = tell_group};
+  return print_answer(evaluate_left_out(request), options.json);
+}
+
+int evaluate_h200(const H200Options& options) {
+  if (options.leave_one_out) return evaluate_families_left_out(options);
+  return print_answer(evaluate_learned("h200", options.data), options.json);
+}
+
+Run add_h200(CLI::App& app) {
+  auto options = std::make_shared<H200Options>();
+  options->data.problem = tell_problem;
+  CLI::Option* weights =
+      app.add_option("--weights", options->data.weights,
+                     "Folders that `forerun train --out` wrote; without it all of data/weights/h200");
+  app.add_option("--data", options->data.records, "Record files or folders, in place of data/h200");
+  CLI::Option* cache =
+      app.add_option("--cache", options->data.cache, "A data set that `forerun train --write-cache` wrote");
+  CLI::Option* leave = app.add_flag("--leave-one-out", options->leave_one_out,
+                                    "Judge `forerun predict` on the training families, each predicted without it")
+                           ->excludes(weights)
+                           ->excludes(cache);
+  app.add_option("--folds", options->folds, "Leave families out in so many groups, which is faster")
+      ->check(CLI::Range(2, 99))
+      ->needs(leave);
+  app.add_flag("--json", options->json, "Print one JSON object");
+  return [options] { return evaluate_h200(*options); };
+}
+
+}  // namespace
+
+Suite h200_suite() {
+  return {.name = "h200",
+          .summary = "Iteration time and memory on an H200, `forerun predict` and learned predictors (the default)",
+          .add = add_h200,
+          .examples = {{"forerun eval --suite h200 --data more.jsonl.gz", "other records"},
+                       {"forerun eval --suite h200 --weights data/weights/h200/gbdt --json", "one predictor"},
+                       {"forerun eval --leave-one-out --folds 6", "the training families, left out in six groups"}}};
+}
+
+}  // namespace forerun::cli

@@ -1,0 +1,40 @@
+// The suite papers: the tables and ablations of ETS's and DNNPerf's papers, ours beside what they published.
+#include "lab/cli/answer.h"
+#include "lab/cli/suites/suites.h"
+#include "lab/eval/learned_suites.h"
+
+namespace forerun::cli {
+namespace {
+
+struct PapersSuiteOptions {
+  PapersOptions data;
+  bool json = false;
+};
+
+int print_papers(const PapersSuiteOptions& options) {
+  const auto results = evaluate_papers(options.data);
+  if (!results) return fail(results.error());
+  for (const SuiteResult& result : *results) print_answer(Result<SuiteResult>(result), options.json);
+  return kDone;
+}
+
+Run add_papers(CLI::App& app) {
+  auto options = std::make_shared<PapersSuiteOptions>();
+  options->data.problem = tell_problem;
+  app.add_option("--traces", options->data.traces, "Folder of the ETS authors' traces");
+  app.add_option("--data", options->data.records, "Record files or folders, in place of data/h200");
+  app.add_flag("--json", options->json, "Print one JSON object for each of ets-t4 and h200");
+  return [options] { return print_papers(*options); };
+}
+
+}  // namespace
+
+Suite papers_suite() {
+  return {.name = "papers",
+          .summary = "The tables and ablations of the papers on ETS and DNNPerf, ours beside theirs",
+          .add = add_papers,
+          .examples = {{"forerun eval --suite papers", "all that is trained, on ets-t4 and h200"}},
+          .former_names = {"seeds"}};
+}
+
+}  // namespace forerun::cli

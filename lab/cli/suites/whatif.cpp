@@ -1,0 +1,32 @@
+// The suite whatif: optimizations of traced steps against measured variants of the same steps.
+#include "lab/cli/answer.h"
+#include "lab/cli/suites/suites.h"
+#include "lab/eval/whatif_suite.h"
+
+namespace forerun::cli {
+namespace {
+
+struct WhatIfCall {
+  WhatIfSuiteOptions request;
+  bool json = false;
+};
+
+Run add_whatif_suite(CLI::App& app) {
+  auto options = std::make_shared<WhatIfCall>();
+  options->request.progress = tell;
+  app.add_option("--data", options->request.folder,
+                 "Folder of whatif.jsonl.gz and whatif_traces, in place of data/h200");
+  app.add_flag("--json", options->json, "Print one JSON object");
+  return [options] { return print_answer(evaluate_whatif(options->request), options->json); };
+}
+
+}  // namespace
+
+Suite whatif_suite() {
+  return {.name = "whatif",
+          .summary = "Optimizations of traced steps, against measured variants of the same steps",
+          .add = add_whatif_suite,
+          .examples = {{"forerun eval --suite whatif --json", "a row for each model and variant"}}};
+}
+
+}  // namespace forerun::cli
