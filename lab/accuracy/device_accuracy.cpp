@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "lab/accuracy/eval_schema.h"
 #include "report/table.h"
 
 namespace forerun {
@@ -77,7 +78,8 @@ std::string to_json(const DeviceAccuracy& accuracy) {
                     {"measured_ms", run.measured_ms},
                     {"predicted_ms", run.predicted_ms}});
   }
-  return Json{{"suite", "devices"},
+  return Json{{"schema", eval_schema("devices")},
+              {"suite", "devices"},
               {"scaled", errors(accuracy.plain)},
               {"fitted", errors(accuracy.fitted)},
               {"runs", runs},

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,12 @@ struct DripleTransferRow {
   double full_seconds = 0, tuned_seconds = 0;
 };
 
+// What Driple's paper says of its network, on other data, workloads and settings.
+struct DriplePublished {
+  std::array<double, 4> errors{};         // mean percentage errors of gpu, memory, send, receive, as shares of 1
+  double time_ratio = 0, data_ratio = 0;  // of training from the beginning over transfer learning
+};
+
 struct DripleAccuracy {
   std::string setting;
   std::string source;
@@ -47,6 +54,7 @@ struct DripleAccuracy {
   std::vector<DripleRow> model_rows;  // all workloads, models left out in turn
   std::vector<DripleStudyLine> studies;
   std::vector<DripleTransferRow> transfers;
+  std::optional<DriplePublished> published;
   std::vector<std::string> missing;  // what could not be judged, and why
 };
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "lab/accuracy/published.h"
+#include "lab/accuracy/eval_schema.h"
 #include "lab/learn/training_session.h"
 #include "report/table.h"
 
@@ -34,6 +34,11 @@ double rmse(const Evaluation& evaluation) {
   return evaluation.all.rmse * (evaluation.quantity == Target::peak_bytes ? 1e-9 : 1);
 }
 
+// "h200", "h200, families left out in turn"
+std::string shown_name(const SuiteResult& result) {
+  return result.suite + (result.split.empty() ? "" : ", " + result.split);
+}
+
 const Evaluation* find(const std::vector<Evaluation>& evaluations, Target quantity) {
   for (const Evaluation& evaluation : evaluations) {
     if (evaluation.quantity == quantity) return &evaluation;
@@ -48,18 +53,17 @@ const Evaluation* find(const SuiteResult& result, const std::string& label, Targ
   return nullptr;
 }
 
-const PublishedFigure* published_for(const std::string& suite, const std::string& label, Target quantity) {
-  for (const PublishedFigure& figure : published_figures()) {
-    if (suite == figure.suite && label == figure.label && quantity == figure.quantity) return &figure;
+const PublishedFigure* published_for(const SuiteResult& result, const std::string& label, Target quantity) {
+  for (const PublishedFigure& figure : result.published.systems) {
+    if (label == figure.label && quantity == figure.quantity) return &figure;
   }
   return nullptr;
 }
 
 bool is_ablation(const SuiteResult& result, const std::string& label) {
-  const auto& figures = published_ablations();
-  return std::any_of(figures.begin(), figures.end(), [&](const PublishedFigure& figure) {
-    return result.suite == figure.suite && label == figure.label;
-  });
+  const auto& figures = result.published.ablations;
+  return std::any_of(figures.begin(), figures.end(),
+                     [&](const PublishedFigure& figure) { return label == figure.label; });
 }
 
 learn::ErrorSummary errors_of(const std::vector<learn::ErrorRow>& rows, const std::string& key) {
@@ -102,13 +106,12 @@ std::string overall(const SuiteResult& result, Target quantity) {
     const Evaluation* evaluation = find(row.evaluations, quantity);
     if (evaluation == nullptr || is_ablation(result, row.label)) continue;
     any = true;
-    const PublishedFigure* figure = published_for(result.suite, row.label, quantity);
+    const PublishedFigure* figure = published_for(result, row.label, quantity);
     if (figure != nullptr) sources.insert(figure->source);
     table.add(cells_of(row.label, evaluation, figure));
   }
-  for (const PublishedFigure& figure : published_figures()) {
-    const bool here = result.suite == figure.suite && quantity == figure.quantity;
-    if (!here || find(result, figure.label, quantity) != nullptr) continue;
+  for (const PublishedFigure& figure : result.published.systems) {
+    if (quantity != figure.quantity || find(result, figure.label, quantity) != nullptr) continue;
     any = true;
     sources.insert(figure.source);
     table.add(cells_of(figure.label, nullptr, &figure));
@@ -132,8 +135,7 @@ std::string ablations(const SuiteResult& result) {
   table.align_left(1);
   std::set<std::string> sources;
   std::string missing;
-  for (const PublishedFigure& figure : published_ablations()) {
-    if (result.suite != figure.suite) continue;
+  for (const PublishedFigure& figure : result.published.ablations) {
     const Evaluation* evaluation = find(result, figure.label, figure.quantity);
     table.add({fmt::format("{} ({})", figure.label, figure.system),
                figure.quantity == Target::peak_bytes ? "memory" : "time",
@@ -186,7 +188,8 @@ nlohmann::ordered_json all_json(const std::vector<Evaluation>& evaluations) {
 }  // namespace
 
 std::string to_text(const SuiteResult& result) {
-  std::string text = fmt::format("{}: {} test examples; {}\n", result.suite, grouped(result.examples), result.data);
+  std::string text =
+      fmt::format("{}: {} test examples; {}\n", shown_name(result), grouped(result.examples), result.data);
   std::map<std::string, int> problems;
   for (const std::string& problem : result.problems) ++problems[problem];
   for (const auto& [problem, count] : problems) {
@@ -221,9 +224,8 @@ std::string to_json(const SuiteResult& result) {
                     {"apart", all_json(row.apart)}});
   }
   Json published = Json::array();
-  for (const auto* figures : {&published_figures(), &published_ablations()}) {
+  for (const auto* figures : {&result.published.systems, &result.published.ablations}) {
     for (const PublishedFigure& figure : *figures) {
-      if (result.suite != figure.suite) continue;
       const bool trained = find(result, figure.label, figure.quantity) != nullptr;
       published.push_back({{"label", figure.label},
                            {"system", figure.system},
@@ -235,8 +237,14 @@ std::string to_json(const SuiteResult& result) {
                            {"trained", trained}});
     }
   }
-  return Json{{"suite", result.suite}, {"data", result.data},    {"examples", result.examples}, {"apart", result.apart},
-              {"predictors", rows},    {"published", published}, {"problems", result.problems}}
+  return Json{{"schema", eval_schema(result.suite)},
+              {"suite", shown_name(result)},
+              {"data", result.data},
+              {"examples", result.examples},
+              {"apart", result.apart},
+              {"predictors", rows},
+              {"published", published},
+              {"problems", result.problems}}
       .dump();
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lab/accuracy/published.h"
 #include "lab/dataset/metrics.h"
 
 namespace forerun {
@@ -22,10 +23,12 @@ struct SuiteRow {
 
 struct SuiteResult {
   std::string suite;
-  std::string data;  // what it is, in words
+  std::string split;  // what of it, in words; empty: its test split
+  std::string data;   // what it is, in words
   int64_t examples = 0;
   int64_t apart = 0;
-  bool ablations = false;  // show the papers' ablations too
+  bool ablations = false;      // show the papers' ablations too
+  PublishedFigures published;  // of the suite
   std::vector<SuiteRow> rows;
   std::vector<std::string> problems;  // why something is not among the rows
 };

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/statistics.h"
+#include "lab/accuracy/eval_schema.h"
 #include "report/table.h"
 
 namespace forerun {
@@ -127,11 +128,10 @@ std::string to_json(const MemoryAccuracy& accuracy) {
          {"families", families},
          {"note", predictor.note}});
   }
-  return Ordered{{"suite", "memory"},
-                 {"data", accuracy.data},
-                 {"tables", accuracy.tables},
-                 {"predictors", predictors},
-                 {"intervals", Ordered::parse(to_json(accuracy.intervals, accuracy.data))}}
+  return Ordered{
+      {"schema", eval_schema("memory")}, {"suite", "memory"},
+      {"data", accuracy.data},           {"tables", accuracy.tables},
+      {"predictors", predictors},        {"intervals", Ordered::parse(to_json(accuracy.intervals, accuracy.data))}}
       .dump();
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "lab/accuracy/eval_schema.h"
 #include "report/table.h"
 
 namespace forerun {
@@ -84,7 +85,9 @@ std::string to_json(const ResourceAccuracy& accuracy) {
       unseen[resource][kBurstMetricNames[i]] = accuracy.mean_error(resource, i, true);
     }
   }
-  return nlohmann::ordered_json{{"title", accuracy.title},
+  return nlohmann::ordered_json{{"schema", eval_schema("testbed")},
+                                {"suite", "testbed"},
+                                {"title", accuracy.title},
                                 {"records", accuracy.records},
                                 {"passed_over", accuracy.passed_over},
                                 {"mean_error", resources},

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "lab/accuracy/eval_schema.h"
 #include "report/table.h"
 
 namespace forerun {
@@ -93,7 +94,9 @@ std::string to_json(const ScaleAccuracy& accuracy) {
                       {"bias", row.mean_bias()},
                       {"worst", row.worst}});
   }
-  return nlohmann::ordered_json{{"title", accuracy.title},
+  return nlohmann::ordered_json{{"schema", eval_schema(accuracy.suite)},
+                                {"suite", accuracy.suite},
+                                {"title", accuracy.title},
                                 {"mape_predicted", accuracy.mean_error(false)},
                                 {"mape_fitted", accuracy.mean_error(true)},
                                 {"groups", groups}}

@@ -21,6 +21,7 @@ struct ScaleCase {
 };
 
 struct ScaleAccuracy {
+  std::string suite;  // vtrain, megatron, llm-foundry
   std::string title;
   std::string reference;  // what others reached
   std::vector<ScaleCase> cases;

@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "lab/accuracy/eval_schema.h"
 #include "report/table.h"
 
 namespace forerun {
@@ -112,7 +113,8 @@ std::string to_json(const ThroughputAccuracy& accuracy) {
                      {"gb_per_s", link.gb_per_second},
                      {"line_rate_gb_per_s", link.line_rate}});
   }
-  const nlohmann::ordered_json all = {{"suite", "hkbu"},
+  const nlohmann::ordered_json all = {{"schema", eval_schema("ddl-benchmark")},
+                                      {"suite", "ddl-benchmark"},
                                       {"data", accuracy.data},
                                       {"mean_error", accuracy.mean_error(false)},
                                       {"mean_error_all_rows", accuracy.mean_error(true)},

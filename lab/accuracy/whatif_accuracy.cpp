@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "lab/accuracy/eval_schema.h"
 #include "report/table.h"
 
 namespace forerun {
@@ -79,7 +80,8 @@ std::string to_json(const WhatIfAccuracy& accuracy) {
                      {"error", c.error()}});
   }
   const WhatIfSummary sum = summary_of(accuracy);
-  const Json json = {{"suite", "whatif"},
+  const Json json = {{"schema", eval_schema("whatif")},
+                     {"suite", "whatif"},
                      {"data", accuracy.data},
                      {"variants", accuracy.cases.size()},
                      {"mean_error", sum.mean_error},

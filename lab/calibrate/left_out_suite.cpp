@@ -32,7 +32,8 @@ Result<SuiteResult> evaluate_left_out_runs(const CrossValidation& request, const
                .label = "forerun",
                .trained_on = "the other families",
                .evaluations = learn::evaluate_all(*data, examples, predictions)};
-  SuiteResult result{.suite = "h200, families left out in turn",
+  SuiteResult result{.suite = "h200",
+                     .split = "families left out in turn",
                      .data = data->source,
                      .examples = static_cast<int64_t>(examples.size())};
   result.rows.push_back(std::move(row));

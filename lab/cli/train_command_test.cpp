@@ -84,5 +84,12 @@ TEST(EvalCommand, HelpIsThatOfTheSuite) {
   EXPECT_NE(verb.out.find("ddl-benchmark"), std::string::npos) << verb.out;
 }
 
+// A suite whose data is in the clone, from the command line to its JSON.
+TEST(EvalCommand, JsonBeginsWithItsSchema) {
+  const Outcome outcome = forerun_outcome("eval --suite=megatron --json");
+  EXPECT_EQ(outcome.code, 0) << outcome.out;
+  EXPECT_TRUE(outcome.out.starts_with(R"({"schema":"forerun.eval.megatron/1","suite":"megatron",)")) << outcome.out;
+}
+
 }  // namespace
 }  // namespace forerun::cli

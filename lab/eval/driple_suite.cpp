@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "base/data_dir.h"
+#include "lab/accuracy/published.h"
 #include "lab/dataset/driple/driple_rows.h"
 #include "lab/trees/resource_trees.h"
 
@@ -234,7 +235,10 @@ Result<DripleAccuracy> evaluate_driple(const DripleEvaluation& request) {
     return Error{"no workload of a test family is there", request.setting,
                  "name records of other families with --data"};
   }
+  auto published = published_driple();
+  if (!published) return published.error();
   DripleAccuracy accuracy;
+  accuracy.published = *published;
   accuracy.setting = request.setting;
   accuracy.source = data->source;
   accuracy.training = std::ssize(learn::select_workloads(*data, request.setting, learn::Split::train));

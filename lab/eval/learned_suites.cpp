@@ -140,10 +140,13 @@ Result<SuiteResult> evaluate_one(const LearnedSuite& suite, const LearnedSuiteOp
     return Error{std::string("the suite '") + suite.name + "' has nothing to test on here", data->source,
                  "name data with a test split"};
   }
+  auto published = published_figures(suite.name);
+  if (!published) return published.error();
   SuiteResult result{.suite = suite.name,
                      .data = data->source,
                      .examples = static_cast<int64_t>(examples.test.size()),
-                     .apart = static_cast<int64_t>(examples.apart.size())};
+                     .apart = static_cast<int64_t>(examples.apart.size()),
+                     .published = std::move(*published)};
   if (suite.traces_of == nullptr && options.cache.empty()) {
     auto row = evaluate_forerun(options, examples);
     if (!row) return row.error();
@@ -217,7 +220,14 @@ Result<std::vector<SuiteResult>> evaluate_papers(const PapersOptions& options) {
     if (!suite.in_papers) continue;
     auto result = evaluate_learned(suite.name,
                                    {.traces = options.traces, .records = options.records, .problem = options.problem});
-    if (!result) result = SuiteResult{.suite = suite.name, .data = "none", .problems = {result.error().message()}};
+    if (!result) {
+      auto published = published_figures(suite.name);
+      if (!published) return published.error();
+      result = SuiteResult{.suite = suite.name,
+                           .data = "none",
+                           .published = std::move(*published),
+                           .problems = {result.error().message()}};
+    }
     add_kept_results(*result);
     result->ablations = true;
     results.push_back(std::move(*result));

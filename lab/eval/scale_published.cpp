@@ -54,7 +54,8 @@ Result<scale::Step> published_step(const scale::Transformer& model, const scale:
 }
 
 // The paper does not say the micro-batch: the fastest that fits.
-Result<Nanoseconds> best_time(const scale::MegatronRun& run, const scale::StepSetup& setup) {
+Result<Nanoseconds> best_time(const scale::MegatronRun& run, const scale::Transformer& model,
+                              const scale::StepSetup& setup) {
   scale::Plan plan;
   plan.tensor = run.tensor;
   plan.pipeline = run.pipeline;
@@ -65,7 +66,7 @@ Result<Nanoseconds> best_time(const scale::MegatronRun& run, const scale::StepSe
   for (plan.micro_batch = 1; plan.micro_batch <= 16; plan.micro_batch *= 2) {
     if (run.batch % (plan.data * plan.micro_batch) != 0) continue;
     plan.micro_batches = run.batch / (plan.data * plan.micro_batch);
-    const auto step = published_step(transformer_of(run), setup, plan);
+    const auto step = published_step(model, setup, plan);
     if (!step) return step.error();
     if (step->fits && (best.value == 0 || step->time < best)) best = step->time;
   }
@@ -77,18 +78,20 @@ Result<Nanoseconds> best_time(const scale::MegatronRun& run, const scale::StepSe
 Result<ScaleAccuracy> evaluate_megatron(const ScaleSuiteOptions& options) {
   auto known = published_setup(options.efficiency);
   if (!known) return known.error();
-  ScaleAccuracy accuracy;
+  const auto table = scale::megatron_table();
+  if (!table) return table.error();
+  ScaleAccuracy accuracy{.suite = "megatron"};
   accuracy.title =
       "GPT models of Megatron on A100 machines (Narayanan et al. 2021, table 1): step time, nothing fitted to it";
-  for (const scale::MegatronRun& run : scale::megatron_runs()) {
-    const auto setup = step_setup(*known, "a100-80gb", "8xhdr", run.gpus);
+  for (const scale::MegatronRun& run : table->runs) {
+    const auto setup = step_setup(*known, table->gpu, table->network, run.gpus);
     if (!setup) return setup.error();
-    const auto time = best_time(run, *setup);
+    const auto time = best_time(run, transformer_of(run, *table), *setup);
     if (!time) return time.error();
     accuracy.cases.push_back({.group = fmt::format("{}, tp {} pp {}", run.name, run.tensor, run.pipeline),
                               .gpus = run.gpus,
                               .fitted = false,
-                              .measured = Nanoseconds(std::llround(step_seconds(run) * 1e9)),
+                              .measured = Nanoseconds(std::llround(step_seconds(run, *table) * 1e9)),
                               .predicted = *time});
   }
   return accuracy;
@@ -105,16 +108,18 @@ Result<ScaleAccuracy> evaluate_foundry(const std::string& path) {
     if (!table) return table.error();
     file = table->string();
   }
-  const auto table = scale::read_foundry_runs(file);
+  const auto models = scale::mpt_models();
+  if (!models) return models.error();
+  const auto table = scale::read_foundry_runs(file, *models);
   if (!table) return table.error();
-  ScaleAccuracy accuracy;
+  ScaleAccuracy accuracy{.suite = "llm-foundry"};
   accuracy.title =
       fmt::format("MPT models of LLM Foundry with FSDP: step time, nothing fitted to it; {} runs in 8 bits left out",
                   table->passed_over);
   for (const scale::FoundryRun& run : table->runs) {
     const auto setup = step_setup(*known, run.gpu, run.gpu == "h100" ? "8xndr" : "1600Gb/s", run.gpus);
     if (!setup) return setup.error();
-    const auto model = transformer_of(run);
+    const auto model = transformer_of(run, *models);
     if (!model) return model.error();
     scale::Plan plan;
     plan.data = run.gpus;

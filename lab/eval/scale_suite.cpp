@@ -10,6 +10,7 @@
 #include "base/output_file.h"
 #include "device/catalogue.h"
 #include "lab/calibrate/efficiency_regression.h"
+#include "lab/papers/published_runs.h"
 #include "lab/papers/vtrain/megatron_rows.h"
 #include "scale/network_name.h"
 
@@ -57,11 +58,13 @@ Result<scale::GpuCluster> vtrain_cluster(const VtrainPaths& paths, const std::st
   return scale::GpuCluster{*gpu, kMachineGpus, kMachineGpus, scale::link_within(*gpu, kMachineGpus), *between};
 }
 
-ScaleAccuracy evaluate_rows(const std::vector<MegatronRow>& rows, const scale::GpuCluster& cluster,
-                            const scale::Efficiency& efficiency) {
-  ScaleAccuracy accuracy;
+Result<ScaleAccuracy> evaluate_rows(const std::vector<MegatronRow>& rows, const scale::GpuCluster& cluster,
+                                    const scale::Efficiency& efficiency) {
+  const auto published = scale::vtrain_error();
+  if (!published) return published.error();
+  ScaleAccuracy accuracy{.suite = "vtrain"};
   accuracy.title = "Megatron on A100 machines (vTrain's rows): iteration time, constants fitted to two GPUs alone";
-  accuracy.reference = "vTrain's own error is 8.37 % on one machine.";
+  accuracy.reference = fmt::format("vTrain's own error is {:.2f} % on one machine.", 100 * *published);
   for (const MegatronRow& row : rows) {
     accuracy.cases.push_back({.group = fmt::format("tp {} dp {} pp {}", row.tensor, row.data, row.pipeline),
                               .gpus = row.gpus,
@@ -127,7 +130,9 @@ Result<ScaleCalibration> calibrate_scale(const ScaleSuiteOptions& options, const
   outcome.rows = static_cast<int64_t>(fitted.size());
   outcome.formulas_error = report.formulas_error;
   outcome.error = report.error;
-  outcome.accuracy = evaluate_rows(*rows, *cluster, report.efficiency);
+  auto accuracy = evaluate_rows(*rows, *cluster, report.efficiency);
+  if (!accuracy) return accuracy.error();
+  outcome.accuracy = std::move(*accuracy);
   return outcome;
 }
 

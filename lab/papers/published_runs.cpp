@@ -4,36 +4,13 @@
 #include <map>
 
 #include "base/csv_cells.h"
+#include "base/data_dir.h"
 #include "base/line_reader.h"
 
 namespace forerun::scale {
 namespace {
 
-constexpr int64_t kMegatronSequence = 2048;
-constexpr int64_t kMegatronVocab = 51200;
-constexpr MegatronRun kMegatronRuns[] = {
-    {"1.7 B", 24, 2304, 24, 1, 1, 32, 512, 137},          {"3.6 B", 32, 3072, 30, 2, 1, 64, 512, 138},
-    {"7.5 B", 32, 4096, 36, 4, 1, 128, 512, 142},         {"18.4 B", 48, 6144, 40, 8, 1, 256, 1024, 135},
-    {"39.1 B", 64, 8192, 48, 8, 2, 512, 1536, 138},       {"76.1 B", 80, 10240, 60, 8, 4, 1024, 1792, 140},
-    {"145.6 B", 96, 12288, 80, 8, 8, 1536, 2304, 148},    {"310.1 B", 128, 16384, 96, 8, 16, 1920, 2160, 155},
-    {"529.6 B", 128, 20480, 105, 8, 35, 2520, 2520, 163}, {"1008 B", 160, 25600, 128, 8, 64, 3072, 3072, 163}};
-
-struct FoundryShape {
-  const char* name;
-  int64_t hidden, layers, heads;
-};
-constexpr FoundryShape kFoundryShapes[] = {{"125m", 768, 12, 12}, {"350m", 1024, 24, 16}, {"760m", 1536, 24, 12},
-                                           {"1b", 2048, 24, 16},  {"3b", 2560, 32, 20},   {"7b", 4096, 32, 32},
-                                           {"13b", 5120, 40, 40}, {"30b", 7168, 48, 56},  {"70b", 8192, 80, 64}};
-constexpr int64_t kFoundryVocab = 50368;
 constexpr const char* kFoundryRemedy = "take benchmark.csv as made of LLM Foundry's published tables";
-
-const FoundryShape* foundry_shape(const std::string& name) {
-  for (const FoundryShape& shape : kFoundryShapes) {
-    if (name == shape.name) return &shape;
-  }
-  return nullptr;
-}
 
 const std::map<std::string, std::string, std::less<>> kFoundryGpus = {
     {"a100_40gb", "a100-40gb"}, {"a100_80gb", "a100-80gb"}, {"h100_80gb", "h100"}};
@@ -42,7 +19,7 @@ const std::map<std::string, int, std::less<>> kFoundryShards = {
 
 class FoundryReader {
  public:
-  explicit FoundryReader(LineReader lines) : lines_(std::move(lines)) {}
+  FoundryReader(LineReader lines, const MptModels& models) : lines_(std::move(lines)), models_(models) {}
 
   Result<FoundryRuns> read() {
     FoundryRuns result;
@@ -81,7 +58,7 @@ class FoundryReader {
     const auto gpu = kFoundryGpus.find(cell(cells, "GPU"));
     const auto shards = kFoundryShards.find(cell(cells, "Sharding Strategy"));
     const bool narrow = cell(cells, "Precision").find("fp8") != std::string::npos;
-    if (narrow || foundry_shape(run.model) == nullptr || gpu == kFoundryGpus.end() || shards == kFoundryShards.end()) {
+    if (narrow || models_.find(run.model) == nullptr || gpu == kFoundryGpus.end() || shards == kFoundryShards.end()) {
       ++result.passed_over;
       return {};
     }
@@ -105,46 +82,132 @@ class FoundryReader {
   }
 
   LineReader lines_;
+  const MptModels& models_;
   std::map<std::string, size_t, std::less<>> columns_;
 };
 
+void check_table(JsonObject& table, const char* schema, const char* source) {
+  if (table.text("schema") != schema) table.fail("schema", std::string("must be ") + schema);
+  table.text(source);
+}
+
+Result<JsonObject> read_paper(const char* file) {
+  const auto data = data_dir();
+  if (!data) return data.error();
+  return JsonObject::read(*data / "papers" / file);
+}
+
+MegatronRun megatron_run(JsonObject& row) {
+  MegatronRun run{.name = row.text("name"),
+                  .heads = row.integer("heads"),
+                  .hidden = row.integer("hidden"),
+                  .layers = row.integer("layers"),
+                  .tensor = row.integer("tensor"),
+                  .pipeline = row.integer("pipeline"),
+                  .gpus = row.integer("gpus"),
+                  .batch = row.integer("batch"),
+                  .teraflops = row.number("teraflops_per_gpu")};
+  if (run.gpus % run.tensor != 0 || run.gpus / run.tensor % run.pipeline != 0) {
+    row.fail("gpus", "must be a multiple of tensor x pipeline", "compare with the paper's table");
+  }
+  return run;
+}
+
 }  // namespace
 
-std::span<const MegatronRun> megatron_runs() { return kMegatronRuns; }
+Result<MegatronTable> megatron_table(JsonObject file) {
+  check_table(file, "forerun.papers.megatron/1", "paper");
+  MegatronTable table{.gpu = file.text("gpu"),
+                      .network = file.text("network"),
+                      .sequence = file.integer("sequence"),
+                      .vocab = file.integer("vocabulary")};
+  for (JsonObject& row : file.objects("runs")) table.runs.push_back(megatron_run(row));
+  if (table.runs.empty()) file.fail("runs", "the table has no runs");
+  if (const Status status = file.status(); !status) return status.error();
+  return table;
+}
 
-Transformer transformer_of(const MegatronRun& run) {
+Result<MegatronTable> megatron_table() {
+  auto file = read_paper("megatron.json");
+  if (!file) return file.error();
+  return megatron_table(std::move(*file));
+}
+
+Transformer transformer_of(const MegatronRun& run, const MegatronTable& table) {
   Transformer t;
   t.name = run.name;
   t.layers = run.layers;
   t.hidden = run.hidden;
   t.heads = t.kv_heads = run.heads;
   t.inner = 4 * run.hidden;
-  t.vocab = kMegatronVocab;
-  t.positions = t.sequence = kMegatronSequence;
+  t.vocab = table.vocab;
+  t.positions = t.sequence = table.sequence;
   return t;
 }
 
-double step_seconds(const MegatronRun& run) {
+double step_seconds(const MegatronRun& run, const MegatronTable& table) {
   const auto h = static_cast<double>(run.hidden);
   const auto l = static_cast<double>(run.layers);
-  const double s = kMegatronSequence;
-  const double flops =
-      96 * static_cast<double>(run.batch) * s * l * h * h * (1 + s / (6 * h) + kMegatronVocab / (16 * l * h));
+  const auto s = static_cast<double>(table.sequence);
+  const auto vocab = static_cast<double>(table.vocab);
+  const double flops = 96 * static_cast<double>(run.batch) * s * l * h * h * (1 + s / (6 * h) + vocab / (16 * l * h));
   return flops / (run.teraflops * 1e12 * static_cast<double>(run.gpus));
 }
 
-Result<FoundryRuns> read_foundry_runs(const std::string& path) {
+const MptModels::Shape* MptModels::find(const std::string& name) const {
+  for (const Shape& shape : shapes) {
+    if (name == shape.name) return &shape;
+  }
+  return nullptr;
+}
+
+Result<MptModels> mpt_models(JsonObject file) {
+  check_table(file, "forerun.papers.mpt/1", "source");
+  MptModels models{.vocab = file.integer("vocabulary")};
+  for (JsonObject& row : file.objects("models")) {
+    MptModels::Shape shape{.name = row.text("name"),
+                           .hidden = row.integer("hidden"),
+                           .layers = row.integer("layers"),
+                           .heads = row.integer("heads")};
+    if (models.find(shape.name) != nullptr) row.fail("name", "'" + shape.name + "' is there twice", "keep one of them");
+    models.shapes.push_back(std::move(shape));
+  }
+  if (const Status status = file.status(); !status) return status.error();
+  return models;
+}
+
+Result<MptModels> mpt_models() {
+  auto file = read_paper("mpt.json");
+  if (!file) return file.error();
+  return mpt_models(std::move(*file));
+}
+
+Result<double> vtrain_error(JsonObject file) {
+  check_table(file, "forerun.papers.vtrain/1", "paper");
+  const double error = file.number("one_machine_error");
+  if (error > 1) file.fail("one_machine_error", "an error is a share of 1", "divide per cent by 100");
+  if (const Status status = file.status(); !status) return status.error();
+  return error;
+}
+
+Result<double> vtrain_error() {
+  auto file = read_paper("vtrain.json");
+  if (!file) return file.error();
+  return vtrain_error(std::move(*file));
+}
+
+Result<FoundryRuns> read_foundry_runs(const std::string& path, const MptModels& models) {
   auto lines = LineReader::open(path);
   if (!lines) return lines.error();
-  return FoundryReader(std::move(*lines)).read();
+  return FoundryReader(std::move(*lines), models).read();
 }
 
-Result<FoundryRuns> foundry_runs_from_text(std::string_view text, const std::string& name) {
-  return FoundryReader(LineReader::from_text(text, name)).read();
+Result<FoundryRuns> foundry_runs_from_text(std::string_view text, const std::string& name, const MptModels& models) {
+  return FoundryReader(LineReader::from_text(text, name), models).read();
 }
 
-Result<Transformer> transformer_of(const FoundryRun& run) {
-  const FoundryShape* shape = foundry_shape(run.model);
+Result<Transformer> transformer_of(const FoundryRun& run, const MptModels& models) {
+  const MptModels::Shape* shape = models.find(run.model);
   if (shape == nullptr) return Error{"no MPT model is called '" + run.model + "'", "", kFoundryRemedy};
   Transformer t;
   t.name = run.model;
@@ -152,7 +215,7 @@ Result<Transformer> transformer_of(const FoundryRun& run) {
   t.hidden = shape->hidden;
   t.heads = t.kv_heads = shape->heads;
   t.inner = 4 * shape->hidden;
-  t.vocab = kFoundryVocab;
+  t.vocab = models.vocab;
   t.positions = t.sequence = run.sequence;
   t.biases = false;
   return t;

@@ -43,15 +43,25 @@ void read_resources(std::string_view text) {
 }
 
 void read_foundry(std::string_view text) {
-  const auto runs = scale::foundry_runs_from_text(text, "fuzz");
+  const scale::MptModels models{.vocab = 50368, .shapes = {{.name = "7b", .hidden = 4096, .layers = 32, .heads = 32}}};
+  const auto runs = scale::foundry_runs_from_text(text, "fuzz", models);
   if (!runs.ok()) {
     CHECK(!runs.error().what.empty(), "an error without what");
     return;
   }
   for (const scale::FoundryRun& run : runs->runs) {
-    const auto shape = scale::transformer_of(run);
+    const auto shape = scale::transformer_of(run, models);
     CHECK(shape.ok() || !shape.error().what.empty(), "an error without what");
   }
+}
+
+void read_papers(std::string_view text) {
+  const auto file = JsonObject::parse(std::string(text), "fuzz");
+  if (!file.ok()) return;
+  const auto table = scale::megatron_table(*file);
+  CHECK(table.ok() || !table.error().what.empty(), "an error without what");
+  const auto models = scale::mpt_models(*JsonObject::parse(std::string(text), "fuzz"));
+  CHECK(models.ok() || !models.error().what.empty(), "an error without what");
 }
 
 }  // namespace
@@ -62,13 +72,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto check_error = [](const auto& read) {
     CHECK(read.ok() || !read.error().what.empty(), "an error without what");
   };
-  switch (data[0] % 6) {
+  switch (data[0] % 8) {
     case 0: read_ets(text); break;
     case 1: check_error(throughputs_from_text(text, "fuzz")); break;
     case 2: check_error(op_latencies_from_text(text, "fuzz")); break;
     case 3: check_error(megatron_rows_from_text(text, "fuzz")); break;
     case 4: read_resources(text); break;
-    default: read_foundry(text); break;
+    case 5: read_foundry(text); break;
+    default: read_papers(text); break;
   }
   return 0;
 }
