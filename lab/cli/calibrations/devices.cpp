@@ -34,7 +34,7 @@ Run add_devices_calibration(CLI::App& app) {
 
 Calibration devices_calibration() {
   return {.name = "devices",
-          .summary = "how times carry over to other GPUs, from op latencies that others measured",
+          .summary = "How times carry over to other GPUs, from op latencies that others measured",
           .add = add_devices_calibration,
           .examples = {{"forerun calibrate devices --data FOLDER", "NeuSight's op latencies are unpacked in FOLDER"}}};
 }

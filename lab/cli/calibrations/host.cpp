@@ -68,7 +68,7 @@ Run add_host_calibration(CLI::App& app) {
 
 Calibration host_calibration() {
   return {.name = "host",
-          .summary = "what the CPU needs to issue ops",
+          .summary = "What the CPU needs to issue ops",
           .add = add_host_calibration,
           .examples = {{"forerun calibrate host --without bert --out host.json", "leave a family out"}}};
 }

@@ -71,7 +71,7 @@ Run add_intervals_calibration(CLI::App& app) {
 
 Calibration intervals_calibration() {
   return {.name = "intervals",
-          .summary = "the range beside a prediction, from families left out in turn; needs XGBoost",
+          .summary = "The range beside a prediction, from families left out in turn; needs XGBoost",
           .add = add_intervals_calibration,
           .examples = {{"forerun calibrate intervals --folds 99", "grow trees once for each family"}}};
 }

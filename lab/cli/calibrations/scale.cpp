@@ -38,7 +38,7 @@ Run add_scale_calibration(CLI::App& app) {
 
 Calibration scale_calibration() {
   return {.name = "scale",
-          .summary = "what share of an A100 machine's peak training on several GPUs reaches",
+          .summary = "What share of an A100 machine's peak training on several GPUs reaches",
           .add = add_scale_calibration,
           .examples = {{"forerun calibrate scale --out a100.json", ""}}};
 }

@@ -29,7 +29,7 @@ Run add_testbed_calibration(CLI::App& app) {
 
 Calibration testbed_calibration() {
   return {.name = "testbed",
-          .summary = "what the hosts of forerun.testbed cost, for its simulation",
+          .summary = "What the hosts of forerun.testbed cost, for its simulation",
           .add = add_testbed_calibration,
           .examples = {{"forerun calibrate testbed --out rates.json", "a minute or two"}}};
 }

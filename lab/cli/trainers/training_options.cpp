@@ -38,8 +38,8 @@ void add_epoch_options(CLI::App& app, TrainingWords& words) {
   app.add_option("--batch", options.batch, "Samples of a step, in place of the predictor's own");
   app.add_option("--rate", options.learning_rate, "Learning rate, in place of the predictor's own");
   app.add_option("--patience", options.patience, "Stop after so many epochs without a better validation error");
-  CLI::Option* seconds = app.add_option("--seconds", words.seconds, "Stop after the epoch that passes this time");
-  app.add_option("--minutes", words.minutes, "The same in minutes")->excludes(seconds);
+  CLI::Option* seconds = app.add_option("--seconds", words.seconds, "Stop after the epoch that passes so many seconds");
+  app.add_option("--minutes", words.minutes, "Stop after the epoch that passes so many minutes")->excludes(seconds);
   app.add_option("--device", options.device, "cpu, cuda or auto");
   app.add_option("--checkpoint", options.checkpoint, "Folder for a checkpoint after each epoch");
   app.add_flag("--resume", options.resume, "Go on from the checkpoint, where there is one");
