@@ -27,7 +27,7 @@ Result<cluster::Predictor> parse_predictor(const std::string& text);
 inline constexpr int64_t kGradientBytes = 4;  // of a parameter: mixed precision keeps float32 parameters too
 
 struct NetworkOptions {
-  std::string link = "100gbe";  // between nodes, as `forerun devices --links` names them
+  std::string link = "100gbe";  // between nodes, as `forerun devices --links` lists them
   double oversubscription = 1;  // across racks
 };
 

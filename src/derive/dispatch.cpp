@@ -7,6 +7,12 @@ DispatchTarget target_of(const Device& device) {
   return {.cudnn_attention = device.compute_capability == 90 || device.compute_capability == 100};
 }
 
+std::string target_caveat(const Device& device) {
+  if (!device.is_nvidia() || device.compute_capability > 0) return "";
+  return "the file of the " + device.name +
+         " gives neither compute_capability nor architecture: kernels as on GPUs before Hopper";
+}
+
 AttentionBackend attention_backend(const DispatchTarget& target, const Value& query, const Value& key,
                                    const Value& mask) {
   const bool half = query->dtype == DType::bfloat16 || query->dtype == DType::float16;

@@ -18,6 +18,9 @@ struct DispatchTarget {
 // What a program meets on the device.
 DispatchTarget target_of(const Device& device);
 
+// What a user is told where the device's file does not say which kernels it gets; empty where it does.
+std::string target_caveat(const Device& device);
+
 enum class AttentionBackend : uint8_t { efficient, cudnn, flash, math };
 
 // Operands are [batch, heads, length, width]; mask may be null.

@@ -296,6 +296,20 @@ TEST(DispatchTargets, FollowTheCapabilityAndNotTheName) {
   ada.name = "not an H100";
   ada.compute_capability = 89;
   EXPECT_FALSE(target_of(ada).cudnn_attention);
+  Device consumer;  // Blackwell's boards for desktops
+  consumer.compute_capability = 120;
+  EXPECT_FALSE(target_of(consumer).cudnn_attention);
+}
+
+TEST(DispatchTargets, SayWhatTheyDoNotKnow) {
+  Device board;
+  board.vendor = "NVIDIA";
+  EXPECT_NE(target_caveat(board).find("compute_capability"), std::string::npos);
+  board.compute_capability = 80;
+  EXPECT_EQ(target_caveat(board), "");
+  Device other;
+  other.vendor = "AMD";
+  EXPECT_EQ(target_caveat(other), "");
 }
 
 }  // namespace

@@ -102,20 +102,85 @@ constexpr double kGiga = 1e9;
 constexpr double kTera = 1e12;
 constexpr double kMebi = 1024.0 * 1024.0;
 
-// Compute capabilities of the generations, for files that do not give their own.
-int capability_of(const std::string& architecture) {
-  static constexpr std::pair<std::string_view, int> kGenerations[] = {
-      {"pascal", 60},     {"volta", 70}, {"turing", 75}, {"ampere", 80},
-      {"ampere-rtx", 86}, {"ada", 89},   {"hopper", 90}, {"blackwell", 100}};
-  for (const auto& [name, capability] : kGenerations) {
-    if (name == architecture) return capability;
+// A generation of NVIDIA GPUs: what its boards have in common, for files that do not say it themselves.
+struct Generation {
+  std::string_view name;
+  int least, most;  // compute capabilities of its boards
+  int assumed;      // where the file gives none: that of its boards for training
+  int linked_gpus;  // where the boards have a link: how many it joins at most
+};
+constexpr int kAllGpus = 0;
+constexpr Generation kGenerations[] = {
+    {"pascal", 60, 62, 60, kAllGpus}, {"volta", 70, 72, 70, kAllGpus},        {"turing", 75, 75, 75, 2},
+    {"ampere", 80, 87, 80, kAllGpus}, {"ampere-rtx", 86, 86, 86, 2},          {"ada", 89, 89, 89, kAllGpus},
+    {"hopper", 90, 90, 90, kAllGpus}, {"blackwell", 100, 121, 100, kAllGpus},
+};
+
+const Generation* generation_named(std::string_view name) {
+  for (const Generation& generation : kGenerations) {
+    if (generation.name == name) return &generation;
   }
-  return 0;
+  return nullptr;
+}
+
+std::string generation_of(int capability) {
+  for (const Generation& generation : kGenerations) {
+    if (generation.assumed == capability) return std::string(generation.name);
+  }
+  for (const Generation& generation : kGenerations) {
+    if (generation.least <= capability && capability <= generation.most) return std::string(generation.name);
+  }
+  return {};
+}
+
+std::string generation_names() {
+  std::string names;
+  for (const Generation& generation : kGenerations) names += (names.empty() ? "" : ", ") + std::string(generation.name);
+  return names;
+}
+
+// Architecture and compute capability: each follows from the other where the file gives one, and they must not contradict
+// each other. A file with neither is of a GPU that is not NVIDIA's, or not known (capability 0).
+void read_generation(JsonObject& file, SourcedNumbers& numbers, Device& device) {
+  if (file.has("architecture")) device.architecture = file.text("architecture");
+  const double given = numbers.number_or_zero("compute_capability");
+  if (given >= 100) file.fail("compute_capability", "is no compute capability", "give it as CUDA does: 9.0");
+  if (!file.status().ok()) return;
+  device.compute_capability = static_cast<int>(std::lround(given * 10));
+  const Generation* generation = generation_named(device.architecture);
+  const int capability = device.compute_capability;
+  if (capability == 0) {
+    if (generation != nullptr) device.compute_capability = generation->assumed;
+    if (generation == nullptr && !device.architecture.empty() && device.is_nvidia()) {
+      file.fail("architecture", "no compute capability is known for \"" + device.architecture + "\"",
+                "give compute_capability, or one of " + generation_names());
+    }
+  } else if (device.architecture.empty()) {
+    device.architecture = generation_of(capability);
+  } else if (generation != nullptr && (capability < generation->least || capability > generation->most)) {
+    file.fail("compute_capability", device.capability_text() + " is none of the architecture " + device.architecture,
+              "correct one of the two, or leave one out");
+  }
+}
+
+// How many GPUs the link joins: the file's own number, else that of its generation's boards.
+int read_linked_gpus(JsonObject& file, SourcedNumbers& numbers, const Device& device) {
+  constexpr double kMostLinked = 1e6;
+  if (file.has("link_gpus")) {
+    const double given = numbers.number("link_gpus");
+    if (device.link_bandwidth <= 0) file.fail("link_gpus", "the GPU has no link", "give link_gb_per_s too");
+    if (given < 2 || given > kMostLinked)
+      file.fail("link_gpus", "a link joins two GPUs or more", "give 2 for a bridge");
+    return file.status().ok() ? static_cast<int>(given) : kAllGpus;
+  }
+  if (device.link_bandwidth <= 0) return kAllGpus;
+  const Generation* generation = generation_named(device.architecture);
+  return generation == nullptr ? kAllGpus : generation->linked_gpus;
 }
 
 // PyTorch 2.11 without CUBLAS_WORKSPACE_CONFIG: 32 MiB on Hopper and Blackwell, else two of 4 MiB and eight of 16 KiB.
 Bytes default_blas_workspace(int capability) {
-  return capability >= 90 ? Bytes(int64_t{32} << 20) : Bytes((int64_t{8} << 20) + (int64_t{128} << 10));
+  return capability >= kHopper ? Bytes(int64_t{32} << 20) : Bytes((int64_t{8} << 20) + (int64_t{128} << 10));
 }
 
 Device read_device(JsonObject& file) {
@@ -123,8 +188,8 @@ Device read_device(JsonObject& file) {
   device.name = file.text("name");
   device.aliases = file.texts("aliases");
   device.vendor = file.text("vendor");
-  if (file.has("architecture")) device.architecture = file.text("architecture");
   SourcedNumbers numbers(file, file);
+  read_generation(file, numbers, device);
   device.power_w = numbers.number_or_zero("power_w");
   device.sm_count = static_cast<int64_t>(numbers.number("sm_count"));
   device.clock_mhz = numbers.number("clock_mhz");
@@ -134,8 +199,6 @@ Device read_device(JsonObject& file) {
     file.fail("usable_mib", "a program cannot take more memory than the board has", "give at most memory_mib");
   }
   device.memory = usable.value > 0 ? usable : device.board_memory;
-  device.compute_capability = static_cast<int>(std::lround(numbers.number_or_zero("compute_capability") * 10));
-  if (device.compute_capability == 0) device.compute_capability = capability_of(device.architecture);
   const double workspace = numbers.number_or_zero("blas_workspace_kib");
   device.blas_workspace =
       workspace > 0 ? Bytes(static_cast<int64_t>(workspace * 1024)) : default_blas_workspace(device.compute_capability);
@@ -143,6 +206,7 @@ Device read_device(JsonObject& file) {
   device.l2 = Bytes(static_cast<int64_t>(numbers.number("l2_mib") * kMebi));
   device.launch_gap = nanoseconds_from_us(numbers.number("launch_gap_us", Sign::not_negative));
   device.link_bandwidth = numbers.number_or_zero("link_gb_per_s") * kGiga;
+  device.linked_gpus = read_linked_gpus(file, numbers, device);
   device.pcie_bandwidth = numbers.number("pcie_gb_per_s") * kGiga;
   device.peak.fp32 = numbers.number("fp32_tflops") * kTera;
   device.peak.fp64 = numbers.number("fp64_tflops") * kTera;

@@ -84,11 +84,51 @@ TEST_F(CatalogueTest, TheCapabilityIsTheFilesOwnOrTheGenerations) {
   EXPECT_EQ(read("").blas_workspace, Bytes(8519680));
   EXPECT_EQ(read("\"architecture\": \"hopper\", ").compute_capability, 90);
   EXPECT_EQ(read("\"architecture\": \"hopper\", ").blas_workspace, Bytes(int64_t{32} << 20));
-  const std::string own = "\"architecture\": \"hopper\", \"compute_capability\": {\"value\": 8.9, \"source\": \"d\"}, ";
-  EXPECT_EQ(read(own).compute_capability, 89);
-  EXPECT_EQ(read(own).blas_workspace, Bytes(8519680));
+  const auto capability = [](const std::string& value) {
+    return "\"compute_capability\": {\"value\": " + value + ", \"source\": \"d\"}, ";
+  };
+  const std::string own = "\"architecture\": \"blackwell\", " + capability("12.0");
+  EXPECT_EQ(read(own).compute_capability, 120);
+  EXPECT_EQ(read(own).capability_text(), "12.0");
+  EXPECT_EQ(read(capability("9.0")).architecture, "hopper");
+  EXPECT_EQ(read(capability("8.6")).architecture, "ampere-rtx");
+  EXPECT_EQ(read(capability("8.7")).architecture, "ampere");
+  EXPECT_EQ(read(capability("6.1")).architecture, "pascal");
+  EXPECT_EQ(read(capability("8.9")).blas_workspace, Bytes(8519680));
   const std::string workspace = "\"blas_workspace_kib\": {\"value\": 1024, \"source\": \"d\"}, ";
   EXPECT_EQ(read(workspace).blas_workspace, Bytes(int64_t{1} << 20));
+}
+
+TEST_F(CatalogueTest, RefusesAGenerationThatContradictsItself) {
+  const auto error = [&](const std::string& further) {
+    return error_of(replaced(kGood, "\"sources\"", further + "\"sources\""));
+  };
+  const std::string hopper = "\"architecture\": \"hopper\", ";
+  EXPECT_NE(error(hopper + "\"compute_capability\": {\"value\": 8.0, \"source\": \"d\"}, ").find("hopper"),
+            std::string::npos);
+  EXPECT_NE(error("\"compute_capability\": {\"value\": 1e300, \"source\": \"d\"}, ").find("compute_capability"),
+            std::string::npos);
+  EXPECT_EQ(error("\"architecture\": \"cdna2\", "), "") << "another vendor's generations are its own";
+  const std::string nvidia = replaced(kGood, "Nobody", "NVIDIA");
+  EXPECT_NE(error_of(replaced(nvidia, "\"sources\"", "\"architecture\": \"hoper\", \"sources\"")).find("hopper"),
+            std::string::npos);
+  EXPECT_EQ(error_of(nvidia), "") << "both may be left out";
+}
+
+TEST_F(CatalogueTest, ALinkJoinsTwoBoardsWhereTheFileOrItsGenerationSaysSo) {
+  const auto linked = [&](const std::string& further) {
+    DeviceCatalogue catalogue;
+    const Status status = catalogue.add_file(write(replaced(kGood, "\"sources\"", further + "\"sources\"")));
+    EXPECT_TRUE(status.ok()) << status.error().message();
+    return catalogue.find("tg")->linked_gpus;
+  };
+  const std::string link = "\"link_gb_per_s\": {\"value\": 100, \"source\": \"d\"}, ";
+  const std::string bridge = "\"link_gpus\": {\"value\": 2, \"source\": \"d\"}, ";
+  EXPECT_EQ(linked(link), 0);
+  EXPECT_EQ(linked(link + bridge), 2);
+  EXPECT_EQ(linked(link + "\"architecture\": \"turing\", "), 2);
+  EXPECT_EQ(linked("\"architecture\": \"turing\", "), 0) << "nothing to join";
+  EXPECT_NE(error_of(replaced(kGood, "\"sources\"", bridge + "\"sources\"")).find("link_gb_per_s"), std::string::npos);
 }
 
 TEST_F(CatalogueTest, FaultsNameFileAndField) {

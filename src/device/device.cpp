@@ -1,5 +1,8 @@
 #include "device/device.h"
 
+#include <algorithm>
+#include <cctype>
+
 namespace forerun {
 
 std::string_view name_of(Unit unit) {
@@ -28,6 +31,17 @@ double PeakRates::of(Unit unit) const {
     case Unit::int8_tensor: return int8_tensor;
   }
   return 0;
+}
+
+bool Device::is_nvidia() const {
+  constexpr std::string_view kVendor = "nvidia";
+  return std::equal(vendor.begin(), vendor.end(), kVendor.begin(), kVendor.end(),
+                    [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; });
+}
+
+std::string Device::capability_text() const {
+  if (compute_capability == 0) return "";
+  return std::to_string(compute_capability / 10) + "." + std::to_string(compute_capability % 10);
 }
 
 Unit Device::unit_or_fallback(Unit unit) const {

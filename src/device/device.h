@@ -33,11 +33,13 @@ struct PeakRates {
   [[nodiscard]] double of(Unit unit) const;
 };
 
+inline constexpr int kHopper = 90;  // compute capability 9.0
+
 struct Device {
   std::string name;  // as CUDA or ROCm reports it: "NVIDIA H200"
   std::vector<std::string> aliases;
   std::string vendor;
-  std::string architecture;     // "hopper"; may be empty
+  std::string architecture;     // "hopper"; empty: not known
   double power_w = 0;           // that the board may draw; 0: not known
   int64_t sm_count = 0;         // streaming multiprocessors; compute units on AMD
   double clock_mhz = 0;         // boost
@@ -50,8 +52,13 @@ struct Device {
   PeakRates peak;
   Nanoseconds launch_gap;     // between two kernels queued one after the other on a stream
   double link_bandwidth = 0;  // NVLink or Infinity Fabric, bytes per second, sum of both directions; 0: none
+  int linked_gpus = 0;        // that the link joins: 2 where it is a bridge between two boards; 0: all of a node
   double pcie_bandwidth = 0;  // bytes per second, sum of both directions
   std::string file;           // where it was read
+
+  [[nodiscard]] bool is_nvidia() const;
+  // "9.0"; empty where it is not known.
+  [[nodiscard]] std::string capability_text() const;
 
   // The unit that really runs such arithmetic here: `unit` itself, or what the device falls back on.
   [[nodiscard]] Unit unit_or_fallback(Unit unit) const;

@@ -11,6 +11,7 @@
 #include "base/parallel.h"
 #include "cost/analytic/analytic.h"
 #include "derive/cuda_forms.h"
+#include "derive/dispatch.h"
 #include "derive/iteration.h"
 #include "derive/precision_support.h"
 #include "graph/graph.h"
@@ -132,6 +133,7 @@ std::vector<std::string> assumptions_of(const Prediction& p, const Device& devic
   if (std::string caveat = derive::precision_caveat(p.setup.precision, device); !caveat.empty()) {
     list.push_back(std::move(caveat));
   }
+  if (std::string caveat = derive::target_caveat(device); !caveat.empty()) list.push_back(std::move(caveat));
   int64_t unknown = 0;
   for (const auto& [name, count] : p.unknown_ops) unknown += count;
   if (p.memory_answer.parallel.any()) {

@@ -1,6 +1,7 @@
 #include "predict/predict.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -101,6 +102,61 @@ TEST(Predict, UsesCudnnAttentionOnHopperOnly) {
   EXPECT_TRUE(has("h100", "aten._scaled_dot_product_cudnn_attention.default"));
   EXPECT_TRUE(has("a100", "aten._scaled_dot_product_flash_attention.default"));
 }
+
+// The H100's file under another name, and maybe of another generation.
+struct RenamedGpu {
+  const char* name;
+  const char* architecture;  // empty: the file gives none
+  double capability;         // 0: the file gives none
+  bool hopper_or_later;
+};
+
+class Renamed : public testing::TestWithParam<RenamedGpu> {
+ protected:
+  void SetUp() override {
+    path_ = std::filesystem::temp_directory_path() / ("forerun_renamed_" + std::to_string(getpid()) + ".json");
+    std::ifstream original(FORERUN_DATA_DIR "/devices/h100_sxm.json");
+    nlohmann::json file = nlohmann::json::parse(original);
+    file["name"] = GetParam().name;
+    file["aliases"] = nlohmann::json::array();
+    file["architecture"] = GetParam().architecture;
+    if (std::string_view(GetParam().architecture).empty()) file.erase("architecture");
+    file["compute_capability"]["value"] = GetParam().capability;
+    if (GetParam().capability == 0) file.erase("compute_capability");
+    std::ofstream(path_) << file;
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+  std::filesystem::path path_;
+};
+
+TEST_P(Renamed, IsPredictedByWhatItsFileSaysAndNotByItsName) {
+  const Result<CostModels> models = load_cost_models({path_.string()});
+  ASSERT_TRUE(models.ok()) << models.error().message();
+  const Device device = *models->devices.find(GetParam().name), h100 = *models->devices.find("h100");
+  ModelRequest amp = request("vit_b_16", 8);
+  amp.setup.precision = Precision::amp_bf16;
+  const Result<TrainingRun> run = build_run(amp, device), there = build_run(amp, h100);
+  ASSERT_TRUE(run.ok() && there.ok());
+  const Prediction p = predict(*run, device, *models), on_h100 = predict(*there, h100, *models);
+  const bool unsaid = to_text(p).find("neither compute_capability nor architecture") != std::string::npos;
+  EXPECT_EQ(unsaid, GetParam().capability == 0 && std::string_view(GetParam().architecture).empty());
+  if (GetParam().hopper_or_later) {
+    EXPECT_EQ(p.times.iteration, on_h100.times.iteration);
+    EXPECT_EQ(p.times.gpu_busy, on_h100.times.gpu_busy);
+    EXPECT_EQ(p.memory.workspaces, on_h100.memory.workspaces);
+    EXPECT_EQ(p.memory.peak_reserved, on_h100.memory.peak_reserved);
+  } else {
+    EXPECT_NE(p.times.gpu_busy, on_h100.times.gpu_busy);
+    EXPECT_LT(p.memory.workspaces, on_h100.memory.workspaces);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Gpus, Renamed,
+    testing::Values(RenamedGpu{"NVIDIA H800", "hopper", 9.0, true}, RenamedGpu{"NVIDIA H20", "hopper", 0, true},
+                    RenamedGpu{"NVIDIA H20-3e", "", 9.0, true}, RenamedGpu{"NVIDIA B200", "blackwell", 10.0, true},
+                    RenamedGpu{"NVIDIA GB200", "blackwell", 0, true},
+                    RenamedGpu{"No H100 or H200", "ampere", 8.0, false}, RenamedGpu{"NVIDIA X1", "", 0, false}));
 
 TEST(Predict, NamesTheNearestModel) {
   const auto run = build_run(request("resnet5O", 1), gpu("h200"));

@@ -38,7 +38,7 @@ struct Efficiency {
   double gemm = 0.74;           // of the peak, by products with weights
   double attention = 0.5;       // of the peak, by the products of attention
   double misaligned = 0.35;     // of `gemm`, where an extent is odd, as GPT-2's vocabulary is
-  double hopper = 0.8;          // times the shares above, on Hopper GPUs: measured at scale by others
+  double hopper = 0.8;          // times the shares above, on Hopper GPUs and later: measured at scale by others
   double score_bytes = 40;      // moved for each attention score, forward and backward; fused attention moves none
   double elementwise = 1.5;     // times the bytes that norms, dropout, residuals and activations must move
   double loss_bytes = 30;       // moved for each logit

@@ -25,11 +25,16 @@ struct Seconds {
   double backward = 0;
 };
 
+// Hopper's share of its peak, and that of later GPUs until somebody measures theirs.
+double peak_share(const Device& gpu, const Efficiency& efficiency) {
+  return gpu.compute_capability >= kHopper ? efficiency.hopper : 1;
+}
+
 class LayerTimer {
  public:
   LayerTimer(const Device& gpu, const Efficiency& efficiency, const Arithmetic& arithmetic)
       : e_(efficiency),
-        peak_(gpu.rate(arithmetic.unit) * (gpu.architecture == "hopper" ? efficiency.hopper : 1)),
+        peak_(gpu.rate(arithmetic.unit) * peak_share(gpu, efficiency)),
         bandwidth_(gpu.memory_bandwidth),
         element_(static_cast<double>(arithmetic.element)) {}
 

@@ -56,6 +56,7 @@ Device DeviceScale::sustaining(Device device) const {
 
 std::optional<Carried> carried_as(Model model, Unit unit, const Device& measured, const Device& there) {
   if (!there.architecture.empty() && there.architecture == measured.architecture) return std::nullopt;
+  if (measured.compute_capability > 0 && there.compute_capability > measured.compute_capability) return std::nullopt;
   switch (model) {
     case Model::gemm:
       if (is_fp32(there.unit_or_fallback(unit)) && lanes(there) < 0.75 * lanes(measured)) return Carried::product;

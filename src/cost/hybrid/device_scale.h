@@ -3,7 +3,7 @@
 //   time there = analytic time there x exp(offset + weight x log(correction on the measured GPU))
 // The analytic model knows rates, bandwidth, caches and waves of both; the trees know how far the measured GPU's kernels
 // are from it, and offset and weight say how much of that holds on others, by kind of kernel. They were fitted to op
-// latencies of older GPUs. On a GPU of the measured one's architecture everything holds. Where an older GPU computes with
+// latencies of older GPUs. On a GPU of the measured one's architecture, and on later ones, everything holds. Where an older GPU computes with
 // other units than the measured one (fp32 lanes in place of tensor cores; half as many lanes in a multiprocessor), its
 // own offset and weight count. A board that may draw little power for its peak rate does not sustain its clock:
 //   share of the peak = (x - idle) / (enough - idle), 1 at most; x = watts per fp32 rate / the most of any board of the
