@@ -192,6 +192,21 @@ TEST(Cli, ListsModelsAndDevices) {
   std::istringstream lines(devices.out);
   for (std::string line; std::getline(lines, line); ++count) EXPECT_TRUE(nlohmann::json::accept(line));
   EXPECT_GE(count, 16);
+  EXPECT_NE(devices.out.find(R"("compute_capability":"9.0")"), std::string::npos);
+  EXPECT_NE(forerun("devices").out.find(" CC "), std::string::npos);
+}
+
+// Every name that is listed can be given back.
+TEST(Cli, ListsLinks) {
+  EXPECT_NE(forerun("devices --links").out.find("hdr"), std::string::npos);
+  std::istringstream lines(forerun("devices --links --json").out);
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    const nlohmann::json link = nlohmann::json::parse(line);
+    const std::string name = link.at("aliases").at(0);
+    EXPECT_EQ(forerun("scale gpt2_small --gpus 16 --node 8 --micro-batch 2 --network " + name).code, 0) << name;
+  }
+  EXPECT_GE(count, 10);
 }
 
 TEST(Cli, SaysWhichPredictorsCanBeTrained) {
