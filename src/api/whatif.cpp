@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <set>
 #include <unordered_map>
 
 #include "derive/precision_support.h"
@@ -29,22 +30,31 @@ Result<OpTimer> timer_of(const std::string& gpu, const CostModels& cost_models) 
   return timer;
 }
 
-// The catalogue's GPU for one that a trace names: "Tesla V100-DGXS-32GB" is some V100. Nothing where none is like it.
-std::optional<Device> device_like(const std::string& name, const DeviceCatalogue& devices) {
-  if (auto found = devices.find(name)) return std::move(*found);
+// The words of a GPU's name that tell its model: "V100" of "Tesla V100-SXM2-32GB". Connectors and memories tell nothing.
+std::set<std::string> model_words(const std::string& name) {
+  std::set<std::string> words;
   std::string word;
   for (size_t i = 0; i <= name.size(); ++i) {
-    const bool part = i < name.size() && std::isalnum(static_cast<unsigned char>(name[i])) != 0;
-    if (part) {
+    if (i < name.size() && std::isalnum(static_cast<unsigned char>(name[i])) != 0) {
       word += name[i];
       continue;
     }
     const bool model = word.size() >= 2 && std::isalpha(static_cast<unsigned char>(word[0])) != 0 &&
                        std::isdigit(static_cast<unsigned char>(word.back())) != 0;
-    for (const Device& device : devices.devices()) {
-      if (model && device.name.find(word) != std::string::npos) return device;
-    }
+    if (model && !word.starts_with("SXM") && !word.starts_with("HBM")) words.insert(word);
     word.clear();
+  }
+  return words;
+}
+
+// The catalogue's GPU for one that a trace names: "Tesla V100-DGXS-32GB" is some V100, "NVIDIA H20" is no H200. Nothing
+// where none has its model's name.
+std::optional<Device> device_like(const std::string& name, const DeviceCatalogue& devices) {
+  if (auto found = devices.find(name)) return std::move(*found);
+  for (const std::string& word : model_words(name)) {
+    for (const Device& device : devices.devices()) {
+      if (model_words(device.name).contains(word)) return device;
+    }
   }
   return std::nullopt;
 }

@@ -123,6 +123,23 @@ TEST(WhatIfTest, FasterDataLoadingIsWhatWasMeasured) {
   }
 }
 
+// A board that the catalogue does not have is no other whose name begins alike.
+TEST(WhatIfTest, TheTracesGpuIsTakenForOneOfItsModel) {
+  auto trace = read_kineto(FORERUN_DATA_DIR "/h200/whatif_traces/resnet50.base.trace.json.gz");
+  ASSERT_TRUE(trace.ok()) << trace.error().message();
+  const auto taken_for = [&](const std::string& name) -> std::string {
+    trace->gpu = name;
+    const auto base = base_iteration(*trace, {}, whatif_cost_models());
+    EXPECT_TRUE(base.ok());
+    return base.ok() && base->timer != nullptr ? base->timer->device().name : "";
+  };
+  EXPECT_NE(taken_for("Tesla V100-DGXS-32GB").find("V100"), std::string::npos);
+  EXPECT_NE(taken_for("NVIDIA H100 NVL").find("H100"), std::string::npos);
+  EXPECT_EQ(taken_for("NVIDIA H20"), "") << "not an H200";
+  EXPECT_EQ(taken_for("NVIDIA A10"), "") << "not an A100";
+  EXPECT_EQ(taken_for("NVIDIA X9-SXM4-80GB"), "") << "a connector tells nothing";
+}
+
 TEST(WhatIfTest, UnknownNamesAreAnsweredWithTheKnownOnes) {
   const auto applications = whatif::parse_applications({"amp", "fused_adm"});
   ASSERT_FALSE(applications.ok());
