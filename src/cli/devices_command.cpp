@@ -64,8 +64,8 @@ int list_links(const std::vector<std::string>& files, bool json) {
       fmt::print("{}\n", row.dump());
       continue;
     }
-    table.add({link.name, fmt::format("{}", fmt::join(link.aliases, ", ")), fmt::format("{:.2f}", link.bandwidth / 1e9),
-               fmt::format("{:.1f}", microseconds(link.latency))});
+    table.add({link.name, fmt::format("{}", fmt::join(link.aliases, ", ")), fmt::format("{:g}", link.bandwidth / 1e9),
+               fmt::format("{:g}", microseconds(link.latency))});
   }
   if (!json) {
     fmt::print("{}\nOne direction, before protocol overhead. Sources: data/devices/links.json.\n", table.text(""));
