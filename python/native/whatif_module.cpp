@@ -6,8 +6,8 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "api/trace.h"
 #include "api/whatif.h"
-#include "ingest/kineto/kineto_reader.h"
 #include "whatif/kernel_insertion.h"
 #include "whatif/optimizations.h"
 
@@ -40,7 +40,7 @@ struct PythonIteration {
 
   static PythonIteration from_trace(const std::string& path, bool unprofiled, const std::string& gpu) {
     const auto cost_models = shared_cost_models();
-    auto trace = std::make_shared<const Trace>(taken(read_kineto(path)));
+    auto trace = std::make_shared<const Trace>(taken(read_profiler_trace(path, "replay")));
     WhatIfQuestion question;
     question.unprofiled = unprofiled;
     question.gpu = gpu;
@@ -49,7 +49,7 @@ struct PythonIteration {
   }
 
   static PythonIteration from_model(const std::string& model, std::optional<int64_t> batch, const std::string& gpu,
-                                const std::map<std::string, std::string>& settings) {
+                                    const std::map<std::string, std::string>& settings) {
     const auto cost_models = shared_cost_models();
     ModelRequest request;
     request.model = model;

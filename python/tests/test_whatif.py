@@ -1,8 +1,11 @@
 """The native module: scenes of models, primitives, faults. Skipped where it is not built."""
 
+from pathlib import Path
+
 import pytest
 
 whatif = pytest.importorskip("forerun.whatif", reason="build it with `./run python`")
+DATA = Path(__file__).parents[2] / "data"
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +62,8 @@ def test_faults_say_what_and_remedy(iteration):  # type: ignore[no-untyped-def]
         iteration.copy().apply("fused_adm")
     with pytest.raises(ValueError):
         whatif.EditableIteration.from_trace("no_such_trace.json")
+    with pytest.raises(ValueError, match="is a device file"):
+        whatif.EditableIteration.from_trace(str(DATA / "devices" / "h200.json"))
     with pytest.raises(ValueError):
         whatif.EditableIteration.from_model("no_such_model")
     with pytest.raises(IndexError):

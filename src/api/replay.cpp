@@ -63,7 +63,7 @@ Result<ReplayRow> replay(std::span<const Trace> ranks, const ReplayOptions& opti
   return row;
 }
 
-Status replay_traces(const std::vector<std::string>& files, const ReplayOptions& options,
+Status replay_traces(const std::vector<TraceFile>& files, const ReplayOptions& options,
                      const ReplayHandlers& handlers) {
   std::vector<Trace> ranks;
   size_t answered = 0, failed = 0;
@@ -80,8 +80,8 @@ Status replay_traces(const std::vector<std::string>& files, const ReplayOptions&
     }
     ranks.clear();
   };
-  for (const std::string& file : files) {
-    auto trace = read_kineto(file);
+  for (const TraceFile& file : files) {
+    auto trace = read_kineto(file.path);
     if (!trace) {
       ++failed;
       if (handlers.problem) handlers.problem(trace.error());

@@ -41,8 +41,7 @@ struct ReplayOptions {
 };
 
 // Files of one folder that name different ranks of one world and overlap in time are replayed together.
-Status replay_traces(const std::vector<std::string>& files, const ReplayOptions& options,
-                     const ReplayHandlers& handlers);
+Status replay_traces(const std::vector<TraceFile>& files, const ReplayOptions& options, const ReplayHandlers& handlers);
 
 // The same of traces in memory: one per rank.
 Result<ReplayRow> replay(std::span<const Trace> ranks, const ReplayOptions& options);

@@ -15,7 +15,7 @@ namespace {
 const std::string kOwnTraces = FORERUN_DATA_DIR "/h200/whatif_traces";
 
 std::vector<ReplayRow> replayed(const std::vector<std::string>& paths, bool separately, bool usual = false) {
-  const auto files = trace_files(paths);
+  const auto files = trace_files(paths, "replay");
   EXPECT_TRUE(files.ok());
   std::vector<ReplayRow> rows;
   ReplayHandlers handlers;
@@ -78,7 +78,7 @@ TEST(ReplayTest, EightRanksMeetInTheirCollectives) {
 }
 
 TEST(ReplayTest, MissingFilesAreNamed) {
-  const auto files = trace_files({"/nowhere/trace.json"});
+  const auto files = trace_files({"/nowhere/trace.json"}, "replay");
   ASSERT_FALSE(files.ok());
   EXPECT_NE(files.error().message().find("/nowhere/trace.json"), std::string::npos);
 }

@@ -2,62 +2,48 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <system_error>
 
-#include "ingest/chakra/execution_trace.h"
 #include "ingest/kineto/kineto_reader.h"
 
 namespace forerun {
-namespace {
 
-bool is_trace_name(const std::string& name) {
-  return name.ends_with(".json") || name.ends_with(".json.gz") || name.ends_with(".json.zst");
-}
-
-Status add_folder(const std::string& folder, std::vector<std::string>& files) {
-  namespace fs = std::filesystem;
-  std::error_code code;
-  std::vector<std::string> found;
-  for (auto entry = fs::recursive_directory_iterator(folder, code); !code && entry != fs::end(entry);
-       entry.increment(code)) {
-    if (entry->is_regular_file() && is_trace_name(entry->path().filename().string())) {
-      found.push_back(entry->path().string());
-    }
-  }
-  if (code) return Error{"cannot be listed: " + code.message(), folder, "check its permissions"};
-  if (found.empty()) return Error{"has no traces", folder, "put *.json, *.json.gz or *.json.zst in it, or name files"};
-  std::sort(found.begin(), found.end());
-  files.insert(files.end(), found.begin(), found.end());
-  return {};
-}
-
-}  // namespace
-
-Result<std::vector<std::string>> trace_files(const std::vector<std::string>& paths) {
-  std::vector<std::string> files;
+Result<std::vector<TraceFile>> trace_files(const std::vector<std::string>& paths, std::string_view verb) {
+  std::vector<TraceFile> files;
   for (const std::string& path : paths) {
-    std::error_code code;
-    if (std::filesystem::is_directory(path, code)) {
-      if (Status status = add_folder(path, files); !status) return status.error();
-    } else if (!std::filesystem::exists(path, code)) {
-      return Error{"there is no such file or folder", path, "check the path"};
-    } else {
-      files.push_back(path);
+    const auto kind = sniff_file(path);
+    std::error_code none;
+    if (!kind && !std::filesystem::exists(path, none)) return kind.error();
+    const FileKind told = kind ? *kind : FileKind::unknown;  // what cannot be unpacked is reported where it is read
+    if (is_told(told) && !takes(verb, told)) return refused_file(told, path, verb);
+    if (told != FileKind::folder) {
+      files.push_back({path, told});
+      continue;
+    }
+    const auto found = files_below(path, FileKind::profiler_trace);
+    if (!found) return found.error();
+    for (const std::string& file : *found) {
+      const auto below = sniff_file(file);
+      files.push_back({file, below ? *below : FileKind::unknown});
     }
   }
   return files;
 }
 
-Result<std::vector<Trace>> read_traces(const std::vector<std::string>& paths, const TraceProgress& progress,
+Result<Trace> read_profiler_trace(const std::string& path, std::string_view verb) {
+  const auto kind = file_for(verb, path);
+  if (!kind) return kind.error();
+  if (is_told(*kind) && *kind != FileKind::profiler_trace) return refused_file(*kind, path, verb);
+  return read_kineto(path);
+}
+
+Result<std::vector<Trace>> read_traces(const std::vector<TraceFile>& files, const TraceProgress& progress,
                                        bool partial) {
-  const auto files = trace_files(paths);
-  if (!files) return files.error();
   std::vector<Trace> traces;
-  for (const std::string& file : *files) {
+  for (const TraceFile& file : files) {
     KinetoOptions options;
     options.partial = partial;
-    if (progress) options.progress = [&](int64_t bytes) { progress(file, bytes); };
-    auto trace = read_kineto(file, options);
+    if (progress) options.progress = [&](int64_t bytes) { progress(file.path, bytes); };
+    auto trace = read_kineto(file.path, options);
     if (!trace) return trace.error();
     traces.push_back(std::move(*trace));
   }
@@ -68,27 +54,13 @@ Result<std::vector<Trace>> read_traces(const std::vector<std::string>& paths, co
   return traces;
 }
 
-Result<std::vector<std::string>> execution_traces(const std::vector<std::string>& paths) {
-  const auto files = trace_files(paths);
-  if (!files) return files.error();
-  std::vector<std::string> found;
-  std::string other;
-  for (const std::string& file : *files) {
-    // A pipe can be read once: it is taken for a profiler trace.
-    std::error_code code;
-    const auto is = std::filesystem::is_regular_file(file, code) ? is_execution_trace(file) : Result<bool>(false);
-    if (!is) return is.error();
-    if (*is) {
-      found.push_back(file);
-    } else {
-      other = file;
-    }
-  }
-  if (!found.empty() && !other.empty()) {
-    return Error{"an execution trace beside a profiler trace", found.front() + " and " + other,
-                 "name files of one kind at a time"};
-  }
-  return found;
+Result<bool> are_execution_traces(const std::vector<TraceFile>& files) {
+  const auto is = [](const TraceFile& file) { return file.kind == FileKind::execution_trace; };
+  const auto found = std::find_if(files.begin(), files.end(), is);
+  const auto other = std::find_if_not(files.begin(), files.end(), is);
+  if (found == files.end() || other == files.end()) return found != files.end();
+  return Error{"an execution trace beside a profiler trace", found->path + " and " + other->path,
+               "name files of one kind at a time"};
 }
 
 }  // namespace forerun

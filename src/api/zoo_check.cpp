@@ -10,6 +10,7 @@
 #include "derive/cuda_forms.h"
 #include "derive/iteration.h"
 #include "ingest/capture/run_record.h"
+#include "ingest/importers.h"
 #include "zoo/zoo.h"
 
 namespace forerun {
@@ -90,6 +91,7 @@ std::string signature(const Graph& graph, const Op& op) {
 }
 
 Result<ZooCheck> check_zoo(const std::string& path) {
+  if (const auto kind = file_for("zoo check", path); !kind) return kind.error();
   Result<RunRecordReader> reader = RunRecordReader::open(path, Fields::inputs_and_measurements);
   if (!reader) return reader.error();
   ZooCheck result;

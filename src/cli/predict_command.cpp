@@ -2,12 +2,10 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include <filesystem>
-
-#include "base/nearest.h"
 #include "cli/command.h"
 #include "cli/memory_options.h"
 #include "cli/setup_options.h"
+#include "predict/model_file.h"
 #include "predict/predict.h"
 #include "report/prediction.h"
 
@@ -27,16 +25,6 @@ struct PredictOptions {
   bool csv = false;
 };
 
-bool is_record_file(const std::string& model) {
-  return model.ends_with(".jsonl") || model.ends_with(".jsonl.gz") || model.ends_with(".json") ||
-         model.ends_with(".json.gz") || model.ends_with(".gz") || model.ends_with(".zst");
-}
-
-// A path that is neither ONNX nor JSON Lines, so that a typo in an ending is not taken for a model's name.
-bool looks_like_path(const std::string& model) {
-  return model.find('/') != std::string::npos || std::filesystem::exists(model);
-}
-
 void print(const PredictOptions& options, const Prediction& p) {
   if (options.json) {
     fmt::print("{}\n", to_json(p));
@@ -47,11 +35,12 @@ void print(const PredictOptions& options, const Prediction& p) {
   }
 }
 
-int predict_model(const PredictOptions& options, const CostModels& cost_models) {
+int predict_model(const PredictOptions& options, std::optional<FileKind> file, const CostModels& cost_models) {
   const Result<Device> device = cost_models.devices.find(options.gpu.empty() ? kDefaultGpu : options.gpu);
   if (!device) return fail(device.error());
   ModelRequest request;
   request.model = options.model;
+  request.file = file;
   if (options.batch > 0) request.batch = options.batch;
   Result<Settings> settings =
       parse_settings(options.settings, options.batch > 0 ? Settings{{"batch", "--batch"}} : Settings{});
@@ -123,7 +112,9 @@ int predict_file(const PredictOptions& options, const CostModels& cost_models) {
   if (progress) fmt::print(stderr, "\r");
   if (!status.ok()) return fail(status.error());
   if (predictions.empty() && bad == 0) {
-    return fail({"holds no run records", options.model, "give a file of run records, one JSON object a line"});
+    return fail({"holds no run records", options.model,
+                 "its records are op samples or the like: `forerun data summary` tells; a run record is made by "
+                 "forerun.capture"});
   }
   // A measured record is compared after it was predicted. Recorded on another GPU than asked for: nothing to compare.
   if (text && !gpu) {
@@ -143,12 +134,10 @@ int predict_file(const PredictOptions& options, const CostModels& cost_models) {
 int run(const PredictOptions& options) {
   const Result<CostModels> cost_models = load_cost_models(options.device_files);
   if (!cost_models) return fail(cost_models.error());
-  if (is_record_file(options.model)) return predict_file(options, *cost_models);
-  if (!options.model.ends_with(".onnx") && looks_like_path(options.model)) {
-    return fail({"is neither an ONNX file nor a file of run records", options.model,
-                 "name it *.onnx, *.jsonl, *.jsonl.gz or *.jsonl.zst, or give a name from `forerun zoo`"});
-  }
-  return predict_model(options, *cost_models);
+  const auto file = model_file(options.model, "predict");
+  if (!file) return fail(file.error());
+  if (*file == FileKind::records) return predict_file(options, *cost_models);
+  return predict_model(options, *file, *cost_models);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ struct ReplayCommandOptions {
 };
 
 int run_replay(const ReplayCommandOptions& options) {
-  const auto files = trace_files(options.paths);
+  const auto files = trace_files(options.paths, "replay");
   if (!files) return fail(files.error());
   std::vector<ReplayRow> rows;
   bool broken = false;

@@ -37,10 +37,10 @@ class ReadingProgress {
   std::chrono::steady_clock::time_point told_ = std::chrono::steady_clock::now();
 };
 
-Result<std::vector<Trace>> read(const std::vector<std::string>& paths, bool partial) {
+Result<std::vector<Trace>> read(const std::vector<TraceFile>& files, bool partial) {
   auto progress = std::make_shared<ReadingProgress>();
   return read_traces(
-      paths, [progress](const std::string& file, int64_t bytes) { (*progress)(file, bytes); }, partial);
+      files, [progress](const std::string& file, int64_t bytes) { (*progress)(file, bytes); }, partial);
 }
 
 void warn(const TraceAnalysis& analysis) {
@@ -59,7 +59,9 @@ int write_chrome(const std::vector<Trace>& traces, const TraceAnalysis& analysis
 }
 
 int compare(const TraceAnalysis& analysis, const TraceOptions& options) {
-  auto others = read(options.compare, options.partial);
+  const auto files = trace_files(options.compare, "replay");  // what has a timeline
+  if (!files) return fail(files.error());
+  auto others = read(*files, options.partial);
   if (!others) return fail(others.error());
   AnalysisOptions plain = options.analysis;
   plain.critical_path = false;
@@ -82,13 +84,13 @@ int compare(const TraceAnalysis& analysis, const TraceOptions& options) {
 }
 
 // What ran, without when: nodes, dependencies and messages.
-int summarize(const std::vector<std::string>& files, const TraceOptions& options) {
+int summarize(const std::vector<TraceFile>& files, const TraceOptions& options) {
   if (!options.compare.empty() || !options.chrome.empty()) {
-    return fail({"an execution trace has no timeline to compare or draw", files.front(),
+    return fail({"an execution trace has no timeline to compare or draw", files.front().path,
                  "give --compare and --chrome profiler traces"});
   }
-  for (const std::string& file : files) {
-    const auto trace = read_execution_trace(file, options.partial);
+  for (const TraceFile& file : files) {
+    const auto trace = read_execution_trace(file.path, options.partial);
     if (!trace) return fail(trace.error());
     if (options.csv) {
       fmt::print("{}", to_csv(*trace));
@@ -106,10 +108,12 @@ int run(TraceOptions options) {
   options.analysis.breakdown.like_hta = options.hta;
   const bool comparing = !options.compare.empty();
   if (comparing && options.chrome.empty()) options.analysis.critical_path = false;
-  const auto executions = execution_traces(options.paths);
+  const auto files = trace_files(options.paths, "trace");
+  if (!files) return fail(files.error());
+  const auto executions = are_execution_traces(*files);
   if (!executions) return fail(executions.error());
-  if (!executions->empty()) return summarize(*executions, options);
-  const auto traces = read(options.paths, options.partial);
+  if (*executions) return summarize(*files, options);
+  const auto traces = read(*files, options.partial);
   if (!traces) return fail(traces.error());
   const TraceAnalysis analysis = analyze(*traces, options.analysis);
   warn(analysis);

@@ -1,12 +1,11 @@
 // forerun whatif: what an optimization would bring to a traced iteration, or to a model that has not run yet.
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "api/whatif.h"
 #include "cli/command.h"
 #include "cli/setup_options.h"
 #include "ingest/kineto/kineto_reader.h"
+#include "predict/model_file.h"
 #include "report/whatif.h"
 #include "whatif/optimizations.h"
 
@@ -25,16 +24,6 @@ struct WhatIfOptions {
   bool json = false;
 };
 
-// A profiler's file, by its name or since it is there; anything else is a model.
-bool is_trace_file(const std::string& path) {
-  std::error_code none;
-  if (!path.ends_with(".onnx") && std::filesystem::is_regular_file(path, none)) return true;
-  for (const char* ending : {".json", ".json.gz", ".json.zst", ".trace", ".pt.trace", ".gz", ".zst"}) {
-    if (path.ends_with(ending)) return true;
-  }
-  return path.find('/') != std::string::npos && !path.ends_with(".onnx");
-}
-
 int print_ranking(const Result<std::vector<WhatIfAnswer>>& ranking, bool json) {
   if (!ranking) return fail(ranking.error());
   if (json) {
@@ -51,9 +40,10 @@ int print_answer(const Result<WhatIfAnswer>& answer, bool json) {
   return kDone;
 }
 
-Result<ModelRequest> model_request(const WhatIfOptions& options) {
+Result<ModelRequest> model_request(const WhatIfOptions& options, std::optional<FileKind> file) {
   ModelRequest request;
   request.model = options.path;
+  request.file = file;
   const Result<Settings> settings = parse_settings(options.settings);
   if (!settings) return settings.error();
   for (const auto& [key, value] : *settings) {
@@ -87,8 +77,10 @@ int what_if_command(const WhatIfOptions& given) {
   options.question.applications = std::move(*applications);
   const auto cost_models = load_cost_models();
   if (!cost_models) return fail(cost_models.error());
-  if (!is_trace_file(options.path)) {
-    const auto request = model_request(options);
+  const auto file = model_file(options.path, "whatif");
+  if (!file) return fail(file.error());
+  if (!file->has_value() || *file == FileKind::onnx_model) {
+    const auto request = model_request(options, *file);
     if (!request) return fail(request.error());
     if (options.all) return print_ranking(rank_what_ifs(*request, options.question, *cost_models), options.json);
     return print_answer(what_if(*request, options.question, *cost_models), options.json);

@@ -139,8 +139,8 @@ std::string generation_names() {
   return names;
 }
 
-// Architecture and compute capability: each follows from the other where the file gives one, and they must not contradict
-// each other. A file with neither is of a GPU that is not NVIDIA's, or not known (capability 0).
+// Architecture and compute capability: each follows from the other where the file gives one, and they must not
+// contradict each other. A file with neither is of a GPU that is not NVIDIA's, or not known (capability 0).
 void read_generation(JsonObject& file, SourcedNumbers& numbers, Device& device) {
   if (file.has("architecture")) device.architecture = file.text("architecture");
   const double given = numbers.number_or_zero("compute_capability");

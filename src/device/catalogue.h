@@ -5,9 +5,9 @@
 //    "sources": {"turing": "NVIDIA Turing GPU Architecture whitepaper, 2018"},
 //    "sm_count": {"value": 40, "source": "turing"}, ...}
 // Every number is a {value, source} pair whose source is one of `sources`; a number without one is an Error. Rates that
-// a GPU does not have may be left out; all other numbers must be there, finite and positive. What may be left out besides,
-// and what is assumed then, stands in data/devices/README.md. `links.json` ({"format": "links/1", "sources": {...},
-// "links": [...]}) describes connections the same way. User files can add GPUs, or replace one by giving its name.
+// a GPU does not have may be left out; all other numbers must be there, finite and positive. What may be left out
+// besides, and what is assumed then, stands in data/devices/README.md. `links.json` ({"format": "links/1", "sources":
+// {...}, "links": [...]}) describes connections the same way. User files add GPUs, or replace one by giving its name.
 #pragma once
 
 #include <filesystem>

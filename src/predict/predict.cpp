@@ -17,6 +17,7 @@
 #include "graph/graph.h"
 #include "ingest/capture/run_record.h"
 #include "ingest/onnx/onnx_reader.h"
+#include "predict/model_file.h"
 #include "predict/predicted_memory.h"
 #include "zoo/zoo.h"
 
@@ -24,8 +25,6 @@ namespace forerun {
 namespace {
 
 constexpr size_t kCostliest = 10;
-
-bool is_onnx(const std::string& model) { return model.ends_with(".onnx"); }
 
 struct ShareBuilder {
   CostShare row;
@@ -200,23 +199,33 @@ TrainingSetup chosen_setup(const ModelRequest& request, InputKind kind) {
   return setup;
 }
 
-Result<ForwardModel> forward_model(const ModelRequest& request) {
-  if (is_onnx(request.model)) {
-    OnnxOptions options{.batch = request.batch.value_or(0), .dims = {}};
-    for (const auto& [name, value] : request.settings) {
-      char* end = nullptr;
-      const int64_t extent = std::strtoll(value.c_str(), &end, 10);
-      if (value.empty() || *end != '\0' || extent < 1) {
-        return Error{fmt::format("dimension {} cannot be '{}'", name, value), request.model,
-                     "give a whole number from 1"};
-      }
-      options.dims.emplace_back(name, extent);
+namespace {
+
+Result<ForwardModel> onnx_forward(const ModelRequest& request) {
+  OnnxOptions options{.batch = request.batch.value_or(0), .dims = {}};
+  for (const auto& [name, value] : request.settings) {
+    char* end = nullptr;
+    const int64_t extent = std::strtoll(value.c_str(), &end, 10);
+    if (value.empty() || *end != '\0' || extent < 1) {
+      return Error{fmt::format("dimension {} cannot be '{}'", name, value), request.model,
+                   "give a whole number from 1"};
     }
-    Result<OnnxModel> model = read_onnx(request.model, options);
-    if (!model) return model.error();
-    if (Status trainable = check_trainable(*model); !trainable) return trainable.error().within(request.model);
-    return ForwardModel{request.model, model->input, std::move(model->forward)};
+    options.dims.emplace_back(name, extent);
   }
+  Result<OnnxModel> model = read_onnx(request.model, options);
+  if (!model) return model.error();
+  if (Status trainable = check_trainable(*model); !trainable) return trainable.error().within(request.model);
+  return ForwardModel{request.model, model->input, std::move(model->forward)};
+}
+
+}  // namespace
+
+Result<ForwardModel> forward_model(const ModelRequest& request) {
+  constexpr std::string_view kVerb = "fit";  // of those that take a model and nothing else
+  const auto file = request.file ? Result<std::optional<FileKind>>(request.file) : model_file(request.model, kVerb);
+  if (!file) return file.error();
+  if (*file == FileKind::onnx_model) return onnx_forward(request);
+  if (file->has_value()) return refused_file(**file, request.model, kVerb);
   auto settings = request.settings;
   for (auto& [name, value] : settings) {
     if (name == "seq") name = "length";

@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "cost/op_cost.h"
 #include "graph/training_run.h"
+#include "ingest/importers.h"
 #include "predict/cost_models.h"
 #include "predict/predicted_memory.h"
 #include "predict/prediction.h"
@@ -23,7 +24,8 @@ struct RunRecord;
 inline constexpr std::string_view kDefaultGpu = "h200";  // where neither the user nor the record names one
 
 struct ModelRequest {
-  std::string model;  // zoo name or ONNX file
+  std::string model;                            // zoo name or ONNX file
+  std::optional<FileKind> file = std::nullopt;  // what the file is, where somebody looked already
   std::optional<int64_t> batch;
   std::vector<std::pair<std::string, std::string>>
       settings;  // parameters of the family; dynamic dimensions of an ONNX file

@@ -2,37 +2,23 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <set>
 
 #include "base/json_file.h"
 #include "base/nearest.h"
+#include "ingest/importers.h"
 
 namespace forerun {
 namespace {
 
 namespace fs = std::filesystem;
 
-bool is_record_file(const std::string& name) {
-  return name.ends_with(".jsonl") || name.ends_with(".jsonl.gz") || name.ends_with(".jsonl.zst");
-}
-
-Result<std::vector<std::string>> files_below(const std::string& folder) {
-  std::vector<std::string> found;
-  std::error_code code;
-  fs::recursive_directory_iterator entries(folder, code);
-  for (; !code && entries != fs::recursive_directory_iterator(); entries.increment(code)) {
-    if (entries->is_regular_file(code) && is_record_file(entries->path().filename().string())) {
-      found.push_back(entries->path().string());
-    }
-  }
-  if (code) return Error{fmt::format("cannot be listed: {}", code.message()), folder, "check its permissions"};
-  if (found.empty()) {
-    return Error{"holds no record files", folder, "they are named *.jsonl, *.jsonl.gz or *.jsonl.zst"};
-  }
-  std::sort(found.begin(), found.end());
-  return found;
+// A file that is known to hold something else; of one that cannot be told its reader says more.
+Status check_kind(const std::string& path) {
+  const auto kind = sniff_file(path);
+  if (!kind || !is_told(*kind) || *kind == FileKind::records || *kind == FileKind::resource_records) return {};
+  return refused_file(*kind, path, "data");
 }
 
 }  // namespace
@@ -49,10 +35,11 @@ Result<std::vector<std::string>> record_files(const std::vector<std::string>& pa
     std::error_code code;
     if (!fs::exists(path, code)) return Error{"is not there", path, "name record files or folders of them"};
     if (!fs::is_directory(path, code)) {
+      if (const Status status = check_kind(path); !status.ok()) return status.error();
       add(path);
       continue;
     }
-    auto found = files_below(path);
+    auto found = files_below(path, FileKind::records);
     if (!found) return found.error();
     for (const std::string& file : *found) add(file);
   }

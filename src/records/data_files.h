@@ -11,7 +11,8 @@
 namespace forerun {
 
 // Files as they are named, and for a folder all record files (*.jsonl, *.jsonl.gz, *.jsonl.zst) in and below it, by
-// name. A path that is not there and a folder without records are Errors; a file named twice counts once.
+// name. A path that is not there, a file of another kind and a folder without records are Errors; a file named twice counts
+// once.
 Result<std::vector<std::string>> record_files(const std::vector<std::string>& paths);
 
 // Which part of the split each family belongs to, from the split.json beside any of the files:

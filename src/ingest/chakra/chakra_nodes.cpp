@@ -263,6 +263,16 @@ class ChakraNodes {
 
 }  // namespace
 
+bool looks_like_chakra(std::string_view beginning) {
+  WireReader file(beginning);
+  ExecutionTrace trace;
+  const auto length = file.varint();
+  const auto first = length ? file.take(*length) : std::nullopt;
+  const bool versioned = first && ChakraNodes(trace).metadata(*first) && !trace.schema.empty() &&
+                         trace.schema[0] >= '0' && trace.schema[0] <= '9';
+  return versioned || parse_chakra_nodes(beginning, "").ok();
+}
+
 Result<ExecutionTrace> parse_chakra_nodes(std::string_view bytes, const std::string& name) {
   ExecutionTrace trace;
   trace.file = name;

@@ -12,7 +12,6 @@ namespace forerun {
 namespace {
 
 constexpr size_t kLargestExecutionTrace = size_t{1} << 31;  // bytes, decompressed
-constexpr size_t kTellingBeginning = size_t{1} << 20;
 
 // `partial`: of a file that cannot be read to its end, what came before.
 Result<std::string> read_at_most(const std::string& path, size_t most, bool partial, bool* more) {
@@ -85,21 +84,6 @@ NodeKind kind_of_name(std::string_view name) {
     if (name.starts_with(start)) return NodeKind::communication;
   }
   return NodeKind::op;
-}
-
-bool looks_like_execution_trace(std::string_view beginning) {
-  const size_t at = behind_blanks(beginning, 0);
-  if (at >= beginning.size()) return false;
-  if (beginning[at] != '{' && beginning[at] != '[') return parse_chakra_nodes(beginning, "").ok();
-  return beginning.find("\"schema\"") != std::string_view::npos &&
-         beginning.find("\"nodes\"") != std::string_view::npos &&
-         beginning.find("\"traceEvents\"") == std::string_view::npos;
-}
-
-Result<bool> is_execution_trace(const std::string& path) {
-  const auto beginning = read_at_most(path, kTellingBeginning, /*partial=*/true, nullptr);
-  if (!beginning) return beginning.error();
-  return looks_like_execution_trace(*beginning);
 }
 
 Result<ExecutionTrace> execution_trace_from_bytes(std::string_view bytes, const std::string& name) {

@@ -80,9 +80,8 @@ NodeKind kind_of_name(std::string_view name);
 Result<ExecutionTrace> read_execution_trace(const std::string& path, bool partial = false);
 Result<ExecutionTrace> execution_trace_from_bytes(std::string_view bytes, const std::string& name);
 
-// Whether a file looks like an execution trace, from its beginning; an Error where it cannot be read.
-Result<bool> is_execution_trace(const std::string& path);
-bool looks_like_execution_trace(std::string_view beginning);
+// Whether bytes begin as a Chakra file does; they may be cut within a node.
+bool looks_like_chakra(std::string_view beginning);
 
 // The two formats. `name` stands for the file.
 Result<ExecutionTrace> parse_pytorch_nodes(std::string_view json, const std::string& name);

@@ -28,7 +28,7 @@ void check_nodes(const forerun::ExecutionTrace& trace) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  (void)forerun::looks_like_execution_trace(bytes);
+  (void)forerun::looks_like_chakra(bytes);
   const auto trace = forerun::execution_trace_from_bytes(bytes, "fuzz.et");
   if (trace.ok()) {
     check_nodes(*trace);

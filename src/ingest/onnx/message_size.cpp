@@ -56,7 +56,45 @@ int64_t count_delimited(std::string_view bytes) {
   return count;
 }
 
+// Whether ModelProto has a field of that tag.
+bool is_model_tag(uint64_t tag) {
+  constexpr uint32_t kVersion = 1, kModelVersion = 5;
+  const auto number = static_cast<uint32_t>(tag >> 3);
+  if (number == kVersion || number == kModelVersion) return (tag & 7) == 0;
+  return (tag & 7) == 2 &&
+         ((number >= 2 && number <= 8) || number == 14 || number == 20 || number == 25 || number == 26);
+}
+
+// Whether bytes begin as a GraphProto does: with a field of its own, all of which are length-delimited; or end at once.
+bool begins_graph(std::string_view bytes) {
+  uint64_t tag = 0;
+  if (bytes.empty() || !read_varint(bytes, tag)) return bytes.empty();
+  const uint64_t number = tag >> 3;
+  return (tag & 7) == 2 && (number == 1 || number == 2 || number == 5 || (number >= 10 && number <= 16));
+}
+
 }  // namespace
+
+bool looks_like_model(std::string_view bytes) {
+  constexpr uint64_t kVersion = 1, kOpsets = 8, kHighestVersion = 1000;
+  bool versioned = false, graph = false;
+  while (!bytes.empty()) {
+    uint64_t tag = 0, value = 0;
+    if (!read_varint(bytes, tag) || !is_model_tag(tag) || !read_varint(bytes, value)) break;
+    const uint64_t number = tag >> 3;
+    if (number == kVersion && value > kHighestVersion) return false;
+    versioned = versioned || number == kVersion || number == kOpsets;
+    if (number == kModelGraph) {
+      if (value > 0 && !begins_graph(bytes)) return false;
+      graph = true;
+    }
+    if (graph && versioned) return true;
+    if ((tag & 7) == 0) continue;
+    if (value > bytes.size()) return false;
+    bytes.remove_prefix(value);
+  }
+  return false;
+}
 
 Status check_message_size(std::string_view bytes, int64_t max_fields) {
   int64_t count = 0;
