@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 namespace forerun {
 
@@ -27,8 +28,11 @@ Result<JsonObject> JsonObject::parse(const std::string& text, const std::string&
   nlohmann::json value = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (value.is_discarded()) return Error{"not valid JSON", where, "check brackets, commas and quotes"};
   if (!value.is_object()) return Error{"the file must hold one JSON object", where, ""};
-  return JsonObject(std::move(value), where, "", std::make_shared<std::optional<Error>>());
+  return JsonObject(std::make_shared<const nlohmann::json>(std::move(value)), where, "",
+                    std::make_shared<std::optional<Error>>());
 }
+
+bool JsonObject::has(const std::string& field) const { return value_->contains(field); }
 
 void JsonObject::fail(const std::string& field, const std::string& what, const std::string& remedy) {
   if (!fault_->has_value()) *fault_ = Error{what, file_ + ", " + path_ + field, remedy};
@@ -37,8 +41,8 @@ void JsonObject::fail(const std::string& field, const std::string& what, const s
 Status JsonObject::status() const { return fault_->has_value() ? Status(**fault_) : Status(); }
 
 const nlohmann::json* JsonObject::find(const std::string& field) {
-  const auto found = value_.find(field);
-  if (found != value_.end()) return &*found;
+  const auto found = value_->find(field);
+  if (found != value_->end()) return &*found;
   fail(field, "the field is missing", "add it to the file");
   return nullptr;
 }
@@ -92,9 +96,11 @@ std::vector<std::string> JsonObject::texts(const std::string& field) {
 
 JsonObject JsonObject::object(const std::string& field) {
   const nlohmann::json* value = find(field);
-  if (value != nullptr && value->is_object()) return {*value, file_, path_ + field + ".", fault_};
-  fail(field, "must be an object");
-  return {nlohmann::json::object(), file_, path_ + field + ".", fault_};
+  const bool sound = value != nullptr && value->is_object();
+  if (!sound) fail(field, "must be an object");
+  // What is found shares the tree that it is a part of.
+  const Value part = sound ? Value(value_, value) : std::make_shared<const nlohmann::json>(nlohmann::json::object());
+  return {part, file_, path_ + field + ".", fault_};
 }
 
 std::vector<JsonObject> JsonObject::objects(const std::string& field) {
@@ -107,14 +113,14 @@ std::vector<JsonObject> JsonObject::objects(const std::string& field) {
     if (!(*value)[i].is_object())
       fail(place, "must be an object");
     else
-      list.push_back(JsonObject((*value)[i], file_, path_ + place + ".", fault_));
+      list.push_back(JsonObject(Value(value_, &(*value)[i]), file_, path_ + place + ".", fault_));
   }
   return list;
 }
 
 std::vector<std::string> JsonObject::keys() const {
   std::vector<std::string> names;
-  for (const auto& [key, unused] : value_.items()) names.push_back(key);
+  for (const auto& [key, unused] : value_->items()) names.push_back(key);
   return names;
 }
 

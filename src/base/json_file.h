@@ -6,7 +6,7 @@
 
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,7 +26,7 @@ class JsonObject {
   // The same from text; `where` stands in for the file's name.
   static Result<JsonObject> parse(const std::string& text, const std::string& where);
 
-  [[nodiscard]] bool has(const std::string& field) const { return value_.contains(field); }
+  [[nodiscard]] bool has(const std::string& field) const;
   // A finite number of the given sign; the field must be there.
   double number(const std::string& field, Sign sign = Sign::positive);
   double number_or(const std::string& field, double otherwise, Sign sign = Sign::positive);
@@ -42,12 +42,13 @@ class JsonObject {
 
  private:
   using Fault = std::shared_ptr<std::optional<Error>>;
-  JsonObject(nlohmann::json value, std::string file, std::string path, Fault fault)
+  using Value = std::shared_ptr<const nlohmann::json>;  // shared, so that this header needs no nlohmann::json
+  JsonObject(Value value, std::string file, std::string path, Fault fault)
       : value_(std::move(value)), file_(std::move(file)), path_(std::move(path)), fault_(std::move(fault)) {}
   const nlohmann::json* find(const std::string& field);
   double checked(const std::string& field, const nlohmann::json& value, Sign sign);
 
-  nlohmann::json value_;
+  Value value_;
   std::string file_;
   std::string path_;  // of this object within the file: "peak.fp32."
   Fault fault_;
