@@ -99,7 +99,7 @@ Status simulate_records(const std::vector<std::string>& files, const std::string
     const auto use = [&](WorkloadJson& record, const std::string& where) {
       auto workload = simulated(record, gpu, cost_models, rates, decoder);
       if (!workload) return handlers.bad_record(workload.error().within(where));
-      workload->line = record.dump();
+      for (const auto& [name, value] : record.items()) workload->fields.push_back({name, value.dump()});
       handlers.workload(*workload);
     };
     if (const Status status = for_each_record(file, use, handlers.bad_record); !status) return status.error();

@@ -12,10 +12,15 @@
 
 namespace forerun {
 
+struct WorkloadField {
+  std::string name;
+  std::string json;  // its value
+};
+
 struct RecordedWorkload {
   std::string id;
   std::string family;
-  std::string line;  // the record as it stands
+  std::vector<WorkloadField> fields;  // the record as it stands
   scale::WorkerLoad load;
   scale::ResourceSetting setting;
   ResourceAnswer simulated;

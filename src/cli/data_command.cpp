@@ -2,8 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json_writer.h"
 #include "base/line_writer.h"
 #include "cli/command.h"
 #include "records/data_check.h"
@@ -91,18 +90,26 @@ std::string_view kind_text(DataProblem::Kind kind) {
   return "warning";
 }
 
+// A line of `data check --json`, begun: findings by kind, and last the result.
+JsonWriter begin_finding(std::string_view kind) {
+  JsonWriter json;
+  json.begin_object().field("schema", "forerun.data.check/1").field("kind", kind);
+  return json;
+}
+
 void print_problem(const DataProblem& problem, bool json) {
   if (!json) {
     const bool broken = problem.kind == DataProblem::Kind::broken;
     fmt::print("{}{}\n", broken ? "" : "warning: ", problem.error().message());
     return;
   }
-  const nlohmann::ordered_json row = {{"kind", kind_text(problem.kind)},
-                                      {"file", problem.file},
-                                      {"record", problem.line},
-                                      {"id", problem.id},
-                                      {"what", problem.what}};
-  fmt::print("{}\n", row.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  fmt::print("{}\n", begin_finding(kind_text(problem.kind))
+                         .field("file", problem.file)
+                         .field("record", problem.line)
+                         .field("id", problem.id)
+                         .field("what", problem.what)
+                         .end_object()
+                         .take());
 }
 
 int check(const DataOptions& options) {
@@ -113,22 +120,23 @@ int check(const DataOptions& options) {
       [&](const Error& error) {
         if (options.json) {
           fmt::print("{}\n",
-                     nlohmann::ordered_json{{"kind", "file"}, {"file", error.where}, {"what", error.what}}.dump());
+                     begin_finding("file").field("file", error.where).field("what", error.what).end_object().take());
         } else {
           fmt::print("{}\n", error.message());
         }
       });
   if (options.json) {
-    const nlohmann::ordered_json row = {{"kind", "result"},
-                                        {"files", result.files},
-                                        {"runs", result.runs},
-                                        {"samples", result.samples},
-                                        {"broken", result.broken},
-                                        {"torn", result.torn},
-                                        {"warnings", result.warnings},
-                                        {"unreadable", result.unreadable},
-                                        {"empty", result.empty}};
-    fmt::print("{}\n", row.dump());
+    fmt::print("{}\n", begin_finding("result")
+                           .field("files", result.files)
+                           .field("runs", result.runs)
+                           .field("samples", result.samples)
+                           .field("broken", result.broken)
+                           .field("torn", result.torn)
+                           .field("warnings", result.warnings)
+                           .field("unreadable", result.unreadable)
+                           .field("empty", result.empty)
+                           .end_object()
+                           .take());
   } else {
     fmt::print("{} iteration records and {} op samples are good, {} records are broken", grouped(result.runs),
                grouped(result.samples), result.broken == 0 ? "no" : grouped(result.broken));
@@ -155,11 +163,18 @@ int merge(const DataOptions& options) {
   if (progress) fmt::print(stderr, "\r");
   if (!result) return fail(result.error());
   if (options.json) {
-    const nlohmann::ordered_json row = {{"out", options.out},           {"runs", result->runs},
-                                        {"samples", result->samples},   {"repeats", result->repeats},
-                                        {"replaced", result->replaced}, {"compacted", result->compacted},
-                                        {"torn", result->torn},         {"broken", result->broken}};
-    fmt::print("{}\n", row.dump());
+    JsonWriter json;
+    json.begin_object()
+        .field("schema", "forerun.data.merge/1")
+        .field("out", options.out)
+        .field("runs", result->runs)
+        .field("samples", result->samples)
+        .field("repeats", result->repeats)
+        .field("replaced", result->replaced)
+        .field("compacted", result->compacted)
+        .field("torn", result->torn)
+        .field("broken", result->broken);
+    fmt::print("{}\n", json.end_object().take());
   } else {
     fmt::print("{}: {} iteration records and {} op samples", options.out, grouped(result->runs),
                grouped(result->samples));

@@ -2,8 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json_writer.h"
 #include "cli/command.h"
 #include "predict/cost_models.h"
 #include "report/table.h"
@@ -13,6 +12,36 @@ namespace {
 
 std::string tera(double rate) { return rate > 0 ? fmt::format("{:.1f}", rate / 1e12) : "-"; }
 
+std::string device_json(const Device& d) {
+  JsonWriter json;
+  json.begin_object()
+      .field("schema", "forerun.devices/1")
+      .field("name", d.name)
+      .field("aliases", d.aliases)
+      .field("architecture", d.architecture)
+      .field("compute_capability", d.capability_text())
+      .field("sm_count", d.sm_count)
+      .field("clock_mhz", d.clock_mhz)
+      .field("memory", d.memory.value)
+      .field("memory_bandwidth", d.memory_bandwidth)
+      .field("fp32", d.peak.fp32)
+      .field("tf32_tensor", d.peak.tf32_tensor)
+      .field("bf16_tensor", d.peak.bf16_tensor)
+      .field("file", std::filesystem::path(d.file).filename().string());
+  return json.end_object().take();
+}
+
+std::string link_json(const Link& link) {
+  JsonWriter json;
+  json.begin_object()
+      .field("schema", "forerun.devices.links/1")
+      .field("name", link.name)
+      .field("aliases", link.aliases)
+      .field("bandwidth", link.bandwidth)
+      .field("latency_us", microseconds(link.latency));
+  return json.end_object().take();
+}
+
 int list_gpus(const std::vector<std::string>& files, bool json) {
   const Result<CostModels> cost_models = load_cost_models(files);
   if (!cost_models) return fail(cost_models.error());
@@ -20,19 +49,7 @@ int list_gpus(const std::vector<std::string>& files, bool json) {
   table.align_left(1);
   for (const Device& d : cost_models->devices.devices()) {
     if (json) {
-      const nlohmann::ordered_json row = {{"name", d.name},
-                                          {"aliases", d.aliases},
-                                          {"architecture", d.architecture},
-                                          {"compute_capability", d.capability_text()},
-                                          {"sm_count", d.sm_count},
-                                          {"clock_mhz", d.clock_mhz},
-                                          {"memory", d.memory.value},
-                                          {"memory_bandwidth", d.memory_bandwidth},
-                                          {"fp32", d.peak.fp32},
-                                          {"tf32_tensor", d.peak.tf32_tensor},
-                                          {"bf16_tensor", d.peak.bf16_tensor},
-                                          {"file", std::filesystem::path(d.file).filename().string()}};
-      fmt::print("{}\n", row.dump());
+      fmt::print("{}\n", device_json(d));
       continue;
     }
     table.add({d.name, fmt::format("{}", fmt::join(d.aliases, ", ")),
@@ -57,11 +74,7 @@ int list_links(const std::vector<std::string>& files, bool json) {
   table.align_left(1);
   for (const Link& link : cost_models->devices.links()) {
     if (json) {
-      const nlohmann::ordered_json row = {{"name", link.name},
-                                          {"aliases", link.aliases},
-                                          {"bandwidth", link.bandwidth},
-                                          {"latency_us", microseconds(link.latency)}};
-      fmt::print("{}\n", row.dump());
+      fmt::print("{}\n", link_json(link));
       continue;
     }
     table.add({link.name, fmt::format("{}", fmt::join(link.aliases, ", ")), fmt::format("{:g}", link.bandwidth / 1e9),

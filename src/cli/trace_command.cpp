@@ -70,8 +70,7 @@ int compare(const TraceAnalysis& analysis, const TraceOptions& options) {
   if (analysis.ranks.empty() || other.ranks.empty()) return kDone;
   const TraceChanges changes = changes_between(analysis.ranks.front(), other.ranks.front());
   if (options.json) {
-    fmt::print("{{\"before\":{},\"after\":{},\"changes\":{}}}\n", to_json(analysis, options.report),
-               to_json(other, options.report), to_json(changes, options.report));
+    fmt::print("{}\n", to_json(analysis, other, changes, options.report));
   } else if (options.csv) {
     fmt::print("{}", to_csv(changes));
   } else {

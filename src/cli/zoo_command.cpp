@@ -2,9 +2,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <nlohmann/json.hpp>
-
 #include "api/zoo_check.h"
+#include "base/json_writer.h"
 #include "base/nearest.h"
 #include "cli/command.h"
 #include "report/table.h"
@@ -22,28 +21,37 @@ struct ValueText {
   std::string operator()(const std::vector<int64_t>& v) const { return fmt::format("{}", fmt::join(v, ",")); }
 };
 
-nlohmann::ordered_json family_json(const zoo::Family& family) {
-  nlohmann::ordered_json parameters = nlohmann::ordered_json::array();
-  for (const zoo::Parameter& p : family.parameters) {
-    parameters.push_back({{"name", p.name}, {"default", std::visit(ValueText{}, p.otherwise)}, {"help", p.help}});
-  }
+std::vector<std::string> models_of(const zoo::Family& family) {
   std::vector<std::string> models;
   for (const zoo::NamedModel& model : zoo::models()) {
     if (model.family == family.name) models.push_back(model.name);
   }
-  return {{"family", family.name},
-          {"description", family.description},
-          {"input", name_of(family.input)},
-          {"models", models},
-          {"parameters", parameters}};
+  return models;
+}
+
+std::string family_json(const zoo::Family& family) {
+  JsonWriter json;
+  json.begin_object()
+      .field("schema", "forerun.zoo/1")
+      .field("family", family.name)
+      .field("description", family.description)
+      .field("input", name_of(family.input))
+      .field("models", models_of(family))
+      .key("parameters")
+      .begin_array();
+  for (const zoo::Parameter& p : family.parameters) {
+    json.begin_object()
+        .field("name", p.name)
+        .field("default", std::visit(ValueText{}, p.otherwise))
+        .field("help", p.help)
+        .end_object();
+  }
+  return json.end_array().end_object().take();
 }
 
 void print_family(const zoo::Family& family) {
   fmt::print("{}: {}\n", family.name, family.description);
-  std::vector<std::string> models;
-  for (const zoo::NamedModel& model : zoo::models()) {
-    if (model.family == family.name) models.push_back(model.name);
-  }
+  const std::vector<std::string> models = models_of(family);
   if (!models.empty()) fmt::print("  models: {}\n", fmt::join(models, ", "));
   Table table({"parameter", "default", ""});
   table.align_left(1);
@@ -65,7 +73,7 @@ int list(const std::string& only, bool json) {
     if (!wanted.empty() && family.name != wanted) continue;
     found = true;
     if (json) {
-      fmt::print("{}\n", family_json(family).dump());
+      fmt::print("{}\n", family_json(family));
     } else {
       print_family(family);
       if (wanted.empty()) fmt::print("\n");

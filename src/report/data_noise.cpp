@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/statistics.h"
+
+#include "base/json_writer.h"
 #include "report/table.h"
 
 namespace forerun {
@@ -41,22 +42,27 @@ std::string to_text(const DataNoise& noise) {
 }
 
 std::string to_json(const DataNoise& noise) {
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  JsonWriter json;
+  json.begin_object()
+      .field("schema", "forerun.data.noise/1")
+      .field("configurations", noise.configurations)
+      .field("repeats", noise.repeats)
+      .field("other_status", noise.other_status)
+      .key("differences")
+      .begin_array();
   for (const auto& [key, differences] : noise.differences) {
     const NoiseSpread s = noise_spread_of(differences);
-    rows.push_back({{"bound", name_of(key.first)},
-                    {"figure", name_of(key.second)},
-                    {"repeats", differences.size()},
-                    {"mean", s.mean},
-                    {"median", s.median},
-                    {"p90", s.p90},
-                    {"largest", s.largest}});
+    json.begin_object()
+        .field("bound", name_of(key.first))
+        .field("figure", name_of(key.second))
+        .field("repeats", differences.size())
+        .field("mean", s.mean)
+        .field("median", s.median)
+        .field("p90", s.p90)
+        .field("largest", s.largest)
+        .end_object();
   }
-  return nlohmann::ordered_json{{"configurations", noise.configurations},
-                                {"repeats", noise.repeats},
-                                {"other_status", noise.other_status},
-                                {"differences", rows}}
-      .dump();
+  return json.end_array().end_object().take();
 }
 
 }  // namespace forerun

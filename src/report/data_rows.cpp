@@ -5,9 +5,8 @@
 
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
 #include "base/csv_cells.h"
+#include "base/json_writer.h"
 #include "report/table.h"
 #include "timeline/host_gpu_timeline.h"
 
@@ -59,18 +58,21 @@ std::string list_line(const RunRecord& record) {
 }
 
 std::string list_json(const RunRecord& record) {
-  nlohmann::ordered_json row = {{"id", record.run.id},
-                                {"family", record.run.family},
-                                {"batch", record.run.input.batch},
-                                {"precision", name_of(record.run.setup.precision)},
-                                {"status", status_text(record)}};
+  JsonWriter json;
+  json.begin_object()
+      .field("schema", "forerun.data.list/1")
+      .field("id", record.run.id)
+      .field("family", record.run.family)
+      .field("batch", record.run.input.batch)
+      .field("precision", name_of(record.run.setup.precision))
+      .field("status", status_text(record));
   if (is_timed(record)) {
-    row["iter_ms"] = record.measured->pipelined_median_ms;
-    row["gpu_ms"] = record.measured->gpu_busy_us / 1e3;
-    row["bound"] = name_of(measured_bound(record));
-    row["peak_allocated"] = record.measured->peak_allocated.value;
+    json.field("iter_ms", record.measured->pipelined_median_ms)
+        .field("gpu_ms", record.measured->gpu_busy_us / 1e3)
+        .field("bound", name_of(measured_bound(record)))
+        .field("peak_allocated", record.measured->peak_allocated.value);
   }
-  return row.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return json.end_object().take();
 }
 
 std::string list_csv_heading() { return "id,family,batch,precision,status,iter_ms,gpu_ms,peak_allocated"; }

@@ -4,16 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "base/json_writer.h"
 #include "report/table.h"
 
 namespace forerun {
 namespace {
 
 constexpr size_t kOpsShown = 40;
-
-using Json = nlohmann::ordered_json;
 
 std::vector<std::pair<std::string, int64_t>> by_count(const Counts& counts) {
   std::vector<std::pair<std::string, int64_t>> list(counts.begin(), counts.end());
@@ -100,18 +98,21 @@ std::string remarks_text(const DataSummary& s) {
   return "\nTo know\n" + lines.text("");
 }
 
-Json json_of(const Repeats& repeats) { return {{"count", repeats.count}, {"examples", repeats.examples}}; }
+void write_json(JsonWriter& json, const Repeats& repeats) {
+  json.begin_object().field("count", repeats.count).field("examples", repeats.examples).end_object();
+}
 
-Json json_of(const FamilySummary& f) {
-  Json json = {{"records", f.records},
-               {"ok", f.ok},
-               {"oom", f.oom},
-               {"failed", f.failed},
-               {"near_limit", f.near_limit},
-               {"gpu_bound", f.gpu_bound},
-               {"host_bound", f.host_bound}};
-  if (!f.split.empty()) json["split"] = f.split;
-  return json;
+void write_json(JsonWriter& json, const FamilySummary& f) {
+  json.begin_object()
+      .field("records", f.records)
+      .field("ok", f.ok)
+      .field("oom", f.oom)
+      .field("failed", f.failed)
+      .field("near_limit", f.near_limit)
+      .field("gpu_bound", f.gpu_bound)
+      .field("host_bound", f.host_bound);
+  if (!f.split.empty()) json.field("split", f.split);
+  json.end_object();
 }
 
 }  // namespace
@@ -126,33 +127,29 @@ std::string to_text(const DataSummary& s) {
 }
 
 std::string to_json(const DataSummary& s) {
-  Json families = Json::object();
-  for (const auto& [family, count] : s.families) families[family] = json_of(count);
-  const Json json = {
-      {"files", s.files},
-      {"runs", json_of(s.all())},
-      {"families", families},
-      {"splits", s.splits},
-      {"precisions", s.precisions},
-      {"optimizers", s.optimizers},
-      {"layouts", s.layouts},
-      {"bounds", s.bounds},
-      {"statuses", s.statuses},
-      {"backends", s.backends},
-      {"samples", s.samples},
-      {"grids", s.grids},
-      {"ops", s.ops},
-      {"dtypes", s.dtypes},
-      {"sample_statuses", s.sample_statuses},
-      {"same_id", json_of(s.same_id)},
-      {"same_configuration", json_of(s.same_configuration)},
-      {"not_aligned", s.not_aligned},
-      {"unmatched_share", s.gpu_us > 0 ? s.unmatched_us / s.gpu_us : 0},
-      {"mostly_unmatched", json_of(s.mostly_unmatched)},
-      {"broken", s.broken},
-      {"torn", s.torn},
-  };
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  JsonWriter json;
+  json.begin_object().field("schema", "forerun.data.summary/1").field("files", s.files);
+  write_json(json.key("runs"), s.all());
+  json.key("families").begin_object();
+  for (const auto& [family, count] : s.families) write_json(json.key(family), count);
+  json.end_object()
+      .field("splits", s.splits)
+      .field("precisions", s.precisions)
+      .field("optimizers", s.optimizers)
+      .field("layouts", s.layouts)
+      .field("bounds", s.bounds)
+      .field("statuses", s.statuses)
+      .field("backends", s.backends)
+      .field("samples", s.samples)
+      .field("grids", s.grids)
+      .field("ops", s.ops)
+      .field("dtypes", s.dtypes)
+      .field("sample_statuses", s.sample_statuses);
+  write_json(json.key("same_id"), s.same_id);
+  write_json(json.key("same_configuration"), s.same_configuration);
+  json.field("not_aligned", s.not_aligned).field("unmatched_share", s.gpu_us > 0 ? s.unmatched_us / s.gpu_us : 0.0);
+  write_json(json.key("mostly_unmatched"), s.mostly_unmatched);
+  return json.field("broken", s.broken).field("torn", s.torn).end_object().take();
 }
 
 }  // namespace forerun

@@ -3,15 +3,40 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/csv_cells.h"
+#include "base/json_writer.h"
 #include "report/table.h"
 
 namespace forerun {
 namespace {
 
 std::string megabytes_text(int64_t bytes) { return fmt::format("{:.2f} MB", static_cast<double>(bytes) / 1e6); }
+
+void write_collectives(JsonWriter& json, const ExecutionSummary& summary) {
+  json.begin_array();
+  for (const ExecutionCollectiveRow& row : summary.collectives) {
+    json.begin_object()
+        .field("name", row.name)
+        .field("count", row.count)
+        .field("bytes", row.bytes)
+        .field("largest", row.largest);
+    if (row.group_size > 0) json.field("ranks", row.group_size);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_ops(JsonWriter& json, const ExecutionSummary& summary, size_t top) {
+  json.begin_array();
+  for (size_t i = 0; i < std::min(top, summary.ops.size()); ++i) {
+    const ExecutionOpRow& row = summary.ops[i];
+    json.begin_object().field("name", row.name).field("count", row.count);
+    if (row.time_us >= 0) json.field("time_us", row.time_us);
+    json.end_object();
+  }
+  json.end_array();
+}
 
 }  // namespace
 
@@ -56,32 +81,28 @@ std::string to_text(const ExecutionSummary& summary, size_t top) {
 }
 
 std::string to_json(const ExecutionSummary& summary, size_t top) {
-  nlohmann::ordered_json kinds, collectives = nlohmann::ordered_json::array(), ops = nlohmann::ordered_json::array();
-  for (size_t i = 0; i < kNodeKinds; ++i) kinds[std::string(name_of(static_cast<NodeKind>(i)))] = summary.kinds[i];
-  for (const ExecutionCollectiveRow& row : summary.collectives) {
-    collectives.push_back({{"name", row.name}, {"count", row.count}, {"bytes", row.bytes}, {"largest", row.largest}});
-    if (row.group_size > 0) collectives.back()["ranks"] = row.group_size;
-  }
-  for (size_t i = 0; i < std::min(top, summary.ops.size()); ++i) {
-    ops.push_back({{"name", summary.ops[i].name}, {"count", summary.ops[i].count}});
-    if (summary.ops[i].time_us >= 0) ops.back()["time_us"] = summary.ops[i].time_us;
-  }
-  const nlohmann::ordered_json all = {{"file", summary.file},
-                                      {"format", summary.format},
-                                      {"schema", summary.schema},
-                                      {"nodes", summary.nodes},
-                                      {"kinds", std::move(kinds)},
-                                      {"threads", summary.threads},
-                                      {"control_dependencies", summary.control},
-                                      {"data_dependencies", summary.data},
-                                      {"dangling_dependencies", summary.dangling},
-                                      {"gradients", summary.gradients},
-                                      {"gradient_bytes", summary.gradient_bytes},
-                                      {"skipped", summary.skipped},
-                                      {"truncated", summary.truncated},
-                                      {"collectives", std::move(collectives)},
-                                      {"ops", std::move(ops)}};
-  return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  JsonWriter json;
+  json.begin_object()
+      .field("schema", "forerun.trace.execution/1")
+      .field("file", summary.file)
+      .field("format", summary.format)
+      .field("file_schema", summary.schema)
+      .field("nodes", summary.nodes)
+      .key("kinds")
+      .begin_object();
+  for (size_t i = 0; i < kNodeKinds; ++i) json.field(name_of(static_cast<NodeKind>(i)), summary.kinds[i]);
+  json.end_object()
+      .field("threads", summary.threads)
+      .field("control_dependencies", summary.control)
+      .field("data_dependencies", summary.data)
+      .field("dangling_dependencies", summary.dangling)
+      .field("gradients", summary.gradients)
+      .field("gradient_bytes", summary.gradient_bytes)
+      .field("skipped", summary.skipped)
+      .field("truncated", summary.truncated);
+  write_collectives(json.key("collectives"), summary);
+  write_ops(json.key("ops"), summary, top);
+  return json.end_object().take();
 }
 
 std::string to_csv(const ExecutionTrace& trace) {

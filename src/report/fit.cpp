@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json_writer.h"
 #include "report/prediction.h"
 #include "report/table.h"
 
@@ -66,16 +65,16 @@ std::string changes_text(const FitAnswer& answer) {
          table.text() + notes;
 }
 
-nlohmann::ordered_json change_json(const FitChange& change) {
-  nlohmann::ordered_json json = {{"name", change.name},
-                                 {"how", change.how},
-                                 {"saved_bytes", change.saving.value},
-                                 {"time_factor", change.time},
-                                 {"time_modelled", change.time_modelled},
-                                 {"largest", nullptr},
-                                 {"note", change.note}};
-  if (change.largest) json["largest"] = *change.largest;
-  return json;
+void write_json(JsonWriter& json, const FitChange& change) {
+  json.begin_object()
+      .field("name", change.name)
+      .field("how", change.how)
+      .field("saved_bytes", change.saving.value)
+      .field("time_factor", change.time)
+      .field("time_modelled", change.time_modelled)
+      .field("largest", change.largest)
+      .field("note", change.note)
+      .end_object();
 }
 
 }  // namespace
@@ -92,28 +91,32 @@ std::string to_text(const FitAnswer& answer) {
 }
 
 std::string to_json(const FitAnswer& answer) {
-  using Json = nlohmann::ordered_json;
-  Json json = {{"axis", answer.axis},
-               {"largest", nullptr},
-               {"fits", answer.largest.has_value()},
-               {"step", answer.step},
-               {"monotone", answer.monotone},
-               {"limit", answer.limit},
-               {"reserve", answer.reserve.value},
-               {"margin", answer.margin},
-               {"graphs", answer.graphs}};
-  if (answer.largest) json["largest"] = *answer.largest;
+  JsonWriter json;
+  json.begin_object()
+      .field("schema", "forerun.fit/1")
+      .field("axis", answer.axis)
+      .field("largest", answer.largest)
+      .field("fits", answer.largest.has_value())
+      .field("step", answer.step)
+      .field("monotone", answer.monotone)
+      .field("limit", answer.limit)
+      .field("reserve", answer.reserve.value)
+      .field("margin", answer.margin)
+      .field("graphs", answer.graphs);
   if (answer.next) {
-    json["next"] = {{"value", answer.next->value},
-                    {"fits", answer.next->fits},
-                    {"verdict", name_of(answer.next->verdict)},
-                    {"peak_allocated", answer.next->allocated.value},
-                    {"peak_reserved", answer.next->reserved.value}};
+    json.key("next")
+        .begin_object()
+        .field("value", answer.next->value)
+        .field("fits", answer.next->fits)
+        .field("verdict", name_of(answer.next->verdict))
+        .field("peak_allocated", answer.next->allocated.value)
+        .field("peak_reserved", answer.next->reserved.value)
+        .end_object();
   }
-  json["changes"] = Json::array();
-  for (const FitChange& change : answer.changes) json["changes"].push_back(change_json(change));
-  json["prediction"] = Json::parse(to_json(answer.at));
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  json.key("changes").begin_array();
+  for (const FitChange& change : answer.changes) write_json(json, change);
+  json.end_array().key("prediction").raw(to_json(answer.at));
+  return json.end_object().take();
 }
 
 }  // namespace forerun

@@ -1,32 +1,46 @@
 // A MemoryTimeline as counters for a trace viewer.
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "base/json_writer.h"
 #include "report/memory_timeline.h"
 
 namespace forerun {
+namespace {
 
-std::string to_chrome_counters(const MemoryTimeline& timeline) {
-  using Json = nlohmann::ordered_json;
-  Json events = Json::array();
-  events.push_back(
-      {{"name", "process_name"}, {"ph", "M"}, {"pid", 0}, {"args", {{"name", "memory: " + timeline.title}}}});
+JsonWriter& begin_event(JsonWriter& json, std::string_view name, std::string_view phase) {
+  return json.begin_object().field("name", name).field("ph", phase).field("pid", 0);
+}
+
+void write_phases(JsonWriter& json, const MemoryTimeline& timeline) {
   const char* names[] = {"forward", "backward", "update"};
   for (size_t phase = 0; phase < 3; ++phase) {
     const size_t length = timeline.phases[phase + 1] - timeline.phases[phase];
     if (length == 0) continue;
-    events.push_back(
-        {{"name", names[phase]}, {"ph", "X"}, {"pid", 0}, {"tid", 0}, {"ts", timeline.phases[phase]}, {"dur", length}});
+    begin_event(json, names[phase], "X")
+        .field("tid", 0)
+        .field("ts", timeline.phases[phase])
+        .field("dur", length)
+        .end_object();
   }
+}
+
+}  // namespace
+
+std::string to_chrome_counters(const MemoryTimeline& timeline) {
+  JsonWriter json;
+  json.begin_object().field("displayTimeUnit", "ns").key("traceEvents").begin_array();
+  begin_event(json, "process_name", "M").key("args").begin_object().field("name", "memory: " + timeline.title);
+  json.end_object().end_object();
+  write_phases(json, timeline);
   for (const MemorySample& sample : timeline.samples) {
-    Json kinds = Json::object();
-    for (size_t use = 0; use < kUses; ++use) kinds[std::string(name_of(static_cast<Use>(use)))] = sample.live[use];
     const double ts = std::max(0.0, sample.at);
-    events.push_back({{"name", "allocated"}, {"ph", "C"}, {"pid", 0}, {"ts", ts}, {"args", kinds}});
-    events.push_back(
-        {{"name", "reserved"}, {"ph", "C"}, {"pid", 0}, {"ts", ts}, {"args", {{"bytes", sample.reserved}}}});
+    begin_event(json, "allocated", "C").field("ts", ts).key("args").begin_object();
+    for (size_t use = 0; use < kUses; ++use) json.field(name_of(static_cast<Use>(use)), sample.live[use]);
+    json.end_object().end_object();
+    begin_event(json, "reserved", "C").field("ts", ts).key("args").begin_object().field("bytes", sample.reserved);
+    json.end_object().end_object();
   }
-  return Json{{"displayTimeUnit", "ns"}, {"traceEvents", events}}.dump() + "\n";
+  return json.end_array().end_object().take() + "\n";
 }
 
 }  // namespace forerun

@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "base/json_writer.h"
 #include "report/table.h"
 
 namespace forerun {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Total {
   size_t exact = 0;
@@ -34,14 +32,18 @@ std::string outcome(const PeakPair& peak) {
   return fmt::format("{:+.3f} %", share * 100);
 }
 
-Json peak_json(const PeakPair& peak) {
-  return {{"simulated", peak.simulated.value},
-          {"measured", peak.measured.value},
-          {"exact", peak.exact()},
-          {"error", peak.error()}};
+void write_json(JsonWriter& json, const PeakPair& peak) {
+  json.begin_object()
+      .field("simulated", peak.simulated.value)
+      .field("measured", peak.measured.value)
+      .field("exact", peak.exact())
+      .field("error", peak.error())
+      .end_object();
 }
 
-Json total_json(const Total& total) { return {{"exact", total.exact}, {"mean_error", total.mean_error}}; }
+void write_json(JsonWriter& json, const Total& total) {
+  json.begin_object().field("exact", total.exact).field("mean_error", total.mean_error).end_object();
+}
 
 // Of the runs with true addresses: allocations, and how many got another address.
 struct Placement {
@@ -74,18 +76,20 @@ std::string to_text(const MemoryReplayRow& row) {
 }
 
 std::string to_json(const MemoryReplayRow& row) {
-  Json json = {{"id", row.id},
-               {"family", row.family},
-               {"events", row.replay.events},
-               {"requested", peak_json(row.requested)},
-               {"allocated", peak_json(row.allocated)},
-               {"reserved", peak_json(row.reserved)},
-               {"retries", row.replay.figures.retries}};
+  JsonWriter json;
+  json.begin_object()
+      .field("schema", "forerun.memory.replay/1")
+      .field("id", row.id)
+      .field("family", row.family)
+      .field("events", row.replay.events);
+  write_json(json.key("requested"), row.requested);
+  write_json(json.key("allocated"), row.allocated);
+  write_json(json.key("reserved"), row.reserved);
+  json.field("retries", row.replay.figures.retries);
   if (row.replay.true_addresses) {
-    json["allocations"] = row.replay.allocations;
-    json["misplaced"] = row.replay.misplaced;
+    json.field("allocations", row.replay.allocations).field("misplaced", row.replay.misplaced);
   }
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json.end_object().take();
 }
 
 std::string to_text(const std::vector<MemoryReplayRow>& rows) {
@@ -110,15 +114,16 @@ std::string to_text(const std::vector<MemoryReplayRow>& rows) {
 
 std::string to_json(const std::vector<MemoryReplayRow>& rows) {
   const Placement placed = placement_of(rows);
-  const Json json = {{"traces", rows.size()},
-                     {"requested", total_json(total_of(rows, &MemoryReplayRow::requested))},
-                     {"allocated", total_json(total_of(rows, &MemoryReplayRow::allocated))},
-                     {"reserved", total_json(total_of(rows, &MemoryReplayRow::reserved))},
-                     {"with_addresses", placed.runs},
-                     {"placed_exactly", placed.exact_runs},
-                     {"allocations", placed.allocations},
-                     {"misplaced", placed.misplaced}};
-  return json.dump();
+  JsonWriter json;
+  json.begin_object().field("schema", "forerun.memory.replay/1").field("traces", rows.size());
+  write_json(json.key("requested"), total_of(rows, &MemoryReplayRow::requested));
+  write_json(json.key("allocated"), total_of(rows, &MemoryReplayRow::allocated));
+  write_json(json.key("reserved"), total_of(rows, &MemoryReplayRow::reserved));
+  json.field("with_addresses", placed.runs)
+      .field("placed_exactly", placed.exact_runs)
+      .field("allocations", placed.allocations)
+      .field("misplaced", placed.misplaced);
+  return json.end_object().take();
 }
 
 }  // namespace forerun

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "base/json_writer.h"
 #include "report/svg.h"
 #include "report/table.h"
 
@@ -51,10 +51,46 @@ std::string command_text(const monitor::Recording& recording) {
   return text;
 }
 
-nlohmann::ordered_json whole_units(const monitor::Series& series, double unit) {
-  auto numbers = nlohmann::ordered_json::array();
-  for (const double value : series.values) numbers.push_back(std::llround(std::max(0.0, value) / unit));
-  return numbers;
+// A series as whole numbers of its unit.
+void write_whole_units(JsonWriter& json, const monitor::Series& series, double unit) {
+  json.begin_array();
+  for (const double value : series.values) json.value(std::llround(std::max(0.0, value) / unit));
+  json.end_array();
+}
+
+void write_series(JsonWriter& json, const monitor::Recording& recording) {
+  json.begin_object()
+      .field("network_step_ms", static_cast<double>(recording.send.period_ns) * 1e-6)
+      .field("network_unit", kNetworkUnit);
+  if (recording.gpu.period_ns > 0) {
+    json.field("gpu_step_ms", static_cast<double>(recording.gpu.period_ns) * 1e-6).field("gpu_unit", kGpuUnit);
+  }
+  for (const MonitoredResource& resource : resources_of(recording)) {
+    if (resource.series->period_ns == 0) continue;
+    const bool network = resource.scale != 1;
+    write_whole_units(json.key(resource.key), *resource.series, network ? kNetworkUnit : kGpuUnit);
+  }
+  json.end_object();
+}
+
+void write_metrics(JsonWriter& json, const monitor::Recording& recording) {
+  json.begin_object();
+  for (const MonitoredResource& resource : resources_of(recording)) {
+    if (resource.series->period_ns == 0) continue;
+    const monitor::BurstMetrics found = monitor::burst_metrics(*resource.series, resource.floor);
+    json.key(resource.key)
+        .begin_object()
+        .field("pattern", monitor::name(found.pattern))
+        .field("idle_ms", found.idle_ms)
+        .field("burst_ms", found.burst_ms)
+        .field("amount", found.amount * resource.scale)
+        .field("mean", found.mean * resource.scale)
+        .field("threshold", found.threshold * resource.scale)
+        .field("bursts", found.bursts)
+        .field("idles", found.idles)
+        .end_object();
+  }
+  json.end_object();
 }
 
 // A series as steps, with the level above which it counts as a burst.
@@ -104,42 +140,26 @@ std::string to_text(const monitor::Recording& recording) {
 }
 
 std::string to_json(const monitor::Recording& recording) {
-  using Json = nlohmann::ordered_json;
-  Json series = {{"network_step_ms", static_cast<double>(recording.send.period_ns) * 1e-6},
-                 {"network_unit", kNetworkUnit}};
-  if (recording.gpu.period_ns > 0) {
-    series["gpu_step_ms"] = static_cast<double>(recording.gpu.period_ns) * 1e-6;
-    series["gpu_unit"] = kGpuUnit;
-  }
-  Json metrics = Json::object();
-  for (const MonitoredResource& resource : resources_of(recording)) {
-    if (resource.series->period_ns == 0) continue;
-    const bool network = resource.scale != 1;
-    series[resource.key] = whole_units(*resource.series, network ? kNetworkUnit : kGpuUnit);
-    const monitor::BurstMetrics found = monitor::burst_metrics(*resource.series, resource.floor);
-    metrics[resource.key] = {{"pattern", monitor::name(found.pattern)},
-                             {"idle_ms", found.idle_ms},
-                             {"burst_ms", found.burst_ms},
-                             {"amount", found.amount * resource.scale},
-                             {"mean", found.mean * resource.scale},
-                             {"threshold", found.threshold * resource.scale},
-                             {"bursts", found.bursts},
-                             {"idles", found.idles}};
-  }
-  Json record = {{"schema", "resources/1"},
-                 {"status", "ok"},
-                 {"source", "monitor"},
-                 {"command", recording.command},
-                 {"exit_code", recording.exit_code},
-                 {"window_ms", recording.seconds * 1000},
-                 {"interface", recording.interface},
-                 {"gpu_source", monitor::name(recording.source)},
-                 {"env", {{"gpu", recording.gpu_model}, {"driver", recording.driver}}},
-                 {"series", series},
-                 {"metrics", metrics},
-                 {"monitor_cpu", recording.cpu_share}};
-  if (!recording.gpu_missing.empty()) record["gpu_missing"] = recording.gpu_missing;
-  return record.dump(-1, ' ', false, Json::error_handler_t::replace);
+  JsonWriter json;
+  json.begin_object()
+      .field("schema", "resources/1")
+      .field("status", "ok")
+      .field("source", "monitor")
+      .field("command", recording.command)
+      .field("exit_code", recording.exit_code)
+      .field("window_ms", recording.seconds * 1000)
+      .field("interface", recording.interface)
+      .field("gpu_source", monitor::name(recording.source))
+      .key("env")
+      .begin_object()
+      .field("gpu", recording.gpu_model)
+      .field("driver", recording.driver)
+      .end_object();
+  write_series(json.key("series"), recording);
+  write_metrics(json.key("metrics"), recording);
+  json.field("monitor_cpu", recording.cpu_share);
+  if (!recording.gpu_missing.empty()) json.field("gpu_missing", recording.gpu_missing);
+  return json.end_object().take();
 }
 
 std::string to_svg(const monitor::Recording& recording) {

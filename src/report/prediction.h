@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json_writer.h"
 #include "predict/prediction.h"
 #include "report/memory_answer.h"
 
@@ -15,8 +16,9 @@ std::string rate_text(double per_second);  // "2.71", "1,234"
 std::string needed_text(const Prediction& prediction);
 // The line "Memory ...: fits in ...": the figures and the verdict.
 std::string memory_headline(const Prediction& prediction);
-std::string setup_text(const TrainingSetup& setup);  // "fp32, SGD (foreach) momentum 0.9"
-std::string to_json(const Prediction& prediction);   // one line
+std::string setup_text(const TrainingSetup& setup);                 // "fp32, SGD (foreach) momentum 0.9"
+std::string to_json(const Prediction& prediction);                  // one line
+void write_fields(JsonWriter& json, const Prediction& prediction);  // the same fields, but for the schema
 std::string csv_header();
 std::string to_csv(const Prediction& prediction);  // one line
 std::vector<std::string> csv_columns();            // the header's names

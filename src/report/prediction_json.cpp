@@ -2,122 +2,151 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <nlohmann/json.hpp>
-
 #include "base/csv_cells.h"
+#include "base/json_writer.h"
 #include "report/prediction.h"
 #include "report/table.h"
 
 namespace forerun {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-Json costs(const std::vector<CostShare>& rows) {
-  Json list = Json::array();
+void write_json(JsonWriter& json, const std::vector<CostShare>& rows) {
+  json.begin_array();
   for (const CostShare& row : rows) {
-    Json item = {{"name", row.name},
-                 {"gpu_ms", milliseconds(row.gpu)},
-                 {"share", row.share},
-                 {"ops", row.count},
-                 {"bound", row.bound}};
-    if (!row.phase.empty()) item["phase"] = row.phase;
-    if (!row.largest.empty()) item["largest"] = row.largest;
-    list.push_back(item);
+    json.begin_object()
+        .field("name", row.name)
+        .field("gpu_ms", milliseconds(row.gpu))
+        .field("share", row.share)
+        .field("ops", row.count)
+        .field("bound", row.bound);
+    if (!row.phase.empty()) json.field("phase", row.phase);
+    if (!row.largest.empty()) json.field("largest", row.largest);
+    json.end_object();
   }
-  return list;
+  json.end_array();
 }
 
-Json memory_ranges(const MemoryAnswer& answer) {
-  const auto range = [](const MemoryRange& r) {
-    return Json{{"low", r.low.value}, {"expected", r.expected.value}, {"high", r.high.value}};
+void write_memory(JsonWriter& json, const Prediction& p) {
+  const MemoryEstimate& m = p.memory;
+  json.begin_object()
+      .field("parameters", m.parameters.value)
+      .field("gradients", m.gradients.value)
+      .field("optimizer_state", m.optimizer_state.value)
+      .field("activations", m.activations.value)
+      .field("temporaries", m.temporaries.value)
+      .field("inputs", m.inputs.value)
+      .field("buffers", m.buffers.value)
+      .field("workspaces", m.workspaces.value)
+      .field("gathered", p.memory_answer.gathered.value)
+      .field("gradient_buckets", p.memory_answer.buckets.value)
+      .field("fragmentation", p.memory_answer.fragmentation.value)
+      .field("context", p.context.value)
+      .end_object();
+}
+
+void write_memory_ranges(JsonWriter& json, const MemoryAnswer& answer) {
+  const auto range = [&](const char* name, const MemoryRange& r) {
+    json.key(name)
+        .begin_object()
+        .field("low", r.low.value)
+        .field("expected", r.expected.value)
+        .field("high", r.high.value)
+        .end_object();
   };
-  return {{"requested", range(answer.requested)},
-          {"allocated", range(answer.allocated)},
-          {"reserved", range(answer.reserved)},
-          {"driver", range(answer.driver)}};
+  json.begin_object();
+  range("requested", answer.requested);
+  range("allocated", answer.allocated);
+  range("reserved", answer.reserved);
+  range("driver", answer.driver);
+  json.end_object();
 }
 
-Json memory_peak(const MemoryAnswer& answer) {
-  Json live = Json::array();
-  for (const LiveShare& share : answer.live) {
-    live.push_back({{"module", share.module},
-                    {"kind", name_of(share.use)},
-                    {"blocks", share.count},
-                    {"bytes", share.bytes},
-                    {"largest", share.largest},
-                    {"largest_of", share.what}});
-  }
+void write_memory_peak(JsonWriter& json, const MemoryAnswer& answer) {
   const PeakMoment& peak = answer.peak;
-  return {{"op", peak.op},
-          {"module", peak.module},
-          {"phase", peak.phase},
-          {"iteration", peak.iteration + 1},
-          {"live", live}};
+  json.begin_object()
+      .field("op", peak.op)
+      .field("module", peak.module)
+      .field("phase", peak.phase)
+      .field("iteration", peak.iteration + 1)
+      .key("live")
+      .begin_array();
+  for (const LiveShare& share : answer.live) {
+    json.begin_object()
+        .field("module", share.module)
+        .field("kind", name_of(share.use))
+        .field("blocks", share.count)
+        .field("bytes", share.bytes)
+        .field("largest", share.largest)
+        .field("largest_of", share.what)
+        .end_object();
+  }
+  json.end_array().end_object();
+}
+
+void write_time(JsonWriter& json, const Prediction& p) {
+  const IterationTiming& t = p.times;
+  json.field("iter_ms", milliseconds(t.iteration))
+      .field("iter_low_ms", milliseconds(p.p10))
+      .field("iter_high_ms", milliseconds(p.p90))
+      .field("gpu_ms", milliseconds(t.gpu_busy))
+      .field("host_ms", milliseconds(t.host_busy))
+      .field("bound", name_of(t.bound))
+      .key("phases")
+      .begin_object()
+      .field("forward_ms", milliseconds(t.phases[0]))
+      .field("backward_ms", milliseconds(t.phases[1]))
+      .field("update_ms", milliseconds(t.phases[2]))
+      .end_object()
+      .field("samples_per_second", p.samples_per_second);
 }
 
 }  // namespace
 
-std::string to_json(const Prediction& p) {
-  const MemoryEstimate& m = p.memory;
-  const IterationTiming& t = p.times;
-  Json json = {
-      {"id", p.id},
-      {"model", p.model},
-      {"gpu", p.gpu},
-      {"batch", p.input.batch},
-      {"precision", name_of(p.setup.precision)},
-      {"optimizer", name_of(p.setup.optimizer.kind)},
-      {"iter_ms", milliseconds(t.iteration)},
-      {"iter_low_ms", milliseconds(p.p10)},
-      {"iter_high_ms", milliseconds(p.p90)},
-      {"gpu_ms", milliseconds(t.gpu_busy)},
-      {"host_ms", milliseconds(t.host_busy)},
-      {"bound", name_of(t.bound)},
-      {"phases",
-       {{"forward_ms", milliseconds(t.phases[0])},
-        {"backward_ms", milliseconds(t.phases[1])},
-        {"update_ms", milliseconds(t.phases[2])}}},
-      {"samples_per_second", p.samples_per_second},
-      {"params", p.parameters},
-      {"ops", p.ops},
-      {"kernels", p.kernels},
-      {"peak_allocated", m.peak_allocated.value},
-      {"peak_reserved", m.peak_reserved.value},
-      {"context", p.context.value},
-      {"device_memory", p.device_memory.value},
-      {"fits", p.memory_answer.verdict == FitVerdict::fits},
-      {"verdict", name_of(p.memory_answer.verdict)},
-      {"memory_at_least", p.memory_answer.at_least},
-      {"memory",
-       {{"parameters", m.parameters.value},
-        {"gradients", m.gradients.value},
-        {"optimizer_state", m.optimizer_state.value},
-        {"activations", m.activations.value},
-        {"temporaries", m.temporaries.value},
-        {"inputs", m.inputs.value},
-        {"buffers", m.buffers.value},
-        {"workspaces", m.workspaces.value},
-        {"gathered", p.memory_answer.gathered.value},
-        {"gradient_buckets", p.memory_answer.buckets.value},
-        {"fragmentation", p.memory_answer.fragmentation.value},
-        {"context", p.context.value}}},
-      {"memory_ranges", memory_ranges(p.memory_answer)},
-      {"memory_peak", memory_peak(p.memory_answer)},
-      {"allocator_retries", p.memory_answer.retries},
-      {"measured_share", p.measured_share},
-      {"out_of_distribution_ops", p.out_of_distribution},
-      {"unknown_ops", p.unknown_ops},
-      {"costliest_ops", costs(p.costliest_ops)},
-      {"costliest_modules", costs(p.costliest_modules)},
-      {"assumptions", p.assumptions},
-  };
-  const DataParallel& parallel = p.memory_answer.parallel;
-  if (parallel.any()) {
-    json["data_parallel"] = {{"gpus", parallel.gpus}, {"zero", parallel.zero}, {"bucket_views", parallel.bucket_views}};
+void write_fields(JsonWriter& json, const Prediction& p) {
+  const MemoryAnswer& memory = p.memory_answer;
+  json.field("id", p.id)
+      .field("model", p.model)
+      .field("gpu", p.gpu)
+      .field("batch", p.input.batch)
+      .field("precision", name_of(p.setup.precision))
+      .field("optimizer", name_of(p.setup.optimizer.kind));
+  write_time(json, p);
+  json.field("params", p.parameters)
+      .field("ops", p.ops)
+      .field("kernels", p.kernels)
+      .field("peak_allocated", p.memory.peak_allocated.value)
+      .field("peak_reserved", p.memory.peak_reserved.value)
+      .field("context", p.context.value)
+      .field("device_memory", p.device_memory.value)
+      .field("fits", memory.verdict == FitVerdict::fits)
+      .field("verdict", name_of(memory.verdict))
+      .field("memory_at_least", memory.at_least);
+  write_memory(json.key("memory"), p);
+  write_memory_ranges(json.key("memory_ranges"), memory);
+  write_memory_peak(json.key("memory_peak"), memory);
+  json.field("allocator_retries", memory.retries)
+      .field("measured_share", p.measured_share)
+      .field("out_of_distribution_ops", p.out_of_distribution)
+      .field("unknown_ops", p.unknown_ops);
+  write_json(json.key("costliest_ops"), p.costliest_ops);
+  write_json(json.key("costliest_modules"), p.costliest_modules);
+  json.field("assumptions", p.assumptions);
+  if (const DataParallel& parallel = memory.parallel; parallel.any()) {
+    json.key("data_parallel")
+        .begin_object()
+        .field("gpus", parallel.gpus)
+        .field("zero", parallel.zero)
+        .field("bucket_views", parallel.bucket_views)
+        .end_object();
   }
-  if (p.tokens_per_second > 0) json["tokens_per_second"] = p.tokens_per_second;
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (p.tokens_per_second > 0) json.field("tokens_per_second", p.tokens_per_second);
+}
+
+std::string to_json(const Prediction& prediction) {
+  JsonWriter json;
+  json.begin_object().field("schema", "forerun.predict/1");
+  write_fields(json, prediction);
+  return json.end_object().take();
 }
 
 std::vector<std::string> csv_columns() {

@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
+#include "base/json_writer.h"
 #include "report/table.h"
 
 namespace forerun {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // The end of a path that fits: "…/hta/resnet50.json.gz".
 std::string shortened(const std::string& path, size_t width) {
@@ -39,28 +37,31 @@ std::string to_text(const ReplayRow& row) {
 }
 
 std::string to_json(const ReplayRow& row) {
-  Json json = {{"file", row.file},
-               {"measured_ms", row.measured_ms},
-               {"simulated_ms", row.simulated_ms},
-               {"error", row.error()},
-               {"tasks", row.tasks},
-               {"dependencies", row.dependencies},
-               {"linked", row.linked()},
-               {"inferred_syncs", row.counts.syncs_inferred},
-               {"found_syncs", row.counts.syncs_found},
-               {"queue_waits", row.counts.queue_waits},
-               {"hand_overs", row.counts.hand_overs},
-               {"communications", row.counts.communications},
-               {"iterations_by", name_of(row.source)},
-               {"measured_steps_ms", row.measured_steps_ms},
-               {"simulated_steps_ms", row.simulated_steps_ms},
-               {"ranks", row.files.size()}};
+  JsonWriter json;
+  json.begin_object()
+      .field("schema", "forerun.replay/1")
+      .field("file", row.file)
+      .field("measured_ms", row.measured_ms)
+      .field("simulated_ms", row.simulated_ms)
+      .field("error", row.error())
+      .field("tasks", row.tasks)
+      .field("dependencies", row.dependencies)
+      .field("linked", row.linked())
+      .field("inferred_syncs", row.counts.syncs_inferred)
+      .field("found_syncs", row.counts.syncs_found)
+      .field("queue_waits", row.counts.queue_waits)
+      .field("hand_overs", row.counts.hand_overs)
+      .field("communications", row.counts.communications)
+      .field("iterations_by", name_of(row.source))
+      .field("measured_steps_ms", row.measured_steps_ms)
+      .field("simulated_steps_ms", row.simulated_steps_ms)
+      .field("ranks", row.files.size());
   if (row.files.size() > 1) {
-    json["files"] = row.files;
-    json["collectives"] = row.counts.rendezvous;
-    json["worst_collective_us"] = row.worst_collective_us;
+    json.field("files", row.files)
+        .field("collectives", row.counts.rendezvous)
+        .field("worst_collective_us", row.worst_collective_us);
   }
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json.end_object().take();
 }
 
 std::string to_text(const std::vector<ReplayRow>& rows) {

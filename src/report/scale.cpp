@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json_writer.h"
 #include "report/table.h"
 
 namespace forerun {
@@ -40,42 +39,52 @@ std::string memory_line(const scale::MemoryUse& m, Bytes device) {
       scale_gib(m.activations), scale_gib(m.transient), scale_gib(m.context));
 }
 
-nlohmann::ordered_json step_json(const scale::Step& s) {
-  const scale::Plan& p = s.plan;
-  return {{"gpus", p.gpus()},
-          {"plan",
-           {{"tensor", p.tensor},
-            {"data", p.data},
-            {"pipeline", p.pipeline},
-            {"chunks", p.chunks},
-            {"micro_batch", p.micro_batch},
-            {"micro_batches", p.micro_batches},
-            {"zero", p.zero},
-            {"checkpoint", p.checkpoint},
-            {"overlap", p.overlap},
-            {"exchange", std::string(name_of(p.exchange))},
-            {"servers", p.exchange == scale::Exchange::all_reduce ? 0 : p.servers}}},
-          {"global_batch", p.global_batch()},
-          {"step_ms", milliseconds(s.time)},
-          {"samples_per_second", s.samples_per_second},
-          {"tokens_per_second", s.tokens_per_second},
-          {"scaling_efficiency", s.efficiency},
-          {"model_flops_share", s.model_flops_share},
-          {"compute_ms", milliseconds(s.compute)},
-          {"bubble_ms", milliseconds(s.bubble)},
-          {"tensor_exchange_ms", milliseconds(s.tensor_exchange)},
-          {"exchange_ms", milliseconds(s.exchange)},
-          {"exposed_ms", milliseconds(s.exposed)},
-          {"update_ms", milliseconds(s.update)},
-          {"fits", s.fits},
-          {"memory",
-           {{"total", s.memory.total().value},
-            {"parameters", s.memory.parameters.value},
-            {"gradients", s.memory.gradients.value},
-            {"optimizer_state", s.memory.states.value},
-            {"activations", s.memory.activations.value},
-            {"transient", s.memory.transient.value},
-            {"context", s.memory.context.value}}}};
+void write_json(JsonWriter& json, const scale::Plan& p) {
+  json.begin_object()
+      .field("tensor", p.tensor)
+      .field("data", p.data)
+      .field("pipeline", p.pipeline)
+      .field("chunks", p.chunks)
+      .field("micro_batch", p.micro_batch)
+      .field("micro_batches", p.micro_batches)
+      .field("zero", p.zero)
+      .field("checkpoint", p.checkpoint)
+      .field("overlap", p.overlap)
+      .field("exchange", name_of(p.exchange))
+      .field("servers", p.exchange == scale::Exchange::all_reduce ? 0 : p.servers)
+      .end_object();
+}
+
+void write_json(JsonWriter& json, const scale::MemoryUse& memory) {
+  json.begin_object()
+      .field("total", memory.total().value)
+      .field("parameters", memory.parameters.value)
+      .field("gradients", memory.gradients.value)
+      .field("optimizer_state", memory.states.value)
+      .field("activations", memory.activations.value)
+      .field("transient", memory.transient.value)
+      .field("context", memory.context.value)
+      .end_object();
+}
+
+void write_json(JsonWriter& json, const scale::Step& s) {
+  json.begin_object().field("gpus", s.plan.gpus());
+  write_json(json.key("plan"), s.plan);
+  json.field("global_batch", s.plan.global_batch())
+      .field("step_ms", milliseconds(s.time))
+      .field("samples_per_second", s.samples_per_second)
+      .field("tokens_per_second", s.tokens_per_second)
+      .field("scaling_efficiency", s.efficiency)
+      .field("model_flops_share", s.model_flops_share)
+      .field("compute_ms", milliseconds(s.compute))
+      .field("bubble_ms", milliseconds(s.bubble))
+      .field("tensor_exchange_ms", milliseconds(s.tensor_exchange))
+      .field("exchange_ms", milliseconds(s.exchange))
+      .field("exposed_ms", milliseconds(s.exposed))
+      .field("update_ms", milliseconds(s.update))
+      .field("fits", s.fits);
+  write_json(json.key("memory"), s.memory);
+  json.end_object();
 }
 
 }  // namespace
@@ -112,20 +121,22 @@ std::string to_text(const ScaleAnswer& answer, size_t most) {
 }
 
 std::string to_json(const ScaleAnswer& answer) {
-  nlohmann::ordered_json steps = nlohmann::ordered_json::array();
-  for (const scale::Step& step : answer.steps) steps.push_back(step_json(step));
-  nlohmann::ordered_json json = {
-      {"model", answer.model},        {"parameters", answer.parameters}, {"gpu", answer.gpu},
-      {"node", answer.node},          {"within", answer.within},         {"between", answer.between},
-      {"precision", answer.precision}};
+  JsonWriter json;
+  json.begin_object()
+      .field("schema", "forerun.scale/1")
+      .field("model", answer.model)
+      .field("parameters", answer.parameters)
+      .field("gpu", answer.gpu)
+      .field("node", answer.node)
+      .field("within", answer.within)
+      .field("between", answer.between)
+      .field("precision", answer.precision);
   if (answer.searched) {
-    json["considered"] = answer.considered;
-    json["feasible"] = answer.feasible;
-    json["too_large"] = answer.too_large;
+    json.field("considered", answer.considered).field("feasible", answer.feasible).field("too_large", answer.too_large);
   }
-  json[answer.searched ? "plans" : "steps"] = steps;
-  json["assumptions"] = answer.assumptions;
-  return json.dump();
+  json.key(answer.searched ? "plans" : "steps").begin_array();
+  for (const scale::Step& step : answer.steps) write_json(json, step);
+  return json.end_array().field("assumptions", answer.assumptions).end_object().take();
 }
 
 }  // namespace forerun

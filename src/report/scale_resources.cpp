@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "base/json_writer.h"
 #include "report/monitor.h"
 #include "report/table.h"
 
@@ -41,36 +41,47 @@ std::string to_text(const ResourceAnswer& answer) {
   return text + table.text();
 }
 
-std::string to_json(const ResourceAnswer& answer) {
-  nlohmann::ordered_json metrics;
-  nlohmann::ordered_json series = {{"step_ms", static_cast<double>(answer.use.series[0].period_ns) * 1e-6}};
+void write_metrics(JsonWriter& json, const ResourceAnswer& answer) {
+  json.begin_object();
   for (size_t i = 0; i < 4; ++i) {
     const monitor::BurstMetrics& m = answer.use.metrics[i];
-    metrics[scale::kResources[i]] = {{"pattern", monitor::name(m.pattern)},
-                                     {"idle_ms", m.idle_ms},
-                                     {"burst_ms", m.burst_ms},
-                                     {"amount", m.amount},
-                                     {"mean", m.mean},
-                                     {"bursts", m.bursts},
-                                     {"idles", m.idles}};
-    nlohmann::ordered_json values = nlohmann::ordered_json::array();
-    for (const double value : answer.use.series[i].values) {
-      values.push_back(i < 2 ? std::round(value * 100) / 100 : std::round(value));
-    }
-    series[scale::kResources[i]] = std::move(values);
+    json.key(scale::kResources[i])
+        .begin_object()
+        .field("pattern", monitor::name(m.pattern))
+        .field("idle_ms", m.idle_ms)
+        .field("burst_ms", m.burst_ms)
+        .field("amount", m.amount)
+        .field("mean", m.mean)
+        .field("bursts", m.bursts)
+        .field("idles", m.idles)
+        .end_object();
   }
-  return nlohmann::ordered_json{{"source", "simulation"},
-                                {"model", answer.model},
-                                {"gpu", answer.gpu},
-                                {"setting", answer.setting},
-                                {"mode", answer.mode},
-                                {"batch", answer.batch},
-                                {"parameters", answer.parameters},
-                                {"gpu_shared", answer.shared_gpu},
-                                {"iteration_ms", milliseconds(answer.use.iteration)},
-                                {"metrics", metrics},
-                                {"series", series}}
-      .dump();
+  json.end_object();
+}
+
+std::string to_json(const ResourceAnswer& answer) {
+  JsonWriter json;
+  json.begin_object()
+      .field("schema", "forerun.scale.testbed/1")
+      .field("source", "simulation")
+      .field("model", answer.model)
+      .field("gpu", answer.gpu)
+      .field("setting", answer.setting)
+      .field("mode", answer.mode)
+      .field("batch", answer.batch)
+      .field("parameters", answer.parameters)
+      .field("gpu_shared", answer.shared_gpu)
+      .field("iteration_ms", milliseconds(answer.use.iteration));
+  write_metrics(json.key("metrics"), answer);
+  json.key("series").begin_object().field("step_ms", static_cast<double>(answer.use.series[0].period_ns) * 1e-6);
+  for (size_t i = 0; i < 4; ++i) {
+    json.key(scale::kResources[i]).begin_array();
+    for (const double value : answer.use.series[i].values) {
+      json.value(i < 2 ? std::round(value * 100) / 100 : std::round(value));
+    }
+    json.end_array();
+  }
+  return json.end_object().end_object().take();
 }
 
 // The series are those of one window; the figures are those of the table, means over all windows.

@@ -4,15 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "base/json_writer.h"
 #include "report/table.h"
 
 namespace forerun {
 namespace {
 
 using cluster::Metrics;
-using Json = nlohmann::ordered_json;
 
 // The figures of Metrics in the order they are reported; counts are numbers too.
 struct Figure {
@@ -132,31 +131,39 @@ std::string counts_text(const ScheduleReport& report) {
   return text;
 }
 
-Json outcome_json(const ScheduleReport& report, const PolicyOutcome& outcome) {
-  Json json = {{"policy", outcome.policy}, {"predictor", report.predictor}, {"gpus", report.gpus}};
+void write_figures(JsonWriter& json, const PolicyOutcome& outcome) {
   for (const Figure& figure : kFigures) {
     const double value = outcome.mean_of(figure.of);
     if (figure.count && value == std::floor(value)) {
-      json[figure.name] = static_cast<int64_t>(value);
+      json.field(figure.name, static_cast<int64_t>(value));
     } else {
-      json[figure.name] = value;
+      json.field(figure.name, value);
     }
   }
-  if (!report.predictor_source.empty()) json["predictor_source"] = report.predictor_source;
-  json["runs"] = outcome.runs.size();
-  json["mean_jct_half_width"] = outcome.jct_half_width();
-  for (const Figure& figure : kFigures) {
-    if (outcome.runs.size() > 1) json["half_widths"][figure.name] = outcome.half_width(figure.of);
+}
+
+void write_json(JsonWriter& json, const ScheduleReport& report, const PolicyOutcome& outcome) {
+  json.begin_object()
+      .field("schema", "forerun.schedule/1")
+      .field("policy", outcome.policy)
+      .field("predictor", report.predictor)
+      .field("gpus", report.gpus);
+  write_figures(json, outcome);
+  if (!report.predictor_source.empty()) json.field("predictor_source", report.predictor_source);
+  json.field("runs", outcome.runs.size()).field("mean_jct_half_width", outcome.jct_half_width());
+  if (outcome.runs.size() > 1) {
+    json.key("half_widths").begin_object();
+    for (const Figure& figure : kFigures) json.field(figure.name, outcome.half_width(figure.of));
+    json.end_object();
   }
-  if (const auto loss = outcome.loss()) json["loss_against_perfect"] = *loss;
-  json["measured_columns"] = report.real;
-  json["not_measured"] = report.made;
-  if (!report.unused.empty()) json["columns_not_used"] = report.unused;
-  json["rows_left_out"] = Json::object();
+  if (const auto loss = outcome.loss()) json.field("loss_against_perfect", *loss);
+  json.field("measured_columns", report.real).field("not_measured", report.made);
+  if (!report.unused.empty()) json.field("columns_not_used", report.unused);
+  json.key("rows_left_out").begin_object();
   for (size_t i = 0; i < report.faults.size(); ++i) {
-    if (report.faults[i] > 0) json["rows_left_out"][name_of(static_cast<cluster::Fault>(i))] = report.faults[i];
+    if (report.faults[i] > 0) json.field(name_of(static_cast<cluster::Fault>(i)), report.faults[i]);
   }
-  return json;
+  json.end_object().end_object();
 }
 
 }  // namespace
@@ -176,10 +183,12 @@ std::string to_text(const ScheduleReport& report) {
 }
 
 std::string to_json(const ScheduleReport& report) {
-  if (report.outcomes.size() == 1) return outcome_json(report, report.outcomes.front()).dump(2);
-  Json list = Json::array();
-  for (const PolicyOutcome& outcome : report.outcomes) list.push_back(outcome_json(report, outcome));
-  return list.dump(2);
+  JsonWriter json(2);
+  const bool single = report.outcomes.size() == 1;
+  if (!single) json.begin_array();
+  for (const PolicyOutcome& outcome : report.outcomes) write_json(json, report, outcome);
+  if (!single) json.end_array();
+  return json.take();
 }
 
 }  // namespace forerun

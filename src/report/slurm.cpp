@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+
+#include "base/json_writer.h"
 
 #include "base/csv_cells.h"
 
@@ -39,17 +40,17 @@ std::string limits_csv(const std::vector<JobLimit>& limits) {
 std::string limits_json(const std::vector<JobLimit>& limits) {
   std::string text;
   for (const JobLimit& limit : limits) {
-    nlohmann::ordered_json row = {{"job", limit.job},
-                                  {"seconds", limit.seconds},
-                                  {"time_limit_min", limit.limit_minutes},
-                                  {"memory_mib", whole_mebibytes(limit.memory)},
-                                  {"priority", limit.priority},
-                                  {"fits", limit.fits}};
-    if (limit.step.value > 0) {
-      row["gpu"] = limit.gpu;
-      row["step_ms"] = milliseconds(limit.step);
-    }
-    text += row.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    JsonWriter json;
+    json.begin_object()
+        .field("schema", "forerun.slurm.limits/1")
+        .field("job", limit.job)
+        .field("seconds", limit.seconds)
+        .field("time_limit_min", limit.limit_minutes)
+        .field("memory_mib", whole_mebibytes(limit.memory))
+        .field("priority", limit.priority)
+        .field("fits", limit.fits);
+    if (limit.step.value > 0) json.field("gpu", limit.gpu).field("step_ms", milliseconds(limit.step));
+    text += json.end_object().take() + "\n";
   }
   return text;
 }
@@ -65,31 +66,33 @@ std::string replay_csv(const Replay& replay) {
 }
 
 std::string replay_json(const Replay& replay) {
-  nlohmann::ordered_json jobs = nlohmann::ordered_json::array();
+  JsonWriter json;
+  json.begin_object()
+      .field("schema", "forerun.slurm.replay/1")
+      .field("speed", replay.speed)
+      .field("complete", replay.fault.empty())
+      .field("other_jobs", replay.other_jobs)
+      .field("away_seconds", replay.away)
+      .key("jobs")
+      .begin_array();
   for (const ReplayedJob& job : replay.jobs) {
-    nlohmann::ordered_json row = {
-        {"job", job.job}, {"slurm_id", job.slurm_id}, {"state", job.state}, {"gpus", job.gpus}};
-    if (job.submit) row["submit"] = *job.submit;
-    if (job.start) row["start"] = *job.start;
-    if (job.end) row["end"] = *job.end;
-    if (job.simulated_start) row["simulated_start"] = *job.simulated_start;
-    jobs.push_back(std::move(row));
+    json.begin_object()
+        .field("job", job.job)
+        .field("slurm_id", job.slurm_id)
+        .field("state", job.state)
+        .field("gpus", job.gpus);
+    if (job.submit) json.field("submit", *job.submit);
+    if (job.start) json.field("start", *job.start);
+    if (job.end) json.field("end", *job.end);
+    if (job.simulated_start) json.field("simulated_start", *job.simulated_start);
+    json.end_object();
   }
-  nlohmann::ordered_json whole = {{"speed", replay.speed},
-                                  {"complete", replay.fault.empty()},
-                                  {"other_jobs", replay.other_jobs},
-                                  {"away_seconds", replay.away},
-                                  {"jobs", std::move(jobs)}};
-  if (!replay.fault.empty()) {
-    whole["fault"] = replay.fault;
-    whole["cancelled"] = replay.cancelled;
-  }
+  json.end_array();
+  if (!replay.fault.empty()) json.field("fault", replay.fault).field("cancelled", replay.cancelled);
   if (!replay.policy.empty()) {
-    whole["policy"] = replay.policy;
-    whole["pairs"] = replay.pairs;
-    whole["pairs_alike"] = replay.pairs_alike;
+    json.field("policy", replay.policy).field("pairs", replay.pairs).field("pairs_alike", replay.pairs_alike);
   }
-  return whole.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return json.end_object().take() + "\n";
 }
 
 std::string replay_text(const Replay& replay) {

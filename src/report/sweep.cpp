@@ -4,16 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/csv_cells.h"
+#include "base/json_writer.h"
 #include "report/prediction.h"
 #include "report/table.h"
 
 namespace forerun {
 namespace {
-
-using OrderedJson = nlohmann::ordered_json;
 
 // The row with the most samples a second of those with the verdict; nothing where none has it.
 const SweepRow* best_of(const std::vector<SweepRow>& rows, FitVerdict verdict) {
@@ -102,14 +100,16 @@ std::string sweep_text(const std::vector<std::string>& axes, const std::vector<S
 
 std::string sweep_json(const std::vector<std::string>& axes, const std::vector<std::string>& values,
                        const Result<Prediction>& prediction) {
-  OrderedJson line;
-  for (size_t i = 0; i < axes.size(); ++i) line["sweep"][axes[i]] = values[i];
-  if (!prediction) {
-    line["error"] = prediction.error().message();
-    return line.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+  JsonWriter json;
+  json.begin_object().field("schema", "forerun.sweep/1").key("sweep").begin_object();
+  for (size_t i = 0; i < axes.size(); ++i) json.field(axes[i], values[i]);
+  json.end_object();
+  if (prediction) {
+    write_fields(json, *prediction);
+  } else {
+    json.field("error", prediction.error().message());
   }
-  line.update(OrderedJson::parse(to_json(*prediction)));
-  return line.dump();
+  return json.end_object().take();
 }
 
 std::string sweep_csv_header(const std::vector<std::string>& axes) {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
+#include "base/json_writer.h"
 #include "base/line_writer.h"
 #include "timeline/layers.h"
 
@@ -16,10 +16,6 @@ namespace forerun {
 namespace {
 
 constexpr size_t kMostTracks = 64;  // of one lane
-
-std::string quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
 
 // As the profiler names the kinds, so that what is written reads back as what it was.
 std::string_view category_of(EventKind kind) {
@@ -63,7 +59,7 @@ class ChromeWriter {
 
   int64_t process(const std::string& name) {
     const int64_t id = next_process_++;
-    event(fmt::format(R"({{"ph":"M","name":"process_name","pid":{},"args":{{"name":{}}}}})", id, quoted(name)));
+    event(fmt::format(R"({{"ph":"M","name":"process_name","pid":{},"args":{{"name":{}}}}})", id, json_quoted(name)));
     event(fmt::format(R"({{"ph":"M","name":"process_sort_index","pid":{},"args":{{"sort_index":{}}}}})", id, id));
     return id;
   }
@@ -91,7 +87,7 @@ class ChromeWriter {
     const std::string name =
         lane.tracks.size() == 1 ? lane.name : fmt::format("{} ({})", lane.name, lane.tracks.size());
     event(fmt::format(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}}}})", lane.process,
-                      added.id, quoted(name)));
+                      added.id, json_quoted(name)));
     event(fmt::format(R"({{"ph":"M","name":"thread_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}}}})",
                       lane.process, added.id, added.id));
     return added.id;
@@ -114,7 +110,7 @@ class ChromeWriter {
   }
 
   void counter(int64_t process, const std::string& name, int64_t time, int64_t value) {
-    event(fmt::format(R"({{"ph":"C","name":{},"pid":{},"ts":{},"args":{{"queued":{}}}}})", quoted(name), process,
+    event(fmt::format(R"({{"ph":"C","name":{},"pid":{},"ts":{},"args":{{"queued":{}}}}})", json_quoted(name), process,
                       us(time), value));
   }
 
@@ -152,7 +148,7 @@ class RankWriter {
     ChromeWriter::LaneTracks steps{process, "iterations", {}};
     const Iterations iterations = find_iterations(trace_, links_);
     for (size_t i = 0; i < iterations.count(); ++i) {
-      out_.slice(steps, quoted(fmt::format("iteration {}", i)), "iteration", at(iterations.boundaries[i]),
+      out_.slice(steps, json_quoted(fmt::format("iteration {}", i)), "iteration", at(iterations.boundaries[i]),
                  at(iterations.boundaries[i + 1]), "");
     }
     ChromeWriter::LaneTracks path{process, "critical path", {}};
@@ -160,8 +156,8 @@ class RankWriter {
     std::sort(sorted.begin(), sorted.end());
     sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
     for (const EventIndex i : sorted) {
-      out_.slice(path, quoted(trace_.name(i)), "critical_path", at(trace_.events.start[i]), at(trace_.events.end(i)),
-                 fmt::format(R"("kind":"{}")", name_of(trace_.events.kind[i])));
+      out_.slice(path, json_quoted(trace_.name(i)), "critical_path", at(trace_.events.start[i]),
+                 at(trace_.events.end(i)), fmt::format(R"("kind":"{}")", name_of(trace_.events.kind[i])));
     }
     std::map<int64_t, std::vector<EventIndex>> by_device;
     std::map<LaneIndex, std::vector<EventIndex>> by_lane;
@@ -172,8 +168,8 @@ class RankWriter {
     for (const auto& [device, work] : by_device) {
       ChromeWriter::LaneTracks idle{process, fmt::format("GPU {} idle", device), {}};
       for (const IdlePause& pause : pauses_of(trace_, links_, work, options_)) {
-        out_.slice(idle, quoted("idle: " + std::string(name_of(pause.cause))), "idle", at(pause.when.begin),
-                   at(pause.when.end), fmt::format(R"("before":{})", quoted(trace_.name(pause.ended_by))));
+        out_.slice(idle, json_quoted("idle: " + std::string(name_of(pause.cause))), "idle", at(pause.when.begin),
+                   at(pause.when.end), fmt::format(R"("before":{})", json_quoted(trace_.name(pause.ended_by))));
       }
     }
     for (const auto& [lane, work] : by_lane) {
@@ -208,7 +204,7 @@ class RankWriter {
     const TraceEvents& events = trace_.events;
     for (EventIndex i = 0; i < trace_.size() && out_.good(); ++i) {
       std::string& name = names[events.name[i].value];
-      if (name.empty()) name = quoted(trace_.name(i));
+      if (name.empty()) name = json_quoted(trace_.name(i));
       std::string arguments = critical_[i] ? R"("critical":1)" : "";
       const auto add = [&](const char* key, const std::string& value) {
         arguments += fmt::format("{}\"{}\":{}", arguments.empty() ? "" : ",", key, value);
@@ -219,7 +215,7 @@ class RankWriter {
         add("stream", std::to_string(trace_.lane_of(i).thread));
       }
       if (events.bytes[i] >= 0) add("bytes", std::to_string(events.bytes[i]));
-      if (is_device_work(events.kind[i]) && links_.op[i] != kNoIndex) add("op", quoted(trace_.name(links_.op[i])));
+      if (is_device_work(events.kind[i]) && links_.op[i] != kNoIndex) add("op", json_quoted(trace_.name(links_.op[i])));
       const auto track = out_.slice(tracks[events.lane[i]], name, category_of(events.kind[i]), at(events.start[i]),
                                     at(events.end(i)), arguments);
       places_[i] = track ? std::pair(tracks[events.lane[i]].process, *track) : std::pair<int64_t, int64_t>(0, 0);

@@ -2,165 +2,207 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/csv_cells.h"
+#include "base/json_writer.h"
 #include "report/table.h"
 #include "report/trace_report.h"
 
 namespace forerun {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 double us(Nanoseconds time) { return static_cast<double>(time.value) / 1000.0; }  // the nearest: prints as it is
 
-Json causes_json(const IdleCauses& causes) {
-  return {{"host_wait_us", us(causes.host_wait)},
-          {"kernel_wait_us", us(causes.kernel_wait)},
-          {"other_us", us(causes.other)}};
+void write_json(JsonWriter& json, const IdleCauses& causes) {
+  json.begin_object()
+      .field("host_wait_us", us(causes.host_wait))
+      .field("kernel_wait_us", us(causes.kernel_wait))
+      .field("other_us", us(causes.other))
+      .end_object();
 }
 
-Json device_json(const DeviceBreakdown& device) {
-  Json streams = Json::array();
+void write_json(JsonWriter& json, const DeviceBreakdown& device) {
+  json.begin_object()
+      .field("device", device.device)
+      .field("events", device.events)
+      .field("span_us", us(device.span))
+      .field("idle_us", us(device.idle))
+      .field("compute_us", us(device.compute))
+      .field("non_compute_us", us(device.non_compute()))
+      .field("communication_us", us(device.communication))
+      .field("copy_us", us(device.copy))
+      .field("exposed_communication_us", us(device.exposed_communication))
+      .field("exposed_copy_us", us(device.exposed_copy))
+      .field("overlap_us", us(device.overlap))
+      .field("overlap_percent", 100 * device.overlap_share());
+  write_json(json.key("idle_causes"), device.causes);
+  json.key("streams").begin_array();
   for (const StreamUse& use : device.streams) {
-    streams.push_back(
-        {{"stream", use.stream}, {"events", use.events}, {"busy_us", us(use.busy)}, {"idle", causes_json(use.idle)}});
+    json.begin_object().field("stream", use.stream).field("events", use.events).field("busy_us", us(use.busy));
+    write_json(json.key("idle"), use.idle);
+    json.end_object();
   }
-  return {{"device", device.device},
-          {"events", device.events},
-          {"span_us", us(device.span)},
-          {"idle_us", us(device.idle)},
-          {"compute_us", us(device.compute)},
-          {"non_compute_us", us(device.non_compute())},
-          {"communication_us", us(device.communication)},
-          {"copy_us", us(device.copy)},
-          {"exposed_communication_us", us(device.exposed_communication)},
-          {"exposed_copy_us", us(device.exposed_copy)},
-          {"overlap_us", us(device.overlap)},
-          {"overlap_percent", 100 * device.overlap_share()},
-          {"idle_causes", causes_json(device.causes)},
-          {"streams", streams}};
+  json.end_array().end_object();
 }
 
-Json usage_json(const std::vector<UsageRow>& rows, size_t top, bool kernels) {
-  Json list = Json::array();
+void write_usage(JsonWriter& json, const std::vector<UsageRow>& rows, size_t top, bool kernels) {
+  json.begin_array();
   for (size_t i = 0; i < rows.size() && i < top; ++i) {
     const UsageRow& row = rows[i];
-    Json entry = {{"name", row.name}, {"count", row.count}, {"gpu_us", us(row.gpu)}};
+    json.begin_object().field("name", row.name).field("count", row.count).field("gpu_us", us(row.gpu));
     if (kernels) {
-      entry["kind"] = name_of(row.kind);
-      entry["shortest_us"] = us(row.shortest);
-      entry["longest_us"] = us(row.longest);
+      json.field("kind", name_of(row.kind)).field("shortest_us", us(row.shortest)).field("longest_us", us(row.longest));
     } else {
-      entry["host_us"] = us(row.host);
+      json.field("host_us", us(row.host));
     }
-    list.push_back(std::move(entry));
+    json.end_object();
   }
-  return list;
+  json.end_array();
 }
 
-Json launches_json(const RankAnalysis& rank) {
-  const LaunchStatistics& l = rank.launches;
-  return {{"launches", l.launches},
-          {"calls", l.calls},
-          {"sharing_a_call", l.graph_kernels},
-          {"call_median_us", us(l.call_median)},
-          {"call_p90_us", us(l.call_p90)},
-          {"call_total_us", us(l.call_total)},
-          {"slow_calls", l.slow_calls},
-          {"delay_median_us", us(l.delay_median)},
-          {"delay_p90_us", us(l.delay_p90)},
-          {"delay_longest_us", us(l.delay_longest)},
-          {"late_starts", l.late_starts},
-          {"shorter_than_their_call", l.short_work}};
+void write_json(JsonWriter& json, const LaunchStatistics& l) {
+  json.begin_object()
+      .field("launches", l.launches)
+      .field("calls", l.calls)
+      .field("sharing_a_call", l.graph_kernels)
+      .field("call_median_us", us(l.call_median))
+      .field("call_p90_us", us(l.call_p90))
+      .field("call_total_us", us(l.call_total))
+      .field("slow_calls", l.slow_calls)
+      .field("delay_median_us", us(l.delay_median))
+      .field("delay_p90_us", us(l.delay_p90))
+      .field("delay_longest_us", us(l.delay_longest))
+      .field("late_starts", l.late_starts)
+      .field("shorter_than_their_call", l.short_work)
+      .end_object();
 }
 
-Json rank_json(const RankAnalysis& rank, size_t top) {
-  Json devices = Json::array(), queues = Json::array(), steps = Json::array();
-  for (const DeviceBreakdown& device : rank.devices) devices.push_back(device_json(device));
+void write_json(JsonWriter& json, const TraceCounts& counts) {
+  json.begin_object()
+      .field("read", counts.read)
+      .field("kept", counts.kept)
+      .field("repaired", counts.repaired)
+      .field("skipped", counts.skipped)
+      .field("truncated", counts.truncated)
+      .end_object();
+}
+
+void write_steps(JsonWriter& json, const RankAnalysis& rank) {
+  json.begin_object().field("source", name_of(rank.step_source)).key("ms").begin_array();
+  for (const Nanoseconds step : rank.steps) json.value(milliseconds(step));
+  json.end_array().end_object();
+}
+
+void write_queues(JsonWriter& json, const RankAnalysis& rank) {
+  json.begin_array();
   for (const QueueLength& queue : rank.queues) {
-    queues.push_back({{"device", queue.device},
-                      {"stream", queue.stream},
-                      {"mean", queue.mean},
-                      {"longest", queue.longest},
-                      {"empty_us", us(queue.empty)},
-                      {"at_limit_us", us(queue.at_limit)}});
+    json.begin_object()
+        .field("device", queue.device)
+        .field("stream", queue.stream)
+        .field("mean", queue.mean)
+        .field("longest", queue.longest)
+        .field("empty_us", us(queue.empty))
+        .field("at_limit_us", us(queue.at_limit))
+        .end_object();
   }
-  for (const Nanoseconds step : rank.steps) steps.push_back(milliseconds(step));
-  const TraceCounts& counts = rank.counts;
-  return {{"file", rank.file},
-          {"rank", rank.rank},
-          {"gpu", rank.gpu},
-          {"events",
-           {{"read", counts.read},
-            {"kept", counts.kept},
-            {"repaired", counts.repaired},
-            {"skipped", counts.skipped},
-            {"truncated", counts.truncated}}},
-          {"device_work", rank.device_work},
-          {"linked", rank.linked},
-          {"linked_share",
-           rank.device_work == 0 ? 0.0 : static_cast<double>(rank.linked) / static_cast<double>(rank.device_work)},
-          {"communication_kernels", rank.communication_kernels},
-          {"steps", {{"source", name_of(rank.step_source)}, {"ms", steps}}},
-          {"devices", devices},
-          {"kernels", usage_json(rank.usage.kernels, top, true)},
-          {"ops", usage_json(rank.usage.ops, top, false)},
-          {"modules", usage_json(rank.usage.modules, top, false)},
-          {"modules_named", rank.has_modules},
-          {"phases", usage_json(rank.usage.phases, top, false)},
-          {"launches", launches_json(rank)},
-          {"queues", queues}};
+  json.end_array();
 }
 
-Json comparison_json(const RankComparison& comparison) {
-  Json rows = Json::array();
+void write_json(JsonWriter& json, const RankAnalysis& rank, size_t top) {
+  json.begin_object().field("file", rank.file).field("rank", rank.rank).field("gpu", rank.gpu);
+  write_json(json.key("events"), rank.counts);
+  json.field("device_work", rank.device_work)
+      .field("linked", rank.linked)
+      .field("linked_share",
+             rank.device_work == 0 ? 0.0 : static_cast<double>(rank.linked) / static_cast<double>(rank.device_work))
+      .field("communication_kernels", rank.communication_kernels);
+  write_steps(json.key("steps"), rank);
+  json.key("devices").begin_array();
+  for (const DeviceBreakdown& device : rank.devices) write_json(json, device);
+  json.end_array();
+  write_usage(json.key("kernels"), rank.usage.kernels, top, true);
+  write_usage(json.key("ops"), rank.usage.ops, top, false);
+  write_usage(json.key("modules"), rank.usage.modules, top, false);
+  json.field("modules_named", rank.has_modules);
+  write_usage(json.key("phases"), rank.usage.phases, top, false);
+  write_json(json.key("launches"), rank.launches);
+  write_queues(json.key("queues"), rank);
+  json.end_object();
+}
+
+void write_json(JsonWriter& json, const RankComparison& comparison) {
+  json.begin_object().key("ranks").begin_array();
   for (const RankRow& row : comparison.ranks) {
-    rows.push_back({{"rank", row.rank},
-                    {"file", row.file},
-                    {"clock_offset_us", row.aligned ? Json(us(row.clock_offset)) : Json(nullptr)},
-                    {"collectives", row.collectives},
-                    {"arrived_last", row.arrived_last},
-                    {"kept_waiting_us", us(row.kept_waiting)},
-                    {"compute_us", us(row.compute)},
-                    {"communication_us", us(row.communication)},
-                    {"step_ms", milliseconds(row.step)}});
+    json.begin_object()
+        .field("rank", row.rank)
+        .field("file", row.file)
+        .field("clock_offset_us", row.aligned ? std::optional(us(row.clock_offset)) : std::nullopt)
+        .field("collectives", row.collectives)
+        .field("arrived_last", row.arrived_last)
+        .field("kept_waiting_us", us(row.kept_waiting))
+        .field("compute_us", us(row.compute))
+        .field("communication_us", us(row.communication))
+        .field("step_ms", milliseconds(row.step))
+        .end_object();
   }
-  const bool straggler = comparison.straggler >= 0;
-  return {{"ranks", rows},
-          {"matched_collectives", comparison.matched},
-          {"straggler",
-           straggler ? Json(comparison.ranks[static_cast<size_t>(comparison.straggler)].rank) : Json(nullptr)}};
+  json.end_array().field("matched_collectives", comparison.matched).key("straggler");
+  if (comparison.straggler >= 0) {
+    json.value(comparison.ranks[static_cast<size_t>(comparison.straggler)].rank);
+  } else {
+    json.value(nullptr);
+  }
+  json.end_object();
 }
 
-Json path_json(const TracePath& path, size_t top) {
-  Json names = Json::array(), levers = Json::array();
+void write_json(JsonWriter& json, const TracePath& path, size_t top) {
+  json.begin_object()
+      .field("simulated_us", us(path.simulated))
+      .field("measured_us", us(path.measured))
+      .field("tasks", path.tasks)
+      .field("host_us", us(path.host))
+      .field("gpu_us", us(path.gpu))
+      .field("communication_us", us(path.communication))
+      .field("waits_us", us(path.waits))
+      .field("syncs_found", path.counts.syncs_found)
+      .field("syncs_inferred", path.counts.syncs_inferred)
+      .key("names")
+      .begin_array();
   for (size_t i = 0; i < path.names.size() && i < top; ++i) {
     const PathShare& share = path.names[i];
-    names.push_back(
-        {{"name", share.name}, {"kind", name_of(share.kind)}, {"tasks", share.tasks}, {"us", us(share.time)}});
+    json.begin_object()
+        .field("name", share.name)
+        .field("kind", name_of(share.kind))
+        .field("tasks", share.tasks)
+        .field("us", us(share.time))
+        .end_object();
   }
+  json.end_array().key("levers").begin_array();
   for (const Lever& lever : path.levers) {
-    levers.push_back({{"name", lever.name},
-                      {"kind", name_of(lever.kind)},
-                      {"on_path_us", us(lever.on_path)},
-                      {"saved_us_if_twice_as_fast", us(lever.saved)}});
+    json.begin_object()
+        .field("name", lever.name)
+        .field("kind", name_of(lever.kind))
+        .field("on_path_us", us(lever.on_path))
+        .field("saved_us_if_twice_as_fast", us(lever.saved))
+        .end_object();
   }
-  return {{"simulated_us", us(path.simulated)},
-          {"measured_us", us(path.measured)},
-          {"tasks", path.tasks},
-          {"host_us", us(path.host)},
-          {"gpu_us", us(path.gpu)},
-          {"communication_us", us(path.communication)},
-          {"waits_us", us(path.waits)},
-          {"syncs_found", path.counts.syncs_found},
-          {"syncs_inferred", path.counts.syncs_inferred},
-          {"names", names},
-          {"levers", levers}};
+  json.end_array().end_object();
 }
 
-std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+void write_json(JsonWriter& json, const std::vector<ChangeRow>& rows, size_t top) {
+  json.begin_array();
+  for (size_t i = 0; i < rows.size() && i < top; ++i) {
+    const ChangeRow& row = rows[i];
+    json.begin_object()
+        .field("name", row.name)
+        .field("count_before", row.count_before)
+        .field("count_after", row.count_after)
+        .field("before_us", us(row.before))
+        .field("after_us", us(row.after))
+        .field("change_us", us(row.change()))
+        .end_object();
+  }
+  json.end_array();
+}
 
 void usage_csv(int64_t rank, const char* section, const std::vector<UsageRow>& rows, std::string& out) {
   for (const UsageRow& row : rows) {
@@ -172,12 +214,18 @@ void usage_csv(int64_t rank, const char* section, const std::vector<UsageRow>& r
 }  // namespace
 
 std::string to_json(const TraceAnalysis& analysis, const TraceReportOptions& options) {
-  Json files = Json::array();
-  for (const RankAnalysis& rank : analysis.ranks) files.push_back(rank_json(rank, options.top));
-  Json json = {{"files", files}, {"ranks", comparison_json(analysis.comparison)}};
-  json["critical_path"] = analysis.path ? path_json(*analysis.path, options.top) : Json(nullptr);
-  json["warnings"] = warnings_of(analysis);
-  return dumped(json);
+  JsonWriter json;
+  json.begin_object().field("schema", "forerun.trace/1").key("files").begin_array();
+  for (const RankAnalysis& rank : analysis.ranks) write_json(json, rank, options.top);
+  json.end_array();
+  write_json(json.key("ranks"), analysis.comparison);
+  json.key("critical_path");
+  if (analysis.path) {
+    write_json(json, *analysis.path, options.top);
+  } else {
+    json.value(nullptr);
+  }
+  return json.field("warnings", warnings_of(analysis)).end_object().take();
 }
 
 std::string to_csv(const TraceAnalysis& analysis) {
@@ -205,24 +253,22 @@ std::string to_csv(const TraceAnalysis& analysis) {
   return out;
 }
 
-std::string to_json(const TraceChanges& changes, const TraceReportOptions& options) {
-  const auto list = [&](const std::vector<ChangeRow>& rows) {
-    Json out = Json::array();
-    for (size_t i = 0; i < rows.size() && i < options.top; ++i) {
-      const ChangeRow& row = rows[i];
-      out.push_back({{"name", row.name},
-                     {"count_before", row.count_before},
-                     {"count_after", row.count_after},
-                     {"before_us", us(row.before)},
-                     {"after_us", us(row.after)},
-                     {"change_us", us(row.change())}});
-    }
-    return out;
-  };
-  return dumped({{"step_before_ms", milliseconds(changes.step_before)},
-                 {"step_after_ms", milliseconds(changes.step_after)},
-                 {"kernels", list(changes.kernels)},
-                 {"ops", list(changes.ops)}});
+std::string to_json(const TraceAnalysis& before, const TraceAnalysis& after, const TraceChanges& changes,
+                    const TraceReportOptions& options) {
+  JsonWriter json;
+  json.begin_object()
+      .field("schema", "forerun.trace.compare/1")
+      .key("before")
+      .raw(to_json(before, options))
+      .key("after")
+      .raw(to_json(after, options))
+      .key("changes")
+      .begin_object()
+      .field("step_before_ms", milliseconds(changes.step_before))
+      .field("step_after_ms", milliseconds(changes.step_after));
+  write_json(json.key("kernels"), changes.kernels, options.top);
+  write_json(json.key("ops"), changes.ops, options.top);
+  return json.end_object().end_object().take();
 }
 
 std::string to_csv(const TraceChanges& changes) {

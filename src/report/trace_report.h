@@ -22,7 +22,9 @@ std::string to_json(const TraceAnalysis& analysis, const TraceReportOptions& opt
 std::string to_csv(const TraceAnalysis& analysis);  // rank, section, name, count, gpu_us, host_us, share
 
 std::string to_text(const TraceChanges& changes, const TraceReportOptions& options);
-std::string to_json(const TraceChanges& changes, const TraceReportOptions& options);  // one line
+// Both analyses and what changed between them, one line.
+std::string to_json(const TraceAnalysis& before, const TraceAnalysis& after, const TraceChanges& changes,
+                    const TraceReportOptions& options);
 std::string to_csv(const TraceChanges& changes);
 
 // A kernel's name without template arguments and parameters, for tables: "vectorized_elementwise_kernel<4, FillFunctor...".

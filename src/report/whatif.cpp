@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "base/json_writer.h"
 #include "report/table.h"
 
 namespace forerun {
@@ -34,18 +34,20 @@ std::string to_text(const WhatIfAnswer& answer) {
 }
 
 std::string to_json(const WhatIfAnswer& answer) {
-  using Json = nlohmann::ordered_json;
-  const Json json = {{"file", answer.file},
-                     {"applied", answer.applied},
-                     {"baseline_ms", answer.baseline_ms},
-                     {"predicted_ms", answer.predicted_ms},
-                     {"low_ms", answer.low_ms},
-                     {"high_ms", answer.high_ms},
-                     {"baseline_gpu_ms", answer.baseline_gpu_ms},
-                     {"predicted_gpu_ms", answer.predicted_gpu_ms},
-                     {"unprofiled", answer.unprofiled},
-                     {"assumptions", answer.assumptions}};
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  JsonWriter json;
+  json.begin_object()
+      .field("schema", "forerun.whatif/1")
+      .field("file", answer.file)
+      .field("applied", answer.applied)
+      .field("baseline_ms", answer.baseline_ms)
+      .field("predicted_ms", answer.predicted_ms)
+      .field("low_ms", answer.low_ms)
+      .field("high_ms", answer.high_ms)
+      .field("baseline_gpu_ms", answer.baseline_gpu_ms)
+      .field("predicted_gpu_ms", answer.predicted_gpu_ms)
+      .field("unprofiled", answer.unprofiled)
+      .field("assumptions", answer.assumptions);
+  return json.end_object().take();
 }
 
 std::string to_text(const std::vector<WhatIfAnswer>& ranking) {

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json_writer.h"
 #include "report/table.h"
 
 namespace forerun {
@@ -38,19 +37,26 @@ std::string to_text(const ZooCheck& check) {
 }
 
 std::string to_json(const FamilyCheck& f) {
-  nlohmann::ordered_json misses = nlohmann::ordered_json::array();
+  JsonWriter json;
+  json.begin_object()
+      .field("schema", "forerun.zoo.check/1")
+      .field("family", f.family)
+      .field("records", f.records)
+      .field("by_time", f.has_times() ? std::optional(f.by_time()) : std::nullopt)
+      .field("by_count", f.by_count())
+      .field("ops", f.ops)
+      .field("surplus_ops", f.surplus_ops)
+      .key("misses")
+      .begin_array();
   for (const OpMiss& miss : f.misses) {
-    misses.push_back({{"op", miss.op}, {"count", miss.count}, {"gpu_us", miss.gpu_us}, {"example", miss.example}});
+    json.begin_object()
+        .field("op", miss.op)
+        .field("count", miss.count)
+        .field("gpu_us", miss.gpu_us)
+        .field("example", miss.example)
+        .end_object();
   }
-  return nlohmann::ordered_json{
-      {"family", f.family},
-      {"records", f.records},
-      {"by_time", f.has_times() ? nlohmann::ordered_json(f.by_time()) : nlohmann::ordered_json()},
-      {"by_count", f.by_count()},
-      {"ops", f.ops},
-      {"surplus_ops", f.surplus_ops},
-      {"misses", misses}}
-      .dump();
+  return json.end_array().end_object().take();
 }
 
 }  // namespace forerun
