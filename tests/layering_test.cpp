@@ -131,6 +131,9 @@ std::vector<std::string> violations(const fs::path& root, const Uses& uses) {
       const std::string folder = stage_of(include.target);
       if (folder == "torch" || folder == "ATen" || folder == "c10") {
         if (stage != "lab/learn") found.push_back(place + " is LibTorch's; only lab/learn may include it");
+      } else if (include.target == "nlohmann/json.hpp" && !relative.ends_with("_test.cpp") &&
+                 (stage == "report" || stage == "cli")) {
+        found.push_back(place + " takes long to compile; JsonWriter (base/json_writer.h) writes JSON");
       } else if (include.quoted && !uses.contains(folder)) {
         found.push_back(place + " does not start with a stage");
       } else if (uses.contains(folder) && !allowed.contains(folder)) {
@@ -207,6 +210,11 @@ class PlantedInclude : public testing::Test {
 
   fs::path root_;
 };
+
+TEST_F(PlantedInclude, JsonIsWrittenByJsonWriterInReports) {
+  EXPECT_EQ(check("src/report/a.cpp", "#include <nlohmann/json.hpp>\n").size(), 1U);
+  EXPECT_EQ(check("src/report/a_test.cpp", "#include <nlohmann/json.hpp>\n").size(), 1U) << "a test may read it";
+}
 
 TEST_F(PlantedInclude, AFileWrittenByHandIsFound) {
   check("src/cli/a.cpp", "int main() {\n  std::ofstream(\"x\") << 1;\n}\n");
