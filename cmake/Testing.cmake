@@ -1,5 +1,5 @@
 # Tests: every src/<stage>/*_test.cpp goes into <stage>_test, every lab/<stage>/*_test.cpp into lab_<stage>_test, every tests/*_test.cpp becomes a program, README commands are
-# run by tests/readme_test.py, the Slurm bridge by tests/slurm_test.py, *_fuzz.cpp replay their corpus
+# run by tests/readme_test.py, JSON answers are held to docs/schema by tests/schema_test.py, the Slurm bridge by tests/slurm_test.py, *_fuzz.cpp replay their corpus
 # (tests/corpus/<name>/), and PythonTests.cmake adds those of python/.
 #
 # A test program runs all of its cases in one process, or in as many as it has shards: starting one process a case takes
@@ -144,7 +144,11 @@ if(NOT FORERUN_TRAIN_ONLY)
     add_test(NAME readme_test COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/readme_test.py $<TARGET_FILE:forerun>
                                       ${CMAKE_SOURCE_DIR})
     add_test(NAME readme_test.self_check COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/readme_test.py --self-check)
-    set_tests_properties(readme_test readme_test.self_check PROPERTIES LABELS tests TIMEOUT 600 SKIP_RETURN_CODE 77)
+    add_test(NAME schema_test COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/schema_test.py $<TARGET_FILE:forerun>
+                                      ${CMAKE_SOURCE_DIR})
+    add_test(NAME schema_test.self_check COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/schema_test.py --self-check)
+    set_tests_properties(readme_test readme_test.self_check schema_test schema_test.self_check
+                         PROPERTIES LABELS tests TIMEOUT 600 SKIP_RETURN_CODE 77)
   endif()
 
   if(Python3_FOUND AND TARGET forerun)

@@ -1,4 +1,4 @@
-"""Runs the commands that README.md and docs/*.md show, so that documentation cannot drift from the program.
+"""Runs the commands that README.md and docs/**/*.md show, so that documentation cannot drift from the program.
 
 A fenced block counts when the line before it is `<!-- test -->`. In it, a line `$ command` is run with bash in the source
 tree, with `build/forerun` (or plain `forerun`) standing for the program under test; the lines up to the next `$` are the
@@ -116,7 +116,7 @@ def self_check():
 def main(program, source):
     program, source = Path(program).resolve(), Path(source).resolve()
     failures, count = 0, 0
-    for path in [source / "README.md", *sorted((source / "docs").glob("*.md"))]:
+    for path in [source / "README.md", *sorted((source / "docs").rglob("*.md"))]:
         for step in steps_of(path):
             if "$FORERUN_DATASETS" in step.command and not os.environ.get("FORERUN_DATASETS"):
                 print(f"passed over {step.place}: it needs a data set; set FORERUN_DATASETS")
