@@ -49,6 +49,7 @@ CASES = [
     ("zoo.check", "zoo check tests/data/run1.jsonl.gz --json", None),
     ("zoo.check", "zoo check data/captures/zoo.jsonl.gz --json", None),
     ("devices", "devices --json", 0),
+    ("devices.links", "devices --links --json", 0),
     ("data.summary", "data summary tests/corpus/run_record tests/data/run1.jsonl.gz {tmp}/set --json", 1),
     ("data.check", "data check tests/corpus/run_record {tmp}/cut.jsonl.gz --json", 1),
     ("data.check", "data check data/captures --json", 0),
