@@ -8,6 +8,7 @@
 #include "cost/analytic/analytic.h"
 #include "derive/precision_support.h"
 #include "derive/work.h"
+#include "predict/model_file.h"
 #include "predict/predict.h"
 #include "predict/predicted_memory.h"
 #include "scale/graph_cost.h"
@@ -88,6 +89,7 @@ Result<ScaledModel> scaled_model(const ScaleQuestion& question) {
     if (key == "batch") return Error{"--set batch is not read here", "--set", "give --micro-batch or --global-batch"};
   }
   settings.emplace_back("batch", "1");
+  if (const auto file = model_file(question.model, "scale"); !file) return file.error();
   auto built = zoo::build(question.model, settings);
   if (!built) return built.error();
   ScaledModel model;

@@ -23,7 +23,7 @@ struct SampleFile {
 
 constexpr SampleFile kSamples[] = {
     {"examples/onnx/small_cnn.onnx", FileKind::onnx_model},
-    {"tests/corpus/run_record/small_run2.jsonl", FileKind::records},
+    {"tests/data/run1.jsonl.gz", FileKind::records},
     {"tests/corpus/published_tables/resources.jsonl", FileKind::resource_records},
     {"data/h200/whatif_traces/gnmt.base.trace.json.gz", FileKind::profiler_trace},
     {"tests/corpus/execution_trace/nested.json", FileKind::execution_trace},
@@ -44,7 +44,7 @@ constexpr FileVerb kFileVerbs[] = {
     {"fit", "fit ", " --brief"},
     {"sweep", "sweep ", " --over batch=1,2"},
     {"scale", "scale ", " --gpus 2 --micro-batch 2"},
-    {"whatif", "whatif ", " --apply faster_kernel:match=gemm,factor=2"},
+    {"whatif", "whatif ", " --apply cuda_graphs"},
     {"trace", "trace --no-path ", ""},
     {"replay", "replay ", ""},
     {"data", "data list ", ""},

@@ -131,12 +131,13 @@ std::string takers(const std::vector<const char*>& verbs) {
   return text + (verbs.size() == 1 ? " takes it" : " take it");
 }
 
-// "taken here: run records or an ONNX model"
-std::string taken_by(std::string_view verb) {
+// "taken here: a file of run records, an ONNX model or a name from `forerun zoo`", where the last is `also`
+std::string taken_by(std::string_view verb, std::string_view also) {
   std::vector<std::string> names;
   for (const Importer& importer : importers()) {
     if (takes(verb, importer.kind)) names.emplace_back(importer.name);
   }
+  if (!also.empty()) names.emplace_back(also);
   if (names.empty()) return "";
   std::string text = "taken here: ";
   for (size_t i = 0; i < names.size(); ++i) {
@@ -146,20 +147,24 @@ std::string taken_by(std::string_view verb) {
   return text;
 }
 
-// The first bytes of a file; fewer than asked for where it ends or breaks before. An Error where nothing can be read.
-Result<std::string> beginning_of(const std::string& path) {
+struct ReadBeginning {
+  std::string bytes;           // fewer than asked for where the file ends or breaks before
+  std::optional<Error> fault;  // what it breaks with
+};
+
+Result<ReadBeginning> beginning_of(const std::string& path) {
   auto source = ByteSource::open(path);
   if (!source) return source.error();
-  std::string bytes(kTelling, '\0');
+  ReadBeginning read{std::string(kTelling, '\0'), std::nullopt};
   size_t held = 0;
-  while (held < bytes.size()) {
-    const auto count = (*source)->read(bytes.data() + held, bytes.size() - held);
-    if (!count && held == 0) return count.error();
+  while (held < kTelling) {
+    const auto count = (*source)->read(read.bytes.data() + held, kTelling - held);
+    if (!count) read.fault = count.error();
     if (!count || *count == 0) break;
     held += *count;
   }
-  bytes.resize(held);
-  return bytes;
+  read.bytes.resize(held);
+  return read;
 }
 
 }  // namespace
@@ -168,13 +173,13 @@ const std::vector<Importer>& importers() {
   using Kind = FileKind;
   static const std::vector<Importer> list = {
       {Kind::records,
-       "run records",
+       "a file of run records",
        {"predict", "data", "memory replay", "zoo check", "train", "eval"},
        "",
        {".jsonl", ".jsonl.gz", ".jsonl.zst"},
        is_records},
       {Kind::resource_records,
-       "records of resources",
+       "a file of resource records",
        {"train testbed", "eval --suite testbed"},
        "",
        {},
@@ -197,7 +202,7 @@ const std::vector<Importer>& importers() {
        "it cannot be read yet: export the model to ONNX, or name its family of `forerun zoo` and give --set",
        {},
        is_model_config},
-      {Kind::onnx_model, "an ONNX model", {"predict", "fit", "sweep", "scale", "whatif"}, "", {}, is_onnx},
+      {Kind::onnx_model, "an ONNX model", {"predict", "fit", "sweep", "whatif"}, "", {}, is_onnx},
       {Kind::execution_trace,
        "an execution trace",
        {"trace"},
@@ -226,7 +231,9 @@ Result<FileKind> sniff_file(const std::string& path) {
   if (!fs::is_regular_file(status)) return FileKind::stream;
   const auto beginning = beginning_of(path);
   if (!beginning) return beginning.error();
-  return sniff(*beginning);
+  const FileKind kind = sniff(beginning->bytes);
+  if (!is_told(kind) && beginning->fault) return *beginning->fault;
+  return kind;
 }
 
 bool takes(std::string_view verb, FileKind kind) {
@@ -235,8 +242,8 @@ bool takes(std::string_view verb, FileKind kind) {
          std::find(importer->verbs.begin(), importer->verbs.end(), verb) != importer->verbs.end();
 }
 
-Error refused_file(FileKind kind, const std::string& path, std::string_view verb) {
-  const std::string taken = taken_by(verb);
+Error refused_file(FileKind kind, const std::string& path, std::string_view verb, std::string_view also) {
+  const std::string taken = taken_by(verb, also);
   switch (kind) {
     case FileKind::folder: return {"is a folder", path, taken};
     case FileKind::stream: return {"is no regular file: it can be read only once", path, "write it to a file first"};

@@ -62,8 +62,9 @@ Result<FileKind> sniff_file(const std::string& path);
 
 bool takes(std::string_view verb, FileKind kind);
 
-// "is a profiler trace; forerun trace, replay and whatif take it; taken here: run records or an ONNX model"
-Error refused_file(FileKind kind, const std::string& path, std::string_view verb);
+// "is a profiler trace; forerun trace, replay and whatif take it; taken here: an ONNX model or a name from `forerun
+// zoo`". `also`: what the verb takes beside files.
+Error refused_file(FileKind kind, const std::string& path, std::string_view verb, std::string_view also = {});
 
 // The kind of a file that the verb can go on with: one that it takes, or one that cannot be told (folder, stream,
 // empty, unknown), of which its reader says more. An Error for every other.

@@ -32,9 +32,7 @@ Result<std::optional<FileKind>> model_file(const std::string& model, std::string
     return problem;
   }
   if (takes(verb, *kind) || *kind == FileKind::stream) return std::optional(*kind);
-  Error refused = refused_file(*kind, model, verb);
-  refused.remedy += " or a name from `forerun zoo`";
-  return refused;
+  return refused_file(*kind, model, verb, "a name from `forerun zoo`");
 }
 
 }  // namespace forerun
