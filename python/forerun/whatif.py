@@ -9,9 +9,9 @@
     print(iteration.iteration_ms(), iteration.assumptions)
 
 An optimization of one's own is a function of an iteration; `compare` takes functions and names alike. Tasks are numbers
-that hold until an edit is committed: select again afterwards. `select` takes parts of names, `kind` ("kernel", "launch",
-"host_op", "sync", ..., or "gpu" for all device work), `phase` ("forward", "backward", "update", "data") and a predicate
-on the task. The module is built by `./run python` (C++, pybind11).
+that hold until an edit is committed: select again afterwards. `select` takes parts of names, `kind` ("kernel",
+"launch", "host_op", "sync", ..., or "gpu" for all device work), `phase` ("forward", "backward", "update", "data") and a
+predicate on the task. The module is built by `./run python` (C++, pybind11).
 """
 
 from contextlib import contextmanager

@@ -97,7 +97,7 @@ Selection in_all_settings(const ResourceData& data, const Selection& workloads) 
 }
 
 void evaluate_into(const ResourceData& data, const Selection& test, const std::vector<ResourceMetrics>& predicted,
-           ResourceStudyRow& row) {
+                   ResourceStudyRow& row) {
   row.test = std::ssize(test);
   row.errors = resource_errors(data, test, predicted);
   row.nrmse = normalised_rmse(data, test, predicted);
