@@ -5,10 +5,10 @@
 
 #include "api/policy_outcome.h"
 #include "cluster/policies.h"
+#include "cluster/schedule_predictor.h"
 #include "cluster/simulator.h"
 #include "cluster/sources/loaded_jobs.h"
 #include "cluster/synthetic.h"
-#include "cluster/schedule_predictor.h"
 
 namespace forerun {
 

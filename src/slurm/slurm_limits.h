@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cluster/schedule_predictor.h"
 #include "graph/training_run.h"
 #include "predict/cost_models.h"
-#include "cluster/schedule_predictor.h"
 
 namespace forerun {
 
