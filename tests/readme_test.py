@@ -4,7 +4,8 @@ A fenced block counts when the line before it is `<!-- test -->`. In it, a line 
 tree, with `build/forerun` (or plain `forerun`) standing for the program under test; the lines up to the next `$` are the
 output it must print, standard error included. The program is deterministic, so lines must match exactly, except that
 `...` alone stands for any lines and `...` within a line for any text. No lines: any output. The exit code must be 0, or N
-where the command ends in `# exit N`. A command that names $FORERUN_DATASETS is passed over where that is not set.
+where the command ends in `# exit N`. Links and sources that a page names must be there. A
+command that names $FORERUN_DATASETS is passed over where that is not set.
 
 usage: readme_test.py PROGRAM SOURCE-DIR | readme_test.py --self-check
 """
@@ -86,6 +87,23 @@ def run(step, program, source):
     return None
 
 
+def missing_links(path):
+    """Relative links of a Markdown file that lead nowhere."""
+    links = re.findall(r"\]\(([^)#\s]+)\)", path.read_text())
+    return [link for link in links if "://" not in link and not (path.parent / link).exists()]
+
+
+# Sources that a page names: "derive/lowering.cpp" is in src/, "lab/eval/suite.h" where it says.
+SOURCE = re.compile(r"(?<![\w/.-])((?:[a-z_0-9]+/)+[a-z_0-9]+\.(?:h|cpp|py|cmake))\b")
+
+
+def missing_sources(path, source):
+    """Sources that a Markdown file names and the tree does not hold; xyz and half_norms stand for a reader's own."""
+    named = [name for name in SOURCE.findall(path.read_text()) if "xyz" not in name and "half_norms" not in name]
+    folders = [source, source / "src", source / "python", source / "python" / "forerun", path.parent]
+    return sorted({name for name in named if not any((folder / name).exists() for folder in folders)})
+
+
 def self_check():
     """Shows on small cases that the test can pass and fail."""
     assert matches(["a", "...", "d"], ["a", "b", "c", "d"])
@@ -106,6 +124,9 @@ def self_check():
         program = Path(folder) / "program"
         program.write_text('#!/bin/sh\necho "$1"\n[ "$1" != c ] || exit 3\n')
         program.chmod(0o755)
+        page.write_text(page.read_text() + "[there](program) [gone](no/such.md) [far](https://example.org/x) `derive/no.cpp`\n")
+        assert missing_links(page) == ["no/such.md"]
+        assert missing_sources(page, Path(folder)) == ["derive/no.cpp"]
         assert run(steps[0], program, folder) is not None  # prints "a", the page shows "out"
         assert run(steps[1], program, folder) is None
         steps[1].exit_code = 0
@@ -116,6 +137,12 @@ def self_check():
 def main(program, source):
     program, source = Path(program).resolve(), Path(source).resolve()
     failures, count = 0, 0
+    pages = [*source.glob("*.md"), *(path for folder in ("docs", "src", "lab", "data", "python", "examples")
+                                     for path in (source / folder).rglob("*.md"))]
+    for page in sorted(pages):
+        for gone in [*missing_links(page), *missing_sources(page, source)]:
+            failures += 1
+            print(f"{page.relative_to(source)} names {gone}, which is not there")
     for path in [source / "README.md", *sorted((source / "docs").rglob("*.md"))]:
         for step in steps_of(path):
             if "$FORERUN_DATASETS" in step.command and not os.environ.get("FORERUN_DATASETS"):

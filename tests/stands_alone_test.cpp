@@ -34,7 +34,7 @@ std::vector<std::string> lines_that_leave(const fs::path& folder) {
 
 TEST(StandsAlone, NothingNamesAFolderBesideTheCheckout) {
   const fs::path root = FORERUN_SOURCE_DIR;
-  for (const char* part : {"src", "tests", "bench", "docs", "examples", "python", "cmake", "data"}) {
+  for (const char* part : {"src", "lab", "tests", "bench", "docs", "examples", "python", "cmake", "data"}) {
     for (const std::string& place : lines_that_leave(root / part)) ADD_FAILURE() << part << "/" << place;
   }
   for (const char* name :

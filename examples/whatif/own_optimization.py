@@ -11,19 +11,22 @@ from pathlib import Path
 from forerun import whatif
 
 
-def free_update(scene: whatif.Scene) -> None:
+def free_update(iteration: whatif.EditableIteration) -> None:
     """The kernels of the update cost nothing: the most that hiding them could bring."""
-    update = scene.select(kind="kernel", phase="update")
-    with whatif.editing(scene) as edit:
+    update = iteration.select(kind="kernel", phase="update")
+    with whatif.editing(iteration) as edit:
         edit.scale(update, 0)
-    scene.assume(f"{len(update)} kernels of the update are hidden entirely")
+    iteration.assume(f"{len(update)} kernels of the update are hidden entirely")
 
 
 def main() -> None:
     given = sys.argv[1] if len(sys.argv) > 1 else "resnet50"
-    scene = whatif.Scene.from_trace(given) if Path(given).exists() else whatif.Scene.from_model(given, batch=128)
+    if Path(given).exists():
+        iteration = whatif.EditableIteration.from_trace(given)
+    else:
+        iteration = whatif.EditableIteration.from_model(given, batch=128)
     for optimizations in (["amp"], [free_update], ["amp", free_update]):
-        outcome = whatif.compare(scene, optimizations)
+        outcome = whatif.compare(iteration, optimizations)
         print(f"{' + '.join(outcome.names):20} {outcome.baseline_ms:8.2f} -> {outcome.predicted_ms:8.2f} ms")
 
 

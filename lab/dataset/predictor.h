@@ -88,7 +88,7 @@ class Predictor {
   virtual Result<TrainingLog> train(const DataSet& data, const TrainOptions& options) = 0;
   // In the order of `examples`. It must have been trained or loaded.
   virtual std::vector<Prediction> predict(const DataSet& data, const Selection& examples) = 0;
-  // Writes its files into the folder, which exists; the card is not its business (learn/weights.h).
+  // Writes its files into the folder, which exists; the card is not its business (lab/learn/predictors.h).
   [[nodiscard]] virtual Status save(const std::string& folder) const = 0;
   virtual Status load(const std::string& folder) = 0;
 };

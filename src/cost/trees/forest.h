@@ -1,4 +1,4 @@
-// Forest: an ensemble of regression trees, ready to be asked. Trees are grown elsewhere (XGBoost, hybrid/training.h);
+// Forest: an ensemble of regression trees, ready to be asked. Trees are grown elsewhere (XGBoost, lab/trees/hybrid_training.h);
 // here they are flat nodes, so that a thousand ops take a few milliseconds and no library.
 //
 //   prediction = base + sum over trees of the leaf that the row falls into; at a node, left if value < threshold
