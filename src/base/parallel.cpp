@@ -85,4 +85,13 @@ void parallel_for(size_t count, size_t threads, const std::function<void(size_t)
   tasks.rethrow();
 }
 
+Status parallel_for(size_t count, size_t threads, Work& work, const std::function<void(size_t)>& task) {
+  parallel_for(count, threads, [&](size_t i) {
+    if (!work.goes_on()) return;
+    task(i);
+    (void)work.advance();
+  });
+  return work.status();
+}
+
 }  // namespace forerun

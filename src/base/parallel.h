@@ -11,6 +11,8 @@
 #include <functional>
 #include <thread>
 
+#include "base/work_control.h"
+
 namespace forerun {
 
 // Makes a thread that runs this; throws as std::thread does where there can be none. Tests put their own in its place.
@@ -18,5 +20,9 @@ using ThreadMaker = std::function<std::thread(const std::function<void()>&)>;
 
 // `threads` 0: as many as the machine has. At most `count` are made, the calling one among them.
 void parallel_for(size_t count, size_t threads, const std::function<void(size_t)>& task, const ThreadMaker& make = {});
+
+// The same for work that can be stopped, each task counted as one step of its progress. Once it does not go on no further
+// task is started, and what it says is the answer.
+Status parallel_for(size_t count, size_t threads, Work& work, const std::function<void(size_t)>& task);
 
 }  // namespace forerun

@@ -1,6 +1,7 @@
 // Result<T>: a value, or an Error that is the input's fault.
 //
-// An Error says what went wrong, where (file, record, node, option) and what to do about it.
+// An Error says what went wrong, where (file, record, node, option) and what to do about it. One that only says that work
+// was not brought to its end (base/work_control.h) has a kind of its own, so that nobody takes it for a fault.
 // Libraries return it and never print or exit; only cli/ turns it into a message and an exit code.
 // For our own faults use CHECK (base/check.h).
 #pragma once
@@ -14,10 +15,17 @@
 
 namespace forerun {
 
+// Why there is no value: the input is at fault, somebody asked to stop, or a limit of WorkControl's budget was reached.
+enum class ErrorKind : unsigned char { input, stopped, time_limit, memory_limit };
+
 struct Error {
   std::string what;    // "shape has a negative extent (-3)"
   std::string where;   // "runs.jsonl.gz, record 12, op 40"; may be empty
   std::string remedy;  // "re-capture the run, or drop the record"; may be empty
+  ErrorKind kind = ErrorKind::input;
+
+  // Whether the work was ended from outside: asked again, perhaps with more time, it may well be answered.
+  [[nodiscard]] bool is_unfinished() const { return kind != ErrorKind::input; }
 
   // One line: "where: what (remedy)".
   [[nodiscard]] std::string message() const {
@@ -30,7 +38,7 @@ struct Error {
 
   // The same error seen from further out: "runs.jsonl.gz, " + where.
   [[nodiscard]] Error within(const std::string& place) const {
-    return {what, where.empty() ? place : place + ", " + where, remedy};
+    return {what, where.empty() ? place : place + ", " + where, remedy, kind};
   }
 };
 
