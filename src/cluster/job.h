@@ -9,13 +9,16 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/options_text.h"
 #include "base/quantity.h"
 #include "cluster/communication.h"
 #include "cluster/packing.h"
 #include "cluster/speed_table.h"
+#include "graph/training_run.h"
 
 namespace forerun::cluster {
 
@@ -75,12 +78,13 @@ class Durations {
 
 // What a job trains, as `forerun predict` takes it: enough to predict a step of it.
 struct Configuration {
-  std::string model;      // zoo name or ONNX file
-  int64_t batch = 0;      // of one GPU; 0: the model's usual one
-  std::string precision;  // empty: the default, here and below
-  std::string optimizer;
-  std::string settings;  // of the model's family: "layers=2;width=64"
-  std::string record;    // id of a measured run in place of all that
+  std::string model;                   // zoo name or ONNX file
+  int64_t batch = 0;                   // of one GPU; 0: the model's usual one
+  std::optional<Precision> precision;  // nothing: the default, here and below
+  std::optional<OptimizerSpec> optimizer;
+  KeyValues settings;  // of the model's family
+  std::string fault;   // why it cannot be predicted: a word of its row that means nothing here; empty: it can
+  std::string record;  // id of a measured run in place of all that
   friend auto operator<=>(const Configuration&, const Configuration&) = default;
 };
 

@@ -60,6 +60,7 @@ std::string canonical_type(std::string_view name) {
 
 Result<Cluster> parse_cluster(const std::string& text) {
   Cluster cluster;
+  cluster.text = text;
   if (!split_key_value(text)) {
     const auto count = parse_count(text, text);
     if (!count) return count.error();

@@ -27,6 +27,7 @@ struct GpuPool {
 
 struct Cluster {
   std::vector<GpuPool> pools;  // one for each GPU type
+  std::string text;            // as it was written: "a100=10,v100=20"
   [[nodiscard]] int64_t gpus() const;
   [[nodiscard]] std::optional<TypeIndex> find(std::string_view type) const;
   // The most GPUs that one gang can get.

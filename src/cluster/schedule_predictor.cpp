@@ -79,20 +79,13 @@ Result<ModelRequest> request_of(const cluster::Configuration& configuration) {
   ModelRequest request;
   request.model = configuration.model;
   if (configuration.batch > 0) request.batch = configuration.batch;
-  if (!configuration.precision.empty()) {
-    const auto precision = parse_precision(configuration.precision);
-    if (!precision) return precision.error();
-    request.setup.precision = *precision;
-  }
-  if (!configuration.optimizer.empty()) {
-    const auto kind = optimizer_named(configuration.optimizer);
-    if (!kind) return Error{fmt::format("no optimizer is called '{}'", configuration.optimizer), "", "write adamw"};
-    request.setup.optimizer.kind = *kind;
+  if (!configuration.fault.empty()) return Error{configuration.fault, "", ""};
+  if (configuration.precision) request.setup.precision = *configuration.precision;
+  if (configuration.optimizer) {
+    request.setup.optimizer = *configuration.optimizer;
     request.default_optimizer = false;
   }
-  auto settings = parse_key_values(configuration.settings, {"", "write set as layers=2;width=64"}, ';');
-  if (!settings) return settings.error();
-  request.settings = *std::move(settings);
+  request.settings = configuration.settings;
   return request;
 }
 
@@ -211,24 +204,27 @@ Result<cluster::StepAnswer> StepPredictor::operator()(const cluster::StepQuestio
 }
 
 Status StepPredictor::add_records(const std::vector<std::string>& files,
-                                  const std::vector<cluster::Configuration>& wanted,
-                                  const std::function<void(size_t done, size_t of)>& progress) {
+                                  const std::vector<cluster::Configuration>& wanted, const WorkControl& control) {
   if (Status status = load(); !status) return status;
   std::set<std::string> ids;
   for (const cluster::Configuration& configuration : wanted) ids.insert(configuration.record);
+  Work work(control, "runs predicted", static_cast<int64_t>(ids.size()));
+  const WorkControl silent{.progress = {}, .stop = control.stop, .budget = control.budget};
   const auto take = [&](const RunRecord& record, const DataPlace& /*place*/) {
     if (!ids.contains(record.run.id) || !record.has_graph || state_->records.contains(record.run.id)) return;
     const auto device = state_->cost_models->devices.find(record.run.environment.gpu);
     if (!device) return;
     const auto run = for_device(record.run, *device);
     if (run) state_->records.emplace(record.run.id, answer_of(predict(*run, *device, *state_->cost_models)));
-    if (progress) progress(state_->records.size(), ids.size());
+    (void)work.advance();
   };
-  return scan_files(files, Fields::inputs, {.run = take, .sample = {}, .problem = [](const DataProblem&) {}});
+  return scan_files(files, Fields::inputs, {.run = take, .sample = {}, .problem = [](const DataProblem&) {}}, silent);
 }
 
-PredictorAnswer own_predictions(const cluster::Predictor& predictor, const cluster::Workload& workload,
-                                const cluster::Cluster& cluster, StepPredictor& steps) {
+Result<PredictorAnswer> own_predictions(const cluster::Predictor& predictor, const cluster::Workload& workload,
+                                        const cluster::Cluster& cluster, StepPredictor& steps,
+                                        const WorkControl& control) {
+  Work work(control);
   PredictorAnswer answer;
   const size_t types = workload.truth.types();
   const bool one_for_all = types == 1 && cluster.pools.size() > 1;  // which device would that be?
@@ -239,8 +235,10 @@ PredictorAnswer own_predictions(const cluster::Predictor& predictor, const clust
   if (named && untyped)
     why = "jobs that name a model are predicted where their durations are of types of GPUs: write --gpus h200=8";
   if (named && !untyped) {
+    work.begin("jobs predicted", static_cast<int64_t>(workload.jobs.size()));
     answer.own.assign(workload.jobs.size() * types, cluster::Time(0));
     for (cluster::JobIndex job = 0; job < workload.jobs.size(); ++job) {
+      if (const Status status = work.advance(); !status) return status.error();
       const cluster::NamedConfiguration& own = workload.named[job];
       if (own.index < 0 || !own.measured) continue;
       bool whole = true;

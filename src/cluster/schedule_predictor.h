@@ -5,12 +5,12 @@
 // predicted by it.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/work_control.h"
 #include "cluster/communication.h"
 #include "cluster/predictions.h"
 #include "cluster/sources/loaded_jobs.h"
@@ -45,10 +45,9 @@ class StepPredictor {
       : cluster_(&cluster), communication_(std::move(communication)), state_(std::make_shared<State>()) {}
 
   Result<cluster::StepAnswer> operator()(const cluster::StepQuestion& question);
-  // Predicts the measured runs of these ids, so that they can be asked for. `progress` is told how many are done, of how
-  // many.
+  // Predicts the measured runs of these ids, so that they can be asked for.
   Status add_records(const std::vector<std::string>& files, const std::vector<cluster::Configuration>& wanted,
-                     const std::function<void(size_t done, size_t of)>& progress);
+                     const WorkControl& control);
 
  private:
   struct State {
@@ -71,7 +70,8 @@ struct PredictorAnswer {
   std::vector<cluster::Time> own;
   std::string source;
 };
-PredictorAnswer own_predictions(const cluster::Predictor& predictor, const cluster::Workload& workload,
-                                const cluster::Cluster& cluster, StepPredictor& steps);
+Result<PredictorAnswer> own_predictions(const cluster::Predictor& predictor, const cluster::Workload& workload,
+                                        const cluster::Cluster& cluster, StepPredictor& steps,
+                                        const WorkControl& control = {});
 
 }  // namespace forerun

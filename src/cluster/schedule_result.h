@@ -23,7 +23,8 @@ struct Schedule {
   enum class Cut : uint8_t {
     none,
     end_of_time,  // a job would end beyond 292 years, which is as far as nanoseconds go
-    failures      // more failures than any cluster sees: jobs make next to no progress between them
+    failures,     // more failures than any cluster sees: jobs make next to no progress between them
+    stopped       // SimulationOptions::work does not go on
   };
   std::vector<Time> start;        // by job: when it first got GPUs
   std::vector<Time> finish;       // by job; kNever: it never finished

@@ -15,7 +15,7 @@ namespace {
 constexpr Time kLastInstant{kNever.value - 1};
 constexpr int64_t kMostFailures = 1'000'000;  // and so many for each job:
 constexpr int64_t kFailuresPerJob = 100;
-constexpr int64_t kProgressEvery = 1 << 16;
+constexpr int64_t kProgressEvery = 256;  // events
 
 class Engine final : public Scheduler {
  public:
@@ -38,6 +38,8 @@ class Engine final : public Scheduler {
   void end_jobs();
   void fail_and_repair();
   void arrivals();
+  void tell();     // how many jobs have ended
+  bool goes_on();  // as SimulationOptions::work says
   void settle(const Running& run);
   void forget(uint32_t slot);  // takes a run out of running_
   void release(JobIndex job);  // takes its GPUs back and counts its time
@@ -70,6 +72,7 @@ class Engine final : public Scheduler {
   uint64_t starts_ = 0;
   size_t arrived_ = 0;
   size_t finished_ = 0;
+  size_t told_ = 0;  // of them, to SimulationOptions::work
   int64_t free_gpus_ = 0;
   Time wake_ = kNever;
   bool has_nodes_ = false;
@@ -352,6 +355,13 @@ void Engine::arrivals() {
   }
 }
 
+void Engine::tell() { (void)options_.work->advance(static_cast<int64_t>(finished_ - std::exchange(told_, finished_))); }
+
+bool Engine::goes_on() {
+  if (schedule_.events % kProgressEvery == 0) tell();
+  return options_.work->goes_on();
+}
+
 Schedule Engine::run() {
   if (!workload_.jobs.empty()) now_ = jobs_[0].arrival;
   policy_.begin(*this);
@@ -361,10 +371,14 @@ Schedule Engine::run() {
     if (failures_.active()) fail_and_repair();
     arrivals();
     wake_ = kNever;
-    if (++schedule_.events % kProgressEvery == 0 && options_.progress)
-      options_.progress(finished_, workload_.jobs.size());
+    ++schedule_.events;
+    if (options_.work != nullptr && !goes_on()) {
+      schedule_.cut = Schedule::Cut::stopped;
+      break;
+    }
     policy_.schedule(*this);
   }
+  if (options_.work != nullptr) tell();
   schedule_.held = std::move(held_);
   return std::move(schedule_);
 }

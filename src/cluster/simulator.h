@@ -4,8 +4,7 @@
 // instant. The same arguments give the same schedule, bit for bit; nothing is shared between two simulations.
 #pragma once
 
-#include <functional>
-
+#include "base/work_control.h"
 #include "cluster/policy.h"
 #include "cluster/schedule_result.h"
 
@@ -26,8 +25,7 @@ struct SimulationOptions {
   // once more if it spans racks. Only pools with nodes know where a gang is.
   double node_loss = 0, rack_loss = 0;
   bool keep_segments = false;
-  // Called now and then with how many jobs have ended, of how many; from the thread that simulates.
-  std::function<void(size_t ended, size_t jobs)> progress;
+  Work* work = nullptr;  // counts jobs that have ended, and may cut the simulation; several may share one
 };
 
 // `predicted` has the workload's jobs; pass workload.truth for perfect knowledge. Every job must be able to run

@@ -92,6 +92,7 @@ double mean_duration(const SyntheticOptions& options) {
 constexpr const char* kSyntheticRemedy =
     "write jobs=100000,gpus=1000,seed=1,days=30,load=0.95 (each once; any may be left out)";
 constexpr double kLeastShare = 1e-6;  // of days and of load
+constexpr double kMostJobs = 1e9, kMostSyntheticGpus = 1e9, kMostDays = 36500, kMostLoad = 100;
 
 }  // namespace
 
@@ -101,22 +102,31 @@ Result<SyntheticOptions> parse_synthetic(const std::string& text) {
   if (given->empty()) return Error{"nothing is said about jobs", "--synthetic", kSyntheticRemedy};
   SyntheticOptions options;
   OptionReader reader(*given, {"--synthetic " + text, kSyntheticRemedy});
-  options.jobs = reader.whole("jobs", options.jobs, 1, 1e9);
-  options.gpus = static_cast<int32_t>(reader.whole("gpus", options.gpus, 1, 1e9));
+  options.jobs = reader.whole("jobs", options.jobs, 1, kMostJobs);
+  options.gpus = static_cast<int32_t>(reader.whole("gpus", options.gpus, 1, kMostSyntheticGpus));
   options.seed = static_cast<uint64_t>(reader.whole("seed", static_cast<int64_t>(options.seed), 0, 1e15));
-  options.days = reader.number("days", options.days, kLeastShare, 36500);
-  options.load = reader.number("load", options.load, kLeastShare, 100);
+  options.days = reader.number("days", options.days, kLeastShare, kMostDays);
+  options.load = reader.number("load", options.load, kLeastShare, kMostLoad);
   if (const Status status = reader.status(); !status) return status.error();
-  if (const double mean = mean_duration(options); !(mean >= kShortestMean && mean <= kLongestMean)) {
-    return Error{
-        fmt::format("'{}' asks for jobs of {:.3g} s on average", text, mean), "--synthetic",
-        "change jobs, gpus, days or load: durations are cut at 1 s and 30 days, so that a mean from 10 s to 20 "
-        "days can be had"};
-  }
+  if (const Status status = check_synthetic(options); !status) return status.error().within(text);
   return options;
 }
 
-Workload synthetic_jobs(const SyntheticOptions& options) {
+Status check_synthetic(const SyntheticOptions& options) {
+  const bool counted = options.jobs >= 1 && static_cast<double>(options.jobs) <= kMostJobs && options.gpus >= 1;
+  const bool spread = (options.days == 0 || (options.days >= kLeastShare && options.days <= kMostDays)) &&
+                      options.load >= kLeastShare && options.load <= kMostLoad;
+  if (!counted || !spread) return Error{"there can be no such jobs", "--synthetic", kSyntheticRemedy};
+  if (const double mean = mean_duration(options); !(mean >= kShortestMean && mean <= kLongestMean)) {
+    return Error{
+        fmt::format("these are jobs of {:.3g} s on average", mean), "--synthetic",
+        "change jobs, gpus, days or load: durations are cut at 1 s and 30 days, so that a mean from 10 s to 20 "
+        "days can be had"};
+  }
+  return {};
+}
+
+Workload synthetic_jobs(const SyntheticOptions& options, Work* work) {
   Workload workload;
   const auto jobs = static_cast<size_t>(options.jobs);
   const double between = mean_gap(options);
@@ -126,6 +136,7 @@ Workload synthetic_jobs(const SyntheticOptions& options) {
   workload.truth.reserve(jobs);
   Time now;
   for (size_t i = 0; i < jobs; ++i) {
+    if (work != nullptr && !work->advance()) break;
     Job job;
     job.arrival = now;
     job.gpus = draws.gang(options.gpus);

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "base/result.h"
+#include "base/work_control.h"
 #include "cluster/machine.h"
 
 namespace forerun::cluster {
@@ -23,6 +23,10 @@ struct SyntheticOptions {
 // "jobs=10000000,gpus=100000,seed=1".
 Result<SyntheticOptions> parse_synthetic(const std::string& text);
 
-Workload synthetic_jobs(const SyntheticOptions& options);
+// Whether there can be such jobs.
+Status check_synthetic(const SyntheticOptions& options);
+
+// `work` counts them, and may end the making early.
+Workload synthetic_jobs(const SyntheticOptions& options, Work* work = nullptr);
 
 }  // namespace forerun::cluster

@@ -3,6 +3,7 @@
 // This is the part of a run record that a predictor may see; measured fields have no place here.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <string>
 
@@ -35,6 +36,7 @@ struct OptimizerSpec {
   double learning_rate = 1e-3;
   double momentum = 0;
   double weight_decay = 0;
+  friend auto operator<=>(const OptimizerSpec&, const OptimizerSpec&) = default;
 };
 
 struct TrainingSetup {

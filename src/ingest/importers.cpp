@@ -202,7 +202,7 @@ const std::vector<Importer>& importers() {
        "it cannot be read yet: export the model to ONNX, or name its family of `forerun zoo` and give --set",
        {},
        is_model_config},
-      {Kind::onnx_model, "an ONNX model", {"predict", "fit", "sweep", "whatif"}, "", {}, is_onnx},
+      {Kind::onnx_model, "an ONNX model", {"predict", "fit", "compare", "sweep", "whatif"}, "", {}, is_onnx},
       {Kind::execution_trace,
        "an execution trace",
        {"trace"},

@@ -117,7 +117,7 @@ TEST_P(NodeGroupTest, CarriesTrafficAtItsRateAndTheMonitorSeesEveryByte) {
   options.pid = nodes.pids[0];
   options.seconds = 20;
   options.hz = 50;
-  options.stop = &stop;
+  options.signal = &stop;
   const auto recording = record(options);
   sender.join();
   receiver.join();

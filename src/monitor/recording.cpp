@@ -101,7 +101,8 @@ class SamplingLoop {
       if (gpu_ && tick % gpu_every_ == 0) gpu_->read(source_, readings_.gpu);
       if (command != nullptr && options_.pause != nullptr && options_.pause->exchange(false)) command->pause();
       const bool ended = command != nullptr && command->poll();
-      const bool stopped = options_.stop != nullptr && options_.stop->load() != 0;
+      const bool signalled = options_.signal != nullptr && options_.signal->load() != 0;
+      const bool stopped = signalled || options_.stop.stop_requested();
       const int64_t now = monotonic_ns();
       if (stopped || now >= limit || ended) break;
       next += period_ * std::max<int64_t>(1, (now - next) / period_);  // what was slept through is not made up for
@@ -165,13 +166,13 @@ Result<Recording> record(const RecordingOptions& options) {
   }
   SamplingLoop loop(options, std::move(*counters), std::move(gpu), recording.source);
   loop.run(command ? &*command : nullptr);
-  const int stop = options.stop == nullptr ? 0 : options.stop->load();
+  const int signal = options.signal == nullptr ? 0 : options.signal->load();
   if (!command) {
-    recording.exit_code = stop == 0 ? 0 : 128 + stop;
-  } else if (const auto code = command->poll(); code && stop == 0) {
+    recording.exit_code = signal == 0 ? 0 : 128 + signal;
+  } else if (const auto code = command->poll(); code && signal == 0) {
     recording.exit_code = *code;
   } else {
-    recording.exit_code = command->end(stop == 0 ? SIGTERM : stop, kGraceSeconds, options.stop);
+    recording.exit_code = command->end(signal == 0 ? SIGTERM : signal, kGraceSeconds, options.signal);
   }
   loop.write(recording);
   return recording;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,10 @@ struct RecordingOptions {
   std::string interface;                 // empty: all but the loopback
   std::string network_namespace;         // a name of /run/netns or a path; empty: see pid
   int pid = 0;                           // the namespace of this process; 0: the caller's
-  // Once it is a signal's number the recording ends, and the command by that signal; SIGKILL: with no time to clean up.
-  const std::atomic<int>* stop = nullptr;
+  std::stop_token stop;                  // ends the recording, and the command by SIGTERM
+  // The same for programs that get signals: once it is a signal's number the recording ends, and the command by that
+  // signal; SIGKILL: with no time to clean up.
+  const std::atomic<int>* signal = nullptr;
   std::atomic<bool>* pause = nullptr;  // once it is true, the command and the caller stop until the caller is continued
 };
 
@@ -34,7 +37,7 @@ inline constexpr double kGraceSeconds = 10;
 
 struct Recording {
   std::vector<std::string> command;
-  int exit_code = 0;  // of the command, 128 and the signal's number where one ended it; without one: of `stop`, or 0
+  int exit_code = 0;  // of the command, 128 and the signal's number where one ended it; without one: of `signal`, or 0
   double seconds = 0;
   std::string gpu_model, driver;
   std::string gpu_missing;  // why there is no GPU series; empty where there is one

@@ -202,11 +202,16 @@ TrainingSetup chosen_setup(const ModelRequest& request, InputKind kind) {
 namespace {
 
 Result<ForwardModel> onnx_forward(const ModelRequest& request) {
+  constexpr int64_t kMostExtent = int64_t{1} << 30;
+  if (request.batch && (*request.batch < 1 || *request.batch > kMostExtent)) {
+    return Error{fmt::format("the batch cannot be {}", *request.batch), request.model,
+                 fmt::format("give a whole number from 1 to {}", kMostExtent)};
+  }
   OnnxOptions options{.batch = request.batch.value_or(0), .dims = {}};
   for (const auto& [name, value] : request.settings) {
     char* end = nullptr;
     const int64_t extent = std::strtoll(value.c_str(), &end, 10);
-    if (value.empty() || *end != '\0' || extent < 1) {
+    if (value.empty() || *end != '\0' || extent < 1 || extent > kMostExtent) {
       return Error{fmt::format("dimension {} cannot be '{}'", name, value), request.model,
                    "give a whole number from 1"};
     }
@@ -349,7 +354,8 @@ Result<TrainingRun> recorded_run(const RunRecord& record, const Device& device) 
 }
 
 Status predict_records(const std::string& path, const std::optional<Device>& gpu, const CostModels& cost_models,
-                       const RecordHandlers& handlers, const MemoryQuestion& question) {
+                       const RecordHandlers& handlers, const MemoryQuestion& question, const WorkControl& control) {
+  Work work(control, "runs");
   Result<RunRecordReader> reader = RunRecordReader::open(path, Fields::inputs);
   if (!reader) return reader.error();
   while (true) {
@@ -366,6 +372,7 @@ Status predict_records(const std::string& path, const std::optional<Device>& gpu
     } else {
       handlers.bad_record(prediction.error().within(path));
     }
+    if (Status status = work.advance(); !status.ok()) return status;
   }
 }
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/result.h"
+#include "base/work_control.h"
 #include "cost/op_cost.h"
 #include "graph/training_run.h"
 #include "ingest/importers.h"
@@ -71,7 +71,8 @@ struct RecordHandlers {
   std::function<void(const Error&)> bad_record;
 };
 Status predict_records(const std::string& path, const std::optional<Device>& gpu, const CostModels& cost_models,
-                       const RecordHandlers& handlers, const MemoryQuestion& question = {});
+                       const RecordHandlers& handlers, const MemoryQuestion& question = {},
+                       const WorkControl& control = {});
 
 // How far predictions of the same file are from what it says was measured; runs without measurements are passed over.
 // Reads the file again: predictions are made before anything measured is read.

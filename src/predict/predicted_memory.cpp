@@ -136,6 +136,25 @@ void set_lower_bound(Bytes room, const MemoryQuestion& question, PredictedMemory
 
 }  // namespace
 
+Status check_memory(const MemoryQuestion& question) {
+  constexpr int64_t kMostGpus = int64_t{1} << 20;
+  const DataParallel& parallel = question.parallel;
+  if (parallel.gpus < 1 || parallel.gpus > kMostGpus) {
+    return Error{fmt::format("{} GPUs cannot share a run", parallel.gpus), "--gpus",
+                 fmt::format("give 1 to {}", kMostGpus)};
+  }
+  if (parallel.zero < 0 || parallel.zero > 3) {
+    return Error{fmt::format("there is no ZeRO stage {}", parallel.zero), "--zero", "give 1, 2 or 3"};
+  }
+  if (parallel.bucket.value < 1 || parallel.first_bucket.value < 1) {
+    return Error{"a bucket of gradients holds nothing", "", "give a size above 0"};
+  }
+  if (question.reserve.value < 0) return Error{"the reserve is negative", "--reserve", "give a size from 0"};
+  const double margin = question.margin.value_or(0);
+  if (!(margin >= 0 && margin <= 1000)) return Error{"the margin is no share from 0", "--margin", "give 5%"};
+  return {};
+}
+
 Bytes context_of(const Device& /*device*/) { return kContext; }
 
 PredictedMemory predicted_memory(const TrainingRun& run, const Device& device, const WorkspaceTable& workspaces,

@@ -28,6 +28,9 @@ struct MemoryQuestion {
   std::optional<double> margin;  // share that a run may take beyond what is predicted; none: the interval's
 };
 
+// Whether its numbers make sense: questions ask it first, whoever filled it in.
+Status check_memory(const MemoryQuestion& question);
+
 struct PredictedMemory {
   MemoryEstimate estimate;
   Bytes context;     // what the CUDA context takes beside the allocator

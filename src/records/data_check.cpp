@@ -83,8 +83,10 @@ std::string implausible(const RunRecord& record) {
   return wrong_memory(m);
 }
 
-DataCheck check_data(const std::vector<std::string>& files, const std::function<void(const DataProblem&)>& problem,
-                     const std::function<void(const Error&)>& unreadable) {
+Result<DataCheck> check_data(const std::vector<std::string>& files,
+                             const std::function<void(const DataProblem&)>& problem,
+                             const std::function<void(const Error&)>& unreadable, const WorkControl& control) {
+  Work work(control, "records");
   DataCheck check;
   Checker checker(check, problem);
   const DataHandlers handlers = {
@@ -94,7 +96,8 @@ DataCheck check_data(const std::vector<std::string>& files, const std::function<
   for (const std::string& file : files) {
     ++check.files;
     const int64_t before = check.runs + check.samples + check.broken;
-    if (const Status status = scan_file(file, Fields::everything, handlers); !status.ok()) {
+    if (const Status status = scan_file(file, Fields::everything, handlers, work); !status.ok()) {
+      if (status.error().is_unfinished()) return status.error();
       ++check.unreadable;
       unreadable(status.error());
     } else if (check.runs + check.samples + check.broken == before) {

@@ -25,9 +25,10 @@ struct DataCheck {
 // Reads everything that records hold and checks it: the graph verifies, tensors lie inside their storages and are not
 // used after they are freed, kernels name ops that exist, times and sizes make sense, and the allocator's events fit
 // together. Repeated ids are warnings. What is found goes to `problem`, a file that cannot be read or that holds no record
-// to `unreadable`; the other files go on.
-DataCheck check_data(const std::vector<std::string>& files, const std::function<void(const DataProblem&)>& problem,
-                     const std::function<void(const Error&)>& unreadable);
+// to `unreadable`; the other files go on. The only Error is that of `control`.
+Result<DataCheck> check_data(const std::vector<std::string>& files,
+                             const std::function<void(const DataProblem&)>& problem,
+                             const std::function<void(const Error&)>& unreadable, const WorkControl& control = {});
 
 // What is wrong with the measured values of a record that was read; empty if nothing is.
 std::string implausible(const RunRecord& record);

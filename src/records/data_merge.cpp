@@ -23,10 +23,12 @@ std::string key_of(const RecordHead& head) {
 
 class Merge {
  public:
-  Merge(const std::vector<std::string>& files, const MergeOptions& options) : files_(files), options_(options) {}
+  Merge(const std::vector<std::string>& files, const MergeOptions& options, const WorkControl& control)
+      : files_(files), options_(options), work_(control) {}
 
   // Chooses the line that is kept of each id.
   Status choose() {
+    work_.begin("lines read");
     return each_line([this](size_t file, const LineReader& lines, std::string_view line) -> Status {
       const auto head = heads_.read(line);
       if (!head) {
@@ -49,6 +51,8 @@ class Merge {
   }
 
   Status write(LineWriter& writer) {
+    work_.begin("records written", kept_);
+    writing_ = true;
     return each_line([&](size_t file, const LineReader& lines, std::string_view line) -> Status {
       if (file != environment_file_) environment_.clear();
       environment_file_ = file;
@@ -109,6 +113,7 @@ class Merge {
         if (!line->has_value()) break;
         if (is_blank(**line)) continue;
         if (Status status = visit(file, *lines, **line); !status.ok()) return status;
+        if (Status status = writing_ ? work_.check() : work_.advance(); !status.ok()) return status;
       }
     }
     return {};
@@ -149,8 +154,7 @@ class Merge {
   }
 
   Status put(LineWriter& writer, std::string_view line) {
-    ++written_;
-    if (options_.progress) options_.progress(written_, kept_);
+    if (Status status = work_.advance(); !status.ok()) return status;
     return writer.write(line);
   }
 
@@ -163,6 +167,8 @@ class Merge {
 
   const std::vector<std::string>& files_;
   const MergeOptions& options_;
+  Work work_;
+  bool writing_ = false;
   RecordHeadReader heads_;
   RunDecoder runs_;
   OpSampleDecoder samples_;
@@ -172,17 +178,16 @@ class Merge {
   std::string environment_, written_environment_;
   size_t environment_file_ = 0;
   int64_t kept_ = 0;
-  int64_t written_ = 0;
   MergeResult result_;
 };
 
 }  // namespace
 
 Result<MergeResult> merge_data(const std::string& out, const std::vector<std::string>& files,
-                               const MergeOptions& options) {
+                               const MergeOptions& options, const WorkControl& control) {
   auto writer = LineWriter::create(out, {.overwrite = options.overwrite});
   if (!writer) return writer.error();
-  Merge merge(files, options);
+  Merge merge(files, options, control);
   if (Status status = merge.choose(); !status.ok()) return status.error();
   if (Status status = merge.write(*writer); !status.ok()) return status.error();
   if (merge.result().runs + merge.result().samples == 0) return nothing_in(files, "records that can be used");

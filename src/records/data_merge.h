@@ -13,7 +13,6 @@ struct MergeOptions {
   bool compact = false;    // run/1 records become run/2
   bool overwrite = false;  // of the result, where it is there already
   std::function<void(const DataProblem&)> problem;
-  std::function<void(int64_t written, int64_t of)> progress;  // may be null
 };
 
 struct MergeResult {
@@ -31,6 +30,6 @@ struct MergeResult {
 // copied as they stand. What is broken (records/data_check.h) is left out and goes to `problem`; where nothing is left, that is
 // an Error. Reads the files twice; what is kept in memory is the ids, where broken records stand, and one record.
 Result<MergeResult> merge_data(const std::string& out, const std::vector<std::string>& files,
-                               const MergeOptions& options);
+                               const MergeOptions& options, const WorkControl& control = {});
 
 }  // namespace forerun

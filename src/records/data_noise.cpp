@@ -42,7 +42,7 @@ void compare(const First& first, const Measurement& again, DataNoise& noise) {
 }  // namespace
 
 Result<DataNoise> noise_of_data(const std::vector<std::string>& files,
-                                const std::function<void(const DataProblem&)>& problem) {
+                                const std::function<void(const DataProblem&)>& problem, const WorkControl& control) {
   std::unordered_map<std::string, First> firsts;
   DataNoise noise;
   const auto take = [&](const RunRecord& record, const DataPlace& /*place*/) {
@@ -58,7 +58,8 @@ Result<DataNoise> noise_of_data(const std::vector<std::string>& files,
       compare(first->second, measured, noise);
     }
   };
-  const Status status = scan_files(files, Fields::description, {.run = take, .sample = {}, .problem = problem});
+  const Status status =
+      scan_files(files, Fields::description, {.run = take, .sample = {}, .problem = problem}, control);
   if (!status.ok()) return status.error();
   noise.configurations = static_cast<int64_t>(firsts.size());
   return noise;

@@ -24,6 +24,7 @@ struct DataNoise {
 
 // Compares every measured record with the first one of the same configuration.
 Result<DataNoise> noise_of_data(const std::vector<std::string>& files,
-                                const std::function<void(const DataProblem&)>& problem = {});
+                                const std::function<void(const DataProblem&)>& problem = {},
+                                const WorkControl& control = {});
 
 }  // namespace forerun

@@ -10,8 +10,8 @@ namespace {
 
 class FileScan {
  public:
-  FileScan(LineReader lines, Fields fields, const DataHandlers& handlers)
-      : lines_(std::move(lines)), fields_(fields), handlers_(handlers) {}
+  FileScan(LineReader lines, Fields fields, const DataHandlers& handlers, Work& work)
+      : lines_(std::move(lines)), fields_(fields), handlers_(handlers), work_(work) {}
 
   Status run() {
     while (true) {
@@ -20,6 +20,7 @@ class FileScan {
       if (!line->has_value()) return {};
       if (is_blank(**line)) continue;
       take(**line);
+      if (Status status = work_.advance(); !status.ok()) return status;
     }
   }
 
@@ -66,6 +67,7 @@ class FileScan {
   LineReader lines_;
   Fields fields_;
   const DataHandlers& handlers_;
+  Work& work_;
   RecordHeadReader heads_;
   RunDecoder runs_;
   OpSampleDecoder samples_;
@@ -79,17 +81,23 @@ Error DataProblem::error() const {
   return {what, where, kind == Kind::broken ? kBrokenRecordRemedy : ""};
 }
 
-Status scan_file(const std::string& file, Fields fields, const DataHandlers& handlers) {
+Status scan_file(const std::string& file, Fields fields, const DataHandlers& handlers, Work& work) {
   auto lines = LineReader::open(file);
   if (!lines) return lines.error();
-  return FileScan(std::move(*lines), fields, handlers).run();
+  return FileScan(std::move(*lines), fields, handlers, work).run();
 }
 
-Status scan_files(const std::vector<std::string>& files, Fields fields, const DataHandlers& handlers) {
+Status scan_files(const std::vector<std::string>& files, Fields fields, const DataHandlers& handlers, Work& work) {
   for (const std::string& file : files) {
-    if (Status status = scan_file(file, fields, handlers); !status.ok()) return status;
+    if (Status status = scan_file(file, fields, handlers, work); !status.ok()) return status;
   }
   return {};
+}
+
+Status scan_files(const std::vector<std::string>& files, Fields fields, const DataHandlers& handlers,
+                  const WorkControl& control) {
+  Work work(control, "records");
+  return scan_files(files, fields, handlers, work);
 }
 
 }  // namespace forerun

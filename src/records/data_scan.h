@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/work_control.h"
 #include "ingest/capture/op_sample.h"
 #include "ingest/capture/run_record.h"
 
@@ -42,10 +43,13 @@ struct DataHandlers {
   std::function<void(const DataProblem&)> problem;
 };
 
-// All records of one file, in order. An Error where the file cannot be read to its end; records before it were handled.
-Status scan_file(const std::string& file, Fields fields, const DataHandlers& handlers);
+// All records of one file, in order. An Error where the file cannot be read to its end, or where `work`, which counts
+// lines, does not go on; records before it were handled.
+Status scan_file(const std::string& file, Fields fields, const DataHandlers& handlers, Work& work);
 
 // All files, in order; stops at the first that cannot be read.
-Status scan_files(const std::vector<std::string>& files, Fields fields, const DataHandlers& handlers);
+Status scan_files(const std::vector<std::string>& files, Fields fields, const DataHandlers& handlers, Work& work);
+Status scan_files(const std::vector<std::string>& files, Fields fields, const DataHandlers& handlers,
+                  const WorkControl& control = {});
 
 }  // namespace forerun

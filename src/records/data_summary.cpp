@@ -97,7 +97,7 @@ class Summarizer {
 }  // namespace
 
 Result<DataSummary> summarize_data(const std::vector<std::string>& files,
-                                   const std::function<void(const DataProblem&)>& problem) {
+                                   const std::function<void(const DataProblem&)>& problem, const WorkControl& control) {
   auto splits = family_splits(files);
   if (!splits) return splits.error();
   Summarizer summarizer(std::move(*splits));
@@ -109,7 +109,8 @@ Result<DataSummary> summarize_data(const std::vector<std::string>& files,
                       [&](const DataProblem& found) {
                         summarizer.take(found);
                         if (problem) problem(found);
-                      }});
+                      }},
+                 control);
   if (!status.ok()) return status.error();
   return summarizer.finish(files.size());
 }

@@ -56,6 +56,7 @@ struct DataSummary {
 
 // Counts the records of the files. Broken records are counted, and told to `problem` where it is given.
 Result<DataSummary> summarize_data(const std::vector<std::string>& files,
-                                   const std::function<void(const DataProblem&)>& problem = {});
+                                   const std::function<void(const DataProblem&)>& problem = {},
+                                   const WorkControl& control = {});
 
 }  // namespace forerun

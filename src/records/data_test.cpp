@@ -85,12 +85,14 @@ class Data : public ::testing::Test {
   // All problems of a check, as "kind record: what".
   DataCheck check(const std::vector<std::string>& files) {
     found_.clear();
-    return check_data(
+    auto checked = check_data(
         files,
         [&](const DataProblem& p) {
           found_.push_back(std::to_string(static_cast<int>(p.kind)) + " " + std::to_string(p.line) + ": " + p.what);
         },
         [&](const Error& error) { found_.push_back("file: " + error.what); });
+    EXPECT_TRUE(checked.ok());
+    return *checked;
   }
 
   fs::path folder_;

@@ -66,10 +66,13 @@ std::vector<Plan> plans_of(const SearchSpace& space, const GpuCluster& cluster) 
   return plans;
 }
 
-Ranking rank_plans(const CostSource& costs, const StepSetup& setup, const SearchSpace& space) {
+Result<Ranking> rank_plans(const CostSource& costs, const StepSetup& setup, const SearchSpace& space,
+                           const WorkControl& control) {
   Ranking ranking;
   const CostSource source = remembering(costs);
-  for (const Plan& plan : plans_of(space, setup.cluster)) {
+  const std::vector<Plan> plans = plans_of(space, setup.cluster);
+  Work work(control, "plans", static_cast<int64_t>(plans.size()));
+  for (const Plan& plan : plans) {
     ++ranking.considered;
     auto step = estimate_step(source, setup, plan);
     if (!step) {
@@ -79,6 +82,7 @@ Ranking rank_plans(const CostSource& costs, const StepSetup& setup, const Search
     } else {
       ranking.steps.push_back(std::move(*step));
     }
+    if (const Status status = work.advance(); !status) return status.error();
   }
   std::stable_sort(ranking.steps.begin(), ranking.steps.end(),
                    [](const Step& a, const Step& b) { return a.time < b.time; });

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/work_control.h"
 #include "scale/step.h"
 
 namespace forerun::scale {
@@ -29,6 +30,8 @@ struct Ranking {
   int64_t impossible = 0;  // the model cannot be cut so
 };
 
-Ranking rank_plans(const CostSource& costs, const StepSetup& setup, const SearchSpace& space);
+// The only Error is that of `control`.
+Result<Ranking> rank_plans(const CostSource& costs, const StepSetup& setup, const SearchSpace& space,
+                           const WorkControl& control = {});
 
 }  // namespace forerun::scale

@@ -153,7 +153,7 @@ TEST(Search, RanksWhatFits) {
   space.layers = test.model.layers;
   space.most_tensor = 8;
   space.most_stages = 16;
-  const Ranking ranking = rank_plans(test.costs(), test.setup, space);
+  const Ranking ranking = *rank_plans(test.costs(), test.setup, space);
   ASSERT_GT(ranking.steps.size(), 10);
   EXPECT_EQ(ranking.considered, static_cast<int64_t>(ranking.steps.size()) + ranking.too_large + ranking.impossible);
   for (size_t i = 0; i < ranking.steps.size(); ++i) {
@@ -170,7 +170,7 @@ TEST(Search, WhatDoesNotFitIsLeftOut) {
   TestCase test(16);
   test.setup.cluster.gpu.memory = Bytes(int64_t{4} << 30);
   SearchSpace space{.global_batch = 64, .layers = test.model.layers, .most_tensor = 8, .most_stages = 16};
-  const Ranking ranking = rank_plans(test.costs(), test.setup, space);
+  const Ranking ranking = *rank_plans(test.costs(), test.setup, space);
   EXPECT_GT(ranking.too_large, 0);
   for (const Step& step : ranking.steps) EXPECT_LE(step.memory.total(), test.setup.cluster.gpu.memory);
 }

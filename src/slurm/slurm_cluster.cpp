@@ -58,9 +58,11 @@ void simulate_beside(const cluster::Workload& workload, const SlurmReplayOptions
 
 class Replayer {
  public:
-  Replayer(const cluster::Workload& workload, const SlurmReplayOptions& options)
+  Replayer(const cluster::Workload& workload, const SlurmReplayOptions& options, const WorkControl& control)
       : workload_(workload),
         options_(options),
+        control_(control),
+        work_(control),
         token_(fmt::format("forerun-replay:{}-{}:", std::chrono::system_clock::now().time_since_epoch().count(),
                            getpid())),
         own_(workload.jobs.size()),
@@ -74,17 +76,18 @@ class Replayer {
   }
 
   Status submit() {
+    work_.begin("jobs submitted", static_cast<int64_t>(workload_.jobs.size()));
     const ReplayClock::time_point begin = ReplayClock::now();
     for (cluster::JobIndex job = 0; job < workload_.jobs.size(); ++job) {
       const double due = cluster::seconds(workload_.jobs[job].arrival) / options_.speed;
-      pause_unless(due - wall_seconds_since(begin), options_.stop);
-      if (stopped()) return was_stopped();
+      pause_unless(due - wall_seconds_since(begin), control_.stop);
+      if (Status status = work_.check(); !status) return status;
       const Result<int64_t> id = submit_one(job);
       if (!id) return id.error().within("job " + workload_.name_of(job));
       own_[job].id = *id;
       own_[job].state = "PENDING";
       job_of_[*id] = job;
-      if (options_.progress) options_.progress(job + 1, 0);
+      (void)work_.advance();
     }
     return {};
   }
@@ -92,14 +95,15 @@ class Replayer {
   // Waits until all are over.
   Status wait() {
     size_t over_before = 0;
+    work_.begin("jobs over", static_cast<int64_t>(own_.size()));
     ReplayClock::time_point changed = ReplayClock::now();
     while (true) {
-      if (stopped()) return was_stopped();
+      if (Status status = work_.check(); !status) return status;
       const double away_before = away_;
       if (const Status seen = look(); !seen) return seen.error();
       const auto over =
           static_cast<size_t>(std::count_if(own_.begin(), own_.end(), [](auto& job) { return job.over(); }));
-      if (options_.progress) options_.progress(own_.size(), over);
+      (void)work_.advance(static_cast<int64_t>(over) - static_cast<int64_t>(over_before));
       if (over == own_.size()) return {};
       const bool some_run = std::any_of(own_.begin(), own_.end(), [](auto& job) { return job.state == "RUNNING"; });
       if (over != over_before || some_run || away_ != away_before) changed = ReplayClock::now();
@@ -109,7 +113,7 @@ class Replayer {
         return Error{"the job does not start", "Slurm job " + std::to_string(stuck->id),
                      "ask `scontrol show job` for the reason; it may want more GPUs than there are"};
       }
-      pause_unless(options_.poll, options_.stop);
+      pause_unless(options_.poll, control_.stop);
     }
   }
 
@@ -141,9 +145,6 @@ class Replayer {
   [[nodiscard]] double away() const { return away_; }
 
  private:
-  [[nodiscard]] bool stopped() const { return !cancelling_ && options_.stop && options_.stop(); }
-  static Error was_stopped() { return {"stopped by a signal", "", ""}; }
-
   // Asks again while the controller is away.
   template <class Ask>
   auto asked(const Ask& ask) -> decltype(ask()) {
@@ -155,10 +156,12 @@ class Replayer {
         if (again_in > 1) is_back(wall_seconds_since(begin));
         return answer;
       }
-      if (stopped()) return was_stopped();
+      if (!cancelling_) {
+        if (const Status status = work_.check(); !status) return status.error();
+      }
       if (wall_seconds_since(begin) > patience) return answer;
       if (options_.trouble) options_.trouble(answer.error(), again_in);
-      pause_unless(again_in, [&] { return stopped(); });
+      pause_unless(again_in, cancelling_ ? std::stop_token() : control_.stop);
     }
   }
 
@@ -216,6 +219,8 @@ class Replayer {
   static constexpr double kLongestPause = 8;     // seconds
   const cluster::Workload& workload_;
   const SlurmReplayOptions& options_;
+  const WorkControl& control_;
+  Work work_;
   std::string token_;  // begins the comment of each job
   std::vector<SlurmJob> own_;
   std::vector<bool> ran_;                        // seen to run
@@ -247,10 +252,11 @@ void add_jobs(const cluster::Workload& workload, const Replayer& replayer, Repla
 
 }  // namespace
 
-Result<Replay> replay_on_slurm(const cluster::Workload& workload, const SlurmReplayOptions& options) {
+Result<Replay> replay_on_slurm(const cluster::Workload& workload, const SlurmReplayOptions& options,
+                               const WorkControl& control) {
   Replay replay;
   replay.speed = options.speed;
-  Replayer replayer(workload, options);
+  Replayer replayer(workload, options, control);
   const Result<size_t> others = replayer.others();
   if (!others) return others.error();
   replay.other_jobs = *others;

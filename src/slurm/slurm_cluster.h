@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
+#include "base/work_control.h"
 #include "cluster/job.h"
 #include "cluster/machine.h"
 #include "cluster/policies.h"
@@ -55,15 +55,14 @@ struct SlurmReplayOptions {
   double poll = 0.5;                          // seconds between looks
   double away = 600;                          // seconds that the controller may be away at a time
   CommandRunner run = run_command;
-  std::function<bool()> stop;  // asked often; true ends the replay
-  std::function<void(size_t submitted, size_t over)> progress;
   std::function<void(const Error&, double again_in)> trouble;  // the controller is away; seconds
   std::function<void(double seconds)> back;
 };
 
 // An Error where nothing was submitted. After that a fault stands in the answer, with what was seen up to then, and
 // jobs of this replay that are not over are cancelled. Jobs that are still waiting when all else has ended for
-// `kPatience` seconds are such a fault.
-Result<Replay> replay_on_slurm(const cluster::Workload& workload, const SlurmReplayOptions& options);
+// `kPatience` seconds are such a fault, and so is an end by `control`. Stages of its progress: jobs submitted, jobs over.
+Result<Replay> replay_on_slurm(const cluster::Workload& workload, const SlurmReplayOptions& options,
+                               const WorkControl& control = {});
 
 }  // namespace forerun

@@ -195,7 +195,7 @@ TEST(SlurmWatch, OutlivesAControllerThatIsAway) {
   watch.extend = {.run = slurm.runner(), .now = [] { return int64_t{1700000555}; }};
   watch.every = 20;
   watch.alive = alive;
-  watch.stop = [&] { return pauses.size() >= 5; };
+  std::stop_source stop;
   watch.trouble = [&](const Error&, double) { ++troubles; };
   watch.back = [&](double) { ++backs; };
   watch.pause = [&](double seconds) {
@@ -207,8 +207,9 @@ TEST(SlurmWatch, OutlivesAControllerThatIsAway) {
       std::getline(file, line);
       EXPECT_EQ(line, "forerun-extend 1 1700000555 1700000625 2");
     }
+    if (pauses.size() == 5) stop.request_stop();
   };
-  const auto released = watch_limits(watch);
+  const auto released = watch_limits(watch, {.progress = {}, .stop = stop.get_token(), .budget = {}});
   ASSERT_TRUE(released) << released.error().message();
   EXPECT_EQ(pauses, (std::vector<double>{1, 2, 4, 20, 20}));
   EXPECT_EQ(vouched, (std::vector<bool>{false, false, false, true, true}));
@@ -323,17 +324,17 @@ TEST(SlurmReplay, AFaultLeavesWhatWasSeenAndCancelsItsOwn) {
 
 TEST(SlurmServe, AnswersEachInAProcessOfItsOwn) {
   const std::string socket = testing::TempDir() + "/serve.socket";
-  std::atomic<bool> stop = false;
+  std::stop_source stop;
   std::atomic<bool> ready = false;
-  ServeOptions given{
-      .socket = socket, .seconds = 3, .stop = [&] { return stop.load(); }, .ready = [&] { ready = true; }};
+  ServeOptions given{.socket = socket, .seconds = 3, .ready = [&] { ready = true; }};
   std::thread server([&] {
-    const Status served = serve_descriptions(given, [](const std::string& text) -> Result<std::string> {
+    const auto reply = [](const std::string& text) -> Result<std::string> {
       if (text == "die") abort();
       if (text == "hang") pause();
       if (text == "wrong") return Error{"what", "where", "remedy"};
       return "answer to " + text + "\n";
-    });
+    };
+    const Status served = serve_descriptions(given, reply, {.progress = {}, .stop = stop.get_token(), .budget = {}});
     EXPECT_TRUE(served) << served.error().message();
   });
   while (!ready) std::this_thread::yield();
@@ -344,7 +345,7 @@ TEST(SlurmServe, AnswersEachInAProcessOfItsOwn) {
   ASSERT_TRUE(answer) << answer.error().message();
   EXPECT_EQ(*answer, "answer to a;b,c/d\n");
   EXPECT_FALSE(serve_descriptions(given, {})) << "another listens there";
-  stop = true;
+  stop.request_stop();
   server.join();
   EXPECT_FALSE(ask_server(socket, "x"));
   EXPECT_FALSE(ask_server(std::string(200, 'x'), "x"));

@@ -10,6 +10,7 @@
 #include "base/options_text.h"
 #include "cluster/sources/cell_values.h"
 #include "predict/predict.h"
+#include "predict/setup_text.h"
 
 namespace forerun {
 namespace {
@@ -126,7 +127,7 @@ class LimitPredictor {
     }
     const std::string precision = take(job, "precision", "");
     const std::string optimizer = take(job, "optimizer", "");
-    const Result<TrainingSetup> setup = options_.setup(precision, optimizer);
+    const Result<TrainingSetup> setup = parse_setup({.precision = precision, .optimizer = optimizer});
     if (!setup) return setup.error();
     request.setup = *setup;
     request.default_optimizer = optimizer.empty();
@@ -156,13 +157,27 @@ bool usable_key(const std::string& key) { return !key.empty() && key.find_first_
 
 }  // namespace
 
+Status check_limit_options(const LimitOptions& options) {
+  if (!(options.margin >= 0 && options.margin <= 100)) {
+    return Error{fmt::format("a margin of {}", options.margin), "--margin", "give a share from 0 to 100"};
+  }
+  if (!(options.startup >= 0 && options.startup <= 1e6)) {
+    return Error{fmt::format("a startup of {} s", options.startup), "--startup", "give 0 to 1e6 seconds"};
+  }
+  if (options.gpus_per_node < 1) return Error{"a node needs a GPU", "--gpus-per-node", "give 1 or more"};
+  return {};
+}
+
 int64_t priority_of(double seconds) {
   return std::max<int64_t>(std::llround(1e6 * (32 - std::log2(std::max(seconds, 0.0) + 1))), 1);
 }
 
 Result<std::vector<JobLimit>> predict_limits(const std::string& path, const LimitOptions& options,
                                              const CostModels& cost_models,
-                                             const std::function<void(const Error&)>& bad_row) {
+                                             const std::function<void(const Error&)>& bad_row,
+                                             const WorkControl& control) {
+  if (const Status status = check_limit_options(options); !status) return status.error();
+  Work work(control, "jobs");
   auto reader = LineReader::open(path);
   if (!reader) return reader.error();
   CsvRows rows(std::move(*reader), ',');
@@ -204,6 +219,7 @@ Result<std::vector<JobLimit>> predict_limits(const std::string& path, const Limi
     } else {
       bad_row(limit.error().within(place));
     }
+    if (const Status status = work.advance(); !status) return status.error();
   }
   if (!any) return Error{"the table has a heading and no rows", path, "give a row a job; see docs/slurm.md"};
   std::sort(limits.begin(), limits.end(), [](const JobLimit& a, const JobLimit& b) { return a.job < b.job; });
@@ -242,6 +258,7 @@ Result<std::vector<JobLimit>> read_limits(const std::string& path) {
 
 Result<JobLimit> predict_limit(const std::string& description, const LimitOptions& options,
                                const CostModels& cost_models) {
+  if (const Status status = check_limit_options(options); !status) return status.error();
   const OptionGrammar grammar{"", "write model=resnet50 batch=64 iterations=10000"};
   KeyValues words;
   for (const std::string_view word : split_list(description, " \t\n\v\f\r")) {

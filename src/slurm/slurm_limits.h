@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
+#include "base/work_control.h"
 #include "cluster/schedule_predictor.h"
 #include "graph/training_run.h"
 #include "predict/cost_models.h"
@@ -39,15 +39,17 @@ struct LimitOptions {
   JobOrder order = JobOrder::shortest;
   int32_t gpus_per_node = 8;
   NetworkOptions network;  // between nodes
-  // A setup from the names of a precision and an optimizer, either of which may be empty.
-  std::function<Result<TrainingSetup>(const std::string& precision, const std::string& optimizer)> setup;
 };
+
+// Whether the numbers make sense; asked by both of these below.
+Status check_limit_options(const LimitOptions& options);
 
 // Rows of a file, sorted by job, byte by byte, as job_submit.lua searches them. A row at fault and one whose job is
 // there already go to `bad_row`, and the others go on; a file without rows is an Error.
 Result<std::vector<JobLimit>> predict_limits(const std::string& path, const LimitOptions& options,
                                              const CostModels& cost_models,
-                                             const std::function<void(const Error&)>& bad_row);
+                                             const std::function<void(const Error&)>& bad_row,
+                                             const WorkControl& control = {});
 
 // One job: "model=resnet50 batch=64 iterations=10000".
 Result<JobLimit> predict_limit(const std::string& description, const LimitOptions& options,

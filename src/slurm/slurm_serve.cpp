@@ -135,14 +135,15 @@ Status bind_to(const LocalSocket& listening, const std::string& path, const sock
 
 }  // namespace
 
-Status serve_descriptions(const ServeOptions& options, const Answer& answer) {
+Status serve_descriptions(const ServeOptions& options, const Answer& answer, const WorkControl& control) {
   const Result<sockaddr_un> address = address_of(options.socket);
   if (!address) return address.error();
   const LocalSocket listening;
   if (const Status bound = bind_to(listening, options.socket, *address); !bound) return bound.error();
   if (options.ready) options.ready();
   std::vector<pid_t> at_work;
-  while (!options.stop || !options.stop()) {
+  Work work(control);
+  while (work.goes_on()) {
     std::erase_if(at_work, [](pid_t child) { return waitpid(child, nullptr, WNOHANG) != 0; });
     pollfd waiting{listening.descriptor(), POLLIN, 0};
     if (at_work.size() >= options.at_once) {

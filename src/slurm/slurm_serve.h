@@ -8,22 +8,21 @@
 #include <functional>
 #include <string>
 
-#include "base/result.h"
+#include "base/work_control.h"
 
 namespace forerun {
 
 struct ServeOptions {
-  std::string socket;  // its path
-  int seconds = 2;     // that an answer may take
-  size_t at_once = 8;  // answers
-  std::function<bool()> stop;
+  std::string socket;           // its path
+  int seconds = 2;              // that an answer may take
+  size_t at_once = 8;           // answers
   std::function<void()> ready;  // called once connections are taken
 };
 
 using Answer = std::function<Result<std::string>(const std::string& description)>;
 
-// Answers until `stop` says so, and then takes the socket away.
-Status serve_descriptions(const ServeOptions& options, const Answer& answer);
+// Answers until it is stopped, which is its usual end, and then takes the socket away.
+Status serve_descriptions(const ServeOptions& options, const Answer& answer, const WorkControl& control = {});
 
 // Asks it; an Error where nothing listens there, or none comes in time.
 Result<std::string> ask_server(const std::string& socket, const std::string& description, int seconds = 10);

@@ -15,15 +15,7 @@ const CostModels& limits_cost_models() {
   return *loaded;
 }
 
-LimitOptions options() {
-  LimitOptions given;
-  given.setup = [](const std::string& precision, const std::string&) {
-    TrainingSetup setup;
-    if (!precision.empty()) setup.precision = *precision_named(precision);
-    return Result<TrainingSetup>(setup);
-  };
-  return given;
-}
+LimitOptions options() { return {}; }
 
 std::string write_file(const std::string& name, const std::string& text) {
   const std::string path = testing::TempDir() + "/" + name;

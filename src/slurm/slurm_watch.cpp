@@ -85,23 +85,22 @@ Status renew_alive(const WatchOptions& options) {
 
 class LimitWatcher {
  public:
-  explicit LimitWatcher(const WatchOptions& options) : options_(options) {}
+  LimitWatcher(const WatchOptions& options, const WorkControl& control)
+      : options_(options), control_(control), work_(control) {}
 
   void run() {
-    while (!stopped()) {
+    while (work_.goes_on()) {
       look();
-      if (!stopped()) pause(retry_ > 0 ? std::min(retry_, options_.every) : options_.every);
+      if (work_.goes_on()) pause(retry_ > 0 ? std::min(retry_, options_.every) : options_.every);
     }
   }
 
  private:
-  [[nodiscard]] bool stopped() const { return options_.stop && options_.stop(); }
-
   void pause(double seconds) const {
     if (options_.pause) {
       options_.pause(seconds);
     } else {
-      pause_unless(seconds, options_.stop);
+      pause_unless(seconds, control_.stop);
     }
   }
 
@@ -125,6 +124,8 @@ class LimitWatcher {
   }
 
   const WatchOptions& options_;
+  const WorkControl& control_;
+  Work work_;
   double retry_ = 0;  // seconds to the next try; 0: the last look went well
   WatchClock::time_point last_good_ = WatchClock::now();
 };
@@ -133,9 +134,9 @@ class LimitWatcher {
 
 int64_t shortest_watched(double every) { return std::max<int64_t>(std::llround(std::ceil((2 * every + 30) / 60)), 1); }
 
-void pause_unless(double seconds, const std::function<bool()>& stop) {
+void pause_unless(double seconds, const std::stop_token& stop) {
   const auto end = WatchClock::now() + std::chrono::duration<double>(seconds);
-  while (WatchClock::now() < end && !(stop && stop())) {
+  while (WatchClock::now() < end && !stop.stop_requested()) {
     const std::chrono::duration<double> left = end - WatchClock::now();
     std::this_thread::sleep_for(std::min(left, std::chrono::duration<double>(0.1)));
   }
@@ -154,7 +155,7 @@ Result<Extended> release_limits(const ExtendOptions& options) {
   return set_limits(options, [](const SlurmJob& job) { return *job.hard_limit_min; });
 }
 
-Result<Extended> watch_limits(const WatchOptions& options) {
+Result<Extended> watch_limits(const WatchOptions& options, const WorkControl& control) {
   if (options.extend.within < 2 * options.every) {
     return Error{
         fmt::format("a look every {} s can miss jobs with less than {} s left", options.every, options.extend.within),
@@ -164,7 +165,7 @@ Result<Extended> watch_limits(const WatchOptions& options) {
   if (const Status status = renew_alive(options); !status) return status.error();
   if (!options.alive.empty()) unlink(options.alive.c_str());
   if (const Result<std::string> there = options.extend.run({"squeue", "--version"}); !there) return there.error();
-  LimitWatcher(options).run();
+  LimitWatcher(options, control).run();
   if (!options.alive.empty()) unlink(options.alive.c_str());
   return release_limits(options.extend);
 }

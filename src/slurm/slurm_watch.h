@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
+#include "base/work_control.h"
 #include "slurm/slurm_commands.h"
 
 namespace forerun {
@@ -38,22 +38,21 @@ struct WatchOptions {
   ExtendOptions extend;
   double every = 30;  // seconds
   std::string alive;  // the file that job_submit.lua looks for; empty: none
-  std::function<bool()> stop;
   std::function<void(const Extended&)> looked;
   std::function<void(const Error&, double again_in)> trouble;  // seconds
   std::function<void(double away)> back;                       // seconds without a look that went well
-  std::function<void(double seconds)> pause;                   // empty: sleeps, and wakes for `stop`
+  std::function<void(double seconds)> pause;                   // empty: sleeps, and wakes for a stop
 };
 
-// Looks every so often until `stop` says so; gives what the release at its end did. An Error is a fault of the options,
+// Looks every so often until it is stopped, which is its usual end; gives what the release at its end did. An Error is a fault of the options,
 // a file that cannot be written or a Slurm that is not installed; what it answers later is told to `trouble` and tried
 // again.
-Result<Extended> watch_limits(const WatchOptions& options);
+Result<Extended> watch_limits(const WatchOptions& options, const WorkControl& control = {});
 
 // The shortest limit in minutes that no look every so many seconds can miss.
 int64_t shortest_watched(double every);
 
-// Sleeps until the time is over or `stop` says so.
-void pause_unless(double seconds, const std::function<bool()>& stop);
+// Sleeps until the time is over or a stop is asked for.
+void pause_unless(double seconds, const std::stop_token& stop);
 
 }  // namespace forerun

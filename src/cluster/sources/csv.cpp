@@ -14,9 +14,11 @@
 #include <cmath>
 
 #include "base/csv_rows.h"
+#include "base/options_text.h"
 #include "cluster/sources/cell_values.h"
 #include "cluster/sources/sources.h"
 #include "cluster/sources/step_tables.h"
+#include "predict/setup_text.h"
 
 namespace forerun::cluster {
 namespace {
@@ -203,6 +205,30 @@ Status look_up_durations(const CsvColumns& columns, const StepTables& tables, Jo
       fmt::format("they were for {} on {}", fmt::join(tables.applications(), ", "), fmt::join(tables.types(), ", "))};
 }
 
+// What the row trains. Words that mean nothing here are a fault where its time is predicted; a job whose time is stated
+// runs all the same.
+Configuration configuration_of(const CsvRows& rows, const CsvColumns& columns, const std::string& model,
+                               int64_t batch) {
+  Configuration found;
+  found.model = model;
+  found.batch = batch;
+  const SetupText text{.precision = rows.cell(columns.precision), .optimizer = rows.cell(columns.optimizer)};
+  const auto setup = parse_setup(text);
+  if (!setup) {
+    found.fault = setup.error().message();
+    return found;
+  }
+  if (!text.precision.empty()) found.precision = setup->precision;
+  if (!text.optimizer.empty()) found.optimizer = setup->optimizer;
+  auto settings = parse_key_values(rows.cell(columns.set), {"", "write set as layers=2;width=64"}, ';');
+  if (settings) {
+    found.settings = *std::move(settings);
+  } else {
+    found.fault = settings.error().message();
+  }
+  return found;
+}
+
 // All that the row says but durations.
 JobRow read_row(const CsvRows& rows, const CsvColumns& columns, RowReader& cells) {
   JobRow row;
@@ -223,8 +249,7 @@ JobRow read_row(const CsvRows& rows, const CsvColumns& columns, RowReader& cells
   const int32_t batch = cells.count(columns.batch, 0);
   if (batch < 0) cells.fail(columns.batch, "is negative");
   if (columns.model && columns.iterations && !row.kind.empty() && row.iterations > 0) {
-    row.configuration = {row.kind, batch, rows.cell(columns.precision), rows.cell(columns.optimizer),
-                         rows.cell(columns.set)};
+    row.configuration = configuration_of(rows, columns, row.kind, batch);
     row.measured = columns.by != CsvColumns::Steps::predicted;
   }
   return row;

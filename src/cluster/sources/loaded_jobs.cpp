@@ -202,6 +202,9 @@ void JobCollector::keep_details(const JobRow& row) {
 }
 
 Status JobCollector::add(JobRow row, int64_t line) {
+  if (options_.work != nullptr) {
+    if (Status status = options_.work->advance(); !status) return status;
+  }
   CHECK(row.durations.size() == loaded_.workload.truth.types(), "a row with other columns than its source");
   rejected_ = false;
   if (Status status = check(row, line); !status || rejected_) return status;

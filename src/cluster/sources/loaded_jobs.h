@@ -15,7 +15,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "base/result.h"
+#include "base/work_control.h"
 #include "cluster/machine.h"
 
 namespace forerun::cluster {
@@ -55,6 +55,7 @@ struct LoadOptions {
   std::string member;           // of an archive
   std::string companion;        // a second file: gavel's throughputs, pollux' or titan's step times
   StepTimes step_times;         // for jobs that name a model; empty: they are refused
+  Work* work = nullptr;         // counts rows, and may end the reading
 };
 
 struct LoadedJobs {

@@ -14,13 +14,17 @@ namespace forerun::cluster {
 struct SourceEntry {
   const char* name;
   const char* description;
+  bool describes_training;  // its jobs may say what they train: their memory, steps and gradients are known
   Result<LoadedJobs> (*load)(LineReader reader, const LoadOptions& options);
 };
 
 // Adding a source is one file and one line in sources.cpp.
 const std::vector<SourceEntry>& sources();
 
-// Loads a file in that format; an unknown format is answered with the nearest ones.
+// The source of that name; an unknown one is answered with the nearest ones. `further` are names that the caller knows.
+Result<const SourceEntry*> find_source(const std::string& format, const std::vector<std::string>& further = {});
+
+Result<LoadedJobs> load_jobs(const std::string& path, const SourceEntry& source, const LoadOptions& options);
 Result<LoadedJobs> load_jobs(const std::string& path, const std::string& format, const LoadOptions& options);
 
 Result<LoadedJobs> load_philly(LineReader reader, const LoadOptions& options);

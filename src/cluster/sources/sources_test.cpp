@@ -291,7 +291,9 @@ TEST(CsvSource, AsksForTheStepsOfModels) {
   EXPECT_EQ(jobs.truth.of(0, 0), Time(10 * kSecond.value));
   EXPECT_EQ(jobs.truth.of(0, 1), kNever);
   EXPECT_FALSE(jobs.named[0].measured);
-  EXPECT_EQ(jobs.configurations[0].settings, "width=64");
+  EXPECT_EQ(jobs.configurations[0].settings, (KeyValues{{"width", "64"}}));
+  EXPECT_EQ(jobs.configurations[0].precision, Precision::fp32);
+  EXPECT_EQ(jobs.configurations[0].fault, "");
   EXPECT_EQ(jobs.traffic[0].gradients, Bytes(100));
   const auto unknown = load_csv(LineReader::from_text(text + "b,1,vgg,4,,,9\n", "jobs.csv"), options);
   EXPECT_EQ(unknown.error().message().find("jobs.csv:3: no such model"), 0U) << unknown.error().message();

@@ -49,9 +49,14 @@ class KinetoReader {
     sink_ = [this](const RawEvent& event) { take(event); };
   }
 
-  Result<Trace> read();
+  Result<Trace> read() {
+    auto trace = read_whole();
+    if (failed_ && failed_->is_unfinished()) return *failed_;
+    return trace;
+  }
 
  private:
+  Result<Trace> read_whole();
   TraceCounts& counts() { return builder_.trace().counts; }
   char* text() { return buffer_.data() + EventDecoder::kBefore + begin_; }
   [[nodiscard]] size_t held() const { return end_ - begin_; }
@@ -108,6 +113,7 @@ void KinetoReader::fill(size_t wanted) {
     begin_ = 0;
   }
   buffer_.resize(std::max(buffer_.size(), wanted + EventDecoder::kBefore + EventDecoder::kPadding));
+  const int64_t before = counts().json_bytes;
   while (!drained_ && end_ < wanted) {
     const auto count = source_->read(buffer_.data() + EventDecoder::kBefore + end_, wanted - end_);
     if (!count) {
@@ -119,7 +125,11 @@ void KinetoReader::fill(size_t wanted) {
     end_ += *count;
     counts().json_bytes += static_cast<int64_t>(*count);
   }
-  if (options_.progress) options_.progress(counts().json_bytes);
+  if (options_.work == nullptr) return;
+  if (const Status status = options_.work->advance(counts().json_bytes - before); !status.ok()) {
+    drained_ = true;
+    failed_ = status.error();
+  }
 }
 
 Error KinetoReader::no_events() {
@@ -315,7 +325,7 @@ Status KinetoReader::read_events() {
   return {};
 }
 
-Result<Trace> KinetoReader::read() {
+Result<Trace> KinetoReader::read_whole() {
   if (Status status = find_events(); !status) return status.error();
   if (Status status = read_events(); !status) return status.error();
   if (goes_on_) {

@@ -6,11 +6,10 @@
 // compressed data ends early, is an Error that says where, and so is one that holds a second trace behind the first.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
 
-#include "base/result.h"
+#include "base/work_control.h"
 #include "ingest/trace/trace.h"
 
 namespace forerun {
@@ -19,7 +18,7 @@ struct KinetoOptions {
   size_t block_bytes = size_t{1} << 18;    // of JSON parsed at a time
   size_t largest_event = size_t{1} << 26;  // an event of more bytes is skipped
   bool partial = false;                    // of a file cut short, take what came before the cut
-  std::function<void(int64_t)> progress;   // called now and then with the bytes of JSON read so far
+  Work* work = nullptr;                    // counts the bytes of JSON read, and may end the reading
 };
 
 // An Error where the file cannot be opened, is cut short, or is no trace at all (no traceEvents, or none that can be read).
