@@ -29,8 +29,8 @@ ModelRequest with_value(const ModelRequest& model, const std::string& axis, int6
 // A way to train the model, and how much of it fits.
 class Variant {
  public:
-  Variant(const FitRequest& request, const Device& device, const CostModels& cost_models)
-      : request_(request), device_(device), cost_models_(cost_models) {
+  Variant(const FitRequest& request, const Device& device, const CostModels& cost_models, Work& work)
+      : request_(request), device_(device), cost_models_(cost_models), work_(work) {
     request_.memory.reserve =
         Bytes(std::llround(static_cast<double>(device.memory.value) * request.reserve_share)) + request.reserve;
     request_.memory.intervals = &cost_models.memory_intervals;
@@ -49,8 +49,12 @@ class Variant {
             .retries = memory.answer.retries};
   }
   [[nodiscard]] FitSearch search(int64_t smallest, int64_t step) const {
-    return {[this](int64_t value) { return build(value); }, [this](const TrainingRun& run) { return judge(run); },
-            smallest, step, room()};
+    return {[this](int64_t value) { return build(value); },
+            [this](const TrainingRun& run) { return judge(run); },
+            smallest,
+            step,
+            room(),
+            work_};
   }
   // What predictions may come to.
   [[nodiscard]] Bytes room() const {
@@ -61,6 +65,7 @@ class Variant {
     return request_.memory.margin.value_or(cost_models_.memory_intervals.driver.high - 1);
   }
   [[nodiscard]] Result<Prediction> predicted(int64_t value) const {
+    if (const Status status = work_.check(); !status.ok()) return status.error();
     const Result<TrainingRun> run = build(value);
     if (!run) return run.error();
     MemoryQuestion question = request_.memory;
@@ -75,6 +80,7 @@ class Variant {
   FitRequest request_;
   const Device& device_;
   const CostModels& cost_models_;
+  Work& work_;
 };
 
 // The values that the model takes; an Error where it takes none of those tried.
@@ -240,10 +246,16 @@ class Changes {
 
 }  // namespace
 
-Result<FitAnswer> fit(const FitRequest& given, const Device& device, const CostModels& cost_models) {
+Result<FitAnswer> fit(const FitRequest& given, const Device& device, const CostModels& cost_models,
+                      const WorkControl& control) {
+  Work work(control, "iterations derived");
+  if (const Status status = check_memory(given.memory); !status.ok()) return status.error();
+  if (!(given.reserve_share >= 0 && given.reserve_share < 1) || given.reserve.value < 0) {
+    return Error{"the reserve is no share or size", "--reserve", "give a share or a size: 5%, 2GiB"};
+  }
   FitRequest request = given;
   if (request.axis == "seq") request.axis = "length";
-  const Variant base(request, device, cost_models);
+  const Variant base(request, device, cost_models, work);
   const Result<AxisGrid> grid = grid_of(base);
   if (!grid) return grid.error();
   FitSearch search = base.search(grid->smallest, grid->step);
@@ -251,6 +263,7 @@ Result<FitAnswer> fit(const FitRequest& given, const Device& device, const CostM
   answer.reserve = base.request().memory.reserve;
   answer.margin = base.margin();
   answer.largest = search.largest();
+  if (const Status status = work.check(); !status.ok()) return status.error();
   if (const std::string refused = search.refusal(grid->smallest); !refused.empty()) {
     return base.build(grid->smallest).error();
   }
@@ -269,6 +282,7 @@ Result<FitAnswer> fit(const FitRequest& given, const Device& device, const CostM
     }
   }
   answer.graphs += search.graphs() + 1;
+  if (const Status status = work.check(); !status.ok()) return status.error();
   return answer;
 }
 

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "api/fit_answer.h"
-#include "base/result.h"
+#include "base/work_control.h"
 #include "predict/predict.h"
 
 namespace forerun {
@@ -26,6 +26,8 @@ struct FitRequest {
   bool changes = true;       // also what would let a larger one in
 };
 
-Result<FitAnswer> fit(const FitRequest& request, const Device& device, const CostModels& cost_models);
+// Progress counts the training iterations that were derived.
+Result<FitAnswer> fit(const FitRequest& request, const Device& device, const CostModels& cost_models,
+                      const WorkControl& control = {});
 
 }  // namespace forerun

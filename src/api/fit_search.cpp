@@ -9,6 +9,8 @@ const FitPoint& FitSearch::at(int64_t value) {
   const auto [found, added] = known_.try_emplace(value);
   if (!added) return found->second;
   FitPoint& point = found->second;
+  point.value = value;
+  if (!work_->goes_on()) return point;
   ++graphs_;
   const Result<TrainingRun> run = build_(value);
   if (run) {
@@ -17,6 +19,7 @@ const FitPoint& FitSearch::at(int64_t value) {
     refused_[value] = run.error().message();
   }
   point.value = value;
+  (void)work_->advance();
   return point;
 }
 

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "api/fit_answer.h"
-#include "base/result.h"
+#include "base/work_control.h"
 #include "graph/training_run.h"
 
 namespace forerun {
@@ -17,9 +17,15 @@ class FitSearch {
   using Build = std::function<Result<TrainingRun>(int64_t value)>;
   using Judge = std::function<FitPoint(const TrainingRun& run)>;
 
-  // Values are smallest, smallest + step, ...; `room` is what may be allocated, for guesses.
-  FitSearch(Build build, Judge judge, int64_t smallest, int64_t step, Bytes room)
-      : build_(std::move(build)), judge_(std::move(judge)), smallest_(smallest), step_(step), room_(room) {}
+  // Values are smallest, smallest + step, ...; `room` is what may be allocated, for guesses. Once `work` does not go on,
+  // no further value is tried and what is said of it means nothing: the caller looks at its status.
+  FitSearch(Build build, Judge judge, int64_t smallest, int64_t step, Bytes room, Work& work)
+      : build_(std::move(build)),
+        judge_(std::move(judge)),
+        smallest_(smallest),
+        step_(step),
+        room_(room),
+        work_(&work) {}
 
   // Nothing where the smallest does not fit. The value fits, the next does not, and those around them are tried too.
   std::optional<int64_t> largest();
@@ -51,6 +57,7 @@ class FitSearch {
   int64_t smallest_;
   int64_t step_;
   Bytes room_;
+  Work* work_;
   std::map<int64_t, FitPoint> known_;
   std::map<int64_t, std::string> refused_;
   int64_t fits_ = 0;     // the largest known to fit

@@ -37,6 +37,8 @@ struct Made {
   int64_t fixed = 0, per = 1, room = 1000, last = 1 << 30;
   std::vector<int64_t> bumps;
   int64_t built = 0;
+  WorkControl control = {};
+  std::unique_ptr<Work> work = std::make_unique<Work>(control);
 
   FitSearch search(int64_t smallest = 1, int64_t step = 1) {
     const auto build = [this](int64_t value) -> Result<TrainingRun> {
@@ -52,7 +54,7 @@ struct Made {
       const int64_t need = fixed + per * value + (bump ? room : 0);
       return FitPoint{.fits = need <= room, .allocated = Bytes(need)};
     };
-    return {build, judge, smallest, step, Bytes(room)};
+    return {build, judge, smallest, step, Bytes(room), *work};
   }
 };
 

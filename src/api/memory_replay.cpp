@@ -3,7 +3,7 @@
 namespace forerun {
 
 Status replay_memory(const std::vector<std::string>& files, const AllocatorSettings& settings,
-                     const MemoryReplayHandlers& handlers) {
+                     const MemoryReplayHandlers& handlers, const WorkControl& control) {
   const auto replay = [&](const RunRecord& record, const DataPlace& /*place*/) {
     if (!record.allocator || !record.measured || record.measured->peak_reserved.value == 0) return;
     MemoryReplayRow row{.id = record.run.id, .family = record.run.family};
@@ -14,7 +14,7 @@ Status replay_memory(const std::vector<std::string>& files, const AllocatorSetti
     row.reserved = {Bytes(figures.reserved.peak), record.measured->peak_reserved};
     handlers.row(row);
   };
-  return scan_files(files, Fields::everything, {.run = replay, .sample = {}, .problem = handlers.problem});
+  return scan_files(files, Fields::everything, {.run = replay, .sample = {}, .problem = handlers.problem}, control);
 }
 
 double PeakPair::error() const {

@@ -33,6 +33,6 @@ struct MemoryReplayHandlers {
 
 // Replays the allocator trace of every run of the files that has one and whose peaks were measured.
 Status replay_memory(const std::vector<std::string>& files, const AllocatorSettings& settings,
-                     const MemoryReplayHandlers& handlers);
+                     const MemoryReplayHandlers& handlers, const WorkControl& control = {});
 
 }  // namespace forerun

@@ -1,9 +1,12 @@
 // Fuzzes what users write behind options: the first byte picks the grammar, the rest is the text. What is taken must
 // make sense: values that are there, plans that can be completed or say why not.
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
+#include "api/compare.h"
+#include "api/schedule.h"
 #include "api/sweep.h"
 #include "base/check.h"
 #include "cluster/machine.h"
@@ -12,6 +15,7 @@
 #include "cluster/synthetic.h"
 #include "device/catalogue.h"
 #include "memory/allocator_settings.h"
+#include "predict/setup_text.h"
 #include "scale/network_name.h"
 #include "scale/plan.h"
 #include "whatif/optimizations.h"
@@ -61,6 +65,31 @@ void read_cluster_words(const std::string& text) {
   static_cast<void>(read_well(cluster::parse_synthetic(text)));
   static_cast<void>(cluster::parse_date(text));
   static_cast<void>(cluster::parse_seconds(text));
+  static_cast<void>(read_well(parse_job_format(text)));
+  static_cast<void>(read_well(parse_when(text, "--from")));
+}
+
+void read_setup(const std::string& text) {
+  const auto setup = parse_setup({.precision = text.substr(0, text.find('\n')),
+                                  .optimizer = text.substr(std::min(text.find('\n'), text.size() - 1) + 1)});
+  if (!read_well(setup)) return;
+  const OptimizerSpec& optimizer = setup->optimizer;
+  CHECK(optimizer.momentum >= 0 && optimizer.weight_decay >= 0 && optimizer.learning_rate >= 0, "an odd optimizer");
+}
+
+void read_prices(const std::string& text) {
+  static const DeviceCatalogue catalogue = [] {
+    DeviceCatalogue made;
+    Device device;
+    device.name = "NVIDIA T4";
+    device.aliases = {"t4"};
+    const Status added = made.add(device);
+    CHECK(added.ok(), "a device that cannot be added");
+    return made;
+  }();
+  const auto prices = parse_prices({text}, catalogue);
+  if (!read_well(prices)) return;
+  for (const GpuPrice& price : *prices) CHECK(price.per_hour >= 0 && price.per_hour <= 1e6, "an odd price");
 }
 
 }  // namespace
@@ -68,21 +97,25 @@ void read_cluster_words(const std::string& text) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
-  switch (data[0] % 7) {
-    case 0: read_axis(text); break;
-    case 1: read_plan(text); break;
-    case 2: read_network(text); break;
-    case 3: {
+  switch (data[0] % 9) {  // '0' is 3, '6' is 0
+    case 4: read_axis(text); break;
+    case 5: read_plan(text); break;
+    case 6: read_network(text); break;
+    case 7: {
       const auto policy = cluster::make_policy(text);
       if (read_well(policy)) CHECK(*policy != nullptr, "a policy that is none");
       break;
     }
-    case 4: static_cast<void>(read_well(parse_allocator_settings(text))); break;
-    case 5: {
+    case 8: static_cast<void>(read_well(parse_allocator_settings(text))); break;
+    case 0: {
       const auto application = whatif::parse_application(text);
       if (read_well(application)) CHECK(application->optimization != nullptr, "an optimization that is none");
       break;
     }
+    case 1:
+      if (!text.empty()) read_setup(text);
+      break;
+    case 2: read_prices(text); break;
     default: read_cluster_words(text); break;
   }
   return 0;

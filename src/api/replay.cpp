@@ -63,8 +63,11 @@ Result<ReplayRow> replay(std::span<const Trace> ranks, const ReplayOptions& opti
   return row;
 }
 
-Status replay_traces(const std::vector<TraceFile>& files, const ReplayOptions& options,
-                     const ReplayHandlers& handlers) {
+Status replay_traces(const std::vector<TraceFile>& files, const ReplayOptions& options, const ReplayHandlers& handlers,
+                     const WorkControl& control) {
+  Work work(control);
+  KinetoOptions reading;
+  reading.work = &work;
   std::vector<Trace> ranks;
   size_t answered = 0, failed = 0;
   const auto answer = [&] {
@@ -81,7 +84,9 @@ Status replay_traces(const std::vector<TraceFile>& files, const ReplayOptions& o
     ranks.clear();
   };
   for (const TraceFile& file : files) {
-    auto trace = read_kineto(file.path);
+    work.begin("bytes of " + file.path);
+    auto trace = read_kineto(file.path, reading);
+    if (Status status = work.check(); !status) return status;
     if (!trace) {
       ++failed;
       if (handlers.problem) handlers.problem(trace.error());
@@ -92,6 +97,7 @@ Status replay_traces(const std::vector<TraceFile>& files, const ReplayOptions& o
     ranks.push_back(std::move(*trace));
   }
   answer();
+  if (Status status = work.check(); !status) return status;
   if (answered == 0 && failed > 0) return Error{"no trace could be replayed", "", ""};
   return {};
 }

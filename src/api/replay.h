@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "api/trace.h"
-#include "base/result.h"
+#include "base/work_control.h"
 #include "ingest/trace/trace.h"
 #include "timeline/dependency_graph.h"
 
@@ -41,7 +41,8 @@ struct ReplayOptions {
 };
 
 // Files of one folder that name different ranks of one world and overlap in time are replayed together.
-Status replay_traces(const std::vector<TraceFile>& files, const ReplayOptions& options, const ReplayHandlers& handlers);
+Status replay_traces(const std::vector<TraceFile>& files, const ReplayOptions& options, const ReplayHandlers& handlers,
+                     const WorkControl& control = {});
 
 // The same of traces in memory: one per rank.
 Result<ReplayRow> replay(std::span<const Trace> ranks, const ReplayOptions& options);

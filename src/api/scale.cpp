@@ -97,6 +97,16 @@ scale::SearchSpace space_of(const ScaleQuestion& question, const ScaledModel& mo
 
 Status check_question(const ScaleQuestion& question) {
   if (question.gpus.empty()) return Error{"no number of GPUs is given", "--gpus", "write --gpus 8 or --gpus 8,16,32"};
+  if (question.node < 1 || question.node > 1'000'000) {
+    return Error{question.node < 1 ? "a node needs a GPU" : "no node has so many GPUs", "--node",
+                 "give 1 to 1,000,000"};
+  }
+  constexpr int64_t kMostSamples = int64_t{1} << 40;
+  if (question.global_batch < 0 || question.global_batch > kMostSamples || question.micro_batch < 0 ||
+      question.micro_batch > kMostSamples) {
+    return Error{"a batch is negative or too large", "--global-batch, --micro-batch",
+                 fmt::format("give 1 to {}", kMostSamples)};
+  }
   for (const int64_t gpus : question.gpus) {
     if (gpus < 1 || gpus > 1'000'000)
       return Error{fmt::format("{} GPUs make no cluster", gpus), "--gpus", "give 1 to 1,000,000"};
@@ -105,33 +115,38 @@ Status check_question(const ScaleQuestion& question) {
                    "give a multiple of --node, or another --node"};
     }
   }
-  if (question.node < 1) return Error{"a node needs a GPU", "--node", "give 1 or more"};
   return {};
 }
 
-void search_plans(const ScaleQuestion& question, const ScaledModel& model, const scale::StepSetup& setup,
-                  const scale::CostSource& costs, ScaleAnswer& answer) {
+Status search_plans(const ScaleQuestion& question, const ScaledModel& model, const scale::StepSetup& setup,
+                    const scale::CostSource& costs, const WorkControl& control, ScaleAnswer& answer) {
   const auto begin = std::chrono::steady_clock::now();
-  scale::Ranking ranking = scale::rank_plans(costs, setup, space_of(question, model, setup.cluster.gpus));
+  auto found = scale::rank_plans(costs, setup, space_of(question, model, setup.cluster.gpus), control);
+  if (!found) return found.error();
+  scale::Ranking& ranking = *found;
   answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   answer.considered = ranking.considered;
   answer.feasible = static_cast<int64_t>(ranking.steps.size());
   answer.too_large = ranking.too_large;
   answer.steps = std::move(ranking.steps);
+  return {};
 }
 
 // The best plan for each number of GPUs.
-void search_each(const ScaleQuestion& question, const ScaledModel& model, scale::StepSetup& setup,
-                 const scale::CostSource& costs, ScaleAnswer& answer) {
+Status search_each(const ScaleQuestion& question, const ScaledModel& model, scale::StepSetup& setup,
+                   const scale::CostSource& costs, const WorkControl& control, ScaleAnswer& answer) {
   for (const int64_t gpus : question.gpus) {
     setup.cluster.gpus = gpus;
-    scale::Ranking ranking = scale::rank_plans(costs, setup, space_of(question, model, gpus));
+    auto found = scale::rank_plans(costs, setup, space_of(question, model, gpus), control);
+    if (!found) return found.error();
+    scale::Ranking& ranking = *found;
     if (ranking.steps.empty()) {
       answer.assumptions.push_back(fmt::format("no plan fits on {} GPUs, of {} considered", gpus, ranking.considered));
     } else {
       answer.steps.push_back(std::move(ranking.steps.front()));
     }
   }
+  return {};
 }
 
 ScaleAnswer empty_answer(const ScaleQuestion& question, const ScaledModel& model, const scale::GpuCluster& cluster) {
@@ -150,7 +165,8 @@ ScaleAnswer empty_answer(const ScaleQuestion& question, const ScaledModel& model
 
 }  // namespace
 
-Result<ScaleAnswer> scale_out(const ScaleQuestion& question, const CostModels& cost_models) {
+Result<ScaleAnswer> scale_out(const ScaleQuestion& question, const CostModels& cost_models,
+                              const WorkControl& control) {
   if (const Status status = check_question(question); !status) return status.error();
   const auto cluster = scale_cluster(question, cost_models);
   if (!cluster) return cluster.error();
@@ -166,14 +182,15 @@ Result<ScaleAnswer> scale_out(const ScaleQuestion& question, const CostModels& c
   const scale::CostSource costs = cost_source(question, *model, setup, cost_models);
   ScaleAnswer answer = empty_answer(question, *model, setup.cluster);
   if (answer.searched) {
-    search_plans(question, *model, setup, costs, answer);
+    if (Status status = search_plans(question, *model, setup, costs, control, answer); !status) return status.error();
   } else if (question.search) {
-    search_each(question, *model, setup, costs, answer);
+    if (Status status = search_each(question, *model, setup, costs, control, answer); !status) return status.error();
   } else {
     const auto request = scale::parse_plan(question.strategy);
     if (!request) return request.error();
     const bool open = question.micro_batch == 0 && question.global_batch == 0 && !model->transformer;
     const int64_t micro_batch = open ? kUsualBatch : question.micro_batch;
+    Work work(control, "numbers of GPUs", static_cast<int64_t>(question.gpus.size()));
     for (const int64_t gpus : question.gpus) {
       setup.cluster.gpus = gpus;
       const auto plan = scale::complete(*request, gpus, question.node, question.global_batch, micro_batch);
@@ -186,6 +203,7 @@ Result<ScaleAnswer> scale_out(const ScaleQuestion& question, const CostModels& c
       if (const Status status = replay_memory(question, *model, setup, cost_models, *step); !status)
         return status.error();
       answer.steps.push_back(std::move(*step));
+      if (const Status status = work.advance(); !status) return status.error();
     }
   }
   for (std::string& line : scale_assumptions(*model, setup, answer)) answer.assumptions.push_back(std::move(line));

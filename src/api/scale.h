@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/result.h"
+#include "base/work_control.h"
 #include "graph/training_run.h"
 #include "predict/cost_models.h"
 #include "scale/step.h"
@@ -50,6 +50,7 @@ struct ScaleQuestion {
   std::string efficiency;         // file of constants; empty: data/scale/a100_megatron.json
 };
 
-Result<ScaleAnswer> scale_out(const ScaleQuestion& question, const CostModels& cost_models);
+Result<ScaleAnswer> scale_out(const ScaleQuestion& question, const CostModels& cost_models,
+                              const WorkControl& control = {});
 
 }  // namespace forerun

@@ -70,7 +70,7 @@ Result<RecordedWorkload> simulated(const WorkloadJson& record, const std::string
 
 // Calls `use` with every line that is a resources/1 record of a run that went well.
 Status for_each_record(const std::string& path, const std::function<void(WorkloadJson&, const std::string&)>& use,
-                       const std::function<void(const Error&)>& bad_record) {
+                       const std::function<void(const Error&)>& bad_record, Work& work) {
   auto lines = LineReader::open(path);
   if (!lines) return lines.error();
   while (true) {
@@ -87,13 +87,15 @@ Status for_each_record(const std::string& path, const std::function<void(Workloa
                record.contains("setting")) {
       use(record, where);
     }
+    if (Status status = work.advance(); !status) return status;
   }
 }
 
 }  // namespace
 
 Status simulate_records(const std::vector<std::string>& files, const std::string& gpu, const CostModels& cost_models,
-                        const scale::HostRates& rates, const WorkloadHandlers& handlers) {
+                        const scale::HostRates& rates, const WorkloadHandlers& handlers, const WorkControl& control) {
+  Work work(control, "workloads");
   RunDecoder decoder;
   for (const std::string& file : files) {
     const auto use = [&](WorkloadJson& record, const std::string& where) {
@@ -102,7 +104,7 @@ Status simulate_records(const std::vector<std::string>& files, const std::string
       for (const auto& [name, value] : record.items()) workload->fields.push_back({name, value.dump()});
       handlers.workload(*workload);
     };
-    if (const Status status = for_each_record(file, use, handlers.bad_record); !status) return status.error();
+    if (const Status status = for_each_record(file, use, handlers.bad_record, work); !status) return status.error();
   }
   return {};
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "api/scale_resources.h"
-#include "base/result.h"
+#include "base/work_control.h"
 #include "predict/cost_models.h"
 #include "testbed/host_rates.h"
 
@@ -34,6 +34,7 @@ struct WorkloadHandlers {
 // Every record of the files whose status is ok: model, batch and setup as it says, on its GPU or `gpu` where it names
 // none.
 Status simulate_records(const std::vector<std::string>& files, const std::string& gpu, const CostModels& cost_models,
-                        const scale::HostRates& rates, const WorkloadHandlers& handlers);
+                        const scale::HostRates& rates, const WorkloadHandlers& handlers,
+                        const WorkControl& control = {});
 
 }  // namespace forerun

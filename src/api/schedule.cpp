@@ -19,6 +19,8 @@ namespace {
 using cluster::Durations;
 using cluster::Metrics;
 
+constexpr int64_t kMostRepeats = 100'000;
+
 // One simulation: a policy with one seed, or with true durations for comparison.
 struct Simulated {
   size_t policy = 0;
@@ -34,9 +36,11 @@ struct TaskResult {
 
 class Simulations {
  public:
-  Simulations(const ScheduleRequest& request, const ScheduleAnswer& answer, std::vector<cluster::Time> own)
+  Simulations(const ScheduleRequest& request, const ScheduleAnswer& answer, std::vector<cluster::Time> own,
+              const WorkControl& control)
       : request_(request),
         answer_(answer),
+        work_(control),
         own_(std::move(own)),
         perfect_(request.predictor.kind == cluster::PredictorKind::perfect) {
     const bool random = request.predictor.is_random() || request.simulation.failures.mean_hours_between > 0;
@@ -46,28 +50,17 @@ class Simulations {
       if (!perfect_) tasks_.push_back({policy, -1});
     }
     results_.resize(tasks_.size());
+    work_.begin("jobs ended", static_cast<int64_t>(answer.workload.jobs.size() * tasks_.size()));
   }
 
-  void run() {
+  // An Error where one of them did not come to its end.
+  Status run() {
     const size_t threads = std::max<size_t>(request_.threads, 1);
-    parallel_for(tasks_.size(), threads, [this](size_t i) { results_[i] = simulate(tasks_[i]); });
-  }
-
-  // Whether all of them came to an end.
-  [[nodiscard]] Status check() const {
-    for (size_t i = 0; i < tasks_.size(); ++i) {
-      const Metrics& metrics = results_[i].metrics;
-      const std::string ended = fmt::format("{} of {} jobs had ended", metrics.jobs, metrics.jobs + metrics.unfinished);
-      if (results_[i].cut == cluster::Schedule::Cut::end_of_time) {
-        return Error{"the jobs take longer than 292 simulated years, as far as nanoseconds go; " + ended,
-                     named(tasks_[i]), "give more --gpus, or fewer or shorter jobs"};
-      }
-      if (results_[i].cut == cluster::Schedule::Cut::failures) {
-        return Error{fmt::format("the cluster failed {} times, and {}", metrics.failures, ended), "--failure-hours",
-                     "give more hours: between failures next to nothing gets done"};
-      }
-    }
-    return {};
+    parallel_for(tasks_.size(), threads, [this](size_t i) {
+      if (work_.goes_on()) results_[i] = simulate(tasks_[i]);
+    });
+    if (Status status = work_.status(); !status) return status;
+    return check();
   }
 
   std::vector<PolicyOutcome> outcomes() {
@@ -87,16 +80,33 @@ class Simulations {
   }
 
  private:
+  [[nodiscard]] Status check() const {
+    for (size_t i = 0; i < tasks_.size(); ++i) {
+      const Metrics& metrics = results_[i].metrics;
+      const std::string ended = fmt::format("{} of {} jobs had ended", metrics.jobs, metrics.jobs + metrics.unfinished);
+      if (results_[i].cut == cluster::Schedule::Cut::end_of_time) {
+        return Error{"the jobs take longer than 292 simulated years, as far as nanoseconds go; " + ended,
+                     named(tasks_[i]), "give more --gpus, or fewer or shorter jobs"};
+      }
+      if (results_[i].cut == cluster::Schedule::Cut::failures) {
+        return Error{fmt::format("the cluster failed {} times, and {}", metrics.failures, ended), "--failure-hours",
+                     "give more hours: between failures next to nothing gets done"};
+      }
+    }
+    return {};
+  }
+
   [[nodiscard]] std::string named(const Simulated& task) const {
     return fmt::format("--policy {}", request_.policies[task.policy].text);
   }
 
-  TaskResult simulate(const Simulated& task) const {
+  TaskResult simulate(const Simulated& task) {
     const cluster::Workload& workload = answer_.workload;
     const uint64_t seed = request_.seed + static_cast<uint64_t>(std::max<int64_t>(task.run, 0));
     const auto policy = cluster::make_policy(request_.policies[task.policy]);
     cluster::SimulationOptions options = request_.simulation;
     options.failures.seed = seed;
+    options.work = &work_;
     options.keep_segments = request_.keep_schedules && task.run == 0;
     std::optional<Durations> predicted;
     if (task.run >= 0 && !perfect_) predicted = predict_durations(workload, request_.predictor, seed, own_);
@@ -105,6 +115,7 @@ class Simulations {
     result.schedule =
         cluster::simulate(workload, answer_.cluster, predicted ? *predicted : workload.truth, *policy, options);
     result.cut = result.schedule.cut;
+    if (result.cut == cluster::Schedule::Cut::stopped) return {};
     result.metrics = cluster::metrics_of(result.schedule, workload, answer_.cluster);
     result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (!options.keep_segments) result.schedule = {};
@@ -113,6 +124,7 @@ class Simulations {
 
   const ScheduleRequest& request_;
   const ScheduleAnswer& answer_;
+  Work work_;
   std::vector<cluster::Time> own_;  // what the predictor really predicts, as predict_durations takes it
   bool perfect_;
   std::vector<Simulated> tasks_;
@@ -164,6 +176,19 @@ Status check_priorities(const ScheduleRequest& request, const cluster::Workload&
 Status check(const ScheduleRequest& request) {
   if (request.policies.empty()) return Error{"no policy is named", "--policy", "give one, as --policy fifo"};
   if (Status status = check_simulation(request); !status) return status;
+  if (request.repeat < 1 || request.repeat > kMostRepeats) {
+    return Error{fmt::format("{} repetitions are none", request.repeat), "--repeat",
+                 fmt::format("give 1 to {}", kMostRepeats)};
+  }
+  if (request.gpus_per_node < 0 || request.nodes_per_rack < 0) {
+    return Error{"a node or rack of a negative size", "--gpus-per-node, --nodes-per-rack", "give 1 or more"};
+  }
+  if (request.synthetic) {
+    if (Status status = cluster::check_synthetic(*request.synthetic); !status) return status;
+  }
+  if (request.cluster && request.cluster->gpus() < 1) {
+    return Error{"the cluster has no GPUs", "--gpus", "write 480, or a100=10,v100=20"};
+  }
   if (request.file.empty() == !request.synthetic.has_value()) {
     return Error{request.file.empty() ? "no file of jobs is named" : "both a file and --synthetic are given", "",
                  "give one of the two, as `forerun schedule jobs.csv --gpus 8 --policy fifo`"};
@@ -180,9 +205,12 @@ void describe(ScheduleReport& report, const cluster::LoadedJobs& loaded) {
   report.unused = loaded.unused;
 }
 
-Result<cluster::Cluster> build_cluster(const ScheduleRequest& request, const std::string& gpus) {
-  if (gpus.empty()) return Error{"the cluster has no size", "--gpus", "write 480, or a100=10,v100=20"};
-  auto cluster = cluster::parse_cluster(gpus);
+Result<cluster::Cluster> build_cluster(const ScheduleRequest& request) {
+  if (!request.cluster && !request.synthetic) {
+    return Error{"the cluster has no size", "--gpus", "write 480, or a100=10,v100=20"};
+  }
+  auto cluster = request.cluster ? Result<cluster::Cluster>(*request.cluster)
+                                 : cluster::parse_cluster(std::to_string(request.synthetic->gpus));
   if (!cluster) return cluster;
   for (cluster::GpuPool& pool : cluster->pools) {
     pool.gpus_per_node = request.gpus_per_node;
@@ -203,8 +231,10 @@ Status add_memory(cluster::Cluster& cluster) {
   return {};
 }
 
-Status make_up_jobs(const cluster::SyntheticOptions& options, ScheduleAnswer& answer) {
-  answer.workload = synthetic_jobs(options);
+Status make_up_jobs(const cluster::SyntheticOptions& options, ScheduleAnswer& answer, const WorkControl& control) {
+  Work work(control, "jobs made up", options.jobs);
+  answer.workload = synthetic_jobs(options, &work);
+  if (Status status = work.status(); !status) return status;
   answer.report.source = "a made-up workload";
   answer.report.made = {"everything: drawn at random"};
   for (cluster::JobIndex job = 0; job < answer.workload.jobs.size(); ++job) {
@@ -215,20 +245,23 @@ Status make_up_jobs(const cluster::SyntheticOptions& options, ScheduleAnswer& an
 }
 
 // Reads the jobs of a file. `steps` predicts those that name a model.
-Status read_jobs(const ScheduleRequest& request, StepPredictor& steps, ScheduleAnswer& answer) {
+Status read_jobs(const ScheduleRequest& request, StepPredictor& steps, ScheduleAnswer& answer,
+                 const WorkControl& control) {
+  Work work(control, "rows read");
   cluster::LoadOptions options = request.load;
+  options.work = &work;
   options.cluster = &answer.cluster;
   answer.report.source = request.file;
-  if (request.format == kRecordsFormat) {
+  if (request.format.source == nullptr) {
     auto records = load_record_jobs(request.file, options, request.seed);
     if (!records) return records.error();
     describe(answer.report, records->loaded);
     answer.workload = std::move(records->loaded.workload);
     if (request.predictor.kind != cluster::PredictorKind::hybrid) return {};
-    return steps.add_records(records->files, answer.workload.configurations, request.predicting);
+    return steps.add_records(records->files, answer.workload.configurations, control);
   }
   options.step_times = steps;
-  auto loaded = load_jobs(request.file, request.format, options);
+  auto loaded = load_jobs(request.file, *request.format.source, options);
   if (!loaded) return loaded.error();
   describe(answer.report, *loaded);
   answer.workload = std::move(loaded->workload);
@@ -237,26 +270,40 @@ Status read_jobs(const ScheduleRequest& request, StepPredictor& steps, ScheduleA
 
 }  // namespace
 
-Result<ScheduleAnswer> schedule(const ScheduleRequest& request) {
+Result<JobFormat> parse_job_format(const std::string& text) {
+  if (text == kRecordsFormat) return JobFormat{nullptr};
+  const auto source = cluster::find_source(text, {kRecordsFormat});
+  if (!source) return source.error();
+  return JobFormat{*source};
+}
+
+Result<cluster::Time> parse_when(const std::string& text, const std::string& option) {
+  if (const auto date = cluster::parse_date(text)) return *date;
+  if (const auto seconds = cluster::parse_seconds(text)) return *seconds;
+  return Error{fmt::format("'{}' is no date", text), option, "write 2017-10-09, 2017-10-09T12:00:00, or seconds"};
+}
+
+Result<ScheduleAnswer> schedule(const ScheduleRequest& request, const WorkControl& control) {
   if (Status status = check(request); !status) return status.error();
   ScheduleAnswer answer;
-  const bool sized = request.gpus.empty() && request.synthetic;
-  answer.report.gpus = sized ? std::to_string(request.synthetic->gpus) : request.gpus;
-  auto cluster = build_cluster(request, answer.report.gpus);
+  auto cluster = build_cluster(request);
   if (!cluster) return cluster.error();
+  answer.report.gpus = cluster->text;
   answer.cluster = *std::move(cluster);
-  const bool described = !request.synthetic && (request.format == "csv" || request.format == kRecordsFormat);
-  if (described) {  // the only sources that know how much memory jobs need
+  if (!request.synthetic &&
+      request.format.describes_training()) {  // the only sources that know how much memory jobs need
     if (Status status = add_memory(answer.cluster); !status) return status.error();
   }
   std::shared_ptr<cluster::CommunicationModel> communication;
-  if (request.format == "csv" && !request.synthetic) {  // the only source that knows what gangs say to each other
+  const bool gangs = request.format.source != nullptr && request.format.describes_training();
+  if (gangs && !request.synthetic) {  // the only source that knows what gangs say to each other
     auto links = communication_of(answer.cluster, request.network);
     if (!links) return links.error();
     communication = std::make_shared<cluster::CommunicationModel>(*std::move(links));
   }
   StepPredictor steps(answer.cluster, communication);
-  const Status found = request.synthetic ? make_up_jobs(*request.synthetic, answer) : read_jobs(request, steps, answer);
+  const Status found = request.synthetic ? make_up_jobs(*request.synthetic, answer, control)
+                                         : read_jobs(request, steps, answer, control);
   if (!found) return found.error();
   if (Status status = check_priorities(request, answer.workload); !status) return status.error();
   if (!answer.workload.traffic.empty()) {
@@ -268,12 +315,13 @@ Result<ScheduleAnswer> schedule(const ScheduleRequest& request) {
   answer.report.jobs = static_cast<int64_t>(answer.workload.jobs.size());
   PredictorAnswer predictions;
   if (request.predictor.is_measured()) {
-    predictions = own_predictions(request.predictor, answer.workload, answer.cluster, steps);
+    auto own = own_predictions(request.predictor, answer.workload, answer.cluster, steps, control);
+    if (!own) return own.error();
+    predictions = *std::move(own);
     answer.report.predictor_source = predictions.source;
   }
-  Simulations simulations(request, answer, std::move(predictions.own));
-  simulations.run();
-  if (Status status = simulations.check(); !status) return status.error();
+  Simulations simulations(request, answer, std::move(predictions.own), control);
+  if (Status status = simulations.run(); !status) return status.error();
   answer.report.outcomes = simulations.outcomes();
   return answer;
 }

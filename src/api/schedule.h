@@ -1,13 +1,12 @@
 // Plays a workload on a cluster under one or several policies: `forerun schedule`.
 #pragma once
 
-#include <functional>
-
 #include "api/policy_outcome.h"
+#include "base/work_control.h"
 #include "cluster/policies.h"
 #include "cluster/schedule_predictor.h"
 #include "cluster/simulator.h"
-#include "cluster/sources/loaded_jobs.h"
+#include "cluster/sources/sources.h"
 #include "cluster/synthetic.h"
 
 namespace forerun {
@@ -29,13 +28,25 @@ struct ScheduleReport {
 // Beside those of cluster/sources: jobs made of measured runs (api/schedule_records.h).
 inline constexpr const char* kRecordsFormat = "records";
 
+// What a file of jobs is.
+struct JobFormat {
+  const cluster::SourceEntry* source = &cluster::sources().front();  // csv; null: measured runs
+  // Whether its jobs may say what they train.
+  [[nodiscard]] bool describes_training() const { return source == nullptr || source->describes_training; }
+};
+// "csv", "philly", "records"; an unknown one is answered with the nearest ones.
+Result<JobFormat> parse_job_format(const std::string& text);
+
+// "2017-10-09", "2017-10-09T12:00:00", or seconds; `option` is named where the text is none of these.
+Result<cluster::Time> parse_when(const std::string& text, const std::string& option);
+
 struct ScheduleRequest {
   std::string file;  // empty: synthetic
-  std::string format = "csv";
+  JobFormat format;  // of the file
   std::optional<cluster::SyntheticOptions> synthetic;
-  std::string gpus;            // as parse_cluster takes them
-  int32_t gpus_per_node = 0;   // 0: counted without topology
-  int32_t nodes_per_rack = 0;  // 0: one rack
+  std::optional<cluster::Cluster> cluster;  // its GPUs by type; nothing: as many as the synthetic jobs are made for
+  int32_t gpus_per_node = 0;                // 0: counted without topology
+  int32_t nodes_per_rack = 0;               // 0: one rack
   std::vector<cluster::PolicySpec> policies;
   NetworkOptions network;        // between nodes, where gangs are known by what they say to each other
   cluster::Predictor predictor;  // perfect knowledge where none is named
@@ -45,8 +56,6 @@ struct ScheduleRequest {
   bool keep_schedules = false;
   cluster::LoadOptions load;  // its cluster is filled in here
   cluster::SimulationOptions simulation;
-  std::function<void(size_t predicted, size_t runs)>
-      predicting;  // told now and then, while measured runs are predicted
 };
 
 struct ScheduleAnswer {
@@ -55,6 +64,8 @@ struct ScheduleAnswer {
   cluster::Cluster cluster;
 };
 
-Result<ScheduleAnswer> schedule(const ScheduleRequest& request);
+// Stages of its progress: rows of jobs read, runs predicted where jobs name them, and jobs that have ended in any of the
+// simulations.
+Result<ScheduleAnswer> schedule(const ScheduleRequest& request, const WorkControl& control = {});
 
 }  // namespace forerun

@@ -55,7 +55,7 @@ TEST(StepPredictor, AddsWhatAGangSaysToItself) {
   EXPECT_NE(steps(question("resnet5", "h200", 1)).error().message().find("resnet50"), std::string::npos);
   EXPECT_FALSE(steps(question("resnet50", "h2000", 1)).ok());
   cluster::StepQuestion broken = question("resnet50", "h200", 1);
-  broken.configuration.settings = "layers";
+  broken.configuration.fault = "'layers' is no KEY=VALUE";
   EXPECT_NE(steps(broken).error().message().find("KEY=VALUE"), std::string::npos);
   EXPECT_FALSE(communication_of(cluster, {.link = "pigeons"}).ok());
 }
@@ -69,7 +69,8 @@ class ScheduledFile : public testing::Test {
     std::ofstream(path_) << text;
     ScheduleRequest request;
     request.file = path_.string();
-    request.gpus = "h200=1";
+    request.format = *parse_job_format("csv");
+    request.cluster = *cluster::parse_cluster("h200=1");
     request.policies = {*cluster::parse_policy("sjf")};
     request.predictor = *parse_predictor(predictor);
     return schedule(request);
@@ -104,6 +105,24 @@ TEST_F(ScheduledFile, JobsThatNameNoneGetMeasuredErrors) {
   EXPECT_EQ(circle->report.made.front(), "durations: iterations x predicted step times");
 }
 
+TEST_F(ScheduledFile, WordsOfARowAreParsedWhereItIsRead) {
+  const auto wrong = run("id,model,iterations,precision\na,resnet18,10,bf17\n", "perfect");
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_NE(wrong.error().message().find("_named.csv:2: there is no precision 'bf17'"), std::string::npos)
+      << wrong.error().message();
+  const auto odd = run("id,model,iterations,set\na,resnet18,10,image\n", "perfect");
+  ASSERT_FALSE(odd.ok());
+  EXPECT_NE(odd.error().message().find("layers=2;width=64"), std::string::npos) << odd.error().message();
+  const auto setup =
+      run("id,model,iterations,optimizer,set\na,resnet18,10,sgd:momentum=0.5,image=64;batch=4\n", "perfect");
+  ASSERT_TRUE(setup.ok()) << setup.error().message();
+  // Where the time is stated nobody needs to know what precision that is.
+  const auto stated = run("id,model,iterations,duration,precision\na,resnet18,10,300,fp8\n", "hybrid");
+  ASSERT_TRUE(stated.ok()) << stated.error().message();
+  EXPECT_NE(stated->report.predictor_source.find("there is no precision 'fp8'"), std::string::npos)
+      << stated->report.predictor_source;
+}
+
 TEST_F(ScheduledFile, JobsThatNeedMoreMemoryThanAGpuHasAreNamed) {
   const auto answer = run("id,duration,memory_gib\na,300,100\nb,200,150\n", "perfect");
   ASSERT_FALSE(answer.ok());
@@ -114,8 +133,8 @@ TEST_F(ScheduledFile, JobsThatNeedMoreMemoryThanAGpuHasAreNamed) {
 TEST(ScheduledRecords, AreReallyPredicted) {
   ScheduleRequest request;
   request.file = FORERUN_DATA_DIR "/h200/runs-1.jsonl.zst";
-  request.format = kRecordsFormat;
-  request.gpus = "h200=4";
+  request.format = *parse_job_format(kRecordsFormat);
+  request.cluster = *cluster::parse_cluster("h200=4");
   request.policies = {*cluster::parse_policy("sjf")};
   request.predictor = *parse_predictor("hybrid");
   request.load.first = 25;
@@ -125,7 +144,7 @@ TEST(ScheduledRecords, AreReallyPredicted) {
   EXPECT_EQ(answer->report.predictor_source, "25 of 25 jobs predicted from what they name");
   EXPECT_LT(*answer->report.outcomes[0].loss(), 0.2);
   for (const std::string& family : answer->workload.kinds) EXPECT_NE(family, "resnet");  // trained on
-  request.gpus = "a100=4";
+  request.cluster = *cluster::parse_cluster("a100=4");
   EXPECT_NE(schedule(request).error().message().find("they have them for h200"), std::string::npos);
 }
 

@@ -27,7 +27,7 @@ struct MeasuredRuns {
   int64_t seen = 0;  // by the predictor when it was trained
 };
 
-Result<MeasuredRuns> read_runs(const std::vector<std::string>& files) {
+Result<MeasuredRuns> read_runs(const std::vector<std::string>& files, const cluster::LoadOptions& options) {
   const auto splits = family_splits(files);
   if (!splits) return splits.error();
   MeasuredRuns read;
@@ -42,8 +42,9 @@ Result<MeasuredRuns> read_runs(const std::vector<std::string>& files) {
     read.runs.push_back({record.run.id, record.run.family, cluster::canonical_type(record.run.environment.gpu),
                          record.measured->pipelined_median_ms, record.measured->peak_reserved, place.line});
   };
-  const Status status =
-      scan_files(files, Fields::description, {.run = take, .sample = {}, .problem = [](const DataProblem&) {}});
+  const DataHandlers handlers{.run = take, .sample = {}, .problem = [](const DataProblem&) {}};
+  const Status status = options.work != nullptr ? scan_files(files, Fields::description, handlers, *options.work)
+                                                : scan_files(files, Fields::description, handlers);
   if (!status) return status.error();
   if (read.runs.empty()) {
     return Error{fmt::format("no measured run of a family that was not trained on ({} of others)", read.seen), files[0],
@@ -67,7 +68,7 @@ Result<RecordJobs> load_record_jobs(const std::string& path, const cluster::Load
   auto files = record_files({path});
   if (!files) return files.error();
   answer.files = *std::move(files);
-  auto read = read_runs(answer.files);
+  auto read = read_runs(answer.files, options);
   if (!read) return read.error();
   std::vector<std::string> types;
   for (const MeasuredRun& run : read->runs) {

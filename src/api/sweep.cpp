@@ -9,6 +9,7 @@
 
 #include "base/options_text.h"
 #include "base/parallel.h"
+#include "predict/setup_text.h"
 
 namespace forerun {
 namespace {
@@ -53,6 +54,51 @@ std::optional<Range> range_in(std::string_view text) {
   range.step = *step;
   return range;
 }
+
+// A configuration as it is put together, word by word.
+struct PartialCase {
+  ModelRequest request;
+  std::string gpu;
+
+  Status set(const std::string& name, const std::string& value) {
+    if (name == "model") {
+      request.model = value;
+      request.file.reset();
+    } else if (name == "gpu") {
+      gpu = value;
+    } else if (name == "batch") {
+      return set_batch(value);
+    } else if (name == "precision") {
+      const auto precision = parse_precision(value);
+      if (!precision) return precision.error();
+      request.setup.precision = *precision;
+    } else if (name == "optimizer") {
+      const auto optimizer = parse_optimizer(value);
+      if (!optimizer) return optimizer.error();
+      request.setup.optimizer = *optimizer;
+      request.default_optimizer = false;
+    } else if (name == "channels_last") {
+      if (value != "true" && value != "false") {
+        return Error{fmt::format("channels_last cannot be '{}'", value), "--over", "give true or false"};
+      }
+      request.setup.channels_last = value == "true";
+    } else {
+      request.settings.emplace_back(name, value);
+    }
+    return {};
+  }
+
+  Status set_batch(std::string_view value) {
+    constexpr int64_t kMostBatch = int64_t{1} << 30;
+    std::string_view rest = value;
+    const auto batch = take_number(rest);
+    if (!batch || !rest.empty() || *batch < 1 || *batch > kMostBatch) {
+      return Error{fmt::format("batch cannot be '{}'", value), "--over", "give whole numbers from 1"};
+    }
+    request.batch = *batch;
+    return {};
+  }
+};
 
 Status append(const std::string& text, const Range& range, std::vector<std::string>& values) {
   if (range.last < range.first) return bad_axis(text, fmt::format("{} is below {}", range.last, range.first));
@@ -104,8 +150,30 @@ Result<std::vector<std::vector<std::string>>> product_of(const std::vector<Sweep
   return product;
 }
 
-void sweep(const std::vector<SweepCase>& cases, const CostModels& cost_models, unsigned threads,
-           const SweepHandler& each) {
+Result<std::vector<SweepCase>> sweep_cases(const SweepRequest& request, const CostModels& cost_models) {
+  PartialCase fixed{request.base, request.gpu};
+  for (const auto& [name, value] : request.fixed) {
+    if (const Status status = fixed.set(name, value); !status.ok()) return status.error();
+  }
+  const auto product = product_of(request.axes);
+  if (!product) return product.error();
+  std::vector<SweepCase> cases;
+  for (const std::vector<std::string>& values : *product) {
+    PartialCase one = fixed;
+    for (size_t i = 0; i < request.axes.size(); ++i) {
+      if (const Status status = one.set(request.axes[i].name, values[i]); !status.ok()) return status.error();
+    }
+    if (one.request.model.empty()) return Error{"there is no model", "", "name one, or several with --over model=A,B"};
+    Result<Device> device = cost_models.devices.find(one.gpu.empty() ? kDefaultGpu : one.gpu);
+    if (!device) return device.error();
+    cases.push_back({values, std::move(one.request), std::move(*device)});
+  }
+  return cases;
+}
+
+Status sweep(const std::vector<SweepCase>& cases, const CostModels& cost_models, unsigned threads,
+             const SweepHandler& each, const WorkControl& control) {
+  Work work(control, "configurations", static_cast<int64_t>(cases.size()));
   std::mutex order;
   std::map<size_t, Result<Prediction>> done;  // ahead of their turn
   size_t turn = 0;
@@ -114,7 +182,7 @@ void sweep(const std::vector<SweepCase>& cases, const CostModels& cost_models, u
     const std::lock_guard lock(order);
     return failed != nullptr;
   };
-  parallel_for(cases.size(), threads, [&](size_t i) {
+  const Status status = parallel_for(cases.size(), threads, work, [&](size_t i) {
     if (stopped()) return;
     const Result<TrainingRun> run = build_run(cases[i].request, cases[i].device);
     Result<Prediction> prediction =
@@ -132,6 +200,7 @@ void sweep(const std::vector<SweepCase>& cases, const CostModels& cost_models, u
     }
   });
   if (failed) std::rethrow_exception(failed);
+  return status;
 }
 
 }  // namespace forerun

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/work_control.h"
 #include "predict/predict.h"
 
 namespace forerun {
@@ -34,13 +35,27 @@ struct SweepRow {
   Result<Prediction> prediction;
 };
 
+// What a sweep goes over. A value of an axis, or a fixed word, is parsed by its name: "model", "gpu", "batch", "precision",
+// "optimizer" and "channels_last" say how the model is trained, and on what; any other name is a parameter of the model's
+// family.
+struct SweepRequest {
+  ModelRequest base;                                       // what stays the same; its model may be left to an axis
+  std::string gpu;                                         // empty: kDefaultGpu
+  std::vector<std::pair<std::string, std::string>> fixed;  // words that stay the same too
+  std::vector<SweepAxis> axes;
+};
+
+// The configurations of a sweep, each parsed; the Error of the first that means nothing.
+Result<std::vector<SweepCase>> sweep_cases(const SweepRequest& request, const CostModels& cost_models);
+
 // Every choice of one value from each axis, at most ten million.
 Result<std::vector<std::vector<std::string>>> product_of(const std::vector<SweepAxis>& axes);
 
 // Predicts every case and hands it to `each`, in order and from one thread at a time. A model that cannot be built with
-// some values is that case's Error; the others go on. `threads` 0: as many as the machine has.
+// some values is that case's Error; the others go on. `threads` 0: as many as the machine has. The only Error is that of
+// `control`.
 using SweepHandler = std::function<void(const SweepCase&, const Result<Prediction>&)>;
-void sweep(const std::vector<SweepCase>& cases, const CostModels& cost_models, unsigned threads,
-           const SweepHandler& each);
+Status sweep(const std::vector<SweepCase>& cases, const CostModels& cost_models, unsigned threads,
+             const SweepHandler& each, const WorkControl& control = {});
 
 }  // namespace forerun

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/options_text.h"
+
 namespace forerun {
 namespace {
 
@@ -55,9 +57,10 @@ TEST(Sweep, ThreadsGiveTheSameInTheSameOrder) {
   const auto cases = batches(*cost_models, {"224", "1", "96", "128", "64", "160", "192", "256"});  // 1: too small
   const auto answers = [&](unsigned threads) {
     std::vector<std::pair<std::string, int64_t>> found;
-    sweep(cases, *cost_models, threads, [&](const SweepCase& c, const Result<Prediction>& p) {
+    const auto take = [&](const SweepCase& c, const Result<Prediction>& p) {
       found.emplace_back(c.values.front(), p ? p->times.iteration.value : -1);
-    });
+    };
+    EXPECT_TRUE(sweep(cases, *cost_models, threads, take).ok());
     return found;
   };
   const auto alone = answers(1);
@@ -71,7 +74,41 @@ TEST(Sweep, ThreadsGiveTheSameInTheSameOrder) {
 TEST(Sweep, NothingToDo) {
   const auto cost_models = load_cost_models();
   ASSERT_TRUE(cost_models);
-  sweep({}, *cost_models, 0, [](const SweepCase&, const Result<Prediction>&) { FAIL(); });
+  EXPECT_TRUE(sweep({}, *cost_models, 0, [](const SweepCase&, const Result<Prediction>&) { FAIL(); }).ok());
+}
+
+TEST(Sweep, WordsOfAxesAreParsedByTheirNames) {
+  const auto cost_models = load_cost_models();
+  ASSERT_TRUE(cost_models);
+  SweepRequest request;
+  request.base.model = "resnet18";
+  request.fixed = {{"image", "96"}, {"channels_last", "true"}};
+  request.axes = {{"gpu", {"t4", "h200"}}, {"batch", {"2", "4"}}, {"optimizer", {"adamw", "sgd:momentum=0.5"}}};
+  const auto cases = sweep_cases(request, *cost_models);
+  ASSERT_TRUE(cases.ok()) << cases.error().message();
+  ASSERT_EQ(cases->size(), 8U);
+  EXPECT_EQ(cases->back().values, (std::vector<std::string>{"h200", "4", "sgd:momentum=0.5"}));
+  EXPECT_EQ(cases->back().device.name, "NVIDIA H200");
+  EXPECT_EQ(cases->back().request.batch, 4);
+  EXPECT_EQ(cases->back().request.setup.optimizer.momentum, 0.5);
+  EXPECT_FALSE(cases->back().request.default_optimizer);
+  EXPECT_TRUE(cases->back().request.setup.channels_last);
+  EXPECT_EQ(cases->back().request.settings.size(), 1U);
+  for (const auto& [name, value] : KeyValues{{"batch", "0"},
+                                             {"batch", "-1"},
+                                             {"batch", "1.5"},
+                                             {"batch", "99999999999999999999"},
+                                             {"batch", "1099511627776"},
+                                             {"precision", "bf16"},
+                                             {"optimizer", "sgd:lr=nan"},
+                                             {"channels_last", "maybe"},
+                                             {"gpu", "h2000"}}) {
+    request.axes = {{name, {value}}};
+    EXPECT_FALSE(sweep_cases(request, *cost_models).ok()) << name << " " << value;
+  }
+  request.base.model.clear();
+  request.axes = {{"batch", {"2"}}};
+  EXPECT_FALSE(sweep_cases(request, *cost_models).ok()) << "no model";
 }
 
 }  // namespace

@@ -29,20 +29,24 @@ Result<std::vector<TraceFile>> trace_files(const std::vector<std::string>& paths
   return files;
 }
 
-Result<Trace> read_profiler_trace(const std::string& path, std::string_view verb) {
+Result<Trace> read_profiler_trace(const std::string& path, std::string_view verb, const WorkControl& control) {
   const auto kind = file_for(verb, path);
   if (!kind) return kind.error();
   if (is_told(*kind) && *kind != FileKind::profiler_trace) return refused_file(*kind, path, verb);
-  return read_kineto(path);
+  Work work(control, "bytes of " + path);
+  KinetoOptions options;
+  options.work = &work;
+  return read_kineto(path, options);
 }
 
-Result<std::vector<Trace>> read_traces(const std::vector<TraceFile>& files, const TraceProgress& progress,
-                                       bool partial) {
+Result<std::vector<Trace>> read_traces(const std::vector<TraceFile>& files, bool partial, const WorkControl& control) {
   std::vector<Trace> traces;
+  Work work(control);
   for (const TraceFile& file : files) {
     KinetoOptions options;
     options.partial = partial;
-    if (progress) options.progress = [&](int64_t bytes) { progress(file.path, bytes); };
+    options.work = &work;
+    work.begin("bytes of " + file.path);
     auto trace = read_kineto(file.path, options);
     if (!trace) return trace.error();
     traces.push_back(std::move(*trace));

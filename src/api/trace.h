@@ -1,12 +1,11 @@
 // Profiler traces: files -> ranks -> analysis.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/result.h"
+#include "base/work_control.h"
 #include "ingest/importers.h"
 #include "timeline/trace_analysis.h"
 
@@ -22,14 +21,13 @@ struct TraceFile {
 // without any.
 Result<std::vector<TraceFile>> trace_files(const std::vector<std::string>& paths, std::string_view verb);
 
-// Reads each file as one rank, and puts them in order of rank where all tell theirs. `progress`, where given, is called
-// now and then with the file and the bytes of JSON read so far. `partial`: of files cut short, what came before the cut.
-using TraceProgress = std::function<void(const std::string& file, int64_t bytes)>;
-Result<std::vector<Trace>> read_traces(const std::vector<TraceFile>& files, const TraceProgress& progress = {},
-                                       bool partial = false);
+// Reads each file as one rank, and puts them in order of rank where all tell theirs. `partial`: of files cut short, what
+// came before the cut. Progress counts the bytes of JSON of each file.
+Result<std::vector<Trace>> read_traces(const std::vector<TraceFile>& files, bool partial = false,
+                                       const WorkControl& control = {});
 
 // One file; an Error that says what it is where it is no profiler trace.
-Result<Trace> read_profiler_trace(const std::string& path, std::string_view verb);
+Result<Trace> read_profiler_trace(const std::string& path, std::string_view verb, const WorkControl& control = {});
 
 // Whether the files are execution traces (ingest/chakra). An Error where only some are: the two kinds say different
 // things.

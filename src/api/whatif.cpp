@@ -168,7 +168,7 @@ void set_range(const EditableIteration& base, const EditableIteration& edited, c
 }
 
 Result<WhatIfAnswer> answer_for(const EditableIteration& base, const WhatIfQuestion& question,
-                                const CostModels& cost_models) {
+                                const CostModels& cost_models, Work& work) {
   WhatIfAnswer answer;
   answer.file = base.trace().file;
   for (const whatif::Application& application : question.applications) answer.applied.push_back(application.text);
@@ -180,9 +180,11 @@ Result<WhatIfAnswer> answer_for(const EditableIteration& base, const WhatIfQuest
   answer.baseline_gpu_ms = milliseconds(base.device_busy());
   EditableIteration edited = base;
   for (const whatif::Application& application : question.applications) {
+    if (const Status status = work.check(); !status.ok()) return status.error();
     const Status status = application.optimization->apply(edited, application.parameters);
     if (!status.ok()) return status.error();
   }
+  if (const Status status = work.check(); !status.ok()) return status.error();
   const auto after = edited.iteration_time();
   if (!after) return after.error();
   answer.predicted_ms = milliseconds(*after);
@@ -193,13 +195,16 @@ Result<WhatIfAnswer> answer_for(const EditableIteration& base, const WhatIfQuest
 }
 
 Result<std::vector<WhatIfAnswer>> ranking_of(const EditableIteration& base, const WhatIfQuestion& question,
-                                             const CostModels& cost_models) {
+                                             const CostModels& cost_models, Work& work) {
   std::vector<WhatIfAnswer> ranking;
-  for (const whatif::Optimization& optimization : whatif::optimizations()) {
+  const auto& all = whatif::optimizations();
+  work.begin("optimizations", std::count_if(all.begin(), all.end(), [](const auto& one) { return one.ranked; }));
+  for (const whatif::Optimization& optimization : all) {
     if (!optimization.ranked) continue;
     WhatIfQuestion alone = question;
     alone.applications.push_back({&optimization, {}, std::string(optimization.name)});
-    auto answer = answer_for(base, alone, cost_models);
+    auto answer = answer_for(base, alone, cost_models, work);
+    if (const Status status = work.advance(); !status.ok()) return status.error();
     if (answer) ranking.push_back(std::move(*answer));
   }
   std::stable_sort(ranking.begin(), ranking.end(),
@@ -231,30 +236,38 @@ Result<BaseIteration> base_iteration(const ModelRequest& model, const WhatIfQues
   return BaseIteration{std::move(timer), std::move(*edited)};
 }
 
-Result<WhatIfAnswer> what_if(const Trace& trace, const WhatIfQuestion& question, const CostModels& cost_models) {
+Result<WhatIfAnswer> what_if(const Trace& trace, const WhatIfQuestion& question, const CostModels& cost_models,
+                             const WorkControl& control) {
+  Work work(control);
   const auto base = base_iteration(trace, question, cost_models);
   if (!base) return base.error();
-  return answer_for(base->edited, question, cost_models);
+  if (const Status status = work.check(); !status.ok()) return status.error();
+  return answer_for(base->edited, question, cost_models, work);
 }
 
-Result<WhatIfAnswer> what_if(const ModelRequest& model, const WhatIfQuestion& question, const CostModels& cost_models) {
+Result<WhatIfAnswer> what_if(const ModelRequest& model, const WhatIfQuestion& question, const CostModels& cost_models,
+                             const WorkControl& control) {
+  Work work(control);
   const auto base = base_iteration(model, question, cost_models);
   if (!base) return base.error();
-  return answer_for(base->edited, question, cost_models);
+  if (const Status status = work.check(); !status.ok()) return status.error();
+  return answer_for(base->edited, question, cost_models, work);
 }
 
 Result<std::vector<WhatIfAnswer>> rank_what_ifs(const Trace& trace, const WhatIfQuestion& question,
-                                                const CostModels& cost_models) {
+                                                const CostModels& cost_models, const WorkControl& control) {
+  Work work(control);
   const auto base = base_iteration(trace, question, cost_models);
   if (!base) return base.error();
-  return ranking_of(base->edited, question, cost_models);
+  return ranking_of(base->edited, question, cost_models, work);
 }
 
 Result<std::vector<WhatIfAnswer>> rank_what_ifs(const ModelRequest& model, const WhatIfQuestion& question,
-                                                const CostModels& cost_models) {
+                                                const CostModels& cost_models, const WorkControl& control) {
+  Work work(control);
   const auto base = base_iteration(model, question, cost_models);
   if (!base) return base.error();
-  return ranking_of(base->edited, question, cost_models);
+  return ranking_of(base->edited, question, cost_models, work);
 }
 
 }  // namespace forerun

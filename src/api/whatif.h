@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/work_control.h"
 #include "ingest/trace/trace.h"
 #include "predict/cost_models.h"
 #include "predict/predict.h"
@@ -33,9 +34,11 @@ struct WhatIfQuestion {
   bool unprofiled = true;  // take out what the profiler cost the host: times as a user measures them
 };
 
-Result<WhatIfAnswer> what_if(const Trace& trace, const WhatIfQuestion& question, const CostModels& cost_models);
+Result<WhatIfAnswer> what_if(const Trace& trace, const WhatIfQuestion& question, const CostModels& cost_models,
+                             const WorkControl& control = {});
 // Of a model that was not traced: the predicted iteration.
-Result<WhatIfAnswer> what_if(const ModelRequest& model, const WhatIfQuestion& question, const CostModels& cost_models);
+Result<WhatIfAnswer> what_if(const ModelRequest& model, const WhatIfQuestion& question, const CostModels& cost_models,
+                             const WorkControl& control = {});
 
 // The iteration before anything is applied, for callers that edit it themselves (whatif/graph_edit.h). The trace, where
 // there is one, and the cost models must outlive it.
@@ -50,8 +53,8 @@ Result<BaseIteration> base_iteration(const ModelRequest& model, const WhatIfQues
 // Every optimization that makes sense without parameters, behind those of the question; the largest gain first. Those that
 // do not apply are left out.
 Result<std::vector<WhatIfAnswer>> rank_what_ifs(const Trace& trace, const WhatIfQuestion& question,
-                                                const CostModels& cost_models);
+                                                const CostModels& cost_models, const WorkControl& control = {});
 Result<std::vector<WhatIfAnswer>> rank_what_ifs(const ModelRequest& model, const WhatIfQuestion& question,
-                                                const CostModels& cost_models);
+                                                const CostModels& cost_models, const WorkControl& control = {});
 
 }  // namespace forerun

@@ -90,13 +90,15 @@ std::string signature(const Graph& graph, const Op& op) {
   return text;
 }
 
-Result<ZooCheck> check_zoo(const std::string& path) {
+Result<ZooCheck> check_zoo(const std::string& path, const WorkControl& control) {
+  Work work(control, "records");
   if (const auto kind = file_for("zoo check", path); !kind) return kind.error();
   Result<RunRecordReader> reader = RunRecordReader::open(path, Fields::inputs_and_measurements);
   if (!reader) return reader.error();
   ZooCheck result;
   std::map<std::string, Tally> tallies;
   while (true) {
+    if (const Status status = work.advance(); !status.ok()) return status.error();
     Result<std::optional<RunRecord>> next = reader->next();
     if (!next) {
       if (reader->file_broken()) return next.error();

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "base/result.h"
+#include "base/work_control.h"
 #include "graph/graph.h"
 
 namespace forerun {
@@ -40,7 +40,7 @@ struct ZooCheck {
 
 // Compares every record of a run/1 file that has a graph and whose family is in the zoo.
 // Two ops are counterparts if name, phase, and the types and shapes of all inputs and outputs agree.
-Result<ZooCheck> check_zoo(const std::string& path);
+Result<ZooCheck> check_zoo(const std::string& path, const WorkControl& control = {});
 
 // The counterpart key of an op.
 std::string signature(const Graph& graph, const Op& op);

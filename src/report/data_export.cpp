@@ -7,7 +7,8 @@ namespace forerun {
 
 Status export_data(const std::vector<std::string>& files, ExportRows rows,
                    const std::function<Status(std::string_view)>& line,
-                   const std::function<void(const DataProblem&)>& problem) {
+                   const std::function<void(const DataProblem&)>& problem, const WorkControl& control) {
+  Work work(control, "records");
   Status written;
   bool headed = false;
   const auto put = [&](const std::string& text) {
@@ -32,7 +33,7 @@ Status export_data(const std::vector<std::string>& files, ExportRows rows,
   }
   const Fields fields = rows == ExportRows::ops ? Fields::inputs_and_measurements : Fields::description;
   for (const std::string& file : files) {
-    if (Status status = scan_file(file, fields, handlers); !status.ok()) return status;
+    if (Status status = scan_file(file, fields, handlers, work); !status.ok()) return status;
     if (!written.ok()) break;
   }
   if (!headed) {

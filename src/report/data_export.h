@@ -16,6 +16,6 @@ enum class ExportRows : uint8_t { runs, ops, samples };
 // is an Error, and `line` is not called.
 Status export_data(const std::vector<std::string>& files, ExportRows rows,
                    const std::function<Status(std::string_view)>& line,
-                   const std::function<void(const DataProblem&)>& problem);
+                   const std::function<void(const DataProblem&)>& problem, const WorkControl& control = {});
 
 }  // namespace forerun

@@ -1,0 +1,52 @@
+// "How will this training run go?": iteration time and memory of a model, or of every run of a file of records. The
+// question of `forerun predict`; the stage predict/ answers it.
+//
+// What a user names as a model is told apart by `model_file` (predict/model_file.h), and how it is trained is parsed by
+// `parse_setup` (predict/setup_text.h): both once, before the question is asked.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/work_control.h"
+#include "predict/model_file.h"
+#include "predict/predict.h"
+#include "predict/setup_text.h"
+
+namespace forerun {
+
+struct PredictRequest {
+  ModelRequest model;
+  std::string gpu;  // by name; empty: kDefaultGpu
+  MemoryQuestion memory;
+  bool memory_log = false;  // also every allocation and free of the iteration
+};
+
+struct PredictAnswer {
+  Prediction prediction;
+  std::optional<PredictedLog> memory_log;
+};
+
+Result<PredictAnswer> predict(const PredictRequest& request, const CostModels& cost_models,
+                              const WorkControl& control = {});
+
+// Runs that were recorded, predicted as they were recorded.
+struct PredictRecordsRequest {
+  std::string file;
+  std::string gpu;  // empty: the one that each record names
+  MemoryQuestion memory;
+  bool errors = false;  // also how far predictions lie from what was measured, where the GPU is the recorded one
+};
+
+struct PredictRecordsAnswer {
+  std::vector<Prediction> predictions;  // in the order of the file
+  int64_t bad = 0;                      // records that could not be predicted
+  std::vector<ErrorSample> errors;
+};
+
+// `handlers` hear of each record as it comes.
+Result<PredictRecordsAnswer> predict_records(const PredictRecordsRequest& request, const CostModels& cost_models,
+                                             const RecordHandlers& handlers, const WorkControl& control = {});
+
+}  // namespace forerun

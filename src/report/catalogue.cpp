@@ -1,0 +1,118 @@
+#include "report/catalogue.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/json_writer.h"
+#include "report/table.h"
+
+namespace forerun {
+namespace {
+
+std::string tera(double rate) { return rate > 0 ? fmt::format("{:.1f}", rate / 1e12) : "-"; }
+
+struct ValueText {
+  std::string operator()(bool v) const { return v ? "true" : "false"; }
+  std::string operator()(int64_t v) const { return fmt::format("{}", v); }
+  std::string operator()(double v) const { return fmt::format("{}", v); }
+  std::string operator()(const std::string& v) const { return v; }
+  std::string operator()(const std::vector<int64_t>& v) const { return fmt::format("{}", fmt::join(v, ",")); }
+};
+
+std::vector<std::string> models_of(const zoo::Family& family) {
+  std::vector<std::string> models;
+  for (const zoo::NamedModel& model : zoo::models()) {
+    if (model.family == family.name) models.push_back(model.name);
+  }
+  return models;
+}
+
+}  // namespace
+
+std::string devices_text(const DeviceCatalogue& devices) {
+  Table table({"GPU", "names", "CC", "SMs", "MHz", "GiB", "GB/s", "fp32", "tf32", "bf16"});
+  table.align_left(1);
+  for (const Device& d : devices.devices()) {
+    table.add({d.name, fmt::format("{}", fmt::join(d.aliases, ", ")),
+               d.compute_capability > 0 ? d.capability_text() : "-", fmt::format("{}", d.sm_count),
+               fmt::format("{:.0f}", d.clock_mhz), fmt::format("{:.0f}", gibibytes(d.memory)),
+               fmt::format("{:.0f}", d.memory_bandwidth / 1e9), tera(d.peak.fp32), tera(d.peak.tf32_tensor),
+               tera(d.peak.bf16_tensor)});
+  }
+  return table.text("") +
+         "\nCC: compute capability. Rates in TFLOP/s, dense. Sources: data/devices. Add a GPU with --device-file "
+         "FILE.\n";
+}
+
+std::string links_text(const DeviceCatalogue& devices) {
+  Table table({"link", "names", "GB/s", "latency us"});
+  table.align_left(1);
+  for (const Link& link : devices.links()) {
+    table.add({link.name, fmt::format("{}", fmt::join(link.aliases, ", ")), fmt::format("{:g}", link.bandwidth / 1e9),
+               fmt::format("{:g}", microseconds(link.latency))});
+  }
+  return table.text("") + "\nOne direction, before protocol overhead. Sources: data/devices/links.json.\n";
+}
+
+std::string to_json(const Device& device) {
+  JsonWriter json;
+  json.begin_object()
+      .field("schema", "forerun.devices/1")
+      .field("name", device.name)
+      .field("aliases", device.aliases)
+      .field("architecture", device.architecture)
+      .field("compute_capability", device.capability_text())
+      .field("sm_count", device.sm_count)
+      .field("clock_mhz", device.clock_mhz)
+      .field("memory", device.memory.value)
+      .field("memory_bandwidth", device.memory_bandwidth)
+      .field("fp32", device.peak.fp32)
+      .field("tf32_tensor", device.peak.tf32_tensor)
+      .field("bf16_tensor", device.peak.bf16_tensor)
+      .field("file", std::filesystem::path(device.file).filename().string());
+  return json.end_object().take();
+}
+
+std::string to_json(const Link& link) {
+  JsonWriter json;
+  json.begin_object()
+      .field("schema", "forerun.devices.links/1")
+      .field("name", link.name)
+      .field("aliases", link.aliases)
+      .field("bandwidth", link.bandwidth)
+      .field("latency_us", microseconds(link.latency));
+  return json.end_object().take();
+}
+
+std::string to_text(const zoo::Family& family) {
+  std::string text = fmt::format("{}: {}\n", family.name, family.description);
+  const std::vector<std::string> models = models_of(family);
+  if (!models.empty()) text += fmt::format("  models: {}\n", fmt::join(models, ", "));
+  Table table({"parameter", "default", ""});
+  table.align_left(1);
+  table.align_left(2);
+  for (const zoo::Parameter& p : family.parameters) table.add({p.name, std::visit(ValueText{}, p.otherwise), p.help});
+  return text + table.text();
+}
+
+std::string to_json(const zoo::Family& family) {
+  JsonWriter json;
+  json.begin_object()
+      .field("schema", "forerun.zoo/1")
+      .field("family", family.name)
+      .field("description", family.description)
+      .field("input", name_of(family.input))
+      .field("models", models_of(family))
+      .key("parameters")
+      .begin_array();
+  for (const zoo::Parameter& p : family.parameters) {
+    json.begin_object()
+        .field("name", p.name)
+        .field("default", std::visit(ValueText{}, p.otherwise))
+        .field("help", p.help)
+        .end_object();
+  }
+  return json.end_array().end_object().take();
+}
+
+}  // namespace forerun

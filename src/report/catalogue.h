@@ -1,0 +1,21 @@
+// GPUs, links and models (api/catalogue.h) as text and JSON.
+#pragma once
+
+#include <string>
+
+#include "api/catalogue.h"
+
+namespace forerun {
+
+// All of a catalogue as a table.
+std::string devices_text(const DeviceCatalogue& devices);
+std::string links_text(const DeviceCatalogue& devices);
+// One line each.
+std::string to_json(const Device& device);
+std::string to_json(const Link& link);
+
+// A family of models with its parameters and the models that it has names for.
+std::string to_text(const zoo::Family& family);
+std::string to_json(const zoo::Family& family);  // one line
+
+}  // namespace forerun
