@@ -1,5 +1,6 @@
 // Holds src/ and lab/ to the direction of the data flow. A file of src/ includes only its own stage and those that it uses,
-// directly or through others, as CMakeLists.txt lists them (FORERUN_STAGE_USES); cli uses all of them. The stages of lab/
+// directly or through others, as CMakeLists.txt lists them (FORERUN_STAGE_USES). The program, cli, asks through the seam:
+// its verbs include api/, report/ and base/ alone, and its tests all stages. The stages of lab/
 // (FORERUN_LAB_STAGE_ORDER, then lab/cli) use all of src/ and those before them. So src/ never includes lab/. Tests may
 // also include every stage listed before theirs, and report/, to look at what is made of an answer. LibTorch's headers belong to lab/learn, writing files and
 // making threads to base/.
@@ -55,7 +56,7 @@ Uses uses_of(const std::string& product, const std::string& lab) {
     uses[stage].tests.insert("report");
   }
   all.insert("cli");
-  uses["cli"] = {all, all};
+  uses["cli"] = {{"base", "api", "report", "cli"}, all};
   for (const std::string& name : split(lab + ",cli", ',')) {
     all.insert("lab/" + name);
     uses["lab/" + name] = {all, all};
@@ -262,6 +263,14 @@ TEST_F(PlantedInclude, TheLabUsesTheProductAndNeverTheOtherWayRound) {
   const auto found = check("src/cli/a.cpp", "#include \"lab/learn/c.h\"\n");
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0], "cli/a.cpp:1: lab/learn/c.h is not among what cli/ uses");
+}
+
+TEST_F(PlantedInclude, VerbsAskThroughTheSeam) {
+  const auto found = check("src/cli/a_command.cpp", "#include \"zoo/b.h\"\n#include \"report/c.h\"\n");
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0], "cli/a_command.cpp:1: zoo/b.h is not among what cli/ uses");
+  fs::remove_all(root_);
+  EXPECT_TRUE(check("src/cli/a_command_test.cpp", "#include \"zoo/b.h\"\n").empty());
 }
 
 TEST_F(PlantedInclude, OnlyTestsLookAtReports) {

@@ -42,6 +42,8 @@ CASES = [
     ("fit", "fit resnet18 --gpu t4 --json", 0),
     ("fit", "fit gpt2_small --gpu a100_80gb --axis length --batch 1 --brief --json", 0),
     ("fit", "fit llama2_7b --gpu t4 --json", 3),
+    ("compare", "compare gpt2_small --precision amp_bf16 --gpus h200,a100_80gb,v100,t4 --price h200=3 --iterations 1000 --json", 0),
+    ("compare", "compare llama2_7b --gpus t4,l4 --json", 3),
     ("sweep", "sweep resnet18 --over batch=1,8 --json", 0),
     ("sweep", "sweep gpt2_small --over gpu=h200,t4 --over length=64,100000 --json", None),
     ("zoo", "zoo --json", 0),

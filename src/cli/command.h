@@ -9,13 +9,14 @@
 namespace forerun::cli {
 
 // What the program exits with: outside checks rely on these numbers.
-enum ExitCode : int { kDone = 0, kInputAtFault = 1, kUsage = 2, kDoesNotFit = 3 };
+enum ExitCode : int { kDone = 0, kInputAtFault = 1, kUsage = 2, kDoesNotFit = 3, kStopped = 130 };
 
 using Run = std::function<int()>;
 
 // Adds the verb to `app`. When the user gives it, `chosen` is set to what it runs.
 void add_predict(CLI::App& app, Run& chosen);
 void add_fit(CLI::App& app, Run& chosen);
+void add_compare(CLI::App& app, Run& chosen);
 void add_sweep(CLI::App& app, Run& chosen);
 void add_zoo(CLI::App& app, Run& chosen);
 void add_devices(CLI::App& app, Run& chosen);
@@ -31,7 +32,7 @@ void add_scale(CLI::App& app, Run& chosen);
 void add_monitor(CLI::App& app, Run& chosen);
 void add_installation(CLI::App& app, Run& chosen);  // completions, man
 
-// Prints "forerun: MESSAGE" to standard error and returns kInputAtFault.
+// Prints "forerun: MESSAGE" to standard error and returns kInputAtFault, or kStopped where the user stopped it.
 int fail(const Error& error);
 
 }  // namespace forerun::cli

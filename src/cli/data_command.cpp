@@ -1,20 +1,15 @@
 // forerun data: what record files hold, whether they can be used, and several of them as one.
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include "base/json_writer.h"
+#include "api/data.h"
 #include "base/line_writer.h"
 #include "cli/command.h"
-#include "records/data_check.h"
-#include "records/data_files.h"
-#include "records/data_merge.h"
-#include "records/data_noise.h"
-#include "records/data_summary.h"
+#include "cli/command_work.h"
+#include "report/data_check.h"
 #include "report/data_export.h"
 #include "report/data_noise.h"
 #include "report/data_rows.h"
 #include "report/data_summary.h"
-#include "report/table.h"
 
 namespace forerun::cli {
 namespace {
@@ -27,6 +22,7 @@ struct DataOptions {
   bool csv = false;
   bool force = false;
   bool compact = false;
+  WorkLimits limits;
 };
 
 // Tells about records on standard error, and remembers whether any was broken.
@@ -43,147 +39,57 @@ class Problems {
 };
 
 int summary(const DataOptions& options) {
-  const auto files = record_files(options.paths);
-  if (!files) return fail(files.error());
   Problems problems;
-  const auto result = summarize_data(*files, std::ref(problems));
+  const auto result = data_summary({options.paths, std::ref(problems)}, CommandWork(options.limits).control());
   if (!result) return fail(result.error());
-  if (result->families.empty() && result->samples == 0) return fail(nothing_in(*files, "records that can be used"));
   fmt::print("{}", options.json ? to_json(*result) + "\n" : to_text(*result));
   return problems.exit_code();
 }
 
 int noise(const DataOptions& options) {
-  const auto files = record_files(options.paths);
-  if (!files) return fail(files.error());
   Problems problems;
-  const auto result = noise_of_data(*files, std::ref(problems));
+  const auto result = data_noise({options.paths, std::ref(problems)}, CommandWork(options.limits).control());
   if (!result) return fail(result.error());
-  if (result->configurations == 0) return fail(nothing_in(*files, "measured iteration records"));
   fmt::print("{}", options.json ? to_json(*result) + "\n" : to_text(*result));
   return problems.exit_code();
 }
 
 int list(const DataOptions& options) {
-  const auto files = record_files(options.paths);
-  if (!files) return fail(files.error());
   Problems problems;
   bool first = true;
-  const auto print = [&](const RunRecord& record, const DataPlace& /*place*/) {
+  const auto print = [&](const RunRecord& record) {
     if (first && !options.json) fmt::print("{}\n", options.csv ? list_csv_heading() : list_heading());
     first = false;
     fmt::print("{}\n", options.json ? list_json(record) : options.csv ? list_csv(record) : list_line(record));
   };
-  const Status status =
-      scan_files(*files, Fields::description, {.run = print, .sample = {}, .problem = std::ref(problems)});
-  if (!status.ok()) return fail(status.error());
-  if (first) return fail(nothing_in(*files, "iteration records"));
-  return problems.exit_code();
-}
-
-std::string_view kind_text(DataProblem::Kind kind) {
-  switch (kind) {
-    case DataProblem::Kind::broken: return "broken";
-    case DataProblem::Kind::torn: return "torn";
-    case DataProblem::Kind::warning: break;
-  }
-  return "warning";
-}
-
-// A line of `data check --json`, begun: findings by kind, and last the result.
-JsonWriter begin_finding(std::string_view kind) {
-  JsonWriter json;
-  json.begin_object().field("schema", "forerun.data.check/1").field("kind", kind);
-  return json;
-}
-
-void print_problem(const DataProblem& problem, bool json) {
-  if (!json) {
-    const bool broken = problem.kind == DataProblem::Kind::broken;
-    fmt::print("{}{}\n", broken ? "" : "warning: ", problem.error().message());
-    return;
-  }
-  fmt::print("{}\n", begin_finding(kind_text(problem.kind))
-                         .field("file", problem.file)
-                         .field("record", problem.line)
-                         .field("id", problem.id)
-                         .field("what", problem.what)
-                         .end_object()
-                         .take());
+  const Status status = data_list({options.paths, std::ref(problems)}, print,
+                                  CommandWork(options.limits, CommandWork::Answer::as_it_comes).control());
+  return status.ok() ? problems.exit_code() : fail(status.error());
 }
 
 int check(const DataOptions& options) {
-  const auto files = record_files(options.paths);
-  if (!files) return fail(files.error());
-  const DataCheck result = check_data(
-      *files, [&](const DataProblem& problem) { print_problem(problem, options.json); },
-      [&](const Error& error) {
-        if (options.json) {
-          fmt::print("{}\n",
-                     begin_finding("file").field("file", error.where).field("what", error.what).end_object().take());
-        } else {
-          fmt::print("{}\n", error.message());
-        }
-      });
-  if (options.json) {
-    fmt::print("{}\n", begin_finding("result")
-                           .field("files", result.files)
-                           .field("runs", result.runs)
-                           .field("samples", result.samples)
-                           .field("broken", result.broken)
-                           .field("torn", result.torn)
-                           .field("warnings", result.warnings)
-                           .field("unreadable", result.unreadable)
-                           .field("empty", result.empty)
-                           .end_object()
-                           .take());
-  } else {
-    fmt::print("{} iteration records and {} op samples are good, {} records are broken", grouped(result.runs),
-               grouped(result.samples), result.broken == 0 ? "no" : grouped(result.broken));
-    if (result.torn > 0) fmt::print(", {} torn last lines were passed over", grouped(result.torn));
-    if (result.unreadable > 0) fmt::print(", {} files could not be read to their end", grouped(result.unreadable));
-    if (result.empty > 0) fmt::print(", {} files hold no records", grouped(result.empty));
-    fmt::print("\n");
-  }
-  return result.good() ? kDone : kInputAtFault;
+  const auto problem = [&](const DataProblem& found) {
+    fmt::print("{}\n", options.json ? finding_json(found) : finding_text(found));
+  };
+  const auto unreadable = [&](const Error& error) {
+    fmt::print("{}\n", options.json ? unreadable_json(error) : error.message());
+  };
+  const auto result = data_check({options.paths, problem}, unreadable,
+                                 CommandWork(options.limits, CommandWork::Answer::as_it_comes).control());
+  if (!result) return fail(result.error());
+  fmt::print("{}\n", options.json ? to_json(*result) : to_text(*result));
+  return result->good() ? kDone : kInputAtFault;
 }
 
 int merge(const DataOptions& options) {
-  const auto files = record_files(options.paths);
-  if (!files) return fail(files.error());
   Problems problems;
-  MergeOptions merge{.compact = options.compact, .overwrite = options.force, .problem = std::ref(problems)};
-  const bool progress = isatty(fileno(stderr)) != 0;
-  if (progress) {
-    merge.progress = [](int64_t written, int64_t of) {
-      if (written % 16 == 0 || written == of) fmt::print(stderr, "\r{} of {} records", written, of);
-    };
-  }
-  const auto result = merge_data(options.out, *files, merge);
-  if (progress) fmt::print(stderr, "\r");
+  const DataMergeRequest request{
+      options.out,
+      options.paths,
+      {.compact = options.compact, .overwrite = options.force, .problem = std::ref(problems)}};
+  const auto result = data_merge(request, CommandWork(options.limits).control());
   if (!result) return fail(result.error());
-  if (options.json) {
-    JsonWriter json;
-    json.begin_object()
-        .field("schema", "forerun.data.merge/1")
-        .field("out", options.out)
-        .field("runs", result->runs)
-        .field("samples", result->samples)
-        .field("repeats", result->repeats)
-        .field("replaced", result->replaced)
-        .field("compacted", result->compacted)
-        .field("torn", result->torn)
-        .field("broken", result->broken);
-    fmt::print("{}\n", json.end_object().take());
-  } else {
-    fmt::print("{}: {} iteration records and {} op samples", options.out, grouped(result->runs),
-               grouped(result->samples));
-    if (result->repeats > 0) fmt::print("; {} repeated ids were left out", grouped(result->repeats));
-    if (result->replaced > 0) fmt::print(", {} failures among them gave way to a success", grouped(result->replaced));
-    if (result->compacted > 0) fmt::print("; {} records were turned into run/2", grouped(result->compacted));
-    if (result->broken > 0) fmt::print("; {} broken records are named above", grouped(result->broken));
-    fmt::print("\n");
-  }
+  fmt::print("{}\n", options.json ? to_json(*result, options.out) : to_text(*result, options.out));
   return problems.exit_code();
 }
 
@@ -199,13 +105,15 @@ int export_rows(const DataOptions& options) {
       fmt::print("{}\n", line);
       return Status();
     };
-    const Status status = export_data(*files, rows, print, std::ref(problems));
+    const Status status = export_data(*files, rows, print, std::ref(problems),
+                                      CommandWork(options.limits, CommandWork::Answer::as_it_comes).control());
     return status.ok() ? problems.exit_code() : fail(status.error());
   }
   auto writer = LineWriter::create(options.out, {.overwrite = options.force});
   if (!writer) return fail(writer.error());
   const auto write = [&](std::string_view line) { return writer->write(line); };
-  if (const Status status = export_data(*files, rows, write, std::ref(problems)); !status.ok()) {
+  if (const Status status = export_data(*files, rows, write, std::ref(problems), CommandWork(options.limits).control());
+      !status.ok()) {
     return fail(status.error());
   }
   if (const Status status = writer->finish(); !status.ok()) return fail(status.error());
@@ -216,6 +124,7 @@ int export_rows(const DataOptions& options) {
 CLI::App* add_verb(CLI::App& data, const std::string& name, const std::string& help, DataOptions& options) {
   CLI::App* verb = data.add_subcommand(name, help);
   verb->add_option("PATH", options.paths, "Record files (.jsonl, .gz, .zst), or folders of them")->required();
+  add_work_limits(*verb, options.limits);
   return verb;
 }
 
@@ -272,6 +181,7 @@ void add_data(CLI::App& app, Run& chosen) {
   verb->add_option("PATH", options->paths, "Record files, or folders of them")->required();
   verb->add_flag("--compact", options->compact, "Turn run/1 records into run/2, which is smaller and says the same");
   verb->add_flag("--force", options->force, "Overwrite OUT");
+  add_work_limits(*verb, options->limits);
   verb->add_flag("--json", options->json, "What was done as one JSON object on standard output");
   verb->footer(
       "Of records with one id the first is kept, or the first that succeeded where others ran out of memory or "

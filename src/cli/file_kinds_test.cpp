@@ -42,6 +42,7 @@ struct FileVerb {
 constexpr FileVerb kFileVerbs[] = {
     {"predict", "predict ", ""},
     {"fit", "fit ", " --brief"},
+    {"compare", "compare ", " --gpus h200,t4"},
     {"sweep", "sweep ", " --over batch=1,2"},
     {"scale", "scale ", " --gpus 2 --micro-batch 2"},
     {"whatif", "whatif ", " --apply cuda_graphs"},

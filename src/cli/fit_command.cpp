@@ -5,6 +5,7 @@
 
 #include "api/fit.h"
 #include "cli/command.h"
+#include "cli/command_work.h"
 #include "cli/memory_options.h"
 #include "cli/setup_options.h"
 #include "report/fit.h"
@@ -23,6 +24,7 @@ struct FitOptions {
   std::vector<std::string> settings;
   SetupOptions setup;
   MemoryOptions memory;
+  WorkLimits limits;
   bool brief = false;
   bool json = false;
 };
@@ -94,7 +96,7 @@ int run(const FitOptions& options) {
   if (!cost_models) return fail(cost_models.error());
   const Result<Device> device = cost_models->devices.find(options.gpu.empty() ? kDefaultGpu : options.gpu);
   if (!device) return fail(device.error());
-  const Result<FitAnswer> answer = fit(*request, *device, *cost_models);
+  const Result<FitAnswer> answer = fit(*request, *device, *cost_models, CommandWork(options.limits).control());
   if (!answer) return fail(answer.error());
   fmt::print("{}{}", options.json ? to_json(*answer) : to_text(*answer), options.json ? "\n" : "");
   return answer->largest ? kDone : kDoesNotFit;
@@ -122,6 +124,7 @@ void add_fit(CLI::App& app, Run& chosen) {
   verb->add_flag("--brief", options->brief, "Without what would let a larger one in");
   verb->add_option("--device-file", options->device_files, "JSON file with a further GPU; repeatable")
       ->allow_extra_args(false);
+  add_work_limits(*verb, options->limits);
   verb->add_flag("--json", options->json, "One JSON object on standard output");
   verb->footer(
       "Examples:\n"

@@ -3,12 +3,11 @@
 
 #include <filesystem>
 
+#include "api/catalogue.h"
 #include "base/output_file.h"
 #include "cli/command.h"
 #include "cli/completions.h"
 #include "cli/man_page.h"
-#include "predict/cost_models.h"
-#include "zoo/zoo.h"
 
 namespace forerun::cli {
 namespace {

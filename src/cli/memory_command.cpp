@@ -1,9 +1,10 @@
 // forerun memory replay: recorded allocator traces through the simulated allocator.
 #include <fmt/format.h>
 
+#include "api/data.h"
 #include "api/memory_replay.h"
 #include "cli/command.h"
-#include "records/data_files.h"
+#include "cli/command_work.h"
 #include "report/memory_replay.h"
 
 namespace forerun::cli {
@@ -12,6 +13,7 @@ namespace {
 struct MemoryReplayOptions {
   std::vector<std::string> paths;
   std::string settings;
+  WorkLimits limits;
   bool json = false;
 };
 
@@ -33,7 +35,8 @@ int replay(const MemoryReplayOptions& options) {
                                            [&](const DataProblem& problem) {
                                              broken = broken || problem.kind == DataProblem::Kind::broken;
                                              fmt::print(stderr, "forerun: {}\n", problem.error().message());
-                                           }});
+                                           }},
+                                      CommandWork(options.limits, CommandWork::Answer::as_it_comes).control());
   if (!status.ok()) return fail(status.error());
   if (rows.empty()) return fail(nothing_in(*files, "allocator traces of measured runs"));
   fmt::print("{}{}", options.json ? "" : "\n", options.json ? to_json(rows) + "\n" : to_text(rows));
@@ -51,6 +54,7 @@ void add_memory(CLI::App& app, Run& chosen) {
   verb->add_option("--allocator", options->settings,
                    "What PYTORCH_CUDA_ALLOC_CONF says, as expandable_segments:True,max_split_size_mb:128");
   verb->add_flag("--json", options->json, "One JSON object a run, and one with the totals");
+  add_work_limits(*verb, options->limits);
   verb->footer(
       "Takes the sizes, streams and order of requests from the trace, and simulates which blocks they get.\n"
       "misplaced: allocations at another address than the recorded one; run/1 records have no addresses.");

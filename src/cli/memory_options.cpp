@@ -27,14 +27,12 @@ void add_memory_files(CLI::App& verb, MemoryFiles& files) {
                   "Write a snapshot (pickle) that pytorch.org/memory_viz opens, with op and module of every block");
 }
 
-Status write_memory_files(const MemoryFiles& files, const TrainingRun& run, const Device& device,
-                          const WorkspaceTable& workspaces, const MemoryQuestion& question) {
-  const Result<PredictedLog> found = predicted_log(run, device, workspaces, question);
-  if (!found) return found.error();
-  const PredictedLog& predicted = *found;
-  MemoryTimeline timeline = memory_timeline(predicted.graph, predicted.log,
-                                            fmt::format("{}, batch {}, on {}", run.id, run.input.batch, device.name));
-  timeline.device_memory = device.memory - context_of(device);
+Status write_memory_files(const MemoryFiles& files, const PredictAnswer& answer) {
+  const PredictedLog& predicted = *answer.memory_log;
+  const Prediction& p = answer.prediction;
+  MemoryTimeline timeline =
+      memory_timeline(predicted.graph, predicted.log, fmt::format("{}, batch {}, on {}", p.id, p.input.batch, p.gpu));
+  timeline.device_memory = p.device_memory - p.context;
   if (!files.svg.empty()) {
     if (Status status = write_whole_file(files.svg, to_svg(timeline)); !status.ok()) return status;
   }

@@ -4,8 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "api/predict.h"
 #include "base/result.h"
-#include "predict/predicted_memory.h"
 
 namespace forerun::cli {
 
@@ -27,8 +27,8 @@ struct MemoryFiles {
 
 void add_memory_files(CLI::App& verb, MemoryFiles& files);
 
-Status write_memory_files(const MemoryFiles& files, const TrainingRun& run, const Device& device,
-                          const WorkspaceTable& workspaces, const MemoryQuestion& question);
+// `answer` must have its memory log.
+Status write_memory_files(const MemoryFiles& files, const PredictAnswer& answer);
 
 // What the options mean.
 Result<MemoryQuestion> parse_memory(const MemoryOptions& options);

@@ -7,10 +7,10 @@
 #include <map>
 #include <optional>
 
+#include "api/monitor.h"
 #include "base/line_appender.h"
 #include "base/output_file.h"
 #include "cli/command.h"
-#include "monitor/recording.h"
 #include "report/monitor.h"
 
 namespace forerun::cli {
@@ -50,7 +50,7 @@ class MonitorSignals {
 };
 
 struct MonitorOptions {
-  monitor::RecordingOptions recording;
+  MonitorRequest recording;
   std::string out, svg;
   bool json = false;
 };
@@ -90,14 +90,14 @@ bool write_outputs(const monitor::Recording& recording, MonitorOutputs& outputs)
   return whole;
 }
 
-int monitor_command(MonitorOptions& options) {
+int run_monitor(MonitorOptions& options) {
   MonitorOutputs outputs;
   if (const Status opened = open_outputs(options, outputs); !opened) return fail(opened.error());
-  options.recording.stop = &monitor_stop;
+  options.recording.signal = &monitor_stop;
   options.recording.pause = &monitor_pause;
   const auto recording = [&] {
     const MonitorSignals signals(!options.recording.command.empty());
-    return monitor::record(options.recording);
+    return monitor_command(options.recording);
   }();
   if (!recording) return fail(recording.error());
   const bool whole = write_outputs(*recording, outputs);
@@ -109,7 +109,7 @@ int monitor_command(MonitorOptions& options) {
 
 void add_monitor(CLI::App& app, Run& chosen) {
   auto options = std::make_shared<MonitorOptions>();
-  monitor::RecordingOptions& recording = options->recording;
+  MonitorRequest& recording = options->recording;
   CLI::App* verb = app.add_subcommand("monitor", "What a command does to the GPU and the network: bursts and idles");
   verb->add_option("COMMAND", recording.command, "What to run, after --; its exit code becomes this program's");
   verb->add_option("--seconds", recording.seconds,
@@ -141,7 +141,7 @@ void add_monitor(CLI::App& app, Run& chosen) {
       "command's, 128 + signal where one ended it; without a command 128 + the signal that ended the monitoring.\n"
       "Without an NVIDIA GPU only the network is monitored.\n"
       "What the figures mean: docs/distributed.md.");
-  verb->callback([options, &chosen] { chosen = [options] { return monitor_command(*options); }; });
+  verb->callback([options, &chosen] { chosen = [options] { return run_monitor(*options); }; });
 }
 
 }  // namespace forerun::cli

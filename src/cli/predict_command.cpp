@@ -1,12 +1,11 @@
 // forerun predict MODEL: iteration time and memory.
 #include <fmt/core.h>
-#include <unistd.h>
 
+#include "api/predict.h"
 #include "cli/command.h"
+#include "cli/command_work.h"
 #include "cli/memory_options.h"
 #include "cli/setup_options.h"
-#include "predict/model_file.h"
-#include "predict/predict.h"
 #include "report/prediction.h"
 
 namespace forerun::cli {
@@ -21,6 +20,7 @@ struct PredictOptions {
   SetupOptions setup;
   MemoryOptions memory;
   MemoryFiles memory_files;
+  WorkLimits limits;
   bool json = false;
   bool csv = false;
 };
@@ -36,9 +36,8 @@ void print(const PredictOptions& options, const Prediction& p) {
 }
 
 int predict_model(const PredictOptions& options, std::optional<FileKind> file, const CostModels& cost_models) {
-  const Result<Device> device = cost_models.devices.find(options.gpu.empty() ? kDefaultGpu : options.gpu);
-  if (!device) return fail(device.error());
-  ModelRequest request;
+  PredictRequest question{.gpu = options.gpu, .memory_log = options.memory_files.any()};
+  ModelRequest& request = question.model;
   request.model = options.model;
   request.file = file;
   if (options.batch > 0) request.batch = options.batch;
@@ -53,14 +52,16 @@ int predict_model(const PredictOptions& options, std::optional<FileKind> file, c
   if (!setup) return fail(setup.error());
   request.setup = *setup;
   request.default_optimizer = options.setup.optimizer.empty();
-  const Result<TrainingRun> run = build_run(request, *device);
-  if (!run) return fail(run.error());
-  const Result<MemoryQuestion> memory = parse_memory(options.memory);
+  Result<MemoryQuestion> memory = parse_memory(options.memory);
   if (!memory) return fail(memory.error());
-  const Prediction p = predict(*run, *device, cost_models, *memory);
+  question.memory = std::move(*memory);
+  const Result<PredictAnswer> answer = predict(question, cost_models, CommandWork(options.limits).control());
+  if (!answer) return fail(answer.error());
+  const Prediction& p = answer->prediction;
   if (options.memory_files.any()) {
-    const Status status = write_memory_files(options.memory_files, *run, *device, cost_models.workspaces, *memory);
-    if (!status.ok()) return fail(status.error());
+    if (const Status status = write_memory_files(options.memory_files, *answer); !status.ok()) {
+      return fail(status.error());
+    }
   }
   if (options.csv) fmt::print("{}", csv_header());
   print(options, p);
@@ -78,53 +79,33 @@ int predict_file(const PredictOptions& options, const CostModels& cost_models) {
     fmt::print(stderr, "forerun: --memory-svg, --memory-chrome and --memory-snapshot show one run: give a model\n");
     return kUsage;
   }
-  const Result<MemoryQuestion> memory = parse_memory(options.memory);
+  Result<MemoryQuestion> memory = parse_memory(options.memory);
   if (!memory) return fail(memory.error());
-  std::optional<Device> gpu;
-  if (!options.gpu.empty()) {
-    Result<Device> found = cost_models.devices.find(options.gpu);
-    if (!found) return fail(found.error());
-    gpu = *found;
-  }
   const bool text = !options.json && !options.csv;
-  const bool progress = isatty(fileno(stderr)) != 0 && isatty(fileno(stdout)) == 0;
-  std::vector<Prediction> predictions;
-  int64_t bad = 0;
-  if (options.csv) fmt::print("{}", csv_header());
-  const Status status = predict_records(options.model, gpu, cost_models,
-                                        {.prediction =
-                                             [&](const Prediction& p) {
-                                               if (text && predictions.empty()) fmt::print("{}", summary_header());
-                                               if (text) {
-                                                 fmt::print("{}", summary_line(p));
-                                               } else {
-                                                 print(options, p);
-                                               }
-                                               predictions.push_back(p);
-                                               if (progress) fmt::print(stderr, "\r{} runs", predictions.size());
-                                             },
-                                         .bad_record =
-                                             [&](const Error& error) {
-                                               ++bad;
-                                               fmt::print(stderr, "forerun: {}\n", error.message());
-                                             }},
-                                        *memory);
-  if (progress) fmt::print(stderr, "\r");
-  if (!status.ok()) return fail(status.error());
-  if (predictions.empty() && bad == 0) {
-    return fail({"holds no run records", options.model,
-                 "its records are op samples or the like: `forerun data summary` tells; a run record is made by "
-                 "forerun.capture"});
-  }
-  // A measured record is compared after it was predicted. Recorded on another GPU than asked for: nothing to compare.
-  if (text && !gpu) {
-    const Result<std::vector<ErrorSample>> errors = measure_errors(options.model, predictions);
-    if (!errors) return fail(errors.error());
-    if (!errors->empty()) fmt::print("\n{}", error_table(*errors));
-  }
-  if (bad > 0) {
-    fmt::print(stderr, "forerun: {} of {} records could not be predicted\n", bad,
-               bad + static_cast<int64_t>(predictions.size()));
+  bool first = true;
+  const RecordHandlers handlers{
+      .prediction =
+          [&](const Prediction& p) {
+            if (text && first) fmt::print("{}", summary_header());
+            if (options.csv && first) fmt::print("{}", csv_header());
+            first = false;
+            if (text) {
+              fmt::print("{}", summary_line(p));
+            } else {
+              print(options, p);
+            }
+          },
+      .bad_record = [&](const Error& error) { fmt::print(stderr, "forerun: {}\n", error.message()); }};
+  const auto answer =
+      predict_records({.file = options.model, .gpu = options.gpu, .memory = std::move(*memory), .errors = text},
+                      cost_models, handlers, CommandWork(options.limits, CommandWork::Answer::as_it_comes).control());
+  if (!answer) return fail(answer.error());
+  const std::vector<Prediction>& predictions = answer->predictions;
+  if (options.csv && first) fmt::print("{}", csv_header());
+  if (!answer->errors.empty()) fmt::print("\n{}", error_table(answer->errors));
+  if (answer->bad > 0) {
+    fmt::print(stderr, "forerun: {} of {} records could not be predicted\n", answer->bad,
+               answer->bad + static_cast<int64_t>(predictions.size()));
     return kInputAtFault;
   }
   const bool alone = predictions.size() == 1;
@@ -159,6 +140,7 @@ void add_predict(CLI::App& app, Run& chosen) {
   add_memory_files(*verb, options->memory_files);
   verb->add_option("--device-file", options->device_files, "JSON file with a further GPU; repeatable")
       ->allow_extra_args(false);
+  add_work_limits(*verb, options->limits);
   auto* json = verb->add_flag("--json", options->json, "One JSON object a run on standard output");
   verb->add_flag("--csv", options->csv, "One CSV row a run on standard output")->excludes(json);
   verb->footer(

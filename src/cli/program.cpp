@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "base/nearest.h"
+#include "base/options_text.h"
 #include "base/partial_files.h"
 #include "cli/help_format.h"
 #include "cli/standard_streams.h"
@@ -17,7 +18,7 @@ namespace forerun::cli {
 
 int fail(const Error& error) {
   fmt::print(stderr, "forerun: {}\n", error.message());
-  return kInputAtFault;
+  return error.kind == ErrorKind::stopped ? kStopped : kInputAtFault;
 }
 
 void refuse_empty_values(CLI::App& app) {
@@ -26,6 +27,9 @@ void refuse_empty_values(CLI::App& app) {
     option->check([](const std::string& value) {
       return value.empty() ? std::string("is empty: give a value, or leave the option out") : std::string();
     });
+    if (!option->get_type_name().starts_with("FLOAT")) continue;
+    option->check(
+        [](const std::string& value) { return number_in(value) ? std::string() : "'" + value + "' is no number"; });
   }
   for (CLI::App* verb : app.get_subcommands({})) refuse_empty_values(*verb);
 }
@@ -60,7 +64,9 @@ int parse_and_run(const Program& program, int argc, char** argv) {
   app.formatter(std::make_shared<HelpFormat>());
   app.require_subcommand(1);
   app.set_version_flag("--version", FORERUN_VERSION);
-  app.footer(program.examples + "Exit codes: 0 done, 1 the input is at fault, 2 usage, 3 does not fit in memory.");
+  app.footer(program.examples +
+             "Exit codes: 0 done, 1 the input is at fault, 2 usage, 3 does not fit in memory,\n"
+             "130 stopped (Ctrl-C).");
   Run chosen;
   for (const auto& add_verb : program.verbs) add_verb(app, chosen);
   refuse_empty_values(app);

@@ -3,6 +3,7 @@
 
 #include "api/replay.h"
 #include "cli/command.h"
+#include "cli/command_work.h"
 #include "report/replay.h"
 
 namespace forerun::cli {
@@ -11,6 +12,7 @@ namespace {
 struct ReplayCommandOptions {
   std::vector<std::string> paths;
   ReplayOptions replay;
+  WorkLimits limits;
   bool json = false;
 };
 
@@ -35,7 +37,8 @@ int run_replay(const ReplayCommandOptions& options) {
     broken = true;
     fmt::print(stderr, "forerun: {}\n", error.message());
   };
-  const Status status = replay_traces(*files, options.replay, handlers);
+  const Status status = replay_traces(*files, options.replay, handlers,
+                                      CommandWork(options.limits, CommandWork::Answer::as_it_comes).control());
   if (!status.ok()) return fail(status.error());
   if (!options.json && rows.size() > 1) fmt::print("\n{}", to_text(rows));
   return broken ? kInputAtFault : kDone;
@@ -50,6 +53,7 @@ void add_replay(CLI::App& app, Run& chosen) {
   verb->add_flag("--separately", options->replay.separately, "Do not replay the ranks of one run together");
   verb->add_flag("--usual", options->replay.usual_lags,
                  "Launches, kernels and syncs take the trace's usual lags instead of their own");
+  add_work_limits(*verb, options->limits);
   verb->add_flag("--json", options->json, "One JSON object a trace, or a set of ranks");
   verb->footer(
       "Builds the dependency graph of each trace (order on threads and streams, launches, syncs, events, collectives)\n"

@@ -7,6 +7,7 @@
 #include "base/options_text.h"
 #include "base/output_file.h"
 #include "cli/command.h"
+#include "cli/command_work.h"
 #include "cli/setup_options.h"
 #include "report/scale.h"
 #include "report/scale_records.h"
@@ -27,6 +28,7 @@ struct ScaleOptions {
   std::string mode = "sync";
   bool own_gpus = false;
   std::vector<std::string> records;
+  WorkLimits limits;
 };
 
 Status read_settings(const std::vector<std::string>& texts, ScaleQuestion& question) {
@@ -79,11 +81,12 @@ int simulate_files(const ScaleOptions& options) {
   handlers.bad_record = [](const Error& error) { fmt::print(stderr, "forerun: {}\n", error.message()); };
   handlers.workload = [&](const RecordedWorkload& workload) {
     fmt::print("{}\n", simulated_record(workload));
-    if (++done % 100 == 0) fmt::print(stderr, "{} workloads\n", done);
+    ++done;
   };
   const auto rates = testbed_rates();
   if (!rates) return fail(rates.error());
-  const Status status = simulate_records(options.records, options.question.gpu, *cost_models, *rates, handlers);
+  const Status status = simulate_records(options.records, options.question.gpu, *cost_models, *rates, handlers,
+                                         CommandWork(options.limits, CommandWork::Answer::as_it_comes).control());
   if (!status) return fail(status.error());
   if (done == 0) return fail({"no resources/1 record could be simulated", options.records[0], "see docs/records.md"});
   return kDone;
@@ -109,7 +112,7 @@ int scale_command(ScaleOptions options) {
   question.plain_attention = options.attention == "plain";
   const auto cost_models = load_cost_models();
   if (!cost_models) return fail(cost_models.error());
-  const auto answer = scale_out(question, *cost_models);
+  const auto answer = scale_out(question, *cost_models, CommandWork(options.limits).control());
   if (!answer) return fail(answer.error());
   fmt::print("{}", options.json ? to_json(*answer) + "\n" : to_text(*answer, options.top));
   if (answer->seconds > 1) fmt::print(stderr, "{} plans in {:.1f} s\n", answer->considered, answer->seconds);
@@ -185,6 +188,7 @@ void add_scale(CLI::App& app, Run& chosen) {
   add_setup_options(*verb, options->setup, "amp_bf16 for gpt2, llama and bert, fp32 for others and --testbed");
   verb->add_option("--svg", options->svg,
                    "Write throughput over the number of GPUs as a picture; with --testbed the series");
+  add_work_limits(*verb, options->limits);
   verb->add_flag("--json", options->json, "One JSON object on standard output");
   verb->footer(kScaleFooter);
   verb->callback([options, &chosen] { chosen = [options] { return scale_command(*options); }; });

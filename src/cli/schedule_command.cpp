@@ -1,16 +1,12 @@
 // forerun schedule: a workload on a cluster under scheduling policies, and what predictions are worth to them.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <charconv>
-#include <chrono>
 
 #include "api/schedule.h"
 #include "base/output_file.h"
 #include "cli/command.h"
-#include "cluster/policies.h"
-#include "cluster/sources/cell_values.h"
-#include "cluster/sources/sources.h"
+#include "cli/command_work.h"
 #include "report/schedule.h"
 
 namespace forerun::cli {
@@ -29,12 +25,13 @@ CLI::Validator number_between(double least, double most) {
 
 struct ScheduleOptions {
   ScheduleRequest request;
-  std::string synthetic, from, to, svg;
+  std::string format = "csv", gpus, synthetic, from, to, svg;
   int64_t first = 0;
   int32_t most_gpus = 0;
   double restart_cost = 0, failure_hours = 0, repair_hours = 1, checkpoint = 0;
   std::vector<std::string> policies, compare;
   std::string predictor = "perfect";
+  WorkLimits limits;
   bool json = false, list = false;
 };
 
@@ -50,29 +47,29 @@ int list_names() {
   return kDone;
 }
 
-Result<std::optional<cluster::Time>> parse_when(const std::string& text, const char* option) {
-  if (text.empty()) return std::optional<cluster::Time>();
-  auto time = cluster::parse_date(text);
-  if (!time) time = cluster::parse_seconds(text);
-  if (!time) {
-    return Error{fmt::format("'{}' is no date", text), option, "write 2017-10-09, 2017-10-09T12:00:00, or seconds"};
-  }
-  return time;
+// Reads an option that may be left out.
+template <class Value, class Parse>
+Status read_option(const std::string& text, std::optional<Value>& into, Parse parse) {
+  if (text.empty()) return {};
+  auto value = parse(text);
+  if (!value) return value.error();
+  into = *std::move(value);
+  return {};
 }
 
 Status fill(ScheduleOptions& options) {
   ScheduleRequest& request = options.request;
-  if (!options.synthetic.empty()) {
-    const auto synthetic = cluster::parse_synthetic(options.synthetic);
-    if (!synthetic) return synthetic.error();
-    request.synthetic = *synthetic;
+  const auto from = [](const std::string& text) { return parse_when(text, "--from"); };
+  const auto to = [](const std::string& text) { return parse_when(text, "--to"); };
+  for (const Status& status :
+       {read_option(options.synthetic, request.synthetic, cluster::parse_synthetic),
+        read_option(options.gpus, request.cluster, cluster::parse_cluster),
+        read_option(options.from, request.load.from, from), read_option(options.to, request.load.to, to)}) {
+    if (!status) return status;
   }
-  const auto from = parse_when(options.from, "--from");
-  if (!from) return from.error();
-  const auto to = parse_when(options.to, "--to");
-  if (!to) return to.error();
-  request.load.from = *from;
-  request.load.to = *to;
+  const auto format = parse_job_format(options.format);
+  if (!format) return format.error();
+  request.format = *format;
   if (options.first > 0) request.load.first = static_cast<size_t>(options.first);
   if (options.most_gpus > 0) request.load.most_gpus = options.most_gpus;
   options.policies.insert(options.policies.end(), options.compare.begin(), options.compare.end());
@@ -92,39 +89,10 @@ Status fill(ScheduleOptions& options) {
   return {};
 }
 
-// Shows on a terminal how far a simulation is, once it takes longer than a second.
-class Progress {
- public:
-  void show(size_t done, size_t of, const char* what) {
-    const auto now = Clock::now();
-    if (now - last_ < std::chrono::seconds(1)) return;
-    last_ = now;
-    shown_ = true;
-    fmt::print(stderr, "\r{} of {} {}", done, of, what);
-  }
-  void clear() const {
-    if (shown_) fmt::print(stderr, "\r{:60}\r", "");
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point last_ = Clock::now();
-  bool shown_ = false;
-};
-
 int run(ScheduleOptions& options) {
   if (options.list) return list_names();
   if (Status status = fill(options); !status) return fail(status.error());
-  Progress progress;
-  const bool watched = isatty(STDERR_FILENO) != 0 && options.request.threads == 1;
-  if (watched) {
-    options.request.simulation.progress = [&](size_t ended, size_t jobs) {
-      progress.show(ended, jobs, "jobs have ended");
-    };
-    options.request.predicting = [&](size_t done, size_t runs) { progress.show(done, runs, "runs are predicted"); };
-  }
-  const auto answer = schedule(options.request);
-  progress.clear();
+  const auto answer = schedule(options.request, CommandWork(options.limits).control());
   if (!answer) return fail(answer.error());
   if (!options.svg.empty()) {
     const std::string picture = to_svg(answer->report, answer->workload, answer->cluster);
@@ -138,7 +106,7 @@ void add_job_options(CLI::App& verb, ScheduleOptions& options) {
   ScheduleRequest& request = options.request;
   const char* group = "Which jobs";
   verb.add_option("FILE", request.file, "The jobs: a table or trace, plain, .gz or .zst");
-  verb.add_option("--format", request.format, "What the file is: csv (default), philly, hydra, ...; --list names all")
+  verb.add_option("--format", options.format, "What the file is: csv (default), philly, hydra, ...; --list names all")
       ->group(group);
   verb.add_option("--synthetic", options.synthetic, "Made-up jobs instead of a file: jobs=1000000,gpus=10000,seed=1")
       ->group(group);
@@ -161,7 +129,7 @@ void add_job_options(CLI::App& verb, ScheduleOptions& options) {
 void add_cluster_options(CLI::App& verb, ScheduleOptions& options) {
   ScheduleRequest& request = options.request;
   const char* group = "The cluster";
-  verb.add_option("--gpus", request.gpus, "How many: 480, or by type: a100=10,v100=20")->group(group);
+  verb.add_option("--gpus", options.gpus, "How many: 480, or by type: a100=10,v100=20")->group(group);
   CLI::Option* nodes = verb.add_option("--gpus-per-node", request.gpus_per_node,
                                        "Lays the GPUs out on nodes; without it they are counted")
                            ->check(CLI::Range(1, 1024))
@@ -242,6 +210,7 @@ void add_schedule(CLI::App& app, Run& chosen) {
   add_cluster_options(*verb, *options);
   add_policy_options(*verb, *options);
   add_answer_options(*verb, *options);
+  add_work_limits(*verb, options->limits);
   verb->footer(
       "Examples:\n"
       "  forerun schedule examples/jobs.csv --gpus 8 --compare fifo sjf easy srtf\n"

@@ -3,50 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
-
-#include "base/nearest.h"
-#include "base/options_text.h"
 
 namespace forerun::cli {
-namespace {
-
-Error unknown(std::string_view kind, const std::string& given, const std::vector<std::string>& known) {
-  return {fmt::format("there is no {} '{}'", kind, given), "", did_you_mean(given, known)};
-}
-
-// NAME[:key=value,...]
-Result<OptimizerSpec> parse_optimizer(const std::string& text) {
-  const OptionGrammar grammar{"--optimizer", "write NAME[:key=value,...], for instance sgd:momentum=0.9,impl=fused"};
-  const auto named = parse_named_options(text, grammar);
-  if (!named) return named.error();
-  OptimizerSpec spec;
-  if (named->name == "momentum") {
-    spec.momentum = 0.9;
-  } else if (const auto kind = optimizer_named(named->name); kind && *kind != OptimizerKind::other) {
-    spec.kind = *kind;
-  } else {
-    return unknown("optimizer", named->name, {"sgd", "momentum", "adam", "adamw", "rmsprop", "adagrad"});
-  }
-  OptionReader reader(named->options, {"--optimizer " + text, grammar.remedy});
-  constexpr double kMost = std::numeric_limits<double>::max();
-  const std::vector<OptimizerImpl> impls = {OptimizerImpl::forloop, OptimizerImpl::foreach, OptimizerImpl::fused};
-  std::vector<std::string> words;
-  for (const OptimizerImpl impl : impls) words.emplace_back(name_of(impl));
-  const auto own = static_cast<size_t>(std::find(impls.begin(), impls.end(), spec.impl) - impls.begin());
-  spec.impl = impls[reader.word("impl", own, words)];
-  spec.momentum = reader.number("momentum", spec.momentum, 0, kMost);
-  spec.weight_decay = reader.number("weight_decay", spec.weight_decay, 0, kMost);
-  spec.learning_rate = reader.number("lr", spec.learning_rate, 0, kMost);
-  if (const Status status = reader.status(); !status) return status.error();
-  if (spec.kind == OptimizerKind::rmsprop && spec.impl == OptimizerImpl::fused) {
-    return Error{"RMSprop has no fused implementation", "--optimizer", "use impl=foreach or impl=forloop"};
-  }
-  return spec;
-}
-
-}  // namespace
-
 Result<Settings> parse_settings(const std::vector<std::string>& texts, const Settings& taken) {
   const OptionGrammar grammar{"--set", "write KEY=VALUE, for instance image=384"};
   Settings settings;
@@ -72,22 +30,6 @@ void add_setup_options(CLI::App& verb, SetupOptions& options, const std::string&
       "NAME[:key=value,...]: sgd, momentum, adam, adamw, rmsprop, adagrad; keys impl (forloop, foreach, fused), "
       "momentum, weight_decay, lr; default momentum for images, adamw for tokens");
   verb.add_flag("--channels-last", options.channels_last, "Images and weights in channels-last layout");
-}
-
-Result<TrainingSetup> parse_setup(const SetupOptions& options) {
-  TrainingSetup setup;
-  setup.channels_last = options.channels_last;
-  if (!options.precision.empty()) {
-    const Result<Precision> precision = parse_precision(options.precision);
-    if (!precision) return precision.error();
-    setup.precision = *precision;
-  }
-  if (!options.optimizer.empty()) {
-    const Result<OptimizerSpec> optimizer = parse_optimizer(options.optimizer);
-    if (!optimizer) return optimizer.error();
-    setup.optimizer = *optimizer;
-  }
-  return setup;
 }
 
 }  // namespace forerun::cli

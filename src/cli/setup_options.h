@@ -5,18 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "api/predict.h"
 #include "base/options_text.h"
-#include "base/result.h"
-#include "graph/training_run.h"
 
 namespace forerun::cli {
 
-struct SetupOptions {
-  std::string precision;
-  std::string optimizer;  // "adamw", "sgd:momentum=0.9,impl=fused"
-  bool channels_last = false;
-  [[nodiscard]] bool any() const { return !precision.empty() || !optimizer.empty() || channels_last; }
-};
+using SetupOptions = SetupText;
 
 // KEY=VALUE of every --set, in order. A key without a value, given twice, or given by another option too (`taken`, with
 // the option's name) is an Error.
@@ -24,8 +18,5 @@ using Settings = KeyValues;
 Result<Settings> parse_settings(const std::vector<std::string>& texts, const Settings& taken = {});
 
 void add_setup_options(CLI::App& verb, SetupOptions& options, const std::string& default_precision = "fp32");
-
-// What the options mean; unknown names are answered with the known ones.
-Result<TrainingSetup> parse_setup(const SetupOptions& options);
 
 }  // namespace forerun::cli

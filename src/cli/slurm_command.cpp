@@ -1,18 +1,11 @@
 // forerun slurm: predicted limits for Slurm, replay of a trace on a real Slurm, soft limits.
 #include <fmt/core.h>
-#include <unistd.h>
 
-#include <csignal>
-
+#include "api/slurm.h"
 #include "base/line_writer.h"
 #include "cli/command.h"
-#include "cli/setup_options.h"
-#include "cluster/sources/sources.h"
+#include "cli/command_work.h"
 #include "report/slurm.h"
-#include "slurm/slurm_cluster.h"
-#include "slurm/slurm_limits.h"
-#include "slurm/slurm_serve.h"
-#include "slurm/slurm_watch.h"
 
 namespace forerun::cli {
 namespace {
@@ -38,18 +31,11 @@ struct SlurmOptions {
   bool release = false;
 };
 
-volatile std::sig_atomic_t slurm_stopped = 0;
-
-// SIGINT and SIGTERM ask to stop; the second one ends the program at once.
-void stop_on_signals() {
-  struct sigaction action {};
-  action.sa_handler = [](int) { slurm_stopped = 1; };
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-}
-
-bool is_stopped() { return slurm_stopped != 0; }
+// SIGINT and SIGTERM ask to stop; the second one ends the program at once. What is printed comes as it may.
+class SlurmWork : public CommandWork {
+ public:
+  explicit SlurmWork(Answer answer = Answer::as_it_comes) : CommandWork({}, answer, {SIGINT, SIGTERM}) {}
+};
 
 // What goes wrong again and again is said once.
 class AwayMessages {
@@ -71,9 +57,6 @@ class AwayMessages {
 LimitOptions limit_options(const SlurmOptions& options) {
   LimitOptions limit = options.limit;
   limit.order = options.order == "srsf" ? JobOrder::least_gpu_time : JobOrder::shortest;
-  limit.setup = [](const std::string& precision, const std::string& optimizer) {
-    return parse_setup({.precision = precision, .optimizer = optimizer, .channels_last = false});
-  };
   return limit;
 }
 
@@ -97,10 +80,12 @@ int limits(const SlurmOptions& options) {
   const Result<CostModels> cost_models = load_cost_models();
   if (!cost_models) return fail(cost_models.error());
   int64_t bad = 0;
-  const auto found = predict_limits(options.jobs, limit_options(options), *cost_models, [&](const Error& error) {
+  const auto bad_row = [&](const Error& error) {
     ++bad;
     fmt::print(stderr, "forerun: {}\n", error.message());
-  });
+  };
+  const auto found =
+      predict_limits(options.jobs, limit_options(options), *cost_models, bad_row, CommandWork().control());
   if (!found) return fail(found.error());
   tell_what_does_not_fit(*found);
   if (bad > 0) fmt::print(stderr, "forerun: {} rows could not be predicted\n", bad);
@@ -137,51 +122,40 @@ int serve(const SlurmOptions& options) {
   const Result<CostModels> cost_models = load_cost_models();
   if (!cost_models) return fail(cost_models.error());
   const LimitOptions limit = limit_options(options);
-  stop_on_signals();
   ServeOptions given = options.serve;
   given.socket = options.socket;
-  given.stop = is_stopped;
   given.ready = [&] { fmt::print(stderr, "forerun: listening at {}\n", options.socket); };
-  const Status served = serve_descriptions(given, [&](const std::string& description) -> Result<std::string> {
+  const auto answer = [&](const std::string& description) -> Result<std::string> {
     const auto found = predict_limit(description, limit, *cost_models);
     if (!found) return found.error();
     return limits_csv({*found});
-  });
+  };
+  const Status served = serve_descriptions(given, answer, SlurmWork().control());
   return served ? kDone : fail(served.error());
 }
 
-int replay(const SlurmOptions& options) {
+Result<SlurmReplayRequest> replay_request(const SlurmOptions& options) {
+  SlurmReplayRequest request{.jobs = options.jobs, .limits = options.predictions, .replay = options.replay};
   const auto cluster = cluster::parse_cluster(options.gpus);
-  if (!cluster) return fail(cluster.error());
-  cluster::LoadOptions load;
-  load.cluster = &*cluster;
-  const auto jobs = cluster::load_jobs(options.jobs, options.format, load);
-  if (!jobs) return fail(jobs.error());
-  SlurmReplayOptions replay_options = options.replay;
-  replay_options.cluster = *cluster;
-  if (!options.policy.empty()) {
-    auto policy = cluster::parse_policy(options.policy);
-    if (!policy) return fail(policy.error());
-    replay_options.policy = std::move(*policy);
-  }
-  if (!options.predictions.empty()) {
-    const auto limits = read_limits(options.predictions);
-    if (!limits) return fail(limits.error());
-    for (const JobLimit& limit : *limits) replay_options.limits[limit.job] = limit;
-  }
-  const bool progress = isatty(fileno(stderr)) != 0;
-  if (progress) {
-    replay_options.progress = [&](size_t submitted, size_t over) {
-      fmt::print(stderr, "\r{} of {} submitted, {} over", submitted, jobs->workload.jobs.size(), over);
-    };
-  }
+  if (!cluster) return cluster.error();
+  request.cluster = *cluster;
+  const auto format = parse_job_format(options.format);
+  if (!format) return format.error();
+  request.format = *format;
+  if (options.policy.empty()) return request;
+  auto policy = cluster::parse_policy(options.policy);
+  if (!policy) return policy.error();
+  request.replay.policy = std::move(*policy);
+  return request;
+}
+
+int replay(const SlurmOptions& options) {
+  auto request = replay_request(options);
+  if (!request) return fail(request.error());
   AwayMessages messages;
-  replay_options.trouble = [&](const Error& error, double again_in) { messages.trouble(error, again_in); };
-  replay_options.back = [&](double seconds) { messages.back(seconds); };
-  replay_options.stop = is_stopped;
-  stop_on_signals();
-  const auto answer = replay_on_slurm(jobs->workload, replay_options);
-  if (progress) fmt::print(stderr, "\r\033[K");
+  request->replay.trouble = [&](const Error& error, double again_in) { messages.trouble(error, again_in); };
+  request->replay.back = [&](double seconds) { messages.back(seconds); };
+  const auto answer = slurm_replay(*request, SlurmWork(CommandWork::Answer::when_whole).control());
   if (!answer) return fail(answer.error());
   fmt::print("{}", options.json ? replay_json(*answer) : options.csv ? replay_csv(*answer) : replay_text(*answer));
   if (answer->other_jobs > 0) {
@@ -218,15 +192,13 @@ int extend_once(const SlurmOptions& options) {
 
 int extend(const SlurmOptions& options) {
   if (options.every <= 0 || options.release) return extend_once(options);
-  stop_on_signals();
   AwayMessages messages;
   WatchOptions watch = options.watch;
   watch.every = options.every;
-  watch.stop = is_stopped;
   watch.looked = print_raised;
   watch.trouble = [&](const Error& error, double again_in) { messages.trouble(error, again_in); };
   watch.back = [&](double seconds) { messages.back(seconds); };
-  const auto released = watch_limits(watch);
+  const auto released = watch_limits(watch, SlurmWork().control());
   if (!released) return fail(released.error());
   print_raised(*released);
   fmt::print(stderr, "forerun: stopped; {} jobs got their hard limits back\n", released->raised.size());

@@ -1,9 +1,9 @@
 // forerun sweep MODEL --over NAME=VALUES: many configurations at once, and the best of them.
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include "api/sweep.h"
 #include "cli/command.h"
+#include "cli/command_work.h"
 #include "cli/setup_options.h"
 #include "report/prediction.h"
 #include "report/sweep.h"
@@ -18,36 +18,9 @@ struct SweepOptions {
   std::vector<std::string> settings;
   SetupOptions setup;
   unsigned threads = 0;
+  WorkLimits limits;
   bool json = false;
   bool csv = false;
-};
-
-// Where an axis goes: into what is asked for, beside the parameters of the model's family.
-struct Question {
-  std::string model;
-  std::string gpu;
-  std::string batch;
-  std::string channels_last;
-  SetupOptions setup;
-  std::vector<std::pair<std::string, std::string>> settings;
-
-  void set(const std::string& name, const std::string& value) {
-    if (name == "model") {
-      model = value;
-    } else if (name == "gpu") {
-      gpu = value;
-    } else if (name == "batch") {
-      batch = value;
-    } else if (name == "precision") {
-      setup.precision = value;
-    } else if (name == "optimizer") {
-      setup.optimizer = value;
-    } else if (name == "channels_last") {
-      channels_last = value;
-    } else {
-      settings.emplace_back(name, value);
-    }
-  }
 };
 
 // What options beside --set and --over say.
@@ -59,35 +32,6 @@ Settings given_by_option(const SweepOptions& options) {
   if (!options.setup.optimizer.empty()) given.emplace_back("optimizer", "--optimizer");
   if (options.setup.channels_last) given.emplace_back("channels_last", "--channels-last");
   return given;
-}
-
-Result<SweepCase> case_of(const Question& question, std::vector<std::string> values, const CostModels& cost_models) {
-  const Result<Device> device = cost_models.devices.find(question.gpu.empty() ? kDefaultGpu : question.gpu);
-  if (!device) return device.error();
-  SetupOptions options = question.setup;
-  if (!question.channels_last.empty()) {
-    options.channels_last = question.channels_last == "true";
-    if (!options.channels_last && question.channels_last != "false") {
-      return Error{fmt::format("channels_last cannot be '{}'", question.channels_last), "--over", "give true or false"};
-    }
-  }
-  const Result<TrainingSetup> setup = parse_setup(options);
-  if (!setup) return setup.error();
-  if (question.model.empty()) return Error{"there is no model", "", "name one, or several with --over model=A,B"};
-  SweepCase found{std::move(values), {}, *device};
-  found.request.model = question.model;
-  found.request.settings = question.settings;
-  found.request.setup = *setup;
-  found.request.default_optimizer = question.setup.optimizer.empty();
-  if (!question.batch.empty()) {
-    char* end = nullptr;
-    const int64_t batch = std::strtoll(question.batch.c_str(), &end, 10);
-    if (*end != '\0' || batch < 1) {
-      return Error{fmt::format("batch cannot be '{}'", question.batch), "--over", "give whole numbers from 1"};
-    }
-    found.request.batch = batch;
-  }
-  return found;
 }
 
 // The names that options and axes give a value to, which --set may not give again.
@@ -111,45 +55,38 @@ Status check_axes(const SweepOptions& options, const std::vector<SweepAxis>& axe
   return {};
 }
 
-Result<std::vector<SweepCase>> cases_of(const SweepOptions& options, const std::vector<SweepAxis>& axes,
-                                        const CostModels& cost_models) {
-  Question fixed{options.model, options.gpu, "", "", options.setup, {}};
-  const Result<Settings> settings = parse_settings(options.settings, taken_by(options, axes));
-  if (!settings) return settings.error();
-  for (const auto& [key, value] : *settings) fixed.set(key, value);
-  const auto product = product_of(axes);
-  if (!product) return product.error();
-  std::vector<SweepCase> cases;
-  for (const std::vector<std::string>& values : *product) {
-    Question question = fixed;
-    for (size_t i = 0; i < axes.size(); ++i) question.set(axes[i].name, values[i]);
-    Result<SweepCase> one = case_of(question, values, cost_models);
-    if (!one) return one.error();
-    cases.push_back(std::move(*one));
+Result<SweepRequest> sweep_request(const SweepOptions& options) {
+  SweepRequest request{.gpu = options.gpu};
+  for (const std::string& text : options.over) {
+    Result<SweepAxis> axis = parse_axis(text);
+    if (!axis) return axis.error();
+    request.axes.push_back(std::move(*axis));
   }
-  return cases;
+  if (const Status status = check_axes(options, request.axes); !status.ok()) return status.error();
+  Result<Settings> settings = parse_settings(options.settings, taken_by(options, request.axes));
+  if (!settings) return settings.error();
+  request.fixed = std::move(*settings);
+  const Result<TrainingSetup> setup = parse_setup(options.setup);
+  if (!setup) return setup.error();
+  request.base.model = options.model;
+  request.base.setup = *setup;
+  request.base.default_optimizer = options.setup.optimizer.empty();
+  return request;
 }
 
 int run(const SweepOptions& options) {
   const Result<CostModels> cost_models = load_cost_models();
   if (!cost_models) return fail(cost_models.error());
-  std::vector<SweepAxis> axes;
-  std::vector<std::string> names;
-  for (const std::string& text : options.over) {
-    Result<SweepAxis> axis = parse_axis(text);
-    if (!axis) return fail(axis.error());
-    names.push_back(axis->name);
-    axes.push_back(std::move(*axis));
-  }
-  if (const Status status = check_axes(options, axes); !status.ok()) return fail(status.error());
-  const Result<std::vector<SweepCase>> cases = cases_of(options, axes, *cost_models);
+  const Result<SweepRequest> request = sweep_request(options);
+  if (!request) return fail(request.error());
+  const Result<std::vector<SweepCase>> cases = sweep_cases(*request, *cost_models);
   if (!cases) return fail(cases.error());
-  const bool progress = isatty(fileno(stderr)) != 0 && cases->size() > 100;
+  std::vector<std::string> names;
+  for (const SweepAxis& axis : request->axes) names.push_back(axis.name);
   std::vector<SweepRow> rows;
-  size_t done = 0, bad = 0;
+  size_t bad = 0;
   if (options.csv) fmt::print("{}", sweep_csv_header(names));
-  sweep(*cases, *cost_models, options.threads, [&](const SweepCase& one, const Result<Prediction>& prediction) {
-    ++done;
+  const auto take = [&](const SweepCase& one, const Result<Prediction>& prediction) {
     if (!prediction) ++bad;
     if (options.json) {
       fmt::print("{}\n", sweep_json(names, one.values, prediction));
@@ -160,9 +97,12 @@ int run(const SweepOptions& options) {
     } else {
       rows.push_back({one.values, prediction});
     }
-    if (progress && done % 50 == 0) fmt::print(stderr, "\r{} of {}", done, cases->size());
-  });
-  if (progress) fmt::print(stderr, "\r");
+  };
+  const auto printing =
+      options.json || options.csv ? CommandWork::Answer::as_it_comes : CommandWork::Answer::when_whole;
+  const Status status =
+      sweep(*cases, *cost_models, options.threads, take, CommandWork(options.limits, printing).control());
+  if (!status.ok()) return fail(status.error());
   if (!options.json && !options.csv) fmt::print("{}", sweep_text(names, rows));
   return bad == cases->size() ? kInputAtFault : kDone;
 }
@@ -181,7 +121,9 @@ void add_sweep(CLI::App& app, Run& chosen) {
   verb->add_option("--gpu", options->gpu, "GPU by name (`forerun devices` lists them); default h200");
   verb->add_option("--set", options->settings, "KEY=VALUE that stays the same; repeatable")->allow_extra_args(false);
   add_setup_options(*verb, options->setup);
-  verb->add_option("--threads", options->threads, "How many at a time; default: as many as there are cores");
+  verb->add_option("--threads", options->threads, "How many at a time; default: as many as there are cores")
+      ->check(CLI::Range(0, 1024));
+  add_work_limits(*verb, options->limits);
   auto* json = verb->add_flag("--json", options->json, "One JSON object a configuration on standard output");
   verb->add_flag("--csv", options->csv, "One CSV row a configuration on standard output")->excludes(json);
   verb->footer(

@@ -1,11 +1,11 @@
 // forerun trace: where the time of profiler traces went.
 #include <fmt/format.h>
 
-#include <chrono>
 #include <memory>
 
 #include "api/trace.h"
 #include "cli/command.h"
+#include "cli/command_work.h"
 #include "report/execution_trace_report.h"
 #include "report/trace_chrome.h"
 #include "report/trace_report.h"
@@ -19,28 +19,13 @@ struct TraceOptions {
   TraceReportOptions report;
   AnalysisOptions analysis;
   double kernel_gap_us = 5.0;
+  WorkLimits limits;
   bool hta = false, no_path = false, partial = false;
   bool json = false, csv = false;
 };
 
-// Tells how far reading is, on standard error, once it takes longer than a second.
-class ReadingProgress {
- public:
-  void operator()(const std::string& file, int64_t bytes) {
-    const auto now = std::chrono::steady_clock::now();
-    if (now - told_ < std::chrono::seconds(1)) return;
-    told_ = now;
-    fmt::print(stderr, "forerun: reading {}: {} MB of JSON\n", file, bytes / 1'000'000);
-  }
-
- private:
-  std::chrono::steady_clock::time_point told_ = std::chrono::steady_clock::now();
-};
-
-Result<std::vector<Trace>> read(const std::vector<TraceFile>& files, bool partial) {
-  auto progress = std::make_shared<ReadingProgress>();
-  return read_traces(
-      files, [progress](const std::string& file, int64_t bytes) { (*progress)(file, bytes); }, partial);
+Result<std::vector<Trace>> read(const std::vector<TraceFile>& files, const TraceOptions& options) {
+  return read_traces(files, options.partial, CommandWork(options.limits).control());
 }
 
 void warn(const TraceAnalysis& analysis) {
@@ -61,7 +46,7 @@ int write_chrome(const std::vector<Trace>& traces, const TraceAnalysis& analysis
 int compare(const TraceAnalysis& analysis, const TraceOptions& options) {
   const auto files = trace_files(options.compare, "replay");  // what has a timeline
   if (!files) return fail(files.error());
-  auto others = read(*files, options.partial);
+  auto others = read(*files, options);
   if (!others) return fail(others.error());
   AnalysisOptions plain = options.analysis;
   plain.critical_path = false;
@@ -112,7 +97,7 @@ int run(TraceOptions options) {
   const auto executions = are_execution_traces(*files);
   if (!executions) return fail(executions.error());
   if (*executions) return summarize(*files, options);
-  const auto traces = read(*files, options.partial);
+  const auto traces = read(*files, options);
   if (!traces) return fail(traces.error());
   const TraceAnalysis analysis = analyze(*traces, options.analysis);
   warn(analysis);
@@ -158,6 +143,7 @@ void add_trace(CLI::App& app, Run& chosen) {
       ->excludes("--drop-last-step");
   verb->add_flag("--partial", options->partial,
                  "Of a file that is cut short, take what came before the cut; without it such a file is refused");
+  add_work_limits(*verb, options->limits);
   verb->add_flag("--no-path", options->no_path, "Skip the critical path");
   verb->footer(
       "Examples:\n"

@@ -1,13 +1,13 @@
 // forerun whatif: what an optimization would bring to a traced iteration, or to a model that has not run yet.
 #include <fmt/format.h>
 
+#include "api/predict.h"
+#include "api/trace.h"
 #include "api/whatif.h"
 #include "cli/command.h"
+#include "cli/command_work.h"
 #include "cli/setup_options.h"
-#include "ingest/kineto/kineto_reader.h"
-#include "predict/model_file.h"
 #include "report/whatif.h"
-#include "whatif/optimizations.h"
 
 namespace forerun::cli {
 namespace {
@@ -18,6 +18,7 @@ struct WhatIfOptions {
   std::vector<std::string> applications;
   std::vector<std::string> settings;
   SetupOptions setup;
+  WorkLimits limits;
   bool all = false;
   bool profiled = false;
   bool unprofiled = false;
@@ -65,6 +66,29 @@ Result<ModelRequest> model_request(const WhatIfOptions& options, std::optional<F
   return request;
 }
 
+int what_if_model(const WhatIfOptions& options, const ModelRequest& request, const CostModels& cost_models) {
+  if (!options.all) {
+    const auto answer = what_if(request, options.question, cost_models, CommandWork(options.limits).control());
+    return print_answer(answer, options.json);
+  }
+  const auto ranking = rank_what_ifs(request, options.question, cost_models, CommandWork(options.limits).control());
+  return print_ranking(ranking, options.json);
+}
+
+int what_if_traced(const WhatIfOptions& options, const CostModels& cost_models) {
+  auto work = std::make_unique<CommandWork>(options.limits);
+  const auto trace = read_profiler_trace(options.path, "whatif", work->control());
+  if (!trace) return fail(trace.error());
+  if (options.all) {
+    const auto ranking = rank_what_ifs(*trace, options.question, cost_models, work->control());
+    work.reset();
+    return print_ranking(ranking, options.json);
+  }
+  const auto answer = what_if(*trace, options.question, cost_models, work->control());
+  work.reset();
+  return print_answer(answer, options.json);
+}
+
 int what_if_command(const WhatIfOptions& given) {
   WhatIfOptions options = given;
   options.question.unprofiled = !options.profiled;
@@ -82,8 +106,7 @@ int what_if_command(const WhatIfOptions& given) {
   if (!file->has_value() || *file == FileKind::onnx_model) {
     const auto request = model_request(options, *file);
     if (!request) return fail(request.error());
-    if (options.all) return print_ranking(rank_what_ifs(*request, options.question, *cost_models), options.json);
-    return print_answer(what_if(*request, options.question, *cost_models), options.json);
+    return what_if_model(options, *request, *cost_models);
   }
   if (options.setup.any() || !options.settings.empty()) {
     fmt::print(stderr,
@@ -91,10 +114,7 @@ int what_if_command(const WhatIfOptions& given) {
                "with models; --apply changes a trace\n");
     return kUsage;
   }
-  const auto trace = read_kineto(options.path);
-  if (!trace) return fail(trace.error());
-  if (options.all) return print_ranking(rank_what_ifs(*trace, options.question, *cost_models), options.json);
-  return print_answer(what_if(*trace, options.question, *cost_models), options.json);
+  return what_if_traced(options, *cost_models);
 }
 
 std::string whatif_footer() {
@@ -139,6 +159,7 @@ void add_whatif(CLI::App& app, Run& chosen) {
   verb->add_option("--set", options->settings, "Of a model: batch=N, or KEY=VALUE of its family; repeatable")
       ->allow_extra_args(false);
   add_setup_options(*verb, options->setup);
+  add_work_limits(*verb, options->limits);
   verb->add_flag("--json", options->json, "One JSON object; with --all one a line");
   verb->footer(whatif_footer());
   verb->callback([options, &chosen] { chosen = [options] { return what_if_command(*options); }; });

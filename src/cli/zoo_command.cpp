@@ -1,64 +1,16 @@
 // forerun zoo: the models and their parameters; forerun zoo check FILE: the zoo against recorded runs.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include "api/catalogue.h"
 #include "api/zoo_check.h"
-#include "base/json_writer.h"
 #include "base/nearest.h"
 #include "cli/command.h"
-#include "report/table.h"
+#include "cli/command_work.h"
+#include "report/catalogue.h"
 #include "report/zoo_check.h"
-#include "zoo/zoo.h"
 
 namespace forerun::cli {
 namespace {
-
-struct ValueText {
-  std::string operator()(bool v) const { return v ? "true" : "false"; }
-  std::string operator()(int64_t v) const { return fmt::format("{}", v); }
-  std::string operator()(double v) const { return fmt::format("{}", v); }
-  std::string operator()(const std::string& v) const { return v; }
-  std::string operator()(const std::vector<int64_t>& v) const { return fmt::format("{}", fmt::join(v, ",")); }
-};
-
-std::vector<std::string> models_of(const zoo::Family& family) {
-  std::vector<std::string> models;
-  for (const zoo::NamedModel& model : zoo::models()) {
-    if (model.family == family.name) models.push_back(model.name);
-  }
-  return models;
-}
-
-std::string family_json(const zoo::Family& family) {
-  JsonWriter json;
-  json.begin_object()
-      .field("schema", "forerun.zoo/1")
-      .field("family", family.name)
-      .field("description", family.description)
-      .field("input", name_of(family.input))
-      .field("models", models_of(family))
-      .key("parameters")
-      .begin_array();
-  for (const zoo::Parameter& p : family.parameters) {
-    json.begin_object()
-        .field("name", p.name)
-        .field("default", std::visit(ValueText{}, p.otherwise))
-        .field("help", p.help)
-        .end_object();
-  }
-  return json.end_array().end_object().take();
-}
-
-void print_family(const zoo::Family& family) {
-  fmt::print("{}: {}\n", family.name, family.description);
-  const std::vector<std::string> models = models_of(family);
-  if (!models.empty()) fmt::print("  models: {}\n", fmt::join(models, ", "));
-  Table table({"parameter", "default", ""});
-  table.align_left(1);
-  table.align_left(2);
-  for (const zoo::Parameter& p : family.parameters) table.add({p.name, std::visit(ValueText{}, p.otherwise), p.help});
-  fmt::print("{}", table.text());
-}
 
 int list(const std::string& only, bool json) {
   std::vector<std::string> names;
@@ -73,10 +25,9 @@ int list(const std::string& only, bool json) {
     if (!wanted.empty() && family.name != wanted) continue;
     found = true;
     if (json) {
-      fmt::print("{}\n", family_json(family));
+      fmt::print("{}\n", to_json(family));
     } else {
-      print_family(family);
-      if (wanted.empty()) fmt::print("\n");
+      fmt::print("{}{}", to_text(family), wanted.empty() ? "\n" : "");
     }
   }
   if (!found) return fail({fmt::format("there is no model or family '{}'", only), "", did_you_mean(only, names)});
@@ -87,7 +38,7 @@ int list(const std::string& only, bool json) {
 }
 
 int check(const std::string& file, bool json) {
-  const Result<ZooCheck> result = check_zoo(file);
+  const Result<ZooCheck> result = check_zoo(file, CommandWork().control());
   if (!result) return fail(result.error());
   if (json) {
     for (const FamilyCheck& family : result->families) fmt::print("{}\n", to_json(family));

@@ -1,0 +1,88 @@
+#include "cli/command_work.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "base/options_text.h"
+
+namespace forerun::cli {
+
+// Shows how far the work is, once it has taken longer than a moment.
+class CommandWork::ProgressLine {
+ public:
+  ~ProgressLine() {
+    if (shown_) fmt::print(stderr, "\r\033[K");
+    std::fflush(stderr);
+  }
+
+  void show(const Progress& progress) {
+    if (Clock::now() - begin_ < kPatience) return;
+    shown_ = true;
+    const std::string done = fmt::format("{}{}", progress.done, progress.total > 0 ? " of " : "");
+    const std::string total = progress.total > 0 ? fmt::format("{}", progress.total) : "";
+    fmt::print(stderr, "\r\033[K{}{} {}", done, total, progress.what);
+    std::fflush(stderr);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kPatience{500};
+  Clock::time_point begin_ = Clock::now();
+  bool shown_ = false;
+};
+
+std::optional<Bytes> size_in(std::string_view text) {
+  constexpr double kMost = 1e18;  // bytes: more than any machine has, and whole numbers reach as far
+  for (const auto& [unit, bytes] :
+       {std::pair<std::string_view, double>("KiB", 0x1p10), {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}}) {
+    if (!text.ends_with(unit)) continue;
+    const auto number = number_in(text.substr(0, text.size() - unit.size()));
+    if (!number || *number < 0 || *number * bytes > kMost) return std::nullopt;
+    return Bytes(std::llround(*number * bytes));
+  }
+  return std::nullopt;
+}
+
+void add_work_limits(CLI::App& verb, WorkLimits& limits) {
+  const char* group = "Limits";
+  verb.add_option_function<std::string>(
+          "--time-limit",
+          [&limits](const std::string& text) {
+            const auto seconds = number_in(text);
+            if (!seconds || !(*seconds > 0)) {
+              throw CLI::ValidationError("--time-limit", "'" + text + "' is no number of seconds above 0");
+            }
+            limits.seconds = *seconds;
+          },
+          "Seconds after which to give up: exit code 1 and no answer")
+      ->type_name("SECONDS")
+      ->group(group);
+  verb.add_option_function<std::string>(
+          "--memory-limit",
+          [&limits](const std::string& text) {
+            const auto size = size_in(text);
+            if (!size || size->value == 0) {
+              throw CLI::ValidationError("--memory-limit", "'" + text + "' is no size: write 512MiB or 2GiB");
+            }
+            limits.memory = *size;
+          },
+          "Memory of this program beyond which to give up, as 512MiB or 2GiB")
+      ->type_name("SIZE")
+      ->group(group);
+}
+
+CommandWork::CommandWork(const WorkLimits& limits, Answer answer, std::initializer_list<int> signals) : stop_(signals) {
+  control_.stop = stop_.token();
+  control_.budget = Budget::of(limits.seconds, limits.memory);
+  const bool watched = isatty(STDERR_FILENO) != 0;
+  if (!watched || (answer == Answer::as_it_comes && isatty(STDOUT_FILENO) != 0)) return;
+  line_ = std::make_shared<ProgressLine>();
+  control_.progress = [line = line_.get()](const Progress& progress) { line->show(progress); };
+}
+
+CommandWork::~CommandWork() = default;
+
+}  // namespace forerun::cli
