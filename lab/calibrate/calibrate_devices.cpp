@@ -110,10 +110,8 @@ void add_runs(OtherGpuRuns found, DeviceAccuracy& accuracy) {
 
 }  // namespace
 
-Result<DeviceAccuracy> evaluate_devices(const DeviceRequest& request) {
-  const auto tell = [&](const std::string& what) {
-    if (request.progress) request.progress(what);
-  };
+Result<DeviceAccuracy> evaluate_devices(const DeviceRequest& request, const WorkControl& control) {
+  Work work(control, "steps of the fit", 4);
   Result<CostModels> cost_models = load_cost_models();
   if (!cost_models) return cost_models.error();
   if (!cost_models->residual_model) {
@@ -123,24 +121,24 @@ Result<DeviceAccuracy> evaluate_devices(const DeviceRequest& request) {
   const auto ets = dataset_folder(request.ets, "ets");
   if (!neusight || !ets) return neusight ? ets.error() : neusight.error();
   DeviceAccuracy accuracy;
-  tell("reading op latencies");
   auto ops = load_neusight_ops(request.ops.empty() ? *neusight : request.ops, cost_models->devices);
   if (!ops) return ops.error();
-  tell("reading convolutions of the traces of ETS");
+  if (const Status status = work.advance(); !status.ok()) return status.error();
   if (auto more = load_ets_convolutions(*ets, cost_models->devices)) {
     ops->insert(ops->end(), std::make_move_iterator(more->begin()), std::make_move_iterator(more->end()));
   } else {
     accuracy.problems.push_back(more.error().message());
   }
-  tell(fmt::format("fitting to {} ops", ops->size()));
+  if (const Status status = work.advance(); !status.ok()) return status.error();
   const ScaleSearch search(*ops, *cost_models);
   accuracy.scale = search.fit();
   const DeviceScale nothing = search.scale_with({});
   for (const std::string& gpu : gpus_of(*ops)) {
     append(accuracy.plain, errors_on(gpu, search, nothing));
     append(accuracy.fitted, errors_on(gpu, search, search.fit(gpu)));
+    if (const Status status = work.check(); !status.ok()) return status.error();
   }
-  tell("predicting whole models");
+  if (const Status status = work.advance(); !status.ok()) return status.error();
   const auto lambda = dataset_folder(request.lambda, "lambda");
   if (!lambda) return lambda.error();
   auto without = [&](const Device& device) -> const CostModels& {
@@ -155,10 +153,11 @@ Result<DeviceAccuracy> evaluate_devices(const DeviceRequest& request) {
   return accuracy;
 }
 
-Result<DeviceOutcome> calibrate_devices(const DeviceRequest& request, const std::string& out) {
+Result<DeviceOutcome> calibrate_devices(const DeviceRequest& request, const std::string& out,
+                                        const WorkControl& control) {
   const Result<fs::path> folder = data_dir();
   if (!folder) return folder.error();
-  auto accuracy = evaluate_devices(request);
+  auto accuracy = evaluate_devices(request, control);
   if (!accuracy) return accuracy.error();
   DeviceOutcome outcome{.file = out.empty() ? (*folder / hybrid::kDeviceScaleFile).string() : out,
                         .accuracy = std::move(*accuracy)};

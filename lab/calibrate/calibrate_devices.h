@@ -2,10 +2,9 @@
 // `forerun eval --suite devices`.
 #pragma once
 
-#include <functional>
 #include <string>
 
-#include "base/result.h"
+#include "base/work_control.h"
 #include "lab/accuracy/device_accuracy.h"
 
 namespace forerun {
@@ -15,11 +14,10 @@ struct DeviceRequest {
   std::string neusight;  // folder of its labels and model configurations; empty: the data set neusight
   std::string ets;       // folder of the traces of ETS; empty: the same
   std::string lambda;    // folder of the throughputs that Lambda published; empty: the same
-  std::function<void(const std::string& what)> progress;
 };
 
 // Judges by fits that leave out each GPU in turn; what is not there but for the op latencies is named in its problems.
-Result<DeviceAccuracy> evaluate_devices(const DeviceRequest& request);
+Result<DeviceAccuracy> evaluate_devices(const DeviceRequest& request, const WorkControl& control = {});
 
 // The same, and writes the fit to `out` (empty: the data folder's) and the range to the data folder's intervals where `out`
 // is empty.
@@ -27,6 +25,7 @@ struct DeviceOutcome {
   std::string file;
   DeviceAccuracy accuracy;
 };
-Result<DeviceOutcome> calibrate_devices(const DeviceRequest& request, const std::string& out);
+Result<DeviceOutcome> calibrate_devices(const DeviceRequest& request, const std::string& out,
+                                        const WorkControl& control = {});
 
 }  // namespace forerun

@@ -27,11 +27,11 @@ PredictionIntervals intervals_over(std::span<const LeftOutRun> runs) {
   return {.gpu_bound = range(false), .host_bound = range(true)};
 }
 
-Result<IntervalsOutcome> calibrate_intervals(const IntervalsRequest& request) {
+Result<IntervalsOutcome> calibrate_intervals(const IntervalsRequest& request, const WorkControl& control) {
   const auto begin = std::chrono::steady_clock::now();
   const Result<std::filesystem::path> folder = data_dir();
   if (!folder) return folder.error();
-  const auto runs = cross_validate(request.validation);
+  const auto runs = cross_validate(request.validation, control);
   if (!runs) return runs.error();
   const auto known = load_prediction_intervals(*folder / kIntervalsFile);
   if (!known) return known.error();

@@ -25,7 +25,7 @@ struct IntervalsOutcome {
   double seconds = 0;
 };
 
-Result<IntervalsOutcome> calibrate_intervals(const IntervalsRequest& request);
+Result<IntervalsOutcome> calibrate_intervals(const IntervalsRequest& request, const WorkControl& control = {});
 
 // The ranges that hold eight of ten of these runs.
 PredictionIntervals intervals_over(std::span<const LeftOutRun> runs);

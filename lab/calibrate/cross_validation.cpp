@@ -1,11 +1,7 @@
 #include "lab/calibrate/cross_validation.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <optional>
 
 #include "base/parallel.h"
@@ -39,13 +35,14 @@ Result<Measured> read_measured(const CrossValidation& request, const std::set<st
 
 // CostModels fitted to all training families but these.
 Result<CostModels> fit_without(const CrossValidation& request, const Measured& measured,
-                               const std::vector<std::string>& without, CostModels cost_models) {
+                               const std::vector<std::string>& without, CostModels cost_models,
+                               const WorkControl& silent) {
   const auto stays = [&](const auto& one) {
     return std::find(without.begin(), without.end(), one.family) == without.end();
   };
   std::vector<hybrid::MeasuredOp> ops;
   std::copy_if(measured.ops.begin(), measured.ops.end(), std::back_inserter(ops), stays);
-  auto residual_model = hybrid::train(std::move(ops), request.growth, [](std::string_view, size_t, size_t) {});
+  auto residual_model = hybrid::train(std::move(ops), request.growth, silent);
   if (!residual_model) return residual_model.error();
   const Result<Device> gpu = cost_models.devices.find(kDefaultGpu);
   if (!gpu) return gpu.error();
@@ -61,17 +58,14 @@ Result<CostModels> fit_without(const CrossValidation& request, const Measured& m
 
 // One fit for each group, several at a time; in the groups' order.
 Result<std::vector<CostModels>> fit_groups(const CrossValidation& request, const Measured& measured,
-                                           const Groups& groups, const CostModels& plain) {
+                                           const Groups& groups, const CostModels& plain, const WorkControl& control) {
   std::vector<std::optional<Result<CostModels>>> fits(groups.size());
-  std::mutex telling;
-  size_t done = 0;
-  parallel_for(groups.size(), request.threads, [&](size_t i) {
-    fits[i] = fit_without(request, measured, groups[i], plain);
-    const std::string what = fmt::format("without {}", fmt::join(groups[i], ", "));
-    const std::scoped_lock lock(telling);
-    ++done;
-    if (request.progress) request.progress(what, done, groups.size());
+  const WorkControl silent{.progress = {}, .stop = control.stop, .budget = control.budget};
+  Work work(control, "groups of families", static_cast<int64_t>(groups.size()));
+  const Status status = parallel_for(groups.size(), request.threads, work, [&](size_t i) {
+    fits[i] = fit_without(request, measured, groups[i], plain, silent);
   });
+  if (!status.ok()) return status.error();
   std::vector<CostModels> fitted;
   for (auto& fit : fits) {
     if (!*fit) return fit->error();
@@ -114,7 +108,7 @@ std::vector<std::vector<std::string>> fold_families(const std::vector<std::strin
   return groups;
 }
 
-Result<std::vector<LeftOutRun>> cross_validate(const CrossValidation& request) {
+Result<std::vector<LeftOutRun>> cross_validate(const CrossValidation& request, const WorkControl& control) {
   const Result<CostModels> cost_models = load_cost_models({}, Trees::without);
   if (!cost_models) return cost_models.error();
   const auto families = training_families(request.files, {});
@@ -125,7 +119,7 @@ Result<std::vector<LeftOutRun>> cross_validate(const CrossValidation& request) {
   }
   const auto measured = read_measured(request, *families, *cost_models);
   if (!measured) return measured.error();
-  const auto fitted = fit_groups(request, *measured, groups, *cost_models);
+  const auto fitted = fit_groups(request, *measured, groups, *cost_models, control);
   if (!fitted) return fitted.error();
   std::map<std::string, const CostModels*> without;
   for (size_t i = 0; i < groups.size(); ++i) {

@@ -17,8 +17,6 @@ struct CrossValidation {
   int folds = 0;                   // families are left out in so many groups; 0: each on its own
   hybrid::GrowthOptions growth;
   std::function<void(const DataProblem&)> problem;
-  // Hears of each group that trees and host model are fitted without, done of total; from one thread at a time.
-  std::function<void(const std::string& what, size_t done, size_t of)> progress;
   unsigned threads = 0;  // that fit at once; 0: as many as the machine has
 };
 
@@ -33,7 +31,8 @@ struct LeftOutRun {
   double measured_gpu_ms = 0;
 };
 
-Result<std::vector<LeftOutRun>> cross_validate(const CrossValidation& request);
+// Progress counts the groups that trees and host model are fitted without.
+Result<std::vector<LeftOutRun>> cross_validate(const CrossValidation& request, const WorkControl& control = {});
 
 // The groups in which families are left out: neighbours in the alphabet, often alike (mobilenet_v2, mobilenet_v3), go
 // to different groups. `folds` 0 or more than there are families: one each.

@@ -8,9 +8,9 @@
 
 namespace forerun {
 
-Result<SuiteResult> evaluate_left_out(const CrossValidation& request) {
+Result<SuiteResult> evaluate_left_out(const CrossValidation& request, const WorkControl& control) {
   const auto begun = std::chrono::steady_clock::now();
-  const auto runs = cross_validate(request);
+  const auto runs = cross_validate(request, control);
   if (!runs) return runs.error();
   auto result = evaluate_left_out_runs(request, *runs);
   if (!result) return result.error();

@@ -15,7 +15,7 @@ Result<std::vector<hybrid::MeasuredOp>> hybrid_ops(const HybridRequest& request,
   return load_measured_ops(request.files, *families, cost_models, request.problem);
 }
 
-Result<HybridOutcome> train_hybrid(const HybridRequest& request) {
+Result<HybridOutcome> train_hybrid(const HybridRequest& request, const WorkControl& control) {
   const auto begin = std::chrono::steady_clock::now();
   const Result<CostModels> cost_models = load_cost_models({}, Trees::without);
   if (!cost_models) return cost_models.error();
@@ -26,7 +26,7 @@ Result<HybridOutcome> train_hybrid(const HybridRequest& request) {
   HybridOutcome outcome;
   outcome.file = request.out.empty() ? (*folder / hybrid::kHybridFile).string() : request.out;
   for (const hybrid::MeasuredOp& op : *ops) ++(op.alone ? outcome.samples : outcome.ops);
-  auto residual_model = hybrid::train(std::move(*ops), request.growth, request.progress);
+  auto residual_model = hybrid::train(std::move(*ops), request.growth, control);
   if (!residual_model) return residual_model.error();
   residual_model->gpu = cost_models->devices.find(kDefaultGpu)->name;
   if (const Status saved = hybrid::save_residual_model(*residual_model, outcome.file); !saved.ok())

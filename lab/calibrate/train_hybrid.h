@@ -18,7 +18,6 @@ struct HybridRequest {
   std::string out;                 // empty: the data folder's
   hybrid::GrowthOptions growth;
   std::function<void(const DataProblem&)> problem;
-  std::function<void(std::string_view what, size_t done, size_t of)> progress;
 };
 
 struct HybridOutcome {
@@ -30,7 +29,7 @@ struct HybridOutcome {
   double seconds = 0;
 };
 
-Result<HybridOutcome> train_hybrid(const HybridRequest& request);
+Result<HybridOutcome> train_hybrid(const HybridRequest& request, const WorkControl& control = {});
 
 // What it learns from. `cost_models` is without trees.
 Result<std::vector<hybrid::MeasuredOp>> hybrid_ops(const HybridRequest& request, const CostModels& cost_models);

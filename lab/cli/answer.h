@@ -21,8 +21,5 @@ int print_answer(const Result<Answer>& answer, bool json) {
 inline void tell(const std::string& what) { fmt::print(stderr, "{}\n", what); }
 inline void tell_error(const Error& error) { fmt::print(stderr, "forerun: {}\n", error.message()); }
 inline void tell_problem(const DataProblem& problem) { tell_error(problem.error()); }
-inline void tell_group(const std::string& what, size_t done, size_t of) {
-  fmt::print(stderr, "{:2} of {}: {}\n", done, of, what);
-}
 
 }  // namespace forerun::cli

@@ -124,7 +124,8 @@ class ThroughputEvaluator {
 
   void share_bandwidths(bool share) { by_model_ = !share; }
 
-  Status prepare(const std::function<void(int64_t)>& progress) {
+  Status prepare(const WorkControl& control) {
+    Work work(control, "rows");
     for (const ThroughputRow& row : rows_) {
       if (row.gpus == 1) {
         Status status = add_run(row);
@@ -147,7 +148,7 @@ class ThroughputEvaluator {
       if (method->schedule != BenchmarkSchedule::bulk) continue;
       Status status = fit(row, *method);
       if (!status.ok()) return status;
-      if (progress) progress(static_cast<int64_t>(fits_.size()));
+      if (Status going = work.advance(); !going.ok()) return going;
     }
     return {};
   }
@@ -301,8 +302,7 @@ class ThroughputEvaluator {
 
 }  // namespace
 
-Result<ThroughputAccuracy> evaluate_ddl_benchmark(const std::string& path,
-                                                  const std::function<void(int64_t rows)>& progress) {
+Result<ThroughputAccuracy> evaluate_ddl_benchmark(const std::string& path, const WorkControl& control) {
   std::string file = path;
   if (file.empty()) {
     const auto table = dataset("hkbu/throughput.csv");
@@ -318,7 +318,7 @@ Result<ThroughputAccuracy> evaluate_ddl_benchmark(const std::string& path,
   auto cost_models = load_cost_models();
   if (!cost_models) return cost_models.error();
   ThroughputEvaluator evaluator(std::move(*cost_models), std::move(*rows), true);
-  const Status status = evaluator.prepare(progress);
+  const Status status = evaluator.prepare(control);
   if (!status.ok()) return status.error().within(file);
   auto cases = evaluator.cases();
   if (!cases) return cases.error().within(file);

@@ -10,17 +10,14 @@
 // 4 MB, 16 MB under way, and a wait for the device behind every step, so that no exchange reaches into the next.
 #pragma once
 
-#include <functional>
 #include <string>
 
-#include "base/result.h"
+#include "base/work_control.h"
 #include "lab/accuracy/throughput_accuracy.h"
 
 namespace forerun {
 
-// `path`: the benchmark's table; empty: the data set hkbu/throughput.csv. `progress`: rows fitted so far; may be
-// empty.
-Result<ThroughputAccuracy> evaluate_ddl_benchmark(const std::string& path,
-                                                  const std::function<void(int64_t rows)>& progress = {});
+// `path`: the benchmark's table; empty: the data set hkbu/throughput.csv. Progress counts rows fitted.
+Result<ThroughputAccuracy> evaluate_ddl_benchmark(const std::string& path, const WorkControl& control = {});
 
 }  // namespace forerun

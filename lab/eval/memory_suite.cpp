@@ -92,7 +92,6 @@ class MemorySuite {
     }
     evaluate(*run, *device, measured);
     ++runs_;
-    if (options_.progress) options_.progress(runs_);
   }
 
   MemoryAccuracy finish() {
@@ -177,7 +176,7 @@ MemoryPredictor dnnperf(const std::vector<std::string>& records, const std::file
 
 }  // namespace
 
-Result<MemoryAccuracy> evaluate_memory(const MemorySuiteOptions& options) {
+Result<MemoryAccuracy> evaluate_memory(const MemorySuiteOptions& options, const WorkControl& control) {
   const Result<std::filesystem::path> data = data_dir();
   if (!data) return data.error();
   const auto records = options.records.empty() ? std::vector<std::string>{(*data / "h200").string()} : options.records;
@@ -189,10 +188,10 @@ Result<MemoryAccuracy> evaluate_memory(const MemorySuiteOptions& options) {
   const auto problem = [&](const DataProblem& what) {
     if (options.problem) options.problem(what);
   };
-  const Status status = scan_files(*files, Fields::inputs_and_measurements,
-                                   {.run = [&](const RunRecord& record, const DataPlace&) { suite.take(record); },
-                                    .sample = {},
-                                    .problem = problem});
+  const Status status = scan_files(
+      *files, Fields::inputs_and_measurements,
+      {.run = [&](const RunRecord& record, const DataPlace&) { suite.take(record); }, .sample = {}, .problem = problem},
+      control);
   if (!status.ok()) return status.error();
   if (suite.runs() == 0)
     return Error{"there is no measured run to judge on", records.front(), "name records with --data"};

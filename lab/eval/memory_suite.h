@@ -18,10 +18,9 @@ namespace forerun {
 
 struct MemorySuiteOptions {
   std::vector<std::string> records;  // files or folders; empty: the data folder's h200
-  std::function<void(int64_t runs)> progress;
   std::function<void(const DataProblem&)> problem;
 };
 
-Result<MemoryAccuracy> evaluate_memory(const MemorySuiteOptions& options);
+Result<MemoryAccuracy> evaluate_memory(const MemorySuiteOptions& options, const WorkControl& control = {});
 
 }  // namespace forerun

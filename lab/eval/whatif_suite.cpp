@@ -71,7 +71,7 @@ Result<fs::path> variants_file(const fs::path& folder) {
 
 }  // namespace
 
-Result<WhatIfAccuracy> evaluate_whatif(const WhatIfSuiteOptions& options) {
+Result<WhatIfAccuracy> evaluate_whatif(const WhatIfSuiteOptions& options, const WorkControl& control) {
   const auto folder = suite_folder(options.folder);
   if (!folder) return folder.error();
   const auto file = variants_file(*folder);
@@ -84,10 +84,11 @@ Result<WhatIfAccuracy> evaluate_whatif(const WhatIfSuiteOptions& options) {
   accuracy.data = folder->lexically_normal().string();
   std::map<std::string, double> bases;
   std::map<std::string, Result<Trace>> traces;
+  Work work(control, "variants", static_cast<int64_t>(variants->size()));
   for (const MeasuredVariant& variant : *variants) {
+    if (const Status status = work.advance(); !status.ok()) return status.error();
     if (variant.applications.empty()) {
       bases[variant.family] = variant.ms;
-      if (options.progress) options.progress(variant.family);
       continue;
     }
     const auto known = traces.find(variant.family);

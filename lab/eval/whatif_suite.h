@@ -5,19 +5,17 @@
 // first, and whatif_traces/FAMILY.base.trace.json.gz.
 #pragma once
 
-#include <functional>
 #include <string>
 
-#include "base/result.h"
+#include "base/work_control.h"
 #include "lab/accuracy/whatif_accuracy.h"
 
 namespace forerun {
 
 struct WhatIfSuiteOptions {
   std::string folder;  // empty: data/h200
-  std::function<void(const std::string& what)> progress;
 };
 
-Result<WhatIfAccuracy> evaluate_whatif(const WhatIfSuiteOptions& options);
+Result<WhatIfAccuracy> evaluate_whatif(const WhatIfSuiteOptions& options, const WorkControl& control = {});
 
 }  // namespace forerun

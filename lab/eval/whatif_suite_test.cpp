@@ -9,7 +9,7 @@ namespace forerun {
 namespace {
 
 TEST(WhatIfSuite, MeasuredVariantsStayWithinTheirBand) {
-  const auto accuracy = evaluate_whatif({.folder = {}, .progress = {}});
+  const auto accuracy = evaluate_whatif({.folder = {}});
   ASSERT_TRUE(accuracy.ok()) << accuracy.error().message();
   EXPECT_TRUE(accuracy->problems.empty());
   ASSERT_GE(accuracy->cases.size(), 40U);

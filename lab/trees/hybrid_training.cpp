@@ -90,7 +90,8 @@ class Trainer {
     number_ops();
   }
 
-  Result<ResidualModel> run(const std::function<void(std::string_view, size_t, size_t)>& progress) {
+  Result<ResidualModel> run(const WorkControl& control) {
+    Work work(control, "forests", kModelCount + 2);
     std::array<Table, kModelCount> tables;
     for (const MeasuredOp& op : ops_) {
       if (op.feature_rows.size() == 1) add(tables, op.feature_rows[0], op.us, op.span_us, op.kernels, op.alone);
@@ -99,14 +100,14 @@ class Trainer {
       return Error{"there are no measured ops to learn from", "", "give files of run records or op samples"};
     }
     for (size_t model = 0; model < kModelCount; ++model) {
-      progress(name_of(static_cast<Model>(model)), model, kModelCount + 2);
       if (const Status status = learn(model, tables[model]); !status.ok()) return status.error();
+      if (const Status status = work.advance(); !status.ok()) return status.error();
     }
     share_whole_gradients(tables);
     for (const Model model : {Model::data_gradient, Model::weight_gradient}) {
-      progress(name_of(model), kModelCount + static_cast<size_t>(model == Model::weight_gradient), kModelCount + 2);
       const Status status = learn(static_cast<size_t>(model), tables[static_cast<size_t>(model)]);
       if (!status.ok()) return status.error();
+      if (const Status going = work.advance(); !going.ok()) return going.error();
     }
     return std::move(residual_model_);
   }
@@ -198,9 +199,8 @@ class Trainer {
 
 }  // namespace
 
-Result<ResidualModel> train(std::vector<MeasuredOp> ops, const GrowthOptions& options,
-                            const std::function<void(std::string_view, size_t, size_t)>& progress) {
-  return Trainer(std::move(ops), options).run(progress);
+Result<ResidualModel> train(std::vector<MeasuredOp> ops, const GrowthOptions& options, const WorkControl& control) {
+  return Trainer(std::move(ops), options).run(control);
 }
 
 }  // namespace forerun::hybrid

@@ -6,10 +6,10 @@
 // trees grown without it predict, and then the trees of the gradients are grown again with these.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
+#include "base/work_control.h"
 #include "cost/hybrid/hybrid.h"
 
 namespace forerun::hybrid {
@@ -36,8 +36,7 @@ struct GrowthOptions {
 // Whether this build can: it was made with XGBoost.
 bool can_train();
 
-// `progress` hears of each forest, done of total. An Error without XGBoost, or where there is nothing to learn from.
-Result<ResidualModel> train(std::vector<MeasuredOp> ops, const GrowthOptions& options,
-                            const std::function<void(std::string_view, size_t, size_t)>& progress);
+// Progress counts forests. An Error without XGBoost, or where there is nothing to learn from.
+Result<ResidualModel> train(std::vector<MeasuredOp> ops, const GrowthOptions& options, const WorkControl& control = {});
 
 }  // namespace forerun::hybrid

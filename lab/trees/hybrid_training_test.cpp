@@ -58,7 +58,7 @@ TEST(HybridTraining, LearnsWhatOpsTake) {
       }
     }
   }
-  const auto residual_model = train(ops, {.rounds = 60, .depth = 4, .rate = 0.3}, [](auto, auto, auto) {});
+  const auto residual_model = train(ops, {.rounds = 60, .depth = 4, .rate = 0.3});
   ASSERT_TRUE(residual_model.ok()) << residual_model.error().message();
   for (const int64_t k : {96, 768}) {
     const Graph graph = product(1000, 300, k);  // holds the name that the feature row refers to

@@ -1,4 +1,5 @@
 // How times carry over to other GPUs, from op latencies that others measured there.
+#include "cli/command_work.h"
 #include "lab/calibrate/calibrate_devices.h"
 #include "lab/cli/answer.h"
 #include "lab/cli/calibrations/calibrations.h"
@@ -13,7 +14,7 @@ struct DevicesCall {
 };
 
 int calibrate_other_devices(const DevicesCall& call) {
-  const auto outcome = calibrate_devices(call.request, call.out);
+  const auto outcome = calibrate_devices(call.request, call.out, CommandWork().control());
   if (!outcome) return fail(outcome.error());
   fmt::print("{}", call.json ? to_json(outcome->accuracy) + "\n" : to_text(outcome->accuracy));
   tell(outcome->file + " is written");
@@ -22,7 +23,6 @@ int calibrate_other_devices(const DevicesCall& call) {
 
 Run add_devices_calibration(CLI::App& app) {
   auto call = std::make_shared<DevicesCall>();
-  call->request.progress = tell;
   app.add_option("--data", call->request.ops, "Folder that NeuSight's op latencies were unpacked in");
   app.add_option("--traces", call->request.ets, "Folder of the ETS authors' traces");
   app.add_option("--out", call->out, "File for the fit, in place of data/cost/devices.json");

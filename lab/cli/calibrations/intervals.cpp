@@ -1,6 +1,7 @@
 // The range beside a prediction: how far iteration times lie from their predictions where a family was left out.
 #include <nlohmann/json.hpp>
 
+#include "cli/command_work.h"
 #include "lab/calibrate/calibrate_intervals.h"
 #include "lab/cli/answer.h"
 #include "lab/cli/calibrations/calibrations.h"
@@ -47,10 +48,9 @@ int calibrate_range(const IntervalsCall& call) {
   request.validation.folds = call.folds;
   request.validation.growth.seed = call.seed;
   request.validation.problem = tell_problem;
-  request.validation.progress = tell_group;
   request.out = call.out;
   tell("reading measured ops and iterations; then about a minute a group and core");
-  const auto outcome = calibrate_intervals(request);
+  const auto outcome = calibrate_intervals(request, CommandWork().control());
   if (!outcome) return fail(outcome.error());
   fmt::print("{}", call.json ? intervals_json(*outcome) : intervals_text(*outcome));
   return kDone;

@@ -1,5 +1,6 @@
 // The suite ddl-benchmark: throughputs of data-parallel training against those that Shi et al. measured in their benchmark of
 // distributed deep learning.
+#include "cli/command_work.h"
 #include "lab/cli/answer.h"
 #include "lab/cli/suites/suites.h"
 #include "lab/eval/ddl_benchmark_suite.h"
@@ -13,10 +14,8 @@ struct DdlBenchmarkOptions {
 };
 
 int evaluate_ddl_benchmark_suite(const DdlBenchmarkOptions& options) {
-  const auto progress = [](int64_t rows) {
-    if (rows % 12 == 0) tell(fmt::format("{} rows fitted", rows));
-  };
-  return print_answer(evaluate_ddl_benchmark(options.table, progress), options.json);
+  const auto answer = evaluate_ddl_benchmark(options.table, CommandWork().control());
+  return print_answer(answer, options.json);
 }
 
 Run add_ddl_benchmark(CLI::App& app) {

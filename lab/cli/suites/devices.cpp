@@ -1,4 +1,5 @@
 // The suite devices: how times carry over to GPUs that nothing was measured on, by what NeuSight, ETS and Lambda measured there.
+#include "cli/command_work.h"
 #include "lab/calibrate/calibrate_devices.h"
 #include "lab/cli/answer.h"
 #include "lab/cli/suites/suites.h"
@@ -13,11 +14,13 @@ struct DevicesSuiteOptions {
 
 Run add_devices_suite(CLI::App& app) {
   auto options = std::make_shared<DevicesSuiteOptions>();
-  options->request.progress = tell;
   app.add_option("--data", options->request.ops, "Folder that NeuSight's op latencies were unpacked in");
   app.add_option("--traces", options->request.ets, "Folder of the ETS authors' traces");
   app.add_flag("--json", options->json, "Print one JSON object");
-  return [options] { return print_answer(evaluate_devices(options->request), options->json); };
+  return [options] {
+    const auto answer = evaluate_devices(options->request, CommandWork().control());
+    return print_answer(answer, options->json);
+  };
 }
 
 }  // namespace

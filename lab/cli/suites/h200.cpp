@@ -1,5 +1,6 @@
 // The suite h200: iteration time and memory of `forerun predict` and of learned predictors on runs measured on an H200, of
 // model families that nothing was trained on; or, left out in turn, of the families that `forerun predict` was trained on.
+#include "cli/command_work.h"
 #include "lab/calibrate/left_out_suite.h"
 #include "lab/cli/answer.h"
 #include "lab/cli/suites/suites.h"
@@ -21,9 +22,9 @@ int evaluate_families_left_out(const H200Options& options) {
   if (!paths) return fail(paths.error());
   const auto files = record_files(*paths);
   if (!files) return fail(files.error());
-  const CrossValidation request{
-      .files = *files, .folds = options.folds, .growth = {}, .problem = tell_problem, .progress = tell_group};
-  return print_answer(evaluate_left_out(request), options.json);
+  const CrossValidation request{.files = *files, .folds = options.folds, .growth = {}, .problem = tell_problem};
+  const auto answer = evaluate_left_out(request, CommandWork().control());
+  return print_answer(answer, options.json);
 }
 
 int evaluate_h200(const H200Options& options) {

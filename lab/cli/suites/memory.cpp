@@ -1,5 +1,6 @@
 // The suite memory: predicted peaks of memory against measured ones, with what others do beside ours.
 #include "base/output_file.h"
+#include "cli/command_work.h"
 #include "lab/cli/answer.h"
 #include "lab/cli/suites/suites.h"
 #include "lab/eval/memory_suite.h"
@@ -14,7 +15,7 @@ struct MemoryCall {
 };
 
 int evaluate_memory_suite(const MemoryCall& options) {
-  const auto accuracy = evaluate_memory(options.request);
+  const auto accuracy = evaluate_memory(options.request, CommandWork().control());
   if (const int code = print_answer(accuracy, options.json); code != kDone) return code;
   if (options.write_intervals.empty()) return kDone;
   const Status written = write_whole_file(options.write_intervals, to_json(accuracy->intervals, accuracy->data));
@@ -24,9 +25,6 @@ int evaluate_memory_suite(const MemoryCall& options) {
 Run add_memory_suite(CLI::App& app) {
   auto options = std::make_shared<MemoryCall>();
   options->request.problem = tell_problem;
-  options->request.progress = [](int64_t runs) {
-    if (runs % 100 == 0) tell(fmt::format("{} runs", runs));
-  };
   app.add_option("--data", options->request.records, "Record files or folders, in place of data/h200");
   app.add_option("--write-intervals", options->write_intervals,
                  "Write the ranges that predictions show to a file (data/memory/intervals.json)");

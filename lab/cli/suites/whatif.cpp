@@ -1,4 +1,5 @@
 // The suite whatif: optimizations of traced steps against measured variants of the same steps.
+#include "cli/command_work.h"
 #include "lab/cli/answer.h"
 #include "lab/cli/suites/suites.h"
 #include "lab/eval/whatif_suite.h"
@@ -13,11 +14,13 @@ struct WhatIfCall {
 
 Run add_whatif_suite(CLI::App& app) {
   auto options = std::make_shared<WhatIfCall>();
-  options->request.progress = tell;
   app.add_option("--data", options->request.folder,
                  "Folder of whatif.jsonl.gz and whatif_traces, in place of data/h200");
   app.add_flag("--json", options->json, "Print one JSON object");
-  return [options] { return print_answer(evaluate_whatif(options->request), options->json); };
+  return [options] {
+    const auto answer = evaluate_whatif(options->request, CommandWork().control());
+    return print_answer(answer, options->json);
+  };
 }
 
 }  // namespace

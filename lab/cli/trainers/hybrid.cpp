@@ -2,6 +2,7 @@
 // and stand here for that; the constants beside them are calibrated (lab/cli/calibrations).
 #include <nlohmann/json.hpp>
 
+#include "cli/command_work.h"
 #include "lab/calibrate/train_hybrid.h"
 #include "lab/cli/answer.h"
 #include "lab/cli/measured_files.h"
@@ -27,10 +28,7 @@ int grow_trees(const HybridTraining& training) {
                         .growth = {},
                         .problem = tell_problem};
   request.growth.seed = training.seed;
-  request.progress = [](std::string_view what, size_t done, size_t of) {
-    fmt::print(stderr, "{:2} of {} forests: {}\n", done, of, what);
-  };
-  const auto outcome = train_hybrid(request);
+  const auto outcome = train_hybrid(request, CommandWork().control());
   if (!outcome) return fail(outcome.error());
   if (training.json) {
     fmt::print("{}\n", nlohmann::ordered_json{{"file", outcome->file},
