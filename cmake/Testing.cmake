@@ -147,7 +147,8 @@ if(NOT FORERUN_TRAIN_ONLY)
     add_test(NAME schema_test COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/schema_test.py $<TARGET_FILE:forerun>
                                       ${CMAKE_SOURCE_DIR})
     add_test(NAME schema_test.self_check COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/schema_test.py --self-check)
-    set_tests_properties(readme_test readme_test.self_check schema_test schema_test.self_check
+    add_test(NAME data_size_test COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/data_size_test.py ${CMAKE_SOURCE_DIR})
+    set_tests_properties(readme_test readme_test.self_check schema_test schema_test.self_check data_size_test
                          PROPERTIES LABELS tests TIMEOUT 600 SKIP_RETURN_CODE 77)
   endif()
 

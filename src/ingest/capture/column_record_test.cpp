@@ -1,4 +1,5 @@
-// run/2: what the columns become, what is wrong with broken ones, and run/1 turned into run/2.
+// run/2 and run/3: what the columns become, what is wrong with broken ones, and records turned into run/3.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -7,7 +8,9 @@
 #include <random>
 
 #include "base/line_reader.h"
-#include "ingest/capture/run_compactor.h"
+#include "ingest/capture/op_sample.h"
+#include "ingest/capture/record_compactor.h"
+#include "ingest/capture/record_decoder.h"
 #include "ingest/capture/run_record.h"
 #include "ingest/capture/test_records.h"
 
@@ -27,7 +30,7 @@ std::string padded(std::string text) {
 
 Result<std::string> compacted(const std::string& line) {
   const std::string text = padded(line);
-  return RunCompactor().compact(text);
+  return RecordCompactor().compact_run(text);
 }
 
 TEST(Run2Record, ReadsWhatTheRunIs) {
@@ -299,6 +302,8 @@ void expect_same(const RunRecord& a, const RunRecord& b) {
   const Measurement& y = *b.measured;
   EXPECT_EQ(x.op_gpu_us, y.op_gpu_us);
   EXPECT_EQ(x.op_kernels, y.op_kernels);
+  EXPECT_EQ(x.op_span_us, y.op_span_us);
+  EXPECT_EQ(x.op_gap_us, y.op_gap_us);
   EXPECT_EQ(x.gpu_busy_us, y.gpu_busy_us);
   EXPECT_EQ(x.unmatched_us, y.unmatched_us);
   EXPECT_EQ(x.pipelined_median_ms, y.pipelined_median_ms);
@@ -311,6 +316,8 @@ void expect_same(const RunRecord& a, const RunRecord& b) {
   ASSERT_EQ(a.allocator.has_value(), b.allocator.has_value());
   if (!a.allocator) return;
   ASSERT_EQ(a.allocator->events.size(), b.allocator->events.size());
+  EXPECT_EQ(a.allocator->address_base, b.allocator->address_base);
+  EXPECT_EQ(a.allocator->marks.size(), b.allocator->marks.size());
   for (size_t i = 0; i < a.allocator->events.size(); ++i) {
     const AllocatorEvent& e = a.allocator->events[i];
     const AllocatorEvent& f = b.allocator->events[i];
@@ -318,7 +325,7 @@ void expect_same(const RunRecord& a, const RunRecord& b) {
   }
 }
 
-TEST(RunCompactor, GivesTheSameRecordInColumns) {
+TEST(RecordCompactor, GivesTheSameRecordInColumns) {
   json record = small_record();
   record["alloc_trace"] = {{"S", 0, 2097152, 0}, {"a", 0, 100, 0}, {"r", 0, 100, 0}, {"f", 0, 100, 0}};
   record["kernels"][0][1] = -1.25;
@@ -326,15 +333,20 @@ TEST(RunCompactor, GivesTheSameRecordInColumns) {
   record["ops"][1][5] = {{"text", "x\ty \\ \u00e9"}, {"big", 18446744073709551615ULL}, {"nested", {{1, "a"}}}};
   const auto line = compacted(record.dump());
   ASSERT_TRUE(line.ok()) << line.error().message();
-  EXPECT_TRUE(line->starts_with(R"({"schema":"run/2","id":"hand/00001","status":"ok","backend":"cuda",)")) << *line;
+  EXPECT_TRUE(line->starts_with(R"({"schema":"run/3","id":"hand/00001","status":"ok","backend":"cuda",)")) << *line;
   const json columns = json::parse(*line);
   EXPECT_EQ(columns["novel"], record["novel"]) << "unknown fields pass";
   EXPECT_EQ(columns["env"], record["env"]);
   EXPECT_EQ(columns["mem"], record["mem"]);
-  EXPECT_EQ(columns["kernels"]["start"], (json{-1250, 1250, 0, 0})) << "differences";
+  EXPECT_EQ(columns["kernels"]["start"]["gaps"], (json{-1250, -9250, -2000, -3000}))
+      << "behind the end of the one before";
+  EXPECT_FALSE(columns["kernels"].contains("launch"));
+  EXPECT_EQ(columns["launches"],
+            (json{{"count", 4}, {"ns", 4000}, {"p10_ns", 1000}, {"p50_ns", 1000}, {"p90_ns", 1000}}));
   EXPECT_EQ(columns["kernels"]["ns"], (json{10500, 2000, 3000, 1000}));
   EXPECT_EQ(columns["ops"]["phase"], "ufbbuu");
-  EXPECT_EQ(columns["ops"]["sequence"][3], -1);
+  EXPECT_EQ(columns["ops"]["sequence"]["differences"], json::parse("[0,1,-1,null,0,0]")) << "of 0, 1, 0, none, 0, 0";
+  EXPECT_EQ(columns["ops"]["inputs"]["back"], json::parse("[[],[0,0],[],[0,2],[4,1],[]]"));
   EXPECT_FALSE(columns["tensors"].contains("strides"));
   EXPECT_EQ(columns["alloc_trace"]["action"], "Sarf");
   EXPECT_FALSE(columns["alloc_trace"].contains("address_base"));
@@ -347,7 +359,7 @@ TEST(RunCompactor, GivesTheSameRecordInColumns) {
   }
 }
 
-TEST(RunCompactor, KeepsRunsWithoutOpsAndRefusesBrokenOnes) {
+TEST(RecordCompactor, KeepsRunsWithoutOpsAndRefusesBrokenOnes) {
   json oom = small_record();
   for (const char* field : {"ops", "kernels", "mem", "time_ms", "storages", "frees", "roots"}) oom.erase(field);
   oom["status"] = "oom";
@@ -356,13 +368,175 @@ TEST(RunCompactor, KeepsRunsWithoutOpsAndRefusesBrokenOnes) {
   EXPECT_FALSE(json::parse(*line).contains("ops"));
   EXPECT_FALSE(compacted("{").ok());
   EXPECT_FALSE(compacted(R"({"ops": 7})").ok());
-  EXPECT_FALSE(compacted(small_record_2().dump()).ok()) << "it has strides, which would be lost";
 }
 
-TEST(RunCompactor, KeepsGraphAndMeasurementOfRealRecords) {
+TEST(RecordCompactor, PacksColumnsWithoutLoss) {
+  const json record = small_record_2();
+  const auto line = compacted(record.dump());
+  ASSERT_TRUE(line.ok()) << line.error().message();
+  const json packed = json::parse(*line);
+  EXPECT_EQ(packed["ops"]["inputs"]["back"], json::parse("[[0,0],[0,2],[4,1]]"));
+  EXPECT_EQ(packed["ops"]["outputs"]["back"], json::parse("[[0],[0],[]]"));
+  EXPECT_EQ(packed["frees"]["storage"]["differences"], json{2});
+  EXPECT_EQ(packed["alloc_trace"]["address"], json::parse(R"({"recency":[0,1,0,1,1,2],"new":{"differences":[0,4]}})"));
+  EXPECT_EQ(packed["alloc_trace"]["size"]["told"], (json{2097152, 1000, 512})) << "frees take what they allocated";
+  EXPECT_EQ(packed["alloc_trace"]["marks"], record["alloc_trace"]["marks"]);
+  EXPECT_EQ(packed["alloc_trace"]["address_base"], record["alloc_trace"]["address_base"]);
+  EXPECT_EQ(packed["launches"]["ns"], 200);
+  for (const Fields fields : {Fields::inputs, Fields::inputs_and_measurements, Fields::everything}) {
+    const auto before = read_one_run2(record.dump(), fields);
+    const auto after = read_one_run2(*line, fields);
+    ASSERT_TRUE(before.ok()) << before.error().message();
+    ASSERT_TRUE(after.ok()) << after.error().message();
+    expect_same(**before, **after);
+  }
+  const auto again = compacted(*line);
+  ASSERT_TRUE(again.ok()) << again.error().message();
+  EXPECT_EQ(json::parse(*again), packed) << "packing what is packed changes nothing";
+}
+
+// The pair of lines that python/tests/test_packed_records.py unpacks.
+TEST(RecordCompactor, PacksAsThePythonPackageUnpacks) {
+  auto lines = LineReader::open(FORERUN_SOURCE_DIR "/tests/data/packed_record.jsonl");
+  ASSERT_TRUE(lines.ok()) << lines.error().message();
+  const std::string plain(**lines->next());
+  const std::string packed(**lines->next());
+  const auto line = compacted(plain);
+  ASSERT_TRUE(line.ok()) << line.error().message();
+  EXPECT_EQ(*line, packed);
+}
+
+// Every row of a record in words, tensors by what they are and not by their number.
+std::vector<std::string> rows_of(const RecordColumns& columns) {
+  std::vector<std::string> rows;
+  const auto extents = [&](uint32_t shape) {
+    const ExtentsRow& row = columns.shapes[shape];
+    return json(std::vector(columns.extents.begin() + row.first, columns.extents.begin() + row.first + row.rank))
+        .dump();
+  };
+  for (const OpRow& op : columns.ops) {
+    std::string& text = rows.emplace_back();
+    text = fmt::format("{} {} {} {} {} {} {}:", op.name, name_of(op.phase), op.module, op.sequence, op.attributes,
+                       op.autograd_node, op.input_count);
+    for (uint32_t k = op.first_operand; k < op.first_operand + op.input_count + op.output_count; ++k) {
+      const TensorRow& row = columns.tensors[columns.operands[k]];
+      text += fmt::format(" {} {} {} {} {}", row.storage, name_of(row.dtype), extents(row.shape),
+                          row.strides < 0 ? std::to_string(row.strides) : extents(static_cast<uint32_t>(row.strides)),
+                          row.offset);
+    }
+  }
+  for (const FreeRow& row : columns.frees) rows.push_back(fmt::format("free {} {}", row.op, row.storage));
+  for (const RootRow& row : columns.roots) rows.push_back(fmt::format("root {} {}", row.storage, row.name));
+  for (const StorageRow& row : columns.storages) rows.push_back(fmt::format("storage {}", row.bytes.value));
+  for (const KernelRow& row : columns.kernels) {
+    rows.push_back(fmt::format("kernel {} {} {} {} {}", row.name, row.start_ns, row.ns, row.stream, row.op));
+  }
+  for (const AllocatorEvent& event : columns.trace.events) {
+    rows.push_back(fmt::format("{} {} {} {}", event.action, event.address, event.size, event.stream));
+  }
+  return rows;
+}
+
+// Random records of many tensors, kernels and addresses: read back, the packed line says the same.
+TEST(RecordCompactor, KeepsRandomRecords) {
+  std::mt19937 random(7);
+  const auto below = [&](int64_t end) { return std::uniform_int_distribution<int64_t>(0, end - 1)(random); };
+  for (int trial = 0; trial < 200; ++trial) {
+    json record = small_record_2();
+    json inputs = json::array(), outputs = json::array(), sequence = json::array(), names = json::array();
+    json attributes = json::array(), nodes = json::array(), modules = json::array();
+    const int64_t ops = below(30) + 1;
+    for (int64_t op = 0; op < ops; ++op) {
+      json in = json::array(), out = json::array();
+      for (int64_t k = below(4); k > 0; --k) in.push_back(below(5));
+      for (int64_t k = below(3); k > 0; --k) out.push_back(below(5));
+      inputs.push_back(in);
+      outputs.push_back(out);
+      sequence.push_back(below(100) - 1);
+      names.push_back(below(2));
+      attributes.push_back(below(3));
+      nodes.push_back(below(2) - 1);
+      modules.push_back(below(3) - 1);
+    }
+    record["ops"] = {{"name", names},        {"phase", std::string(static_cast<size_t>(ops), 'f')},
+                     {"module", modules},    {"inputs", inputs},
+                     {"outputs", outputs},   {"attributes", attributes},
+                     {"sequence", sequence}, {"node", nodes}};
+    record["frees"] = {{"op", {below(ops), ops}}, {"storage", {2, 3}}};
+    for (const char* column : {"start", "launch"}) {
+      for (json& value : record["kernels"][column]) value = below(100'000) - 20'000;
+    }
+    for (json& value : record["kernels"]["op"]) value = below(ops + 1) - 1;
+    json& trace = record["alloc_trace"];
+    trace = {{"action", ""}, {"address", json::array()}, {"size", json::array()}, {"stream", json::array()}};
+    for (int64_t event = below(40); event > 0; --event) {
+      trace["action"] = trace["action"].get<std::string>() + "arfSXMUO"[below(8)];
+      trace["address"].push_back(below(12) * 1'000'000'007);
+      trace["size"].push_back(below(1 << 20));
+      trace["stream"].push_back(below(2));
+    }
+    const std::string text = padded(record.dump());
+    auto line = compacted(text);
+    ASSERT_TRUE(line.ok()) << line.error().message();
+    const std::string packed = padded(std::move(*line));
+    RecordColumns before, after;
+    RecordDecoder reader, other;
+    ASSERT_TRUE(reader.decode(text, Fields::everything, before).ok());
+    ASSERT_TRUE(other.decode(packed, Fields::everything, after).ok());
+    ASSERT_EQ(rows_of(before), rows_of(after)) << "trial " << trial;
+  }
+}
+
+TEST(RecordCompactor, TakesTheIdOffASample) {
+  const std::string text = padded(small_sample().dump());
+  const auto line = RecordCompactor().compact_sample(text);
+  ASSERT_TRUE(line.ok()) << line.error().message();
+  json expected = small_sample();
+  expected.erase("id");
+  EXPECT_EQ(json::parse(*line), expected);
+  const auto sample = OpSampleReader::from_text(*line, "ops.jsonl").next();
+  ASSERT_TRUE(sample.ok()) << sample.error().message();
+  EXPECT_EQ((*sample)->id, "");
+  EXPECT_EQ((*sample)->us, 4.25);
+}
+
+TEST(Run3Record, NamesWhatIsWrongWithPackedColumns) {
+  const auto packed = compacted(small_record_2().dump());
+  ASSERT_TRUE(packed.ok()) << packed.error().message();
+  const json good = json::parse(*packed);
+  const auto complaint = [&](const char* group, const char* column, const char* value) {
+    json record = good;
+    record[group][column] = json::parse(value);
+    const auto read = read_one_run2(record.dump());
+    return read.ok() ? std::string("none") : read.error().what;
+  };
+  EXPECT_EQ(complaint("ops", "inputs", R"({"back": [[1], [], []]})"), "op 0 goes 1 tensors back, of 0");
+  EXPECT_EQ(complaint("ops", "inputs", "[[0, 1], [3, 2], [1, 4]]"),
+            "one of ops.inputs and ops.outputs is packed, the other is not");
+  EXPECT_EQ(complaint("ops", "inputs", R"({"forward": []})"),
+            "ops.inputs: it is packed as \"forward\"; known: back, once");
+  EXPECT_EQ(complaint("ops", "sequence", R"({"differences": [1, 9223372036854775807, 1]})"),
+            "ops.sequence: its differences add up to more than 2^63");
+  EXPECT_EQ(complaint("tensors", "storage", R"({"differences": [-1, 0, 0, 0, 0]})"),
+            "tensors.storage: entry 0 is -1, not between 0 and 2147483647");
+  EXPECT_EQ(complaint("tensors", "storage", "{}"), "tensors.storage: it is an object without differences");
+  EXPECT_EQ(complaint("kernels", "start", R"({"gaps": [0, 0, 0]})"),
+            "kernels: column start has 3 entries, but name has 4");
+  EXPECT_EQ(complaint("alloc_trace", "address", R"({"recency": [1], "new": []})"),
+            "alloc_trace: event 0 has address 1 of 0 seen");
+  EXPECT_EQ(complaint("alloc_trace", "address", R"({"recency": [0, 0], "new": [4]})"),
+            "alloc_trace: address has 1 new ones, too few");
+  EXPECT_EQ(complaint("alloc_trace", "size", R"({"told": [2097152]})"), "alloc_trace: size tells 1, too few");
+  EXPECT_EQ(complaint("alloc_trace", "size", R"({"told": [1, 2, 3, 4]})"),
+            "alloc_trace: size tells 4, of which 3 are used");
+  EXPECT_EQ(complaint("alloc_trace", "address", R"({"recency": [0, 1], "new": [4, 5]})"),
+            "alloc_trace: address has 2 new ones, of which 1 are used");
+}
+
+TEST(RecordCompactor, KeepsGraphAndMeasurementOfRealRecords) {
   auto lines = LineReader::open(FORERUN_SOURCE_DIR "/tests/data/run1.jsonl.gz");
   ASSERT_TRUE(lines.ok());
-  RunCompactor compactor;
+  RecordCompactor compactor;
   RunDecoder decoder;
   size_t records = 0;
   while (true) {
@@ -370,7 +544,7 @@ TEST(RunCompactor, KeepsGraphAndMeasurementOfRealRecords) {
     ASSERT_TRUE(line.ok());
     if (!line->has_value()) break;
     ++records;
-    auto compact = compactor.compact(**line);
+    auto compact = compactor.compact_run(**line);
     ASSERT_TRUE(compact.ok()) << compact.error().message();
     const auto before = decoder.decode(**line, Fields::everything);
     const std::string text = padded(std::move(*compact));
