@@ -1,31 +1,13 @@
-// forerun predict MODEL: iteration time and memory.
-#include <fmt/core.h>
-#include <unistd.h>
+// The verb `predict` for names of the zoo; what it does with files is given to it.
+#include "cli/predict_command.h"
 
-#include "cli/command.h"
-#include "cli/memory_options.h"
-#include "cli/setup_options.h"
-#include "predict/model_file.h"
-#include "predict/predict.h"
+#include <fmt/core.h>
+
 #include "report/prediction.h"
 
 namespace forerun::cli {
-namespace {
 
-struct PredictOptions {
-  std::string model;
-  std::string gpu;
-  std::vector<std::string> device_files;
-  int64_t batch = 0;
-  std::vector<std::string> settings;
-  SetupOptions setup;
-  MemoryOptions memory;
-  MemoryFiles memory_files;
-  bool json = false;
-  bool csv = false;
-};
-
-void print(const PredictOptions& options, const Prediction& p) {
+void print_prediction(const PredictOptions& options, const Prediction& p) {
   if (options.json) {
     fmt::print("{}\n", to_json(p));
   } else if (options.csv) {
@@ -35,7 +17,10 @@ void print(const PredictOptions& options, const Prediction& p) {
   }
 }
 
-int predict_model(const PredictOptions& options, std::optional<FileKind> file, const CostModels& cost_models) {
+namespace {
+
+int predict_model(const PredictOptions& options, std::optional<FileKind> file, const CostModels& cost_models,
+                  const PredictFiles& files) {
   const Result<Device> device = cost_models.devices.find(options.gpu.empty() ? kDefaultGpu : options.gpu);
   if (!device) return fail(device.error());
   ModelRequest request;
@@ -53,7 +38,7 @@ int predict_model(const PredictOptions& options, std::optional<FileKind> file, c
   if (!setup) return fail(setup.error());
   request.setup = *setup;
   request.default_optimizer = options.setup.optimizer.empty();
-  const Result<TrainingRun> run = build_run(request, *device);
+  const Result<TrainingRun> run = files.build_run(request, *device);
   if (!run) return fail(run.error());
   const Result<MemoryQuestion> memory = parse_memory(options.memory);
   if (!memory) return fail(memory.error());
@@ -63,86 +48,22 @@ int predict_model(const PredictOptions& options, std::optional<FileKind> file, c
     if (!status.ok()) return fail(status.error());
   }
   if (options.csv) fmt::print("{}", csv_header());
-  print(options, p);
+  print_prediction(options, p);
   return p.memory_answer.verdict == FitVerdict::does_not_fit ? kDoesNotFit : kDone;
 }
 
-int predict_file(const PredictOptions& options, const CostModels& cost_models) {
-  if (options.batch > 0 || !options.settings.empty() || options.setup.any()) {
-    fmt::print(stderr,
-               "forerun: a recorded run is predicted as it was recorded: --batch, --set, --precision, --optimizer and "
-               "--channels-last go with zoo names and ONNX files\n");
-    return kUsage;
-  }
-  if (options.memory_files.any()) {
-    fmt::print(stderr, "forerun: --memory-svg, --memory-chrome and --memory-snapshot show one run: give a model\n");
-    return kUsage;
-  }
-  const Result<MemoryQuestion> memory = parse_memory(options.memory);
-  if (!memory) return fail(memory.error());
-  std::optional<Device> gpu;
-  if (!options.gpu.empty()) {
-    Result<Device> found = cost_models.devices.find(options.gpu);
-    if (!found) return fail(found.error());
-    gpu = *found;
-  }
-  const bool text = !options.json && !options.csv;
-  const bool progress = isatty(fileno(stderr)) != 0 && isatty(fileno(stdout)) == 0;
-  std::vector<Prediction> predictions;
-  int64_t bad = 0;
-  if (options.csv) fmt::print("{}", csv_header());
-  const Status status = predict_records(options.model, gpu, cost_models,
-                                        {.prediction =
-                                             [&](const Prediction& p) {
-                                               if (text && predictions.empty()) fmt::print("{}", summary_header());
-                                               if (text) {
-                                                 fmt::print("{}", summary_line(p));
-                                               } else {
-                                                 print(options, p);
-                                               }
-                                               predictions.push_back(p);
-                                               if (progress) fmt::print(stderr, "\r{} runs", predictions.size());
-                                             },
-                                         .bad_record =
-                                             [&](const Error& error) {
-                                               ++bad;
-                                               fmt::print(stderr, "forerun: {}\n", error.message());
-                                             }},
-                                        *memory);
-  if (progress) fmt::print(stderr, "\r");
-  if (!status.ok()) return fail(status.error());
-  if (predictions.empty() && bad == 0) {
-    return fail({"holds no run records", options.model,
-                 "its records are op samples or the like: `forerun data summary` tells; a run record is made by "
-                 "forerun.capture"});
-  }
-  // A measured record is compared after it was predicted. Recorded on another GPU than asked for: nothing to compare.
-  if (text && !gpu) {
-    const Result<std::vector<ErrorSample>> errors = measure_errors(options.model, predictions);
-    if (!errors) return fail(errors.error());
-    if (!errors->empty()) fmt::print("\n{}", error_table(*errors));
-  }
-  if (bad > 0) {
-    fmt::print(stderr, "forerun: {} of {} records could not be predicted\n", bad,
-               bad + static_cast<int64_t>(predictions.size()));
-    return kInputAtFault;
-  }
-  const bool alone = predictions.size() == 1;
-  return alone && predictions.front().memory_answer.verdict == FitVerdict::does_not_fit ? kDoesNotFit : kDone;
-}
-
-int run(const PredictOptions& options) {
+int run(const PredictOptions& options, const PredictFiles& files) {
   const Result<CostModels> cost_models = load_cost_models(options.device_files);
   if (!cost_models) return fail(cost_models.error());
-  const auto file = model_file(options.model, "predict");
+  const auto file = files.kind(options.model);
   if (!file) return fail(file.error());
-  if (*file == FileKind::records) return predict_file(options, *cost_models);
-  return predict_model(options, *file, *cost_models);
+  if (*file == FileKind::records) return files.predict_records(options, *cost_models);
+  return predict_model(options, *file, *cost_models, files);
 }
 
 }  // namespace
 
-void add_predict(CLI::App& app, Run& chosen) {
+void add_predict_with(const PredictFiles& files, CLI::App& app, Run& chosen) {
   auto options = std::make_shared<PredictOptions>();
   CLI::App* verb = app.add_subcommand("predict", "Iteration time and memory of a model or of recorded runs");
   verb->add_option("MODEL", options->model,
@@ -171,7 +92,7 @@ void add_predict(CLI::App& app, Run& chosen) {
       "Exit code 3: the run does not fit in the GPU's memory. Where it may or may not (the range of such runs crosses "
       "the\n"
       "limit) the answer says so and the exit code is 0.");
-  verb->callback([options, &chosen] { chosen = [options] { return run(*options); }; });
+  verb->callback([options, files, &chosen] { chosen = [options, files] { return run(*options, files); }; });
 }
 
 }  // namespace forerun::cli
