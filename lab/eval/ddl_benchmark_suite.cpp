@@ -103,8 +103,8 @@ struct BenchmarkRun {
 };
 
 Result<Nanoseconds> iteration_of(const BenchmarkRun& run, const whatif::GradientExchange& exchange) {
-  whatif::GraphEdit edit(run.tasks.tasks);
-  std::vector<whatif::CarriedDependency> carried;
+  GraphEdit edit(run.tasks.tasks);
+  std::vector<CarriedDependency> carried;
   std::vector<whatif::ContendingTask> contending = whatif::add_exchange(edit, {run.pass}, exchange, carried).contending;
   std::vector<TaskId> now;
   const auto alone = edit.build(&now);
@@ -114,7 +114,7 @@ Result<Nanoseconds> iteration_of(const BenchmarkRun& run, const whatif::Gradient
   if (exchange.grouping == whatif::Grouping::whole) contending.clear();
   const auto graph = whatif::contended(*alone, contending);
   if (!graph) return graph.error();
-  return whatif::steady_iteration(*graph, now[run.tasks.beginning.value], carried);
+  return steady_iteration(*graph, now[run.tasks.beginning.value], carried);
 }
 
 class ThroughputEvaluator {
@@ -232,7 +232,7 @@ class ThroughputEvaluator {
     for (const ModelGradient& gradient : made.tasks.gradients) {
       made.pass.gradients.push_back({gradient.ready, gradient.used, gradient.bytes});
     }
-    made.pass.updates = whatif::select(made.tasks.tasks, whatif::in_phase(StepPhase::update));
+    made.pass.updates = select(made.tasks.tasks, in_phase(StepPhase::update));
     runs_.emplace(row.model, std::move(made));
     return {};
   }

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "timeline/graph_edit.h"
 #include "timeline/model_tasks.h"
 #include "whatif/exchange_costs.h"
 #include "whatif/gradient_exchange.h"
-#include "whatif/graph_edit.h"
 
 namespace forerun::scale {
 namespace {
@@ -82,21 +82,21 @@ Result<ReplicaTimes> replica_times(const Graph& graph, std::span<const OpCost> c
                                    const Plan& plan, const GpuCluster& cluster, const Efficiency& efficiency) {
   const auto tasks = model_tasks(graph, scaled_to(costs, single), Nanoseconds());
   if (!tasks) return tasks.error();
-  const auto alone = whatif::steady_iteration(tasks->tasks, tasks->beginning);
+  const auto alone = steady_iteration(tasks->tasks, tasks->beginning);
   if (!alone) return alone.error();
   whatif::BackwardPass pass;
   for (const ModelGradient& gradient : tasks->gradients) {
     pass.gradients.push_back({gradient.ready, gradient.used, gradient.bytes});
   }
-  pass.updates = whatif::select(tasks->tasks, whatif::in_phase(StepPhase::update));
-  whatif::GraphEdit edit(tasks->tasks);
-  std::vector<whatif::CarriedDependency> carried;
+  pass.updates = select(tasks->tasks, in_phase(StepPhase::update));
+  GraphEdit edit(tasks->tasks);
+  std::vector<CarriedDependency> carried;
   const Topology topology = topology_of(cluster, efficiency, plan.data);
   whatif::add_exchange(edit, {pass}, gradient_exchange(plan, topology, efficiency), carried);
   std::vector<TaskId> now;
   const auto changed = edit.build(&now);
   if (!changed) return changed.error();
-  const auto time = whatif::steady_iteration(*changed, now[tasks->beginning.value], carried);
+  const auto time = steady_iteration(*changed, now[tasks->beginning.value], carried);
   if (!time) return time.error();
   return ReplicaTimes{*alone, std::max(*alone, *time), busiest_link(*changed)};
 }

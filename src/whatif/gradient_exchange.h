@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "whatif/graph_edit.h"
+#include "timeline/graph_edit.h"
 
 namespace forerun::whatif {
 
