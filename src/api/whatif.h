@@ -37,7 +37,7 @@ Result<WhatIfAnswer> what_if(const Trace& trace, const WhatIfQuestion& question,
 // Of a model that was not traced: the predicted iteration.
 Result<WhatIfAnswer> what_if(const ModelRequest& model, const WhatIfQuestion& question, const CostModels& cost_models);
 
-// The iteration before anything is applied, for callers that edit it themselves (whatif/graph_edit.h). The trace, where
+// The iteration before anything is applied, for callers that edit it themselves (timeline/graph_edit.h). The trace, where
 // there is one, and the cost models must outlive it.
 struct BaseIteration {
   std::unique_ptr<const whatif::OpTimer> timer;  // null where the trace's GPU is not known

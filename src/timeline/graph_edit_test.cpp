@@ -1,5 +1,5 @@
 // The primitives: what is removed leaves no hole, what is inserted is waited for, the original stays as it was.
-#include "whatif/graph_edit.h"
+#include "timeline/graph_edit.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "timeline/simulator.h"
 
-namespace forerun::whatif {
+namespace forerun {
 namespace {
 
 // Two launches and kernels on a host thread and a stream, and a host task that waits for the second kernel.
@@ -199,4 +199,4 @@ TEST(RepeatTest, CopiesRunBackToBack) {
 }
 
 }  // namespace
-}  // namespace forerun::whatif
+}  // namespace forerun

@@ -1,4 +1,4 @@
-#include "scale/network_name.h"
+#include "cost/collective/link_name.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "cost/collective/node_link.h"
 
-namespace forerun::scale {
+namespace forerun {
 namespace {
 
 constexpr double kNetworkLatencyUs = 5;  // where only a rate is given: RDMA
@@ -60,4 +60,4 @@ Link link_within(const Device& gpu, int64_t node) {
   return {link.name, {}, nanoseconds_from_us(kNodeLatencyUs), link.bandwidth};
 }
 
-}  // namespace forerun::scale
+}  // namespace forerun

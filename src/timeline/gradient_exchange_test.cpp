@@ -1,57 +1,18 @@
 // Exchanges of gradients on small iterations whose answers are known, and properties on random ones.
-#include "whatif/gradient_exchange.h"
+#include "timeline/gradient_exchange.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
+#include "cost/collective/contention.h"
+#include "timeline/exchange_costs.h"
 #include "timeline/reference_simulator.h"
-#include "whatif/exchange_costs.h"
+#include "timeline/simulator.h"
+#include "timeline/test_chain.h"
 
-namespace forerun::whatif {
+namespace forerun {
 namespace {
-
-struct LayerCase {
-  int64_t forward = 0, backward = 0, update = 0;  // nanoseconds
-  int64_t bytes = 0;
-};
-
-// Forward, backward and update of a chain of layers on one stream.
-struct ChainCase {
-  TaskGraph graph;
-  TaskId beginning;
-  BackwardPass pass;
-  int64_t compute = 0, bytes = 0;
-};
-
-ChainCase chain_of(const std::vector<LayerCase>& layers) {
-  ChainCase made;
-  TaskGraphBuilder builder;
-  Task task;
-  task.op_instance = task.event = kNoLink;
-  task.kind = TaskKind::mark;
-  task.lane = builder.add_lane({LaneKind::host_thread, 0, 0, true, "beginning"});
-  made.beginning = builder.add(task);
-  task.kind = TaskKind::kernel;
-  task.lane = builder.add_lane({LaneKind::gpu_stream, 0, 7, true, "stream 7"});
-  const auto add = [&](int64_t duration, StepPhase phase) {
-    task.duration = Nanoseconds(duration);
-    task.phase = phase;
-    made.compute += duration;
-    return builder.add(task);
-  };
-  std::vector<TaskId> forward;
-  for (const LayerCase& layer : layers) forward.push_back(add(layer.forward, StepPhase::forward));
-  for (size_t i = layers.size(); i-- > 0;) {
-    made.pass.gradients.push_back({add(layers[i].backward, StepPhase::backward), forward[i], Bytes(layers[i].bytes)});
-    made.bytes += layers[i].bytes;
-  }
-  for (const LayerCase& layer : layers) made.pass.updates.push_back(add(layer.update, StepPhase::update));
-  auto graph = std::move(builder).build();
-  EXPECT_TRUE(graph.ok());
-  made.graph = std::move(*graph);
-  return made;
-}
 
 ChainCase random_chain(std::mt19937& random) {
   std::vector<LayerCase> layers(2 + random() % 8);
@@ -73,41 +34,11 @@ GradientExchange plain_link(int64_t latency, Grouping grouping) {
   return exchange;
 }
 
-struct ExchangedGraph {
-  TaskGraph graph;
-  TaskId beginning;
-  std::vector<CarriedDependency> carried;
-};
-
-ExchangedGraph exchanged(const ChainCase& chain, const GradientExchange& exchange) {
-  GraphEdit edit(chain.graph);
-  ExchangedGraph made;
-  add_exchange(edit, {chain.pass}, exchange, made.carried);
-  std::vector<TaskId> now;
-  auto graph = edit.build(&now);
-  EXPECT_TRUE(graph.ok()) << graph.error().message();
-  made.graph = std::move(*graph);
-  made.beginning = now[chain.beginning.value];
-  for (CarriedDependency& link : made.carried) {
-    link.after = now[link.after.value];
-    link.on.before = now[link.on.before.value];
-  }
-  return made;
-}
-
 int64_t time_of(const ChainCase& chain, const GradientExchange& exchange) {
   const ExchangedGraph made = exchanged(chain, exchange);
   const auto time = steady_iteration(made.graph, made.beginning, made.carried);
   EXPECT_TRUE(time.ok());
   return time->value;
-}
-
-Link link_of(double bandwidth, int64_t latency) {
-  Link made;
-  made.name = "test";
-  made.bandwidth = bandwidth;
-  made.latency = Nanoseconds(latency);
-  return made;
 }
 
 TEST(GradientExchange, BulkSynchronousIsComputationPlusTheRing) {
@@ -132,8 +63,8 @@ TEST(GradientExchange, BucketsCloseAsInPyTorch) {
   GradientExchange exchange;
   exchange.bucket = Bytes(25);
   exchange.first_bucket = Bytes(1);
-  std::vector<Gradient> gradients;
-  for (const int64_t bytes : {2, 10, 10, 10, 100, 5, 5}) gradients.push_back({TaskId(0), TaskId(0), Bytes(bytes)});
+  std::vector<Bytes> gradients;
+  for (const int64_t bytes : {2, 10, 10, 10, 100, 5, 5}) gradients.emplace_back(bytes);
   EXPECT_EQ(message_ends(gradients, {}, exchange), (std::vector<size_t>{0, 3, 4, 6}));
   EXPECT_TRUE(message_ends({}, {}, exchange).empty());
 }
@@ -275,14 +206,13 @@ TEST(GradientExchange, ContentionLengthensWhatOverlaps) {
   const auto alone = edit.build(&now);
   ASSERT_TRUE(alone.ok());
   for (ContendingTask& task : tasks) task.task = now[task.task.value];
-  const auto graph = contended(*alone, tasks);
-  ASSERT_TRUE(graph.ok());
-  ASSERT_EQ(graph->size(), alone->size());
-  EXPECT_NEAR(static_cast<double>(graph->duration(tasks[0].task).value), 1340, 5);
-  EXPECT_EQ(graph->duration(tasks[1].task), Nanoseconds(1000));
+  const TaskGraph graph = contended(*alone, tasks);
+  ASSERT_EQ(graph.size(), alone->size());
+  EXPECT_NEAR(static_cast<double>(graph.duration(tasks[0].task).value), 1340, 5);
+  EXPECT_EQ(graph.duration(tasks[1].task), Nanoseconds(1000));
   const TaskId backward = now[chain.pass.gradients[1].ready.value];
-  EXPECT_NEAR(static_cast<double>(graph->duration(backward).value), 10'000 + 1340 * (1 - 1 / 1.189), 5);
-  for (uint32_t i = 0; i < graph->size(); ++i) EXPECT_GE(graph->duration(TaskId(i)), alone->duration(TaskId(i)));
+  EXPECT_NEAR(static_cast<double>(graph.duration(backward).value), 10'000 + 1340 * (1 - 1 / 1.189), 5);
+  for (uint32_t i = 0; i < graph.size(); ++i) EXPECT_GE(graph.duration(TaskId(i)), alone->duration(TaskId(i)));
   // A message behind everything contends with nothing.
   exchange.grouping = Grouping::whole;
   EXPECT_EQ(time_of(chain, exchange), chain.compute + chain.bytes);
@@ -324,5 +254,28 @@ TEST(GradientExchange, SimulatorsAgreeOnExchanges) {
   }
 }
 
+TEST(GradientExchange, ParametersAreGatheredOneMessageAhead) {
+  // Four uses of 1000 each; a gather takes 600: the first is waited for, the others run beside the use before.
+  const ChainCase chain = chain_of({{1000, 0, 0, 10}, {1000, 0, 0, 10}, {1000, 0, 0, 10}, {1000, 0, 0, 10}});
+  const auto end_with = [&](int64_t gather, int64_t message) {
+    GraphEdit edit(chain.graph);
+    ParameterGathering gathering;
+    gathering.lane = edit.add_lane({LaneKind::network_link, 0, 0, false, "network"});
+    gathering.message = Bytes(message);
+    gathering.costs = [gather](Bytes bytes) { return ExchangePart{0, Nanoseconds(gather * bytes.value / 10), {}}; };
+    std::vector<ParameterUse> uses;
+    for (size_t i = chain.pass.gradients.size(); i-- > 0;) uses.push_back({chain.pass.gradients[i].used, Bytes(10)});
+    const GatherCounts counts = add_gathers(edit, uses, gathering);
+    EXPECT_EQ(counts.exchange, Nanoseconds(4 * gather));
+    EXPECT_EQ(counts.first.size(), 2U);
+    const auto graph = edit.build();
+    EXPECT_TRUE(graph.ok());
+    return simulate(*graph).end.value;
+  };
+  EXPECT_EQ(end_with(600, 1), chain.compute + 600);
+  EXPECT_EQ(end_with(1500, 1), 4 * 1500 + 1000);       // the network is never idle but before the last use
+  EXPECT_EQ(end_with(600, 20), chain.compute + 1200);  // two uses a message
+}
+
 }  // namespace
-}  // namespace forerun::whatif
+}  // namespace forerun

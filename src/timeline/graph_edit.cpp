@@ -1,4 +1,4 @@
-#include "whatif/graph_edit.h"
+#include "timeline/graph_edit.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 #include "timeline/simulator.h"
 
-namespace forerun::whatif {
+namespace forerun {
 namespace {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
@@ -318,4 +318,4 @@ Result<Nanoseconds> steady_iteration(const TaskGraph& graph, TaskId beginning,
   return Nanoseconds((completion(kCopies - 1) - completion(kFirst - 1)).value / (kCopies - kFirst));
 }
 
-}  // namespace forerun::whatif
+}  // namespace forerun

@@ -1,11 +1,12 @@
-#include "whatif/exchange_costs.h"
+#include "timeline/exchange_costs.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
+#include "cost/collective/contention.h"
 
-namespace forerun::whatif {
+namespace forerun {
 namespace {
 
 Bytes shrunk(Bytes bytes, double to) { return Bytes(std::llround(static_cast<double>(bytes.value) * to)); }
@@ -16,11 +17,6 @@ Link without_latency(Link link) {
   return link;
 }
 
-// How much of what the links within a machine carry a transfer between machines takes.
-double traffic_of(const Topology& topology) {
-  return topology.within.bandwidth > 0 ? std::min(1.0, topology.between.bandwidth / topology.within.bandwidth) : 0;
-}
-
 double ratio(Nanoseconds part, Nanoseconds whole) {
   return whole.value > 0 ? static_cast<double>(part.value) / static_cast<double>(whole.value) : 0;
 }
@@ -28,8 +24,17 @@ double ratio(Nanoseconds part, Nanoseconds whole) {
 }  // namespace
 
 ExchangePart collective_part(Nanoseconds time, const Topology& topology) {
-  const double traffic = topology.nodes < 2 ? 1 : traffic_of(topology);
-  return {0, time, Nanoseconds(0), std::max(1.0, kCollectiveSlowdown * traffic), traffic};
+  const double traffic = traffic_of(topology, topology.nodes < 2 ? Level::within : Level::between);
+  return {0, time, Nanoseconds(0), collective_slowdown(traffic), traffic};
+}
+
+GradientExchange by_reduce_scatter(const Topology& topology, Nanoseconds per_message) {
+  GradientExchange exchange;
+  exchange.parts = [topology, per_message](Bytes bytes) -> std::vector<ExchangePart> {
+    if (ranks_of(topology) < 2) return {};
+    return {collective_part(per_message + reduce_scatter(bytes, topology), topology)};
+  };
+  return exchange;
 }
 
 GradientExchange by_all_reduce(const AllReduceSetup& setup) {
@@ -50,11 +55,10 @@ GradientExchange by_all_reduce(const AllReduceSetup& setup) {
       const Nanoseconds shared(start.value / setup.in_flight);
       const Nanoseconds moving = std::max(Nanoseconds(0), stages[i].time - bare[i].time);
       // Collectives are kernels: what they move through the GPU's own links competes with computation.
-      const bool between = stages[i].level == Level::between;
-      const double traffic = between ? traffic_of(setup.topology) : 1;
+      const double traffic = traffic_of(setup.topology, stages[i].level);
       const double share = ratio(moving, moving + shared);
-      parts.push_back({between ? size_t{0} : size_t{1}, moving + shared, start - shared,
-                       1 + share * (std::max(1.0, kCollectiveSlowdown * traffic) - 1), traffic * share});
+      parts.push_back({stages[i].level == Level::between ? size_t{0} : size_t{1}, moving + shared, start - shared,
+                       1 + share * (collective_slowdown(traffic) - 1), traffic * share});
     }
     return parts;
   };
@@ -63,6 +67,8 @@ GradientExchange by_all_reduce(const AllReduceSetup& setup) {
 
 GradientExchange by_servers(const ServerSetup& setup) {
   GradientExchange exchange;
+  exchange.grouping = Grouping::each;
+  exchange.slice = kServerPart;
   exchange.lanes = {"to the servers", "from the servers", "links within the nodes"};
   const Topology& topology = setup.topology;
   ParameterServers remote{topology.nodes, setup.servers > 0 ? setup.servers : topology.nodes,
@@ -71,7 +77,7 @@ GradientExchange by_servers(const ServerSetup& setup) {
   exchange.parts = [remote, topology](Bytes bytes) {
     std::vector<ExchangePart> parts;
     const bool several = topology.ranks_per_node > 1;
-    const double traffic = traffic_of(topology);
+    const double traffic = traffic_of(topology, Level::between);
     const auto within = [](Nanoseconds time) { return ExchangePart{2, time, Nanoseconds(0), kCollectiveSlowdown, 1}; };
     if (several) parts.push_back(within(reduce_scatter(bytes, topology.ranks_per_node, topology.within)));
     if (topology.nodes > 1) {
@@ -86,4 +92,4 @@ GradientExchange by_servers(const ServerSetup& setup) {
   return exchange;
 }
 
-}  // namespace forerun::whatif
+}  // namespace forerun

@@ -16,7 +16,7 @@
 
 #include "timeline/task_graph.h"
 
-namespace forerun::whatif {
+namespace forerun {
 
 // What to select. Predicates combine with && and ! (as functions: both, negated).
 using Predicate = std::function<bool(const TaskGraph&, TaskId)>;
@@ -101,4 +101,4 @@ Result<TaskGraph> repeat(const TaskGraph& graph, int count, TaskId beginning, st
 Result<Nanoseconds> steady_iteration(const TaskGraph& graph, TaskId beginning,
                                      std::span<const CarriedDependency> carried = {});
 
-}  // namespace forerun::whatif
+}  // namespace forerun

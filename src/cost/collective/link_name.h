@@ -6,11 +6,11 @@
 #include "base/result.h"
 #include "device/catalogue.h"
 
-namespace forerun::scale {
+namespace forerun {
 
 Result<Link> network_by_name(std::string_view name, const DeviceCatalogue& catalogue);
 
 // The connection of a GPU to others of its node, of so many in use: NVLink or the like where it joins them, else PCIe.
 Link link_within(const Device& gpu, int64_t node);
 
-}  // namespace forerun::scale
+}  // namespace forerun
