@@ -161,7 +161,7 @@ std::vector<Part> all_parts(const std::string& records, const Device& device, co
   };
   return {{"models", "a model from its name to its answer", models},
           {"traces", "a profiler trace from disk to columns",
-           [] { return bench::time_trace(FORERUN_DATA_DIR "/h200/whatif_traces/vit_b_16.base.trace.json.gz"); }},
+           [] { return bench::time_trace(FORERUN_DATA_DIR "/h200/whatif_traces/vit_b_16.base.trace.json.zst"); }},
           {"records", "recorded runs from disk to predictions", [&] { return time_records(records, cost_models); }},
           {"memory", "their allocators replayed", [&] { return bench::time_memory(records, device, cost_models); }},
           {"fit", "the largest batch of a model", fit},

@@ -6,7 +6,7 @@ if(FORERUN_BUILD_LAB)
   list(APPEND FORERUN_FUZZERS ${lab_fuzzers})
 endif()
 
-# forerun_fuzzer(SOURCE): sets `name`, X of X_fuzz.cpp, and `libraries`, those of its stage.
+# forerun_fuzzer(SOURCE): sets `name`, X of X_fuzz.cpp, and `libraries`, what it links.
 function(forerun_fuzzer source)
   get_filename_component(name ${source} NAME_WE)
   string(REGEX REPLACE "_fuzz$" "" name ${name})
@@ -14,7 +14,6 @@ function(forerun_fuzzer source)
   if(source MATCHES "^${CMAKE_SOURCE_DIR}/lab/([a-z_]+)/")
     set(libraries forerun_lab_${CMAKE_MATCH_1} PARENT_SCOPE)
   else()
-    string(REGEX REPLACE "^${CMAKE_SOURCE_DIR}/src/([a-z]+)/.*" "forerun_\\1" library ${source})
-    set(libraries ${library} PARENT_SCOPE)
+    set(libraries forerun_report PARENT_SCOPE)
   endif()
 endfunction()

@@ -121,14 +121,22 @@ if(NOT FORERUN_TRAIN_ONLY)
   endforeach()
 
   include(Fuzzers)
+  set(list "")
+  add_executable(replay_corpus ${CMAKE_SOURCE_DIR}/tests/replay_corpus.cpp)
   foreach(fuzzer ${FORERUN_FUZZERS})
     forerun_fuzzer(${fuzzer})
-    add_executable(${name}_replay ${fuzzer} ${CMAKE_SOURCE_DIR}/tests/replay_corpus.cpp)
+    string(APPEND list "FUZZER(${name})\n")
+    add_library(${name}_replay OBJECT ${fuzzer})
+    target_compile_definitions(${name}_replay PRIVATE LLVMFuzzerTestOneInput=replay_${name})
+    target_compile_options(${name}_replay PRIVATE -O0)
     target_link_libraries(${name}_replay PRIVATE ${libraries})
-    add_test(NAME ${name}_replay COMMAND ${name}_replay ${CMAKE_SOURCE_DIR}/tests/corpus/${name})
-    set_tests_properties(${name}_replay PROPERTIES LABELS sanitized TIMEOUT 600)
-    add_dependencies(sanitized_tests ${name}_replay)
+    target_link_libraries(replay_corpus PRIVATE ${name}_replay ${libraries})
+    add_test(NAME replay.${name} COMMAND replay_corpus ${name} ${CMAKE_SOURCE_DIR}/tests/corpus/${name})
+    set_tests_properties(replay.${name} PROPERTIES LABELS sanitized TIMEOUT 600)
   endforeach()
+  file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/fuzzers.txt CONTENT "${list}")
+  target_compile_definitions(replay_corpus PRIVATE FORERUN_FUZZERS="${CMAKE_BINARY_DIR}/fuzzers.txt")
+  add_dependencies(sanitized_tests replay_corpus)
 
   # The verbs that have threads, as the thread sanitizer and the others run them.
   if(TARGET forerun)
@@ -147,7 +155,9 @@ if(NOT FORERUN_TRAIN_ONLY)
     add_test(NAME schema_test COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/schema_test.py $<TARGET_FILE:forerun>
                                       ${CMAKE_SOURCE_DIR})
     add_test(NAME schema_test.self_check COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/schema_test.py --self-check)
-    set_tests_properties(readme_test readme_test.self_check schema_test schema_test.self_check
+    add_test(NAME alone.self_check COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/alone.py --self-check)
+    add_test(NAME data_size_test COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/data_size_test.py ${CMAKE_SOURCE_DIR})
+    set_tests_properties(readme_test readme_test.self_check schema_test schema_test.self_check alone.self_check data_size_test
                          PROPERTIES LABELS tests TIMEOUT 600 SKIP_RETURN_CODE 77)
   endif()
 

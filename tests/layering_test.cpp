@@ -1,8 +1,8 @@
 // Holds src/ and lab/ to the direction of the data flow. A file of src/ includes only its own stage and those that it uses,
 // directly or through others, as CMakeLists.txt lists them (FORERUN_STAGE_USES). The program, cli, asks through the seam:
 // its verbs include api/, report/ and base/ alone, and its tests all stages. The stages of lab/
-// (FORERUN_LAB_STAGE_ORDER, then lab/cli) use all of src/ and those before them. So src/ never includes lab/. Tests may
-// also include every stage listed before theirs, and report/, to look at what is made of an answer. LibTorch's headers belong to lab/learn, writing files and
+// (FORERUN_LAB_STAGE_ORDER, then lab/cli) use all of src/ and those before them. So src/ never includes lab/. Tests and
+// fuzzers may also include every stage listed before theirs, and report/, to look at what is made of an answer. LibTorch's headers belong to lab/learn, writing files and
 // making threads to base/.
 //
 // It reads #include lines as text, so one that the preprocessor would skip counts too.
@@ -121,8 +121,8 @@ std::vector<std::string> violations(const fs::path& root, const Uses& uses) {
       found.push_back(relative + ": no stage is called '" + stage + "'");
       continue;
     }
-    const std::set<std::string>& allowed =
-        relative.ends_with("_test.cpp") ? uses.at(stage).tests : uses.at(stage).sources;
+    const bool tests = relative.ends_with("_test.cpp") || relative.ends_with("_fuzz.cpp");
+    const std::set<std::string>& allowed = tests ? uses.at(stage).tests : uses.at(stage).sources;
     std::ifstream stream(file);
     std::string line;
     for (int number = 1; std::getline(stream, line); ++number) {

@@ -35,7 +35,7 @@ CASES = [
     ("predict", "predict bert_base --gpu a100_80gb --zero 3 --gpus 4 --json", 0),
     ("predict", "predict examples/onnx/small_cnn.onnx --json", 0),
     ("predict", "predict examples/onnx/transformer_block.onnx --batch 4 --set length=32 --json", 0),
-    ("predict", "predict data/captures/generic.jsonl.gz --json", 0),
+    ("predict", "predict data/captures/generic.jsonl.zst --json", 0),
     ("predict", "predict tests/data/run1.jsonl.gz --json", 0),
     ("predict", "predict tests/corpus/run_record/small_run2.jsonl --json", 0),
     ("predict", "predict {tmp}/unknown_op.jsonl --json", 0),
@@ -49,15 +49,15 @@ CASES = [
     ("zoo", "zoo --json", 0),
     ("zoo", "zoo resnet50 --json", 0),
     ("zoo.check", "zoo check tests/data/run1.jsonl.gz --json", None),
-    ("zoo.check", "zoo check data/captures/zoo.jsonl.gz --json", None),
+    ("zoo.check", "zoo check data/captures/zoo.jsonl.zst --json", None),
     ("devices", "devices --json", 0),
     ("devices.links", "devices --links --json", 0),
     ("data.summary", "data summary tests/corpus/run_record tests/data/run1.jsonl.gz {tmp}/set --json", 1),
-    ("data.check", "data check tests/corpus/run_record {tmp}/cut.jsonl.gz --json", 1),
+    ("data.check", "data check tests/corpus/run_record {tmp}/cut.jsonl.zst --json", 1),
     ("data.check", "data check data/captures --json", 0),
     ("data.list", "data list tests/corpus/run_record tests/data/run1.jsonl.gz data/captures --json", 1),
     ("data.noise", "data noise tests/data/run1.jsonl.gz {tmp}/again.jsonl --json", 0),
-    ("data.merge", "data merge {tmp}/merged.jsonl data/captures/zoo.jsonl.gz data/captures/zoo.jsonl.gz --json", 0),
+    ("data.merge", "data merge {tmp}/merged.jsonl data/captures/zoo.jsonl.zst data/captures/zoo.jsonl.zst --json", 0),
     ("memory.replay", "memory replay tests/data/run1.jsonl.gz tests/corpus/run_record --json", None),
     ("schedule", f"schedule examples/jobs.csv {CLUSTER} --policy sjf --json", 0),
     ("schedule", f"schedule examples/jobs.csv {CLUSTER} --compare fifo sjf edf --json", 0),
@@ -69,14 +69,14 @@ CASES = [
     ("slurm.replay", "slurm replay {tmp}/odd_jobs.csv --speed 1000 --gpus 4 --policy fifo --json", None),
     ("trace", "trace tests/corpus/kineto/small.json --json", 0),
     ("trace", f"trace {RANKS} --json", 0),
-    ("trace", f"trace {TRACES}/vgg19.base.trace.json.gz --top 1000 --json", 0),
-    ("trace", f"trace {TRACES}/gnmt.base.trace.json.gz --no-path --json", 0),
-    ("trace.compare", f"trace {TRACES}/vgg19.base.trace.json.gz --compare {TRACES}/gnmt.base.trace.json.gz --json", 0),
+    ("trace", f"trace {TRACES}/vgg19.base.trace.json.zst --top 1000 --json", 0),
+    ("trace", f"trace {TRACES}/gnmt.base.trace.json.zst --no-path --json", 0),
+    ("trace.compare", f"trace {TRACES}/vgg19.base.trace.json.zst --compare {TRACES}/gnmt.base.trace.json.zst --json", 0),
     ("trace.execution", f"trace {ET}/flat.json {ET}/nested.json {ET}/chakra.et --json", 0),
     ("trace.execution", f"trace {ET}/chakra_cut.et {ET}/chakra_broken_node.et --partial --json", 0),
-    ("replay", f"replay {TRACES}/vgg19.base.trace.json.gz --json", 0),
+    ("replay", f"replay {TRACES}/vgg19.base.trace.json.zst --json", 0),
     ("replay", f"replay {RANKS} --json", 0),
-    ("whatif", f"whatif {TRACES}/vgg19.base.trace.json.gz --apply amp --json", 0),
+    ("whatif", f"whatif {TRACES}/vgg19.base.trace.json.zst --apply amp --json", 0),
     ("whatif", "whatif resnet18 --all --json", 0),
     ("scale", "scale resnet50 --gpus 1,8 --json", 0),
     ("scale", "scale llama2_7b --gpu t4 --gpus 2 --json", 3),
@@ -113,8 +113,8 @@ def write_inputs(tmp, source):
     small = (source / "tests/corpus/kineto/small.json").read_text()
     for rank in (0, 1):
         (tmp / f"rank{rank}.json").write_text(small.replace('"rank": 1', f'"rank": {rank}'))
-    packed = (source / "data/captures/generic.jsonl.gz").read_bytes()
-    (tmp / "cut.jsonl.gz").write_bytes(packed[:len(packed) // 2])
+    packed = (source / "data/captures/generic.jsonl.zst").read_bytes()
+    (tmp / "cut.jsonl.zst").write_bytes(packed[:len(packed) // 2])
     with gzip.open(source / "tests/data/run1.jsonl.gz", "rt") as runs, open(tmp / "again.jsonl", "w") as again:
         for line in runs:
             record = json.loads(line)

@@ -9,8 +9,8 @@
 #include "base/datasets.h"
 #include "lab/papers/ddl_benchmark/throughput_table.h"
 #include "predict/predict.h"
+#include "timeline/exchange_costs.h"
 #include "timeline/model_tasks.h"
-#include "whatif/exchange_costs.h"
 
 namespace forerun {
 namespace {
@@ -18,7 +18,6 @@ namespace {
 constexpr int64_t kGpusPerMachine = 4;
 constexpr const char* kBenchmarkGpu = "rtx 2080 ti";
 constexpr const char* kBenchmarkBus = "pcie3";
-constexpr Bytes kBenchmarkPart(4'096'000);
 constexpr int64_t kPartsInFlight = 4;
 
 struct BenchmarkModel {
@@ -74,24 +73,24 @@ Result<Link> connection_named(const std::string& name, const DeviceCatalogue& de
   return link;
 }
 
-whatif::GradientExchange exchange_of(const BenchmarkMethod& method, const Topology& topology) {
-  whatif::GradientExchange exchange;
+GradientExchange exchange_of(const BenchmarkMethod& method, const Topology& topology) {
+  GradientExchange exchange;
   const bool cut = method.servers || method.schedule == BenchmarkSchedule::prioritised;
   if (method.servers) {
-    exchange = whatif::by_servers({.topology = topology});
+    exchange = by_servers({.topology = topology});
   } else {
-    exchange = whatif::by_all_reduce({.algorithm = AllReduce::ring,
-                                      .topology = topology,
-                                      .per_message = negotiation(topology),
-                                      .in_flight = cut ? kPartsInFlight : 1});
+    exchange = by_all_reduce({.algorithm = AllReduce::ring,
+                              .topology = topology,
+                              .per_message = negotiation(topology),
+                              .in_flight = cut ? kPartsInFlight : 1});
   }
   switch (method.schedule) {
-    case BenchmarkSchedule::bulk: exchange.grouping = whatif::Grouping::whole; break;
-    case BenchmarkSchedule::merged: exchange.grouping = whatif::Grouping::merged; break;
+    case BenchmarkSchedule::bulk: exchange.grouping = Grouping::whole; break;
+    case BenchmarkSchedule::merged: exchange.grouping = Grouping::merged; break;
     case BenchmarkSchedule::wait_free:
-    case BenchmarkSchedule::prioritised: exchange.grouping = whatif::Grouping::each; break;
+    case BenchmarkSchedule::prioritised: exchange.grouping = Grouping::each; break;
   }
-  if (cut) exchange.slice = kBenchmarkPart;
+  if (cut) exchange.slice = kServerPart;
   exchange.prioritised = method.schedule == BenchmarkSchedule::prioritised;
   return exchange;
 }
@@ -99,22 +98,13 @@ whatif::GradientExchange exchange_of(const BenchmarkMethod& method, const Topolo
 // A model on one GPU, as fast as it was measured.
 struct BenchmarkRun {
   ModelTasks tasks;
-  whatif::BackwardPass pass;
+  BackwardPass pass;
 };
 
-Result<Nanoseconds> iteration_of(const BenchmarkRun& run, const whatif::GradientExchange& exchange) {
-  whatif::GraphEdit edit(run.tasks.tasks);
-  std::vector<whatif::CarriedDependency> carried;
-  std::vector<whatif::ContendingTask> contending = whatif::add_exchange(edit, {run.pass}, exchange, carried).contending;
-  std::vector<TaskId> now;
-  const auto alone = edit.build(&now);
-  if (!alone) return alone.error();
-  for (whatif::ContendingTask& task : contending) task.task = now[task.task.value];
-  // All in one message behind the backward pass runs beside nothing.
-  if (exchange.grouping == whatif::Grouping::whole) contending.clear();
-  const auto graph = whatif::contended(*alone, contending);
-  if (!graph) return graph.error();
-  return whatif::steady_iteration(*graph, now[run.tasks.beginning.value], carried);
+Result<Nanoseconds> iteration_of(const BenchmarkRun& run, const GradientExchange& exchange) {
+  const auto sent = exchanged_tasks(run.tasks.tasks, {run.pass}, exchange);
+  if (!sent) return sent.error();
+  return steady_iteration(sent->tasks, sent->now[run.tasks.beginning.value], sent->carried);
 }
 
 class ThroughputEvaluator {
@@ -227,13 +217,11 @@ class ThroughputEvaluator {
       cost.gpu = scaled(cost.gpu);
       cost.overlapped = scaled(cost.overlapped);
     }
-    auto tasks = model_tasks(run->graph, costs, Nanoseconds(0));
+    auto tasks = model_tasks(run->graph, costs, {});
     if (!tasks) return tasks.error();
     BenchmarkRun made{std::move(*tasks), {}};
-    for (const ModelGradient& gradient : made.tasks.gradients) {
-      made.pass.gradients.push_back({gradient.ready, gradient.used, gradient.bytes});
-    }
-    made.pass.updates = whatif::select(made.tasks.tasks, whatif::in_phase(StepPhase::update));
+    made.pass.gradients = made.tasks.gradients;
+    made.pass.updates = select(made.tasks.tasks, in_phase(StepPhase::update));
     runs_.emplace(row.model, std::move(made));
     return {};
   }

@@ -2,7 +2,7 @@
 //
 // In: the throughput of one GPU, the model (from the zoo, its ops timed by the cost model for the benchmark's RTX 2080 Ti
 // and scaled to that throughput), the kind of network. Out: the throughput of 4 to 32 GPUs, four in a machine, for each
-// schedule of gradients; made by the exchanges that `forerun whatif` applies to traces (whatif/gradient_exchange.h).
+// schedule of gradients; made by the exchanges that `forerun whatif` applies to traces (timeline/gradient_exchange.h).
 // Latencies are the catalogue's; what a link carries is fitted to the bulk-synchronous rows, for each model as it used
 // the network (some rows of the benchmark ran over another network than they say, which a fit by model can tell and one
 // by network cannot; the error of the latter is reported beside it). How the benchmark ran, from its scripts: tensors

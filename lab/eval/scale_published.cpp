@@ -6,10 +6,10 @@
 
 #include "base/data_dir.h"
 #include "base/datasets.h"
+#include "cost/collective/link_name.h"
 #include "device/catalogue.h"
 #include "lab/eval/scale_suite.h"
 #include "lab/papers/published_runs.h"
-#include "scale/network_name.h"
 #include "scale/step.h"
 #include "scale/transformer_cost.h"
 
@@ -38,10 +38,10 @@ Result<scale::StepSetup> step_setup(const PublishedSetup& known, const std::stri
                                     int64_t gpus) {
   const auto device = known.devices.find(gpu);
   if (!device) return device.error();
-  const auto between = scale::network_by_name(network, known.devices);
+  const auto between = network_by_name(network, known.devices);
   if (!between) return between.error();
   scale::StepSetup setup{.cluster = {}, .efficiency = known.efficiency, .bytes = {}, .unit = Unit::bf16_tensor};
-  setup.cluster = {*device, gpus, kNodeGpus, scale::link_within(*device, kNodeGpus), *between};
+  setup.cluster = {*device, gpus, kNodeGpus, link_within(*device, kNodeGpus), *between};
   return setup;
 }
 

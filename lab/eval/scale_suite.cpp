@@ -8,11 +8,11 @@
 #include "base/data_dir.h"
 #include "base/datasets.h"
 #include "base/output_file.h"
+#include "cost/collective/link_name.h"
 #include "device/catalogue.h"
 #include "lab/calibrate/efficiency_regression.h"
 #include "lab/papers/published_runs.h"
 #include "lab/papers/vtrain/megatron_rows.h"
-#include "scale/network_name.h"
 
 namespace forerun {
 namespace {
@@ -53,9 +53,9 @@ Result<scale::GpuCluster> vtrain_cluster(const VtrainPaths& paths, const std::st
   if (!devices) return devices.error();
   const auto gpu = devices->find("a100-80gb");
   if (!gpu) return gpu.error();
-  const auto between = scale::network_by_name(network, *devices);
+  const auto between = network_by_name(network, *devices);
   if (!between) return between.error().within("--network");
-  return scale::GpuCluster{*gpu, kMachineGpus, kMachineGpus, scale::link_within(*gpu, kMachineGpus), *between};
+  return scale::GpuCluster{*gpu, kMachineGpus, kMachineGpus, link_within(*gpu, kMachineGpus), *between};
 }
 
 Result<ScaleAccuracy> evaluate_rows(const std::vector<MegatronRow>& rows, const scale::GpuCluster& cluster,
@@ -114,8 +114,8 @@ Result<ScaleCalibration> calibrate_scale(const ScaleSuiteOptions& options, const
 
   scale::Efficiency first;
   first.fused_attention = false;
-  first.within = scale::calibrate_link(*tables, cluster->within.bandwidth);
-  first.between = {.call_us = first.within.call_us, .step_us = 0, .share = 0.85};
+  first.links.within = scale::calibrate_link(*tables, cluster->within.bandwidth);
+  first.links.between = {.call_us = first.links.within.call_us, .step_us = 0, .share = 0.85};
   scale::EfficiencyRegression report = scale::calibrate_efficiency(fitted, *cluster, first);
   report.efficiency.source = fmt::format(
       "`forerun calibrate scale`: {} Megatron iterations on two A100 and {} NCCL all-reduces on up to eight, published "

@@ -94,7 +94,8 @@ Result<WhatIfAccuracy> evaluate_whatif(const WhatIfSuiteOptions& options, const 
     const auto known = traces.find(variant.family);
     if (known == traces.end()) {
       traces.clear();
-      const fs::path traced = *folder / "whatif_traces" / (variant.family + ".base.trace.json.gz");
+      fs::path traced = *folder / "whatif_traces" / (variant.family + ".base.trace.json.zst");
+      if (!fs::exists(traced)) traced.replace_extension(".gz");
       traces.emplace(variant.family, read_kineto(traced.string()));
       if (!traces.at(variant.family)) accuracy.problems.push_back(traces.at(variant.family).error().message());
     }

@@ -2,7 +2,7 @@
 //
 // In: a profiler trace of one training step (float32, for-loop Adam). Out: the time of a variant of that step, held against
 // what was measured of it without a profiler. A folder holds whatif.jsonl.gz, run records with the base of each family
-// first, and whatif_traces/FAMILY.base.trace.json.gz.
+// first, and whatif_traces/FAMILY.base.trace.json.zst or .gz.
 #pragma once
 
 #include <string>

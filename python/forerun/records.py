@@ -1,4 +1,4 @@
-"""Records as lines of JSON, and what a whole record has (docs/records.md: `run/2`, `op/1`, `env/1`).
+"""Records as lines of JSON, and what a whole record has (docs/records.md: `run/2`, `run/3`, `op/1`, `env/1`).
 
     {"schema":"run/2","id":"resnet-0017","status":"ok","backend":"cuda","family":"resnet",...}
 
@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+
+from forerun.packed_records import unpack
 
 Record = Mapping[str, object]
 
@@ -43,6 +45,7 @@ _COLUMNS = {
     "kernels": ("name", "start", "ns", "stream", "launch", "launch_ns", "thread", "op"),
     "alloc_trace": ("action", "address", "size", "stream"),
 }
+_PACKED_KERNELS = ("name", "start", "ns", "stream", "op")
 # The letters of columns that are strings, a letter a row.
 _LETTERS = {("ops", "phase"): "fbu", ("roots", "kind"): "pbsi", ("alloc_trace", "action"): "arfSXMUO"}
 # Columns of indices: what they point into, and the least index allowed.
@@ -104,15 +107,17 @@ def check(record: Record) -> List[str]:
     """What is wrong with a record, one sentence each; empty if nothing is."""
     schema = record.get("schema")
     if schema == "run/2":
-        return _check_run(record)
+        return _check_run(record, _COLUMNS)
+    if schema == "run/3":
+        return _check_run(unpack(record), {**_COLUMNS, "kernels": _PACKED_KERNELS})
     if schema == "op/1":
         return _check_op(record)
     if schema == "env/1":
         return _missing(record, _ENVIRONMENT)
-    return [f"schema is {schema!r}, not one of 'run/2', 'op/1', 'env/1'"]
+    return [f"schema is {schema!r}, not one of 'run/2', 'run/3', 'op/1', 'env/1'"]
 
 
-def _check_run(record: Record) -> List[str]:
+def _check_run(record: Record, columns: Mapping[str, Tuple[str, ...]]) -> List[str]:
     problems = _missing(record, _RUN_ALWAYS) + _not_among(record, "backend", BACKENDS)
     run = record.get("run")
     if isinstance(run, Mapping):
@@ -124,9 +129,9 @@ def _check_run(record: Record) -> List[str]:
     else:
         problems += _not_among(record, "status", STATUSES) + _missing(record, _RUN_BY_STATUS.get(str(status), ()))
         problems += _missing(_group(record, "env"), _ENVIRONMENT, "env.") if "env" in record else []
-    for group in _COLUMNS:
+    for group in columns:
         if group in record:
-            problems += _check_columns(group, _group(record, group))
+            problems += _check_columns(group, _group(record, group), columns[group])
     return problems or _check_indices(record)
 
 
@@ -141,9 +146,9 @@ def _check_op(record: Record) -> List[str]:
     return problems
 
 
-def _check_columns(group: str, columns: Record) -> List[str]:
-    problems = _missing(columns, _COLUMNS[group], group + ".")
-    names = _COLUMNS[group] + (("captured_ns",) if "captured_ns" in columns else ())
+def _check_columns(group: str, columns: Record, needed: Tuple[str, ...]) -> List[str]:
+    problems = _missing(columns, needed, group + ".")
+    names = needed + (("captured_ns",) if "captured_ns" in columns else ())
     lengths = {name: _length(columns[name]) for name in names if name in columns}
     for name, length in lengths.items():
         if length is None:

@@ -3,7 +3,7 @@
     zstdcat data/h200/*.jsonl.zst | python -m forerun.workspace_fit --out data/memory --split data/h200/split.json
     ... | python -m forerun.workspace_fit --out elsewhere --split data/h200/split.json --without resnet
 
-Reads op/1 samples, whose `workspace` is the peak of a call beyond its outputs, and run/2 records with allocator traces,
+Reads op/1 samples, whose `workspace` is the peak of a call beyond its outputs, and run records with allocator traces,
 of the families that the split names for training. Convolutions are kept as they were measured: the nearest ones tell
 what others take (src/memory/convolution_cases.h). For recurrent layers a tree chooses between the two variants of one
 formula, which src/memory/workspace_table.cpp holds too.
@@ -20,6 +20,7 @@ from typing import Any, Dict, Iterable, List, Optional, Sequence, Set, TextIO, T
 from forerun.convolution_cases import ConvolutionCase, case_of_sample, cases_of_run
 from forerun.decision_tree import Limits, Node, Split, build_tree
 from forerun.output_file import output_file
+from forerun.packed_records import unpack
 
 Json = Dict[str, Any]
 
@@ -109,9 +110,9 @@ def _records(lines: Iterable[str]) -> Iterable[Json]:
     for line in lines:
         begin = line[:200]
         op = '"op/1"' in begin and ("convolution" in line or "_cudnn_rnn." in line)
-        run = '"run/2"' in begin and '"alloc_trace"' in line
+        run = ('"run/2"' in begin or '"run/3"' in begin) and '"alloc_trace"' in line
         if op or run or '"env/1"' in begin:
-            yield json.loads(line)
+            yield unpack(json.loads(line))
 
 
 def recurrent_case(record: Json) -> Case:

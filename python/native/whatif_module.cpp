@@ -178,7 +178,7 @@ class PythonEdit {
   }
 
   PythonIteration& iteration_;
-  whatif::GraphEdit edit_;
+  GraphEdit edit_;
   size_t count_;
 };
 

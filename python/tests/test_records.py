@@ -117,4 +117,4 @@ def test_what_is_wrong_with_an_op_is_said() -> None:
     assert check({**OP, "inputs": [["float32", [8, 4]]]}) == ["inputs[0] is not [dtype, shape, strides]"]
     assert check({**OP, "status": "failed"}) == ["error is missing"]
     assert "us is missing" in check({name: OP[name] for name in OP if name != "us"})
-    assert check({"schema": "run/9"}) == ["schema is 'run/9', not one of 'run/2', 'op/1', 'env/1'"]
+    assert check({"schema": "run/9"}) == ["schema is 'run/9', not one of 'run/2', 'run/3', 'op/1', 'env/1'"]

@@ -19,8 +19,8 @@ namespace forerun {
 namespace {
 
 // Made by python/tests/capture_twins.py and python/tests/capture_pairs.py.
-const std::string kTwins = FORERUN_DATA_DIR "/captures/generic.jsonl.gz";
-const std::string kPairs = FORERUN_DATA_DIR "/captures/pairs.jsonl.gz";
+const std::string kTwins = FORERUN_DATA_DIR "/captures/generic.jsonl.zst";
+const std::string kPairs = FORERUN_DATA_DIR "/captures/pairs.jsonl.zst";
 constexpr double kBar = 0.01;
 
 const CostModels& whole_cost_models() {

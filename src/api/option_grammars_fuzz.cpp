@@ -13,10 +13,10 @@
 #include "cluster/policies.h"
 #include "cluster/sources/cell_values.h"
 #include "cluster/synthetic.h"
+#include "cost/collective/link_name.h"
 #include "device/catalogue.h"
 #include "memory/allocator_settings.h"
 #include "predict/setup_text.h"
-#include "scale/network_name.h"
 #include "scale/plan.h"
 #include "whatif/optimizations.h"
 
@@ -55,7 +55,7 @@ void read_network(const std::string& text) {
     CHECK(added.ok(), "a link that cannot be added");
     return made;
   }();
-  const auto link = scale::network_by_name(text, catalogue);
+  const auto link = network_by_name(text, catalogue);
   if (read_well(link)) CHECK(link->bandwidth > 0 && link->bandwidth < 1e300, "a network without a rate");
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/work_control.h"
 #include "predict/model_file.h"
+#include "predict/model_name.h"
 #include "predict/predict.h"
 #include "predict/setup_text.h"
 
@@ -30,6 +31,12 @@ struct PredictAnswer {
 
 Result<PredictAnswer> predict(const PredictRequest& request, const CostModels& cost_models,
                               const WorkControl& control = {});
+
+// The same by another builder of the iteration: `build_zoo_run` takes names of the zoo alone, and needs none of the code
+// that reads files.
+using RunBuilder = Result<TrainingRun>(const ModelRequest& request, const Device& device);
+Result<PredictAnswer> predict_built(const PredictRequest& request, RunBuilder* build, const CostModels& cost_models,
+                                    const WorkControl& control = {});
 
 // Runs that were recorded, predicted as they were recorded.
 struct PredictRecordsRequest {

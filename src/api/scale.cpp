@@ -7,9 +7,10 @@
 
 #include "api/scaled_model.h"
 #include "base/data_dir.h"
-#include "scale/network_name.h"
+#include "cost/collective/link_name.h"
 #include "scale/plan.h"
 #include "scale/search.h"
+#include "timeline/contention.h"
 
 namespace forerun {
 namespace {
@@ -24,13 +25,13 @@ Result<scale::GpuCluster> scale_cluster(const ScaleQuestion& question, const Cos
   cluster.gpu = *gpu;
   cluster.node = question.node;
   const int64_t largest = *std::max_element(question.gpus.begin(), question.gpus.end());
-  cluster.within = scale::link_within(*gpu, std::min(question.node, largest));
+  cluster.within = link_within(*gpu, std::min(question.node, largest));
   if (!question.within.empty()) {
-    auto within = scale::network_by_name(question.within, cost_models.devices);
+    auto within = network_by_name(question.within, cost_models.devices);
     if (!within) return within.error().within("--within");
     cluster.within = *within;
   }
-  auto between = scale::network_by_name(question.network, cost_models.devices);
+  auto between = network_by_name(question.network, cost_models.devices);
   if (!between) return between.error().within("--network");
   cluster.between = *between;
   return cluster;
@@ -69,7 +70,10 @@ std::vector<std::string> scale_assumptions(const ScaledModel& model, const scale
   }
   list.push_back(
       fmt::format("NCCL reaches {:.0f} % of the links of a node and {:.0f} % of the network; nothing else uses them",
-                  100 * setup.efficiency.within.share, 100 * setup.efficiency.between.share));
+                  100 * setup.efficiency.links.within.share, 100 * setup.efficiency.links.between.share));
+  const bool exchanged = std::any_of(answer.steps.begin(), answer.steps.end(),
+                                     [](const scale::Step& step) { return step.plan.data > 1 && step.plan.overlap; });
+  if (exchanged) list.push_back(contention_text());
   list.push_back(fmt::format("{} bytes a parameter: {} weights, {} gradients, {} optimizer",
                              setup.bytes.parameter + setup.bytes.gradient + setup.bytes.state, setup.bytes.parameter,
                              setup.bytes.gradient, setup.bytes.state));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 
@@ -12,8 +13,8 @@
 #include "predict/predict.h"
 #include "predict/predicted_memory.h"
 #include "scale/graph_cost.h"
+#include "scale/replica_schedule.h"
 #include "scale/transformer_cost.h"
-#include "testbed/replica_schedule.h"
 #include "zoo/zoo.h"
 
 namespace forerun {
@@ -165,14 +166,17 @@ Status refine_exchange(const ScaleQuestion& question, const ScaledModel& model, 
     return Error{fmt::format("{} is not a schedule of transformers", name_of(plan.schedule)), "--strategy",
                  "their gradients travel layer by layer: leave it out, or take another model"};
   }
-  if (plan.pipeline > 1 || plan.zero > 0 || plan.data < 2 || plan.exchange == scale::Exchange::servers_async) return {};
+  if (plan.pipeline > 1 || plan.data < 2 || plan.exchange == scale::Exchange::servers_async) return {};
+  if (plan.zero > 1 && plan.micro_batches > 1) return {};  // each micro-batch exchanges: block by block
   const auto run = run_of(question, model, setup.cluster.gpu, plan.micro_batch);
   if (!run) return run.error();
   const GraphTimes times = graph_times(*run, setup.cluster.gpu, cost_models);
-  const auto replicas =
-      scale::replica_times(run->graph, times.costs, times.lanes.iteration, plan, setup.cluster, setup.efficiency);
+  const auto tasks = model_tasks(run->graph, times.costs, {.gap = setup.cluster.gpu.launch_gap, .host = &times.host});
+  if (!tasks) return tasks.error();
+  const auto replicas = scale::replica_times(*tasks, plan, setup.cluster, setup.efficiency);
   if (!replicas) return replicas.error();
-  scale::set_exchange(step, replicas->exchange, replicas->iteration - replicas->alone);
+  const Nanoseconds computed = times.lanes.phases[0] + times.lanes.phases[1] + step.update;
+  scale::set_exchange(step, replicas->exchange, std::max(replicas->iteration - computed, Nanoseconds()));
   return {};
 }
 

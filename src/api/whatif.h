@@ -40,7 +40,7 @@ Result<WhatIfAnswer> what_if(const Trace& trace, const WhatIfQuestion& question,
 Result<WhatIfAnswer> what_if(const ModelRequest& model, const WhatIfQuestion& question, const CostModels& cost_models,
                              const WorkControl& control = {});
 
-// The iteration before anything is applied, for callers that edit it themselves (whatif/graph_edit.h). The trace, where
+// The iteration before anything is applied, for callers that edit it themselves (timeline/graph_edit.h). The trace, where
 // there is one, and the cost models must outlive it.
 struct BaseIteration {
   std::unique_ptr<const whatif::OpTimer> timer;  // null where the trace's GPU is not known

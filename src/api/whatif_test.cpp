@@ -125,7 +125,7 @@ TEST(WhatIfTest, FasterDataLoadingIsWhatWasMeasured) {
 
 // A board that the catalogue does not have is no other whose name begins alike.
 TEST(WhatIfTest, TheTracesGpuIsTakenForOneOfItsModel) {
-  auto trace = read_kineto(FORERUN_DATA_DIR "/h200/whatif_traces/resnet50.base.trace.json.gz");
+  auto trace = read_kineto(FORERUN_DATA_DIR "/h200/whatif_traces/resnet50.base.trace.json.zst");
   ASSERT_TRUE(trace.ok()) << trace.error().message();
   const auto taken_for = [&](const std::string& name) -> std::string {
     trace->gpu = name;

@@ -112,7 +112,7 @@ TEST(ZooCheck, DerivesOpsInTheOrderOfTheMeasurements) { EXPECT_GE(expect_the_ord
 // Captured on an H200 for this test, with small models: families, precisions, layouts and optimizers that the recorded
 // runs do not have. T5 attends otherwise than the zoo's there (see data/captures/README.md).
 TEST(ZooCheck, MatchesFurtherCaptures) {
-  const Result<ZooCheck> check = check_zoo(FORERUN_DATA_DIR "/captures/zoo.jsonl.gz");
+  const Result<ZooCheck> check = check_zoo(FORERUN_DATA_DIR "/captures/zoo.jsonl.zst");
   ASSERT_TRUE(check.ok()) << check.error().message();
   EXPECT_TRUE(check->problems.empty()) << check->problems.front();
   std::set<std::string> families;

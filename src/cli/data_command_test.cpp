@@ -115,8 +115,8 @@ TEST_F(DataCommand, MergesAndExports) {
   const Outcome merged = data("merge out.jsonl.zst set --compact");
   EXPECT_EQ(merged.code, 0) << merged.err;
   EXPECT_EQ(merged.out,
-            "out.jsonl.zst: 1 iteration records and 1 op samples; 1 repeated ids were left out; 1 records were turned "
-            "into run/2\n");
+            "out.jsonl.zst: 1 iteration records and 1 op samples; 1 repeated ids were left out; 2 records were "
+            "packed\n");
   EXPECT_TRUE(merged.err.empty()) << "progress is for terminals: " << merged.err;
   EXPECT_EQ(contents("out.jsonl.zst").substr(0, 4), "\x28\xb5\x2f\xfd");
   const Outcome again = data("merge out.jsonl.zst set");

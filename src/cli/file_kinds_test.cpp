@@ -25,7 +25,7 @@ constexpr SampleFile kSamples[] = {
     {"examples/onnx/small_cnn.onnx", FileKind::onnx_model},
     {"tests/data/run1.jsonl.gz", FileKind::records},
     {"tests/corpus/published_tables/resources.jsonl", FileKind::resource_records},
-    {"data/h200/whatif_traces/gnmt.base.trace.json.gz", FileKind::profiler_trace},
+    {"data/h200/whatif_traces/gnmt.base.trace.json.zst", FileKind::profiler_trace},
     {"tests/corpus/execution_trace/nested.json", FileKind::execution_trace},
     {"tests/corpus/execution_trace/chakra.et", FileKind::execution_trace},
     {"data/devices/h100_sxm.json", FileKind::device},
@@ -103,7 +103,7 @@ TEST_F(FileKinds, AreTakenOrRefusedWithTheVerbThatTakesThem) {
 }
 
 TEST_F(FileKinds, ARefusalNamesTheVerbs) {
-  const std::string trace = kTree + "data/h200/whatif_traces/gnmt.base.trace.json.gz";
+  const std::string trace = kTree + "data/h200/whatif_traces/gnmt.base.trace.json.zst";
   EXPECT_NE(forerun_outcome("predict " + trace).out.find("forerun trace, replay and whatif take it"),
             std::string::npos);
   EXPECT_NE(forerun_outcome("whatif --all " + kTree + "tests/data/run1.jsonl.gz").out.find("forerun predict, data"),

@@ -1,31 +1,13 @@
-// forerun predict MODEL: iteration time and memory.
+// The verb `predict` for names of the zoo; what it does with files is given to it.
+#include "cli/predict_command.h"
+
 #include <fmt/core.h>
 
-#include "api/predict.h"
-#include "cli/command.h"
-#include "cli/command_work.h"
-#include "cli/memory_options.h"
-#include "cli/setup_options.h"
 #include "report/prediction.h"
 
 namespace forerun::cli {
-namespace {
 
-struct PredictOptions {
-  std::string model;
-  std::string gpu;
-  std::vector<std::string> device_files;
-  int64_t batch = 0;
-  std::vector<std::string> settings;
-  SetupOptions setup;
-  MemoryOptions memory;
-  MemoryFiles memory_files;
-  WorkLimits limits;
-  bool json = false;
-  bool csv = false;
-};
-
-void print(const PredictOptions& options, const Prediction& p) {
+void print_prediction(const PredictOptions& options, const Prediction& p) {
   if (options.json) {
     fmt::print("{}\n", to_json(p));
   } else if (options.csv) {
@@ -35,7 +17,10 @@ void print(const PredictOptions& options, const Prediction& p) {
   }
 }
 
-int predict_model(const PredictOptions& options, std::optional<FileKind> file, const CostModels& cost_models) {
+namespace {
+
+int predict_model(const PredictOptions& options, std::optional<FileKind> file, const CostModels& cost_models,
+                  const PredictFiles& files) {
   PredictRequest question{.gpu = options.gpu, .memory_log = options.memory_files.any()};
   ModelRequest& request = question.model;
   request.model = options.model;
@@ -55,7 +40,8 @@ int predict_model(const PredictOptions& options, std::optional<FileKind> file, c
   Result<MemoryQuestion> memory = parse_memory(options.memory);
   if (!memory) return fail(memory.error());
   question.memory = std::move(*memory);
-  const Result<PredictAnswer> answer = predict(question, cost_models, CommandWork(options.limits).control());
+  const Result<PredictAnswer> answer =
+      predict_built(question, files.build_run, cost_models, CommandWork(options.limits).control());
   if (!answer) return fail(answer.error());
   const Prediction& p = answer->prediction;
   if (options.memory_files.any()) {
@@ -64,66 +50,22 @@ int predict_model(const PredictOptions& options, std::optional<FileKind> file, c
     }
   }
   if (options.csv) fmt::print("{}", csv_header());
-  print(options, p);
+  print_prediction(options, p);
   return p.memory_answer.verdict == FitVerdict::does_not_fit ? kDoesNotFit : kDone;
 }
 
-int predict_file(const PredictOptions& options, const CostModels& cost_models) {
-  if (options.batch > 0 || !options.settings.empty() || options.setup.any()) {
-    fmt::print(stderr,
-               "forerun: a recorded run is predicted as it was recorded: --batch, --set, --precision, --optimizer and "
-               "--channels-last go with zoo names and ONNX files\n");
-    return kUsage;
-  }
-  if (options.memory_files.any()) {
-    fmt::print(stderr, "forerun: --memory-svg, --memory-chrome and --memory-snapshot show one run: give a model\n");
-    return kUsage;
-  }
-  Result<MemoryQuestion> memory = parse_memory(options.memory);
-  if (!memory) return fail(memory.error());
-  const bool text = !options.json && !options.csv;
-  bool first = true;
-  const RecordHandlers handlers{
-      .prediction =
-          [&](const Prediction& p) {
-            if (text && first) fmt::print("{}", summary_header());
-            if (options.csv && first) fmt::print("{}", csv_header());
-            first = false;
-            if (text) {
-              fmt::print("{}", summary_line(p));
-            } else {
-              print(options, p);
-            }
-          },
-      .bad_record = [&](const Error& error) { fmt::print(stderr, "forerun: {}\n", error.message()); }};
-  const auto answer =
-      predict_records({.file = options.model, .gpu = options.gpu, .memory = std::move(*memory), .errors = text},
-                      cost_models, handlers, CommandWork(options.limits, CommandWork::Answer::as_it_comes).control());
-  if (!answer) return fail(answer.error());
-  const std::vector<Prediction>& predictions = answer->predictions;
-  if (options.csv && first) fmt::print("{}", csv_header());
-  if (!answer->errors.empty()) fmt::print("\n{}", error_table(answer->errors));
-  if (answer->bad > 0) {
-    fmt::print(stderr, "forerun: {} of {} records could not be predicted\n", answer->bad,
-               answer->bad + static_cast<int64_t>(predictions.size()));
-    return kInputAtFault;
-  }
-  const bool alone = predictions.size() == 1;
-  return alone && predictions.front().memory_answer.verdict == FitVerdict::does_not_fit ? kDoesNotFit : kDone;
-}
-
-int run(const PredictOptions& options) {
+int run(const PredictOptions& options, const PredictFiles& files) {
   const Result<CostModels> cost_models = load_cost_models(options.device_files);
   if (!cost_models) return fail(cost_models.error());
-  const auto file = model_file(options.model, "predict");
+  const auto file = files.kind(options.model);
   if (!file) return fail(file.error());
-  if (*file == FileKind::records) return predict_file(options, *cost_models);
-  return predict_model(options, *file, *cost_models);
+  if (*file == FileKind::records) return files.predict_records(options, *cost_models);
+  return predict_model(options, *file, *cost_models, files);
 }
 
 }  // namespace
 
-void add_predict(CLI::App& app, Run& chosen) {
+void add_predict_with(const PredictFiles& files, CLI::App& app, Run& chosen) {
   auto options = std::make_shared<PredictOptions>();
   CLI::App* verb = app.add_subcommand("predict", "Iteration time and memory of a model or of recorded runs");
   verb->add_option("MODEL", options->model,
@@ -153,7 +95,7 @@ void add_predict(CLI::App& app, Run& chosen) {
       "Exit code 3: the run does not fit in the GPU's memory. Where it may or may not (the range of such runs crosses "
       "the\n"
       "limit) the answer says so and the exit code is 0.");
-  verb->callback([options, &chosen] { chosen = [options] { return run(*options); }; });
+  verb->callback([options, files, &chosen] { chosen = [options, files] { return run(*options, files); }; });
 }
 
 }  // namespace forerun::cli

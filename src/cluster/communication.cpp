@@ -2,34 +2,41 @@
 
 #include <algorithm>
 
-#include "cost/collective/collective.h"
+#include "timeline/exchange_costs.h"
+#include "timeline/gradient_exchange.h"
 
 namespace forerun::cluster {
 namespace {
 
-constexpr double kBackwardShare = 2.0 / 3;         // of computing: twice the forward pass's products
-constexpr Bytes kBucket{int64_t{25} * (1 << 20)};  // DistributedDataParallel's bucket_cap_mb
+constexpr double kBackwardShare = 2.0 / 3;  // of computing: twice the forward pass's products
+
+double in_seconds(Nanoseconds time) { return static_cast<double>(time.value) * 1e-9; }
 
 }  // namespace
 
-double CommunicationModel::all_reduce(Bytes gradients, uint32_t pool, GangSpread spread) const {
+EvenExchange CommunicationModel::exchange(Bytes gradients, uint32_t pool, GangSpread spread) const {
   const PoolLinks& links = pools[pool];
-  Topology topology{spread.nodes, (spread.gpus + spread.nodes - 1) / spread.nodes, links.within, links.between};
-  if (spread.racks > 1) topology.between.bandwidth /= links.oversubscription;
-  return static_cast<double>(hierarchical_all_reduce(gradients, topology).value) * 1e-9;
+  Topology line{spread.nodes, (spread.gpus + spread.nodes - 1) / spread.nodes, links.within, links.between};
+  if (spread.racks > 1) line.between.bandwidth /= links.oversubscription;
+  return even_exchange(
+      gradients, by_all_reduce({.topology = reached(line, efficiency), .per_message = call_of(line, efficiency)}));
 }
 
 double CommunicationModel::step(double compute, Bytes gradients, uint32_t pool, GangSpread spread) const {
-  const double all = all_reduce(gradients, pool, spread);
-  const double last = all_reduce(std::min(gradients, kBucket), pool, spread);
-  return compute + std::max(all - kBackwardShare * compute, last);
+  double exposed = 0;
+  for (const EvenExchange::Term& term : exchange(gradients, pool, spread).terms) {
+    exposed = std::max(exposed, in_seconds(term.tail) - term.hidden * kBackwardShare * compute);
+  }
+  return compute + exposed;
 }
 
 double CommunicationModel::compute_of(double step, Bytes gradients, uint32_t pool, GangSpread spread) const {
-  // step() grows with `compute` on both sides of its max, so the smaller of the two inverses is the inverse.
-  const double all = all_reduce(gradients, pool, spread);
-  const double last = all_reduce(std::min(gradients, kBucket), pool, spread);
-  return std::max(std::min((step - all) / (1 - kBackwardShare), step - last), 0.0);
+  // step() is the largest of functions that all grow with `compute`, so the smallest of their inverses is its inverse.
+  double compute = step;
+  for (const EvenExchange::Term& term : exchange(gradients, pool, spread).terms) {
+    compute = std::min(compute, (step - in_seconds(term.tail)) / (1 - term.hidden * kBackwardShare));
+  }
+  return std::max(compute, 0.0);
 }
 
 double CommunicationModel::speed(double whole, Bytes gradients, uint32_t pool, GangSpread spread) const {

@@ -1,17 +1,22 @@
 // CommunicationModel: how much slower a gang runs where it is spread out, from what its GPUs say to each other.
 //
-// A step of data-parallel training computes and all-reduces its gradients (cost/collective: in the nodes, then between
-// them). As in PyTorch's DistributedDataParallel they leave in buckets while the backward pass, two thirds of computing,
-// goes on; the last bucket, 25 MiB, has nothing left to hide behind. So exposed = max(all - backward, last bucket).
-// A stated duration is that of the gang on as few nodes as possible: what it computes follows from that. Left out: other
-// traffic on the links, and pipeline, tensor and expert parallelism.
+// A step of data-parallel training computes and all-reduces its gradients as timeline/gradient_exchange.h has it: in PyTorch's
+// buckets, which leave while the backward pass, two thirds of computing, goes on. Nothing is known of a job but how many
+// bytes its gradients have, so the exchange's closed form for gradients that are ready at an even pace is asked. A stated
+// duration is that of the gang on as few nodes as possible: what it computes follows from that. Left out: contention with
+// computation, other traffic on the links, and pipeline, tensor and expert parallelism.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "base/quantity.h"
+#include "cost/collective/link_efficiency.h"
 #include "device/device.h"
+
+namespace forerun {
+struct EvenExchange;
+}
 
 namespace forerun::cluster {
 
@@ -38,7 +43,8 @@ struct GangTraffic {
 
 class CommunicationModel {
  public:
-  std::vector<PoolLinks> pools;  // by GPU type of the cluster
+  std::vector<PoolLinks> pools;     // by GPU type of the cluster; lines as their standards have them
+  CollectiveEfficiency efficiency;  // what collectives reach of them
 
   // Seconds of a step that computes for `compute` seconds.
   [[nodiscard]] double step(double compute, Bytes gradients, uint32_t pool, GangSpread spread) const;
@@ -49,7 +55,7 @@ class CommunicationModel {
   [[nodiscard]] GangSpread closest(uint32_t pool, int32_t gpus) const;
 
  private:
-  [[nodiscard]] double all_reduce(Bytes gradients, uint32_t pool, GangSpread spread) const;
+  [[nodiscard]] EvenExchange exchange(Bytes gradients, uint32_t pool, GangSpread spread) const;
 };
 
 }  // namespace forerun::cluster

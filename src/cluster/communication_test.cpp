@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "cluster/policies.h"
 #include "cluster/simulator.h"
+#include "derive/gradient_buckets.h"
 
 namespace forerun::cluster {
 namespace {
@@ -24,12 +27,25 @@ constexpr Bytes kGigabyte{1'000'000'000};
 TEST(Communication, ExposesWhatBackwardDoesNotHide) {
   const CommunicationModel model = model_of(100e9, 1e9, 4, 4);
   // 4 GPUs of a node: 2 x 3/4 x 1 / 100 = 15 ms, hidden behind a backward pass of 200 ms but for the last bucket.
-  const double bucket = 25.0 * 1024 * 1024 / 1e9;
-  EXPECT_NEAR(model.step(0.3, kGigabyte, 0, {4, 1, 1}), 0.3 + 0.015 * bucket, 1e-6);
-  // Two nodes of 2: 10 ms within and 1 s between; 200 ms of it are hidden.
-  EXPECT_NEAR(model.step(0.3, kGigabyte, 0, {4, 2, 1}), 0.3 + 1.01 - 0.2, 1e-6);
-  EXPECT_NEAR(model.step(0.3, kGigabyte, 0, {4, 2, 2}), 0.3 + 4.01 - 0.2, 1e-6);  // a quarter of the link across racks
-  EXPECT_NEAR(model.step(0.3, kGigabyte, 0, {1, 1, 1}), 0.3, 1e-9);               // alone
+  const auto all = static_cast<double>(kGigabyte.value), first = static_cast<double>(kFirstBucket.value);
+  const double last = std::fmod(all - first, static_cast<double>(kBucket.value)) / all;
+  EXPECT_NEAR(model.step(0.3, kGigabyte, 0, {4, 1, 1}), 0.3 + 0.015 * last, 1e-6);
+  // Two nodes of 2: a ring over 4 GPUs takes 1.5 s. The network waits for the second bucket; what is left of the backward
+  // pass's 200 ms from then on hides a part.
+  const double bytes = 1 - first / all, hidden = 0.2 * (bytes - static_cast<double>(kBucket.value) / all);
+  EXPECT_NEAR(model.step(0.3, kGigabyte, 0, {4, 2, 1}), 0.3 + 1.5 * bytes - hidden, 1e-6);
+  // A quarter of the link across racks: now the network is never idle behind the first bucket.
+  EXPECT_NEAR(model.step(0.3, kGigabyte, 0, {4, 2, 2}), 0.3 + 6 - 0.2 * bytes, 1e-6);
+  EXPECT_NEAR(model.step(0.3, kGigabyte, 0, {1, 1, 1}), 0.3, 1e-9);  // alone
+}
+
+TEST(Communication, ReachesWhatCollectivesReach) {
+  CommunicationModel model = model_of(100e9, 1e9, 1, 4);
+  const double line = model.step(0.3, kGigabyte, 0, {4, 2, 1});
+  model.efficiency.between = {.call_us = 100, .share = 0.5};
+  const double bytes = 1e9 - static_cast<double>(kFirstBucket.value);
+  const double buckets = std::ceil(bytes / static_cast<double>(kBucket.value));
+  EXPECT_NEAR(model.step(0.3, kGigabyte, 0, {4, 2, 1}), line + 1.5 * bytes / 1e9 + 100e-6 * buckets, 1e-6);
 }
 
 TEST(Communication, FindsWhatAStepComputes) {

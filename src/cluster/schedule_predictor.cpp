@@ -11,6 +11,7 @@
 #include "base/data_dir.h"
 #include "base/nearest.h"
 #include "base/options_text.h"
+#include "cost/collective/link_name.h"
 #include "derive/precision_support.h"
 #include "predict/predict.h"
 #include "records/data_scan.h"
@@ -136,19 +137,19 @@ Result<cluster::CommunicationModel> communication_of(const cluster::Cluster& clu
 
 Result<cluster::CommunicationModel> communication_of(const cluster::Cluster& cluster, const NetworkOptions& options,
                                                      const DeviceCatalogue& devices) {
-  const auto network = devices.find_link(options.link);
+  const auto network = network_by_name(options.link, devices);
   if (!network) return network.error().within("--network");
   const auto unknown = devices.find_link(kUnknownTypeLink);
-  const auto fabric = devices.find_link("nvlink");
-  if (!unknown || !fabric) return unknown ? fabric.error() : unknown.error();
+  if (!unknown) return unknown.error();
+  const auto efficiency = usual_collective_efficiency();
+  if (!efficiency) return efficiency.error();
   cluster::CommunicationModel model;
+  model.efficiency = *efficiency;
   for (const cluster::GpuPool& pool : cluster.pools) {
     cluster::PoolLinks links{*unknown, *network, options.oversubscription};
     if (const auto device = devices.find(pool.type)) {
-      const bool linked = device->link_bandwidth > 0;
-      links.within = {.name = device->name,
-                      .latency = (linked ? *fabric : *unknown).latency,
-                      .bandwidth = (linked ? device->link_bandwidth : device->pcie_bandwidth) / 2};
+      const Link own = link_within(*device, std::max<int64_t>(pool.gpus_per_node, 1));
+      if (own.bandwidth > 0) links.within = own;
     }
     if (pool.gpus_per_node > 0) links.gpus_per_node = pool.gpus_per_node;
     model.pools.push_back(links);

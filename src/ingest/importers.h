@@ -19,7 +19,7 @@ namespace forerun {
 
 enum class FileKind : uint8_t {
   onnx_model,
-  records,           // run/1, run/2, op/1 and env/1: files may mix them
+  records,           // run/1 to run/3, op/1 and env/1: files may mix them
   resource_records,  // resources/1
   profiler_trace,
   execution_trace,

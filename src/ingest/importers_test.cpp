@@ -65,7 +65,7 @@ const std::map<std::string, Kind>& real_files() {
       {"tests/corpus/run_record/op_samples.jsonl", Kind::records},
       {"tests/corpus/run_record/deep_nesting.jsonl", Kind::records},
       {"tests/corpus/run_record/huge_shape.jsonl", Kind::records},
-      {"data/h200/whatif_traces/gnmt.base.trace.json.gz", Kind::profiler_trace},
+      {"data/h200/whatif_traces/gnmt.base.trace.json.zst", Kind::profiler_trace},
       {"tests/corpus/kineto/small.json", Kind::profiler_trace},
       {"tests/corpus/kineto/broken_strings.json", Kind::profiler_trace},
       {"tests/corpus/kineto/old_2021.json", Kind::profiler_trace},

@@ -86,14 +86,12 @@ void keep_own_columns(const Graph& graph, int64_t gpus, GraphRewrite& rewrite) {
 
 std::vector<Bytes> bucket_sizes(const std::vector<Bytes>& gradients, Bytes first, Bytes others) {
   std::vector<Bytes> buckets;
-  Bytes filled;
-  for (const Bytes bytes : gradients) {
-    filled += bytes;
-    if (filled < (buckets.empty() ? first : others)) continue;
-    buckets.push_back(filled);
-    filled = Bytes(0);
+  size_t next = 0;
+  for (const size_t end : bucket_ends(gradients, first, others)) {
+    Bytes filled;
+    for (; next <= end; ++next) filled += gradients[next];
+    if (filled.value > 0) buckets.push_back(filled);
   }
-  if (filled.value > 0) buckets.push_back(filled);
   return buckets;
 }
 

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/quantity.h"
+#include "derive/gradient_buckets.h"
 #include "graph/graph.h"
 
 namespace forerun {
@@ -30,8 +31,8 @@ struct DataParallel {
   bool replicas = false;  // DDP; also with zero 1
   bool bucket_views = false;
   int zero = 0;  // 0 to 3
-  Bytes first_bucket = Bytes(int64_t{1} << 20);
-  Bytes bucket = Bytes(int64_t{25} << 20);
+  Bytes first_bucket = kFirstBucket;
+  Bytes bucket = kBucket;
 
   [[nodiscard]] bool any() const { return gpus > 1 && (replicas || zero > 0); }
 };

@@ -1,29 +1,12 @@
 #include "predict/model_file.h"
 
-#include <algorithm>
 #include <filesystem>
 
-#include "zoo/zoo.h"
+#include "predict/model_name.h"
 
 namespace forerun {
-namespace {
-
-bool is_zoo_name(const std::string& model) {
-  const auto named = [&](const auto& entry) { return entry.name == model; };
-  return std::any_of(zoo::models().begin(), zoo::models().end(), named) ||
-         std::any_of(zoo::families().begin(), zoo::families().end(), named);
-}
-
-// "runs/a" and "a.json" are paths whether something is there or not.
-bool names_file(const std::string& name) {
-  std::error_code none;
-  return name.find_first_of("/.") != std::string::npos || std::filesystem::exists(name, none);
-}
-
-}  // namespace
-
 Result<std::optional<FileKind>> model_file(const std::string& model, std::string_view verb) {
-  if (is_zoo_name(model) || !names_file(model)) return std::optional<FileKind>();
+  if (!names_file(model)) return std::optional<FileKind>();
   const auto kind = sniff_file(model);
   if (!kind) {
     Error problem = kind.error();

@@ -45,6 +45,11 @@ TrainingSetup chosen_setup(const ModelRequest& request, InputKind kind);
 // The whole iteration of a model, as PyTorch would dispatch it on the device.
 Result<TrainingRun> build_run(const ModelRequest& request, const Device& device);
 
+// The same where `model` is a name of the zoo: needs none of the code that reads files.
+Result<ForwardModel> zoo_model(const ModelRequest& request);
+Result<TrainingRun> build_zoo_run(const ModelRequest& request, const Device& device);
+Result<TrainingRun> run_of(const ForwardModel& model, const ModelRequest& request, const Device& device);
+
 // A recorded run as the device would run it: one captured without a GPU (backend generic) gets its CUDA forms, one
 // captured for a GPU on tensors without data what such tensors do not tell.
 Result<TrainingRun> for_device(TrainingRun run, const Device& device);

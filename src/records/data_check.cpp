@@ -24,7 +24,7 @@ class Checker {
 
   void take(const OpSample& sample, const DataPlace& place) {
     ++check_.samples;
-    know("op", sample.id, place);
+    if (!sample.id.empty()) know("op", sample.id, place);
   }
 
   void problem(const DataProblem& problem) {

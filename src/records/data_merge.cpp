@@ -7,8 +7,8 @@
 
 #include "base/line_reader.h"
 #include "base/line_writer.h"
+#include "ingest/capture/record_compactor.h"
 #include "ingest/capture/record_head.h"
-#include "ingest/capture/run_compactor.h"
 #include "records/data_check.h"
 #include "records/data_files.h"
 
@@ -65,11 +65,12 @@ class Merge {
       if (head->kind == RecordKind::sample) {
         ++result_.samples;
         if (Status status = write_environment(writer); !status.ok()) return status;
-        return put(writer, line);
+        if (!options_.compact || head->id.empty()) return put(writer, line);
+        return write_compact(writer, lines, std::string(head->id), line, compactor_.compact_sample(line));
       }
       ++result_.runs;
-      const bool old = head->schema.empty() || head->schema == "run/1";
-      return options_.compact && old ? write_compact(writer, lines, line, std::string(head->id)) : put(writer, line);
+      if (!options_.compact || head->schema == "run/3") return put(writer, line);
+      return write_compact(writer, lines, std::string(head->id), line, compactor_.compact_run(line));
     });
   }
 
@@ -143,8 +144,8 @@ class Merge {
     return writer.write(environment_.empty() ? kNoEnvironment : environment_);
   }
 
-  Status write_compact(LineWriter& writer, const LineReader& lines, std::string_view line, const std::string& id) {
-    const auto compact = compactor_.compact(line);
+  Status write_compact(LineWriter& writer, const LineReader& lines, const std::string& id, std::string_view line,
+                       const Result<std::string>& compact) {
     if (!compact) {
       problem(lines, id, "kept as it is: " + compact.error().what, false);
       return put(writer, line);
@@ -172,7 +173,7 @@ class Merge {
   RecordHeadReader heads_;
   RunDecoder runs_;
   OpSampleDecoder samples_;
-  RunCompactor compactor_;
+  RecordCompactor compactor_;
   std::set<std::pair<size_t, int64_t>> left_out_;  // file and line of what is broken
   std::unordered_map<std::string, Choice> choices_;
   std::string environment_, written_environment_;
@@ -185,7 +186,9 @@ class Merge {
 
 Result<MergeResult> merge_data(const std::string& out, const std::vector<std::string>& files,
                                const MergeOptions& options, const WorkControl& control) {
-  auto writer = LineWriter::create(out, {.overwrite = options.overwrite});
+  constexpr int kUsualLevel = 19, kHighestLevel = 22;  // of Zstandard
+  auto writer = LineWriter::create(
+      out, {.overwrite = options.overwrite, .zstd_level = options.compact ? kHighestLevel : kUsualLevel});
   if (!writer) return writer.error();
   Merge merge(files, options, control);
   if (Status status = merge.choose(); !status.ok()) return status.error();

@@ -10,7 +10,7 @@
 namespace forerun {
 
 struct MergeOptions {
-  bool compact = false;    // run/1 records become run/2
+  bool compact = false;    // run records become run/3, op samples lose their ids: record_compactor.h
   bool overwrite = false;  // of the result, where it is there already
   std::function<void(const DataProblem&)> problem;
 };

@@ -55,7 +55,8 @@ class FileScan {
     const auto head = heads_.read(line);
     if (!head) return problem(line, head.error(), "");
     const std::string id(head->id);
-    problem(line, {fmt::format("schema is \"{}\"; known: run/1, run/2, op/1, env/1", head->schema.substr(0, 60))}, id);
+    problem(line,
+            {fmt::format("schema is \"{}\"; known: run/1, run/2, run/3, op/1, env/1", head->schema.substr(0, 60))}, id);
   }
 
   void problem(std::string_view line, const Error& error, const std::string& id) {

@@ -51,7 +51,7 @@ class Summarizer {
     const auto dtype = sample.dtype();
     ++summary_.dtypes[std::string(dtype ? name_of(*dtype) : "none")];
     ++summary_.sample_statuses[std::string(name_of(sample.status))];
-    if (!ids_.insert("op " + sample.id).second) add(summary_.same_id, sample.id);
+    if (!sample.id.empty() && !ids_.insert("op " + sample.id).second) add(summary_.same_id, sample.id);
   }
 
   void take(const DataProblem& problem) {

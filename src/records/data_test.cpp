@@ -236,7 +236,7 @@ TEST_F(Data, CheckSaysWhatIsBrokenAndGoesOn) {
       "0 4: event 1 of alloc_trace frees block 0, which was never allocated",
       "0 5: mem.peak_allocated (1000) is more than peak_reserved (10)",
       "0 6: its kernels take no time",
-      "0 7: schema is \"run/7\"; known: run/1, run/2, op/1, env/1",
+      "0 7: schema is \"run/7\"; known: run/1, run/2, run/3, op/1, env/1",
       "0 8: the record is not a JSON object",
       "2 10: a record before it has the same id",
       "1 11: the last line is torn",
@@ -321,16 +321,17 @@ TEST_F(Data, MergeCompactsAndKeepsWhatItDoesNotKnow) {
   options.problem = [&](const DataProblem& /*problem*/) { ++problems; };
   const auto merged = merge_data(path("out.jsonl"), {one}, options);
   ASSERT_TRUE(merged.ok()) << merged.error().message();
-  EXPECT_EQ(merged->compacted, 1);
+  EXPECT_EQ(merged->compacted, 2);
   EXPECT_EQ(merged->runs, 2);
   EXPECT_EQ(merged->broken, 1);
   EXPECT_EQ(problems, 1);
   const auto records = read(path("out.jsonl"));
   ASSERT_EQ(records.size(), 2U) << "a broken record is left out";
-  EXPECT_EQ(records[0]["schema"], "run/2");
+  EXPECT_EQ(records[0]["schema"], "run/3");
   EXPECT_EQ(records[0]["novel"], old["novel"]);
   EXPECT_TRUE(records[0]["ops"].is_object());
-  EXPECT_EQ(records[1], run("new"));
+  EXPECT_EQ(records[1]["schema"], "run/3");
+  EXPECT_EQ(records[1]["env"], run("new")["env"]);
 }
 
 TEST_F(Data, MergeLeavesNothingBehindWhereAFileBreaksOff) {

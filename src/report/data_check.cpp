@@ -75,7 +75,7 @@ std::string to_text(const MergeResult& result, const std::string& out) {
   if (result.replaced > 0) {
     text += fmt::format(", {} failures among them gave way to a success", grouped(result.replaced));
   }
-  if (result.compacted > 0) text += fmt::format("; {} records were turned into run/2", grouped(result.compacted));
+  if (result.compacted > 0) text += fmt::format("; {} records were packed", grouped(result.compacted));
   if (result.broken > 0) text += fmt::format("; {} broken records are named above", grouped(result.broken));
   return text;
 }

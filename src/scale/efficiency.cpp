@@ -32,11 +32,6 @@ constexpr NumberField kNumbers[] = {{"gemm", &Efficiency::gemm},
                                     {"hop_us", &Efficiency::hop_us},
                                     {"sharpness", &Efficiency::sharpness}};
 
-LinkEfficiency read_link(JsonObject object) {
-  return {object.number("call_us", Sign::not_negative), object.number("step_us", Sign::not_negative),
-          object.number("share")};
-}
-
 nlohmann::ordered_json link_json(const LinkEfficiency& link) {
   return {{"call_us", link.call_us}, {"step_us", link.step_us}, {"share", link.share}};
 }
@@ -68,8 +63,7 @@ Result<Efficiency> read_efficiency(const std::filesystem::path& path) {
   e.source = file->text("source");
   for (const NumberField& field : kNumbers) e.*field.value = file->number(field.name);
   e.fused_attention = file->number("fused_attention", Sign::not_negative) > 0;
-  e.within = read_link(file->object("within"));
-  e.between = read_link(file->object("between"));
+  e.links = read_collective_efficiency(*file);
   for (JsonObject& shape : file->objects("shapes")) {
     e.shapes.push_back({shape.number("tokens"), shape.number("hidden"), shape.number("tensor"), shape.number("layer"),
                         shape.number("ends")});
@@ -83,8 +77,9 @@ std::string to_json(const Efficiency& e) {
   nlohmann::ordered_json json = {{"format", "scale/1"}, {"source", e.source}};
   for (const NumberField& field : kNumbers) json[field.name] = rounded(e.*field.value);
   json["fused_attention"] = e.fused_attention ? 1 : 0;
-  json["within"] = link_json({rounded(e.within.call_us), rounded(e.within.step_us), rounded(e.within.share)});
-  json["between"] = link_json(e.between);
+  json["within"] =
+      link_json({rounded(e.links.within.call_us), rounded(e.links.within.step_us), rounded(e.links.within.share)});
+  json["between"] = link_json(e.links.between);
   json["shapes"] = nlohmann::ordered_json::array();
   for (const ShapeCorrection& s : e.shapes) {
     json["shapes"].push_back({{"tokens", s.tokens},

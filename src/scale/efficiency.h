@@ -10,18 +10,12 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cost/collective/link_efficiency.h"
 
 namespace forerun::scale {
 
 // Where `forerun scale` looks for it, below the data folder.
-inline constexpr const char* kMegatronEfficiency = "scale/a100_megatron.json";
-
-// NCCL over one kind of link: call + steps x step + bytes / (share x bandwidth), for a ring.
-struct LinkEfficiency {
-  double call_us = 0;  // of any collective
-  double step_us = 0;  // of each step of the ring
-  double share = 1;    // of the link's bandwidth
-};
+inline constexpr const char* kMegatronEfficiency = kCollectiveEfficiencyFile;
 
 // Measured over computed time at one shape.
 struct ShapeCorrection {
@@ -50,8 +44,7 @@ struct Efficiency {
   double hop_us = 20;      // from a stage of a pipeline to the next, beside the bytes
   double sharpness = 2.2;  // how hard the larger of host and GPU time rules: p of a p-norm
   bool fused_attention = true;
-  LinkEfficiency within;
-  LinkEfficiency between;
+  CollectiveEfficiency links;  // what NCCL reaches of them
   std::vector<ShapeCorrection> shapes;
 };
 

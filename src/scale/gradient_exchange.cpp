@@ -3,179 +3,162 @@
 #include <algorithm>
 #include <vector>
 
+#include "timeline/exchange_costs.h"
+#include "timeline/simulator.h"
+
 namespace forerun::scale {
 namespace {
+
+constexpr int64_t kPartsInFlight = 4;  // ByteScheduler's credit
 
 Bytes gradient_bytes(const Block& block, const StateBytes& bytes) { return Bytes(block.parameters * bytes.gradient); }
 Bytes parameter_bytes(const Block& block, const StateBytes& bytes) { return Bytes(block.parameters * bytes.parameter); }
 
-Nanoseconds reduce(const ExchangeSetup& setup, const Plan& plan, Bytes bytes) {
-  return plan.zero > 0 ? setup.network.reduce_scatter(bytes, setup.group)
-                       : setup.network.all_reduce(bytes, setup.group);
-}
-
-// Buckets of the backward pass: each leaves when its last block's gradients are there.
-ExchangeTimes buckets(std::span<const Block> blocks, const Plan& plan, const ExchangeSetup& setup) {
-  ExchangeTimes times;
-  Nanoseconds computed;
-  Nanoseconds sent;
-  Bytes waiting;
-  for (size_t i = blocks.size(); i-- > 0;) {
-    computed += backward_of(blocks[i], plan.checkpoint);
-    waiting += gradient_bytes(blocks[i], setup.bytes);
-    if (waiting < setup.bucket && i > 0) continue;
-    const Nanoseconds time = reduce(setup, plan, waiting);
-    sent = std::max(sent, computed) + time;
-    times.exchange += time;
-    waiting = Bytes();
-  }
-  times.exposed = std::max(sent - computed, Nanoseconds());
-  return times;
-}
-
-ExchangeTimes replicas(std::span<const Block> blocks, const Plan& plan, const ExchangeSetup& setup) {
-  Bytes gradients;
-  Bytes parameters;
-  for (const Block& block : blocks) {
-    gradients += gradient_bytes(block, setup.bytes);
-    parameters += parameter_bytes(block, setup.bytes);
-  }
-  ExchangeTimes times;
-  if (plan.overlap) {
-    times = buckets(blocks, plan, setup);
-  } else {
-    times.exchange = reduce(setup, plan, gradients);
-    times.exposed = times.exchange;
-  }
-  if (plan.zero > 0) {  // updated parameters go back to everyone
-    const Nanoseconds gathered = setup.network.all_gather(parameters, setup.group);
-    times.exchange += gathered;
-    times.exposed += gathered;
-  }
-  return times;
-}
-
-// Both lanes of ZeRO 2 and 3 over one micro-batch after the other.
-class ShardedLanes {
+// Passes of blocks on the stream of one GPU, and behind them a task that takes no time: the update.
+class BlockTasks {
  public:
-  ShardedLanes(std::span<const Block> blocks, const Plan& plan, const ExchangeSetup& setup)
-      : blocks_(blocks), plan_(plan), setup_(setup), gathered_(blocks.size()) {}
-
-  void micro_batch() {
-    for (size_t i = 0; i < blocks_.size(); ++i) {
-      if (i == 0) gather(0);
-      if (i + 1 < blocks_.size()) gather(i + 1);
-      run(i, forward_of(blocks_[i]));
-    }
-    for (size_t i = blocks_.size(); i-- > 0;) {
-      if (i + 1 == blocks_.size()) gather(i);
-      if (i > 0) gather(i - 1);
-      run(i, backward_of(blocks_[i], plan_.checkpoint));
-      network_ = std::max(network_, gpu_) +
-                 send(setup_.network.reduce_scatter(gradient_bytes(blocks_[i], setup_.bytes), setup_.group));
-      if (!plan_.overlap) gpu_ = std::max(gpu_, network_);
-    }
+  BlockTasks(std::span<const Block> blocks, const Plan& plan, const ExchangeSetup& setup)
+      : blocks_(blocks), plan_(plan), setup_(setup) {
+    stream_ = builder_.add_lane({LaneKind::gpu_stream, 0, 0, true, "stream 0"});
   }
 
-  [[nodiscard]] Nanoseconds end() const { return std::max(gpu_, network_); }
-  [[nodiscard]] Nanoseconds computed() const { return computed_; }
-  [[nodiscard]] Nanoseconds sent() const { return sent_; }
+  void forward() {
+    uses.emplace_back();
+    for (const Block& block : blocks_) {
+      uses.back().push_back({add(forward_of(block), StepPhase::forward), parameter_bytes(block, setup_.bytes)});
+    }
+  }
+  void backward() {
+    uses.emplace_back();
+    passes.emplace_back();
+    for (size_t i = blocks_.size(); i-- > 0;) {
+      const TaskId task = add(backward_of(blocks_[i], plan_.checkpoint), StepPhase::backward);
+      uses.back().push_back({task, parameter_bytes(blocks_[i], setup_.bytes)});
+      const Bytes bytes = gradient_bytes(blocks_[i], setup_.bytes);
+      if (bytes.value > 0) passes.back().gradients.push_back({task, TaskId(), bytes});
+    }
+  }
+  // The messages of a backward pass's gradients, told to the uses that make them.
+  void set_sends(size_t pass, const std::vector<std::vector<TaskId>>& arrived) {
+    std::vector<ParameterUse>& list = uses[2 * pass + 1];
+    size_t use = 0;
+    for (size_t i = 0; i < arrived.size(); ++i) {
+      while (list[use].user != passes[pass].gradients[i].ready) ++use;
+      if (!arrived[i].empty()) list[use].sends = arrived[i].back();
+    }
+  }
+  TaskId update() { return add(Nanoseconds(0), StepPhase::update); }
+  Result<TaskGraph> build() { return std::move(builder_).build(); }
+
+  std::vector<BackwardPass> passes;             // by backward pass
+  std::vector<std::vector<ParameterUse>> uses;  // by pass of the model: forward, backward, forward, ...
+  Nanoseconds computed;
 
  private:
-  Nanoseconds send(Nanoseconds time) {
-    sent_ += time;
-    return time;
-  }
-  void gather(size_t i) {
-    if (plan_.zero < 3) return;
-    // One block ahead: its buffer is free once the GPU is done with the block before the last.
-    network_ = std::max(network_, before_) +
-               send(setup_.network.all_gather(parameter_bytes(blocks_[i], setup_.bytes), setup_.group));
-    gathered_[i] = network_;
-  }
-  void run(size_t i, Nanoseconds time) {
-    if (plan_.zero >= 3) gpu_ = std::max(gpu_, gathered_[i]);
-    before_ = gpu_;
-    gpu_ += time;
-    computed_ += time;
+  TaskId add(Nanoseconds duration, StepPhase phase) {
+    Task task;
+    task.kind = TaskKind::kernel;
+    task.lane = stream_;
+    task.phase = phase;
+    task.duration = duration;
+    task.op_instance = task.event = kNoLink;
+    computed += duration;
+    return builder_.add(task);
   }
 
   std::span<const Block> blocks_;
   const Plan& plan_;
   const ExchangeSetup& setup_;
-  std::vector<Nanoseconds> gathered_;
-  Nanoseconds gpu_, network_, computed_, sent_, before_;
+  TaskGraphBuilder builder_;
+  LaneId stream_;
 };
 
-ExchangeTimes sharded(std::span<const Block> blocks, const Plan& plan, const ExchangeSetup& setup) {
-  ShardedLanes lanes(blocks, plan, setup);
-  lanes.micro_batch();
-  const Nanoseconds first = lanes.end() - lanes.computed();
-  const Nanoseconds first_sent = lanes.sent();
-  ExchangeTimes times{first_sent, first};
-  if (plan.micro_batches > 1) {
-    lanes.micro_batch();
-    const Nanoseconds both = lanes.end() - lanes.computed();
-    times.exposed += (both - first) * (plan.micro_batches - 1);
-    times.exchange += (lanes.sent() - first_sent) * (plan.micro_batches - 1);
-  }
-  if (plan.zero == 2) {
-    Bytes parameters;
-    for (const Block& block : blocks) parameters += parameter_bytes(block, setup.bytes);
-    const Nanoseconds gathered = setup.network.all_gather(parameters, setup.group);
-    times.exchange += gathered;
-    times.exposed += gathered;
-  }
+Bytes all_parameters(std::span<const Block> blocks, const ExchangeSetup& setup) {
+  Bytes sum;
+  for (const Block& block : blocks) sum += parameter_bytes(block, setup.bytes);
+  return sum;
+}
+
+// Updated parameters go back to everyone.
+void gather_updated(std::span<const Block> blocks, const ExchangeSetup& setup, ExchangeTimes& times) {
+  const Nanoseconds gathered = setup.network.all_gather(all_parameters(blocks, setup), setup.group);
+  times.exchange += gathered;
+  times.exposed += gathered;
+}
+
+// Behind the last backward pass.
+Result<ExchangeTimes> replicas(std::span<const Block> blocks, const Plan& plan, const ExchangeSetup& setup) {
+  BlockTasks tasks(blocks, plan, setup);
+  tasks.backward();
+  tasks.passes.back().updates = {tasks.update()};
+  const auto graph = tasks.build();
+  if (!graph) return graph.error();
+  GradientExchange exchange = replica_exchange(plan, setup.network, setup.group);
+  exchange.bucket = setup.bucket;
+  const auto sent = exchanged_tasks(*graph, tasks.passes, exchange);
+  if (!sent) return sent.error();
+  ExchangeTimes times{sent->exchange, simulate(sent->tasks).end - tasks.computed};
+  if (plan.zero > 0) gather_updated(blocks, setup, times);
   return times;
 }
 
-// Links within the nodes and between them; each does one thing at a time, in the order things are ready.
-class ServerLanes {
- public:
-  void send(const ServerExchange& times, Nanoseconds ready) {
-    share_until(std::max(within_, ready));
-    within_ = std::max(within_, ready) + times.reduce;
-    between_ = std::max(between_, within_) + times.between();
-    arriving_.push_back({between_, times.gather});
+// ZeRO 2 and 3 over so many micro-batches.
+Result<ExchangeTimes> sharded_passes(std::span<const Block> blocks, const Plan& plan, const ExchangeSetup& setup,
+                                     int micro_batches) {
+  BlockTasks tasks(blocks, plan, setup);
+  for (int i = 0; i < micro_batches; ++i) {
+    tasks.forward();
+    tasks.backward();
+    // Without overlap gradients are away before anything else begins.
+    const TaskId behind = tasks.update();
+    if (!plan.overlap || i + 1 == micro_batches) tasks.passes.back().updates = {behind};
   }
-
-  [[nodiscard]] Nanoseconds end() {
-    share_until(Nanoseconds(INT64_MAX));
-    return std::max(within_, between_);
-  }
-
- private:
-  struct Arrival {
-    Nanoseconds at, gather;
-  };
-
-  // What has come by then is shared among the GPUs of a node.
-  void share_until(Nanoseconds time) {
-    for (; shared_ < arriving_.size() && arriving_[shared_].at <= time; ++shared_) {
-      within_ = std::max(within_, arriving_[shared_].at) + arriving_[shared_].gather;
+  const auto graph = tasks.build();
+  if (!graph) return graph.error();
+  const Topology topology = setup.network.topology_of(setup.group);
+  const Nanoseconds call = setup.network.call_of(setup.group);
+  GradientExchange exchange = by_reduce_scatter(topology, call);
+  exchange.grouping = plan.overlap ? Grouping::each : Grouping::whole;
+  GraphEdit edit(*graph);
+  std::vector<CarriedDependency> carried;
+  ExchangeCounts counts = add_exchange(edit, tasks.passes, exchange, carried);
+  if (plan.zero >= 3) {
+    const ParameterGathering gathering{
+        .lane = counts.lanes.front(),
+        .costs = [&](Bytes bytes) { return collective_part(call + all_gather(bytes, topology), topology); },
+        .message = Bytes(1)};
+    for (size_t pass = 0; plan.overlap && pass < tasks.passes.size(); ++pass) {
+      tasks.set_sends(pass, counts.arrived[pass]);
+    }
+    for (size_t i = 0; i < tasks.uses.size(); ++i) {
+      const GatherCounts gathers = add_gathers(edit, tasks.uses[i], gathering);
+      counts.exchange += gathers.exchange;
+      counts.contending.insert(counts.contending.end(), gathers.contending.begin(), gathers.contending.end());
+      if (i == 0) continue;
+      for (const TaskId first : gathers.first) {
+        const ParameterUse& before = tasks.uses[i - 1].back();
+        edit.depend(first, {before.user, Anchor::start, Nanoseconds(0)});
+        if (before.sends.valid()) edit.depend(first, {before.sends, Anchor::end, Nanoseconds(0)});
+      }
     }
   }
+  std::vector<TaskId> now;
+  const auto sent = build_contended(edit, counts.contending, now);
+  if (!sent) return sent.error();
+  return ExchangeTimes{counts.exchange, simulate(*sent).end - tasks.computed};
+}
 
-  Nanoseconds within_, between_;
-  std::vector<Arrival> arriving_;
-  size_t shared_ = 0;
-};
-
-ExchangeTimes servers(std::span<const Block> blocks, const Plan& plan, const ExchangeSetup& setup) {
-  ExchangeTimes times;
-  ServerLanes lanes;
-  Nanoseconds computed;
-  Bytes waiting;
-  for (size_t i = blocks.size(); i-- > 0;) {
-    computed += backward_of(blocks[i], plan.checkpoint);
-    waiting += gradient_bytes(blocks[i], setup.bytes);
-    if (i > 0 && (waiting < setup.bucket || !plan.overlap)) continue;
-    const ServerExchange sent = setup.network.by_servers(waiting, plan.servers);
-    times.exchange += sent.total();
-    lanes.send(sent, computed);
-    waiting = Bytes();
+Result<ExchangeTimes> sharded(std::span<const Block> blocks, const Plan& plan, const ExchangeSetup& setup) {
+  const auto first = sharded_passes(blocks, plan, setup, 1);
+  if (!first) return first;
+  ExchangeTimes times = *first;
+  if (plan.micro_batches > 1) {
+    const auto both = sharded_passes(blocks, plan, setup, 2);
+    if (!both) return both;
+    times.exposed += (both->exposed - first->exposed) * (plan.micro_batches - 1);
+    times.exchange += (both->exchange - first->exchange) * (plan.micro_batches - 1);
   }
-  times.exposed = std::max(lanes.end() - computed, Nanoseconds());
+  if (plan.zero == 2) gather_updated(blocks, setup, times);
   return times;
 }
 
@@ -187,10 +170,28 @@ ExchangeTimes asynchronous(std::span<const Block> blocks, const Plan& plan, cons
     gradients += gradient_bytes(block, setup.bytes);
     computed += (forward_of(block) + backward_of(block, plan.checkpoint)) * plan.micro_batches;
   }
-  const ServerExchange sent = setup.network.by_servers(gradients, plan.servers);
-  const Nanoseconds busiest = std::max(sent.between(), sent.within());
-  const Nanoseconds step = plan.overlap ? std::max(computed, busiest) : computed + sent.total();
-  return {sent.total(), step - computed};
+  const GradientExchange exchange = replica_exchange(plan, setup.network, setup.group);
+  std::vector<Nanoseconds> busy(exchange.lanes.size());
+  Nanoseconds total;
+  for (const ExchangePart& part : exchange.parts(gradients)) {
+    busy[part.lane] += part.busy;
+    total += part.busy + part.lag;
+  }
+  const Nanoseconds busiest = *std::max_element(busy.begin(), busy.end());
+  const Nanoseconds step = plan.overlap ? std::max(computed, busiest) : computed + total;
+  return {total, step - computed};
+}
+
+Grouping grouping_of(const Plan& plan) {
+  if (!plan.overlap) return Grouping::whole;
+  switch (plan.schedule) {
+    case Schedule::buckets: return plan.exchange == Exchange::all_reduce ? Grouping::buckets : Grouping::each;
+    case Schedule::whole: return Grouping::whole;
+    case Schedule::merged: return Grouping::merged;
+    case Schedule::each:
+    case Schedule::prioritised: return Grouping::each;
+  }
+  return Grouping::buckets;
 }
 
 }  // namespace
@@ -202,11 +203,32 @@ Nanoseconds backward_of(const Block& block, bool checkpoint) {
   return again + block.backward + block.backward_exchange;
 }
 
-ExchangeTimes exchange_of(std::span<const Block> blocks, const Plan& plan, const ExchangeSetup& setup) {
-  if (plan.data < 2) return {};
-  if (plan.exchange == Exchange::servers) return servers(blocks, plan, setup);
+GradientExchange replica_exchange(const Plan& plan, const Network& network, const Group& group) {
+  const Topology topology = network.topology_of(group);
+  const Nanoseconds call = network.call_of(group);
+  const bool cut = plan.schedule == Schedule::prioritised;
+  GradientExchange exchange;
+  if (plan.exchange != Exchange::all_reduce) {
+    const int64_t servers = std::clamp<int64_t>(plan.servers, 1, std::max<int64_t>(topology.nodes, 1));
+    exchange = by_servers({.topology = topology, .servers = servers, .colocated = true});
+    exchange.awaited = plan.exchange == Exchange::servers;
+  } else if (plan.zero > 0) {
+    exchange = by_reduce_scatter(topology, call);
+  } else {
+    exchange = by_all_reduce({.topology = topology, .per_message = call, .in_flight = cut ? kPartsInFlight : 1});
+  }
+  exchange.grouping = grouping_of(plan);
+  if (cut) exchange.slice = kServerPart;
+  exchange.prioritised = cut;
+  return exchange;
+}
+
+Result<ExchangeTimes> exchange_of(std::span<const Block> blocks, const Plan& plan, const ExchangeSetup& setup) {
+  if (plan.data < 2) return ExchangeTimes{};
   if (plan.exchange == Exchange::servers_async) return asynchronous(blocks, plan, setup);
-  return plan.zero >= 2 ? sharded(blocks, plan, setup) : replicas(blocks, plan, setup);
+  auto times = plan.zero >= 2 ? sharded(blocks, plan, setup) : replicas(blocks, plan, setup);
+  if (times) times->exchange = std::max(times->exchange, times->exposed);
+  return times;
 }
 
 }  // namespace forerun::scale

@@ -1,18 +1,19 @@
-// How gradients and parameters of a data-parallel group travel beside the computation, and what of it shows.
+// What the exchange of a data-parallel group adds to the step of one GPU of a plan.
 //
-// Two lanes, the GPU's and the network's; each does one thing at a time, in order. Replicas (ZeRO 0 and 1) send buckets
-// as the last backward pass fills them; ZeRO 2 scatters gradients in every micro-batch; ZeRO 3 also gathers each
-// block's parameters before its passes, as early as the network is free. Parameter servers (network.h) have a lane within
-// the nodes and one between them: a bucket is added up in the nodes, pushed, pulled and shared, and the update waits for all.
+// The blocks that the GPU holds become tasks of a stream, and timeline/gradient_exchange.h adds their messages, as it does for
+// `forerun whatif`: how gradients are grouped, how messages share the network, what contention costs and what shows are
+// decided there. Replicas (ZeRO 0 and 1) send buckets as the last backward pass fills them; ZeRO 2 scatters the gradients
+// of each block in every micro-batch; ZeRO 3 also gathers each block's parameters before its passes, one block ahead.
+// Parameter servers run on the nodes.
 #pragma once
 
 #include <span>
-#include <vector>
 
 #include "scale/block.h"
 #include "scale/memory_use.h"
 #include "scale/network.h"
 #include "scale/plan.h"
+#include "timeline/gradient_exchange.h"
 
 namespace forerun::scale {
 
@@ -29,7 +30,10 @@ struct ExchangeSetup {
 };
 
 // Of the blocks one GPU holds, in the order of the forward pass.
-ExchangeTimes exchange_of(std::span<const Block> blocks, const Plan& plan, const ExchangeSetup& setup);
+Result<ExchangeTimes> exchange_of(std::span<const Block> blocks, const Plan& plan, const ExchangeSetup& setup);
+
+// How replicas of a plan exchange their gradients over the links of their group: by which collective or servers, grouped how.
+GradientExchange replica_exchange(const Plan& plan, const Network& network, const Group& group);
 
 // Time of a block's passes on one GPU, exchange within the tensor group included.
 Nanoseconds forward_of(const Block& block);

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "scale/network_name.h"
 #include "scale/test_cluster.h"
 
 namespace forerun::scale {
@@ -34,45 +33,18 @@ TEST(Network, NodesAreFasterInside) {
   EXPECT_EQ(network.all_reduce(bytes, {1, 1}), Nanoseconds());
 }
 
-TEST(Network, ParameterServersSumWithinANodeFirst) {
-  GpuCluster cluster = test_cluster(32);
-  cluster.node = 4;
-  const Bytes bytes(int64_t{1} << 30);
-  const Efficiency efficiency;
-  const Network network(cluster, efficiency);
-  const auto seconds = [](Nanoseconds time) { return static_cast<double>(time.value) * 1e-9; };
-  // A node pushes its sum once: as much as a node of one GPU on the same connection.
-  const ServerExchange eight = network.by_servers(bytes, 8);
-  const double moved = static_cast<double>(bytes.value) / (cluster.between.bandwidth * efficiency.between.share);
-  EXPECT_NEAR(seconds(eight.push), moved * 7 / 8, 0.01 * moved);
-  EXPECT_EQ(eight.push, eight.pull);
-  EXPECT_GT(eight.reduce, Nanoseconds());
-  EXPECT_LT(eight.within(), eight.between());
-  GpuCluster single = cluster;
-  single.node = 1;
-  single.gpus = 8;
-  EXPECT_EQ(Network(single, efficiency).by_servers(bytes, 8).push, eight.push);
-  EXPECT_EQ(Network(single, efficiency).by_servers(bytes, 8).reduce, Nanoseconds());
-  // Fewer servers are crowded; more than nodes share the nodes' connections.
-  EXPECT_NEAR(seconds(network.by_servers(bytes, 2).push), 4 * seconds(eight.push), 0.05 * seconds(eight.push));
-  EXPECT_EQ(network.by_servers(bytes, 16).push, eight.push);
-  // Within one node nothing is pushed.
-  EXPECT_EQ(Network(test_cluster(8), efficiency).by_servers(bytes, 1).between(), Nanoseconds());
-  EXPECT_EQ(Network(test_cluster(1), efficiency).by_servers(bytes, 1).total(), Nanoseconds());
-}
-
-TEST(NetworkName, LinksSeveralAndRates) {
-  DeviceCatalogue catalogue;
-  ASSERT_TRUE(catalogue.add(Link{"InfiniBand HDR", {"hdr"}, nanoseconds_from_us(5), 25e9}));
-  EXPECT_EQ(network_by_name("hdr", catalogue)->bandwidth, 25e9);
-  EXPECT_EQ(network_by_name("4xhdr", catalogue)->bandwidth, 100e9);
-  EXPECT_EQ(network_by_name("800Gb/s", catalogue)->bandwidth, 100e9);
-  EXPECT_EQ(network_by_name("12.5GB/s", catalogue)->bandwidth, 12.5e9);
-  EXPECT_FALSE(network_by_name("nothing", catalogue));
-  EXPECT_FALSE(network_by_name("-3Gb/s", catalogue));
-  for (const char* rate : {"1e300Gb/s", "1e-300Gb/s", "1e7Gb/s", "infGB/s", "nanGb/s", "0Gb/s"}) {
-    EXPECT_FALSE(network_by_name(rate, catalogue)) << rate;
-  }
+TEST(Network, AGroupFindsTheLinksOfItsRanks) {
+  Efficiency efficiency;
+  efficiency.links.between.share = 0.5;
+  const Network network(test_cluster(64), efficiency);
+  const Topology all = network.topology_of({64, 1});
+  EXPECT_EQ(all.nodes, 8);
+  EXPECT_EQ(all.ranks_per_node, 8);
+  EXPECT_EQ(all.between.bandwidth, 50e9);
+  const Topology apart = network.topology_of({16, 4});  // two of each node, which four groups share
+  EXPECT_EQ(apart.nodes, 8);
+  EXPECT_EQ(apart.ranks_per_node, 2);
+  EXPECT_EQ(apart.between.bandwidth, 12.5e9);
 }
 
 }  // namespace

@@ -54,6 +54,14 @@ void add_passes(const std::vector<Block>& held, const Plan& plan, Step& step) {
   }
 }
 
+// Whether two GPUs exchange the same at the same times, as those in the middle of a pipeline do.
+bool exchange_alike(const std::vector<Block>& a, const std::vector<Block>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Block& x, const Block& y) {
+    return x.layer == y.layer && x.parameters == y.parameters && forward_of(x) == forward_of(y) &&
+           backward_of(x, false) == backward_of(y, false);
+  });
+}
+
 // The step of GPUs that share all work evenly and never wait for each other, memory aside.
 Result<double> ideal_seconds(const CostSource& source, const Plan& plan) {
   auto alone = source(plan.micro_batch, 1);
@@ -103,20 +111,24 @@ Result<Step> estimate_step(const CostSource& source, const StepSetup& setup, con
 
   Step step;
   step.plan = plan;
+  std::vector<Block> before;
+  Result<ExchangeTimes> sent = ExchangeTimes{};
   for (int64_t d = 0; d < plan.pipeline; ++d) {
-    const std::vector<Block> held = held_by(costs->blocks, *stages, plan, d);
-    const ExchangeTimes sent = exchange_of(held, plan, exchange);
+    std::vector<Block> held = held_by(costs->blocks, *stages, plan, d);
+    if (d == 0 || !exchange_alike(held, before)) sent = exchange_of(held, plan, exchange);
+    if (!sent) return sent.error();
     const Nanoseconds update = update_of(*costs, held, plan);
     const Nanoseconds passed = run.device_end[static_cast<size_t>(d)];
-    const Nanoseconds end = passed + sent.exposed + update;
+    const Nanoseconds end = passed + sent->exposed + update;
+    before = std::move(held);
     if (end <= step.time) continue;
     step.time = end;
-    step.exchange = sent.exchange;
-    step.exposed = sent.exposed;
+    step.exchange = sent->exchange;
+    step.exposed = sent->exposed;
     step.update = update;
     step.compute = Nanoseconds();
     step.tensor_exchange = Nanoseconds();
-    add_passes(held, plan, step);
+    add_passes(before, plan, step);
     step.bubble = std::max(passed - step.compute - step.tensor_exchange, Nanoseconds());
   }
   step.memory = memory_of(costs->blocks, *stages, plan, setup.bytes);

@@ -2,14 +2,16 @@
 //
 // Every stage of the pipeline is played by its schedule (pipeline.h). Gradients of a data-parallel group are exchanged
 // bucket by bucket while the last backward pass goes on, or after it; ZeRO 2 and 3 exchange in every micro-batch, with
-// parameters fetched one block ahead. What the GPU does not hide is exposed. Left out: that communication slows kernels
-// beside it, data loading, stragglers, and the exchange between the two ends of a pipeline that share an embedding.
+// parameters fetched one block ahead (gradient_exchange.h). What the GPU does not hide is exposed, and so is what kernels take
+// longer beside communication. Left out: data loading, stragglers, and the exchange between the two ends of a pipeline that
+// share an embedding.
 #pragma once
 
 #include "scale/block.h"
 #include "scale/memory_use.h"
 #include "scale/network.h"
 #include "scale/plan.h"
+#include "timeline/gradient_exchange.h"
 
 namespace forerun::scale {
 
@@ -35,7 +37,7 @@ struct StepSetup {
   Efficiency efficiency;
   StateBytes bytes;
   Unit unit = Unit::bf16_tensor;  // of a transformer's arithmetic
-  Bytes bucket = Bytes(int64_t{25} << 20);
+  Bytes bucket = kBucket;
 };
 
 // Puts other times of the exchange of gradients in place of the estimated ones.

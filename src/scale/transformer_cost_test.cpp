@@ -52,8 +52,8 @@ TEST(Efficiency, WritesWhatItReads) {
   e.source = "a test";
   e.gemm = 0.71;
   e.fused_attention = false;
-  e.within = {30, 2, 0.7};
-  e.between = {30, 0, 0.85};
+  e.links.within = {30, 2, 0.7};
+  e.links.between = {30, 0, 0.85};
   e.shapes = {{1024, 2048, 2, 1.1, 0.9}};
   const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "efficiency.json";
   std::ofstream(file) << to_json(e);

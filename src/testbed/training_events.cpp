@@ -5,7 +5,9 @@
 #include <limits>
 
 #include "base/check.h"
+#include "cost/collective/collective.h"
 #include "testbed/message_queues.h"
+#include "timeline/gradient_exchange.h"
 
 namespace forerun::scale {
 namespace {
@@ -23,15 +25,20 @@ struct Part {
 std::vector<Part> parts_of(const WorkerLoad& load, bool overlap, const HostRates& host) {
   double forward = 0;
   for (const LayerLoad& layer : load.layers) forward += in_seconds(layer.forward);
+  std::vector<Bytes> gradients;
+  for (size_t i = load.layers.size(); i-- > 0;) gradients.push_back(load.layers[i].gradient);
+  // One message for each layer that has gradients, or one for all.
+  GradientExchange exchange;
+  exchange.grouping = overlap ? Grouping::buckets : Grouping::whole;
+  exchange.bucket = exchange.first_bucket = Bytes(1);
   std::vector<Part> parts;
-  for (size_t i = load.layers.size(); i-- > 0;) {
-    const LayerLoad& layer = load.layers[i];
-    const Part part{in_seconds(layer.backward), static_cast<double>(layer.gradient.value)};
-    if (parts.empty() || (overlap && parts.back().bytes > 0)) {
-      parts.push_back(part);
-    } else {
-      parts.back().compute += part.compute;
-      parts.back().bytes += part.bytes;
+  size_t layer = load.layers.size();
+  for (const size_t end : message_ends(gradients, {}, exchange)) {
+    Part& part = parts.emplace_back();
+    for (const size_t until = load.layers.size() - end - 1; layer > until;) {
+      --layer;
+      part.compute += in_seconds(load.layers[layer].backward);
+      part.bytes += static_cast<double>(load.layers[layer].gradient.value);
     }
   }
   if (parts.empty()) parts.emplace_back();
@@ -237,10 +244,10 @@ class TrainingSimulator {
     if (workers_ < 2) return on_answer(w);
     if (++arrived_[part] < workers_) return;
     arrived_[part] = 0;
-    // Everyone is there: each passes twice all but one slice on to its neighbour.
-    const double n = static_cast<double>(workers_);
+    // Everyone is there: each passes its share on to its neighbour.
+    const double passed = ring_volume(parts_[part].bytes, static_cast<int64_t>(workers_));
     for (size_t i = 0; i < workers_; ++i) {
-      links_.send(i, (i + 1) % workers_, {MessageKind::ring, i, 0, part, 2 * (n - 1) / n * parts_[part].bytes});
+      links_.send(i, (i + 1) % workers_, {MessageKind::ring, i, 0, part, passed});
     }
   }
 

@@ -4,7 +4,9 @@
 // parameters (or gradients) back, and begins again. Workers that share a GPU share its time. Parameter servers hold an
 // equal slice each. Synchronous ones update when every worker's gradients are there, answer all, and take gradients again
 // when all answers are out; asynchronous ones update for each worker as they come, one at a time. All-reduce is a ring.
-// With `overlap` each layer's gradients leave when its backward pass is done. Left out: slow start, time-outs.
+// With `overlap` each layer's gradients leave when its backward pass is done. Which gradients share a message is
+// timeline/gradient_exchange.h's; what is here beyond that module is what one machine's hosts do: copies, servers that compute,
+// links that are shared unevenly, workers that drift apart. Left out: slow start, time-outs.
 #pragma once
 
 #include <cstdint>

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/check.h"
+#include "timeline/host_gpu_timeline.h"
 
 namespace forerun {
 namespace {
@@ -41,36 +42,64 @@ std::vector<OpGradient> op_gradients(const Graph& graph) {
   return list;
 }
 
-Result<ModelTasks> model_tasks(const Graph& graph, std::span<const OpCost> costs, Nanoseconds gap) {
+Result<ModelTasks> model_tasks(const Graph& graph, std::span<const OpCost> costs, const ModelTaskOptions& options) {
   CHECK(costs.size() == graph.op_count(), "one cost for each op");
   auto names = std::make_shared<StringTable>();
   TaskGraphBuilder builder(names);
+  const LaneId thread = builder.add_lane({LaneKind::host_thread, 0, 0, true, "host"});
+  const LaneId stream = builder.add_lane({LaneKind::gpu_stream, 0, 0, true, "stream 0"});
   Task task;
-  task.op_instance = task.event = kNoLink;
+  task.lane = thread;
   task.kind = TaskKind::mark;
-  task.name = names->intern("beginning");
-  task.lane = builder.add_lane({LaneKind::host_thread, 0, -1, true, "beginning"});
+  task.name = names->intern("step");
+  task.op_instance = task.event = kNoLink;
   ModelTasks made;
   made.beginning = builder.add(task);
-  task.kind = TaskKind::kernel;
-  task.lane = builder.add_lane({LaneKind::gpu_stream, 0, 0, true, "stream 0"});
-  std::vector<TaskId> until(graph.op_count());  // the last task of an op and those before it
+  std::vector<LaneOp> host;
+  if (options.host != nullptr) {
+    host = lane_ops(graph, costs, *options.host);
+    task.kind = TaskKind::host_op;
+    task.phase = StepPhase::update;  // zero_grad and what parameters cost
+    task.name = names->intern("Optimizer.zero_grad");
+    task.duration = options.host->per_iteration;
+    builder.add(task);
+  }
+  std::vector<TaskId> until(graph.op_count());  // the last kernel of an op and those before it
+  TaskId last;
   for (size_t i = 0; i < graph.op_count(); ++i) {
     const Op& op = graph.ops()[i];
-    until[i] = i == 0 ? made.beginning : until[i - 1];
-    if (costs[i].kernels == 0) continue;
-    task.duration = costs[i].gpu - costs[i].overlapped + Nanoseconds(gap.value * (costs[i].kernels - 1));
-    task.gap = gap;
-    task.phase = step_phase(op.phase);
-    task.name = task.op = names->intern(graph.name(op));
-    task.module = names->intern(graph.module(op));
-    until[i] = builder.add(task);
+    Task kernel;
+    kernel.lane = stream;
+    kernel.kind = TaskKind::kernel;
+    kernel.duration = costs[i].gpu - costs[i].overlapped;
+    kernel.gap = options.gap * costs[i].kernels;
+    kernel.phase = step_phase(op.phase);
+    kernel.name = kernel.op = names->intern(graph.name(op));
+    kernel.module = names->intern(graph.module(op));
+    kernel.op_instance = options.calls.empty() || op.phase == Phase::update ? kNoLink : options.calls[i];
+    kernel.event = static_cast<uint32_t>(i);
+    TaskId issued;
+    if (options.host != nullptr) {
+      Task issue = kernel;
+      issue.lane = thread;
+      issue.duration = host[i].host;
+      issue.gap = Nanoseconds(0);
+      issue.kind = host[i].waits ? TaskKind::sync : host[i].kernels > 0 ? TaskKind::launch : TaskKind::host_op;
+      issued = builder.add(issue);
+      if (host[i].waits && last.valid()) builder.depend(issued, {last, Anchor::end, Nanoseconds(0)});
+    }
+    if (costs[i].kernels > 0) {
+      last = builder.add(kernel);
+      if (issued.valid()) builder.depend(last, {issued, Anchor::end, Nanoseconds(0)});
+    }
+    until[i] = last;
   }
-  const auto last = static_cast<uint32_t>(builder.size() - 1);
+  std::vector<TaskId> from(graph.op_count() + 1, last);  // the first kernel of an op and those behind it
+  for (size_t i = graph.op_count(); i-- > 0;) from[i] = costs[i].kernels > 0 ? until[i] : from[i + 1];
   for (const OpGradient& gradient : op_gradients(graph)) {
-    // The first task from the reading op on; where the op is not known, the first of all.
-    const uint32_t before = gradient.used == 0 ? made.beginning.value : until[gradient.used - 1].value;
-    made.gradients.push_back({until[gradient.last], TaskId(std::min(before + 1, last)), gradient.bytes});
+    if (until[gradient.last].valid()) {
+      made.gradients.push_back({until[gradient.last], from[gradient.used], gradient.bytes});
+    }
   }
   auto tasks = std::move(builder).build();
   if (!tasks) return tasks.error();

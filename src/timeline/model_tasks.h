@@ -1,16 +1,19 @@
-// The tasks of a predicted iteration on the GPU's stream, and when each parameter's gradient is ready.
+// The tasks of a predicted iteration, and when each parameter's gradient is ready.
 //
-// One task per op that has kernels, in program order, behind a mark; an op keeps the stream for its duration and the
-// gaps between its kernels. A gradient is a storage that backward ops write and that outlives the iteration; it is ready
-// when the last of them has ended, and its parameter is first used by the forward op whose sequence number the op that
-// created it carries. Left out: the host, which must be able to run ahead (host_gpu_timeline.h tells whether it is).
+// One task of the GPU's stream per op that has kernels, in program order, behind a mark; an op keeps the stream for its
+// duration and the gaps between its kernels. With host times one thread issues the ops in the same order, as
+// host_gpu_timeline.h has it; without, the host is taken to run ahead. A gradient is a storage that backward ops write
+// and that outlives the iteration; it is ready when the last of them has ended, and its parameter is first used by the
+// forward op whose sequence number the op that created it carries.
 #pragma once
 
 #include <span>
 #include <vector>
 
+#include "cost/host/host.h"
 #include "cost/op_cost.h"
 #include "graph/graph.h"
+#include "timeline/gradient_exchange.h"
 #include "timeline/task_graph.h"
 
 namespace forerun {
@@ -23,19 +26,18 @@ struct OpGradient {
 };
 std::vector<OpGradient> op_gradients(const Graph& graph);  // in the order they are complete
 
-struct ModelGradient {
-  TaskId ready;  // the task whose end completes it
-  TaskId used;   // the first forward task that reads the parameter
-  Bytes bytes;
-};
-
 struct ModelTasks {
   TaskGraph tasks;
-  TaskId beginning;                      // the mark
-  std::vector<ModelGradient> gradients;  // in the order they are ready
+  TaskId beginning;                     // the mark
+  std::vector<TaskGradient> gradients;  // in the order they are ready
 };
 
-// `gap`: between two kernels.
-Result<ModelTasks> model_tasks(const Graph& graph, std::span<const OpCost> costs, Nanoseconds gap);
+struct ModelTaskOptions {
+  Nanoseconds gap{};                // between two kernels
+  const HostCosts* host = nullptr;  // null: nobody waits for the host
+  std::span<const uint32_t> calls;  // by op, of the forward pass: op_instance of its tasks; empty: none is known
+};
+// Tasks name their op by its index in `event`.
+Result<ModelTasks> model_tasks(const Graph& graph, std::span<const OpCost> costs, const ModelTaskOptions& options);
 
 }  // namespace forerun

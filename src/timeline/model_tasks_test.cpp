@@ -37,10 +37,10 @@ TEST(ModelTasks, EveryParameterHasOneGradient) {
 
 TEST(ModelTasks, GradientsAreReadyInTheOrderOppositeToTheirUse) {
   const Graph graph = derived_resnet18();
-  const auto made = model_tasks(graph, equal_costs(graph), Nanoseconds(0));
+  const auto made = model_tasks(graph, equal_costs(graph), {});
   ASSERT_TRUE(made.ok()) << made.error().message();
   ASSERT_FALSE(made->gradients.empty());
-  for (const ModelGradient& gradient : made->gradients) {
+  for (const TaskGradient& gradient : made->gradients) {
     EXPECT_EQ(made->tasks.phase(gradient.ready), StepPhase::backward);
     EXPECT_EQ(made->tasks.phase(gradient.used), StepPhase::forward);
     EXPECT_LT(gradient.used, gradient.ready);
@@ -54,7 +54,7 @@ TEST(ModelTasks, TheStreamIsBusyForWhatTheOpsCost) {
   std::vector<OpCost> costs = equal_costs(graph);
   costs[0].kernels = 0;
   costs[1].kernels = 3;
-  const auto made = model_tasks(graph, costs, Nanoseconds(10));
+  const auto made = model_tasks(graph, costs, {.gap = Nanoseconds(10)});
   ASSERT_TRUE(made.ok());
   const auto ops = static_cast<int64_t>(graph.op_count()) - 1;
   EXPECT_EQ(made->tasks.size(), static_cast<size_t>(ops) + 1);

@@ -24,6 +24,13 @@ std::string_view name_of(StepPhase phase) {
   return kNames[static_cast<size_t>(phase)];
 }
 
+TaskGraph TaskGraph::with_durations(std::vector<Nanoseconds> durations) const {
+  CHECK(durations.size() == size(), "one duration for each task");
+  TaskGraph made = *this;
+  made.duration_ = std::move(durations);
+  return made;
+}
+
 Task TaskGraph::operator[](TaskId id) const {
   const Links& links = links_[id.value];
   Task task;

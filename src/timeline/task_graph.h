@@ -109,6 +109,9 @@ class TaskGraph {
   [[nodiscard]] const Lane& lane_of(TaskId id) const { return lanes_[lane_[id.value].value]; }
   [[nodiscard]] bool all_lanes_ordered() const;
 
+  // The same tasks with other durations, one for each.
+  [[nodiscard]] TaskGraph with_durations(std::vector<Nanoseconds> durations) const;
+
   // Strings of name, op and module. An invalid id is "".
   [[nodiscard]] const std::string& text(NameId id) const;
   [[nodiscard]] const std::shared_ptr<const StringTable>& names() const { return names_; }

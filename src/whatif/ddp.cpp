@@ -3,9 +3,8 @@
 //
 // Source: Li et al. (2020): buckets of 25 MiB in the order in which gradients are ready, the first one of 1 MiB. bsp
 // (bulk-synchronous) sends everything in one message behind the backward pass; wfbp (Poseidon, Zhang et al. 2017) every
-// gradient as soon as it is ready; mg_wfbp merges them (Shi et al. 2019). Assumed: the collectives take nothing from the
-// GPU's computation, and computing is the same on every GPU.
-#include "whatif/exchange_costs.h"
+// gradient as soon as it is ready; mg_wfbp merges them (Shi et al. 2019). Assumed: computing is the same on every GPU.
+#include "timeline/exchange_costs.h"
 #include "whatif/network_parameters.h"
 
 namespace forerun::whatif {
@@ -13,18 +12,19 @@ namespace {
 
 Status exchange_by_all_reduce(EditableIteration& edited, const Parameters& parameters, Grouping grouping,
                               const std::string& name) {
-  const auto topology = topology_of(edited, parameters);
-  if (!topology) return topology.error().within(name);
+  const auto links = worker_links(edited, parameters);
+  if (!links) return links.error().within(name);
   const auto algorithm = algorithm_of(parameters);
   if (!algorithm) return algorithm.error().within(name);
-  GradientExchange exchange = by_all_reduce({.algorithm = *algorithm, .topology = *topology});
+  GradientExchange exchange =
+      by_all_reduce({.algorithm = *algorithm, .topology = links->topology, .per_message = links->call});
   exchange.grouping = grouping;
-  const Result<double> bucket = parameters.positive("bucket_mb", 25);
+  const Result<double> bucket = parameters.positive("bucket_mb", static_cast<double>(kBucket.value) / (1 << 20));
   if (!bucket) return bucket.error().within(name);
   exchange.bucket = Bytes(static_cast<int64_t>(std::min(*bucket, 1e6) * (1 << 20)));
   exchange.first_bucket = std::min(exchange.first_bucket, exchange.bucket);
-  return exchange_gradients(edited, parameters, exchange,
-                            name + ": " + std::string(name_of(*algorithm)) + " all-reduce, " + describe(*topology));
+  return exchange_gradients(edited, parameters, exchange, *links,
+                            name + ": " + std::string(name_of(*algorithm)) + " all-reduce, ");
 }
 
 }  // namespace

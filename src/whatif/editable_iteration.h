@@ -12,8 +12,8 @@
 
 #include "ingest/trace/trace_links.h"
 #include "timeline/dependency_graph.h"
+#include "timeline/graph_edit.h"
 #include "timeline/model_tasks.h"
-#include "whatif/graph_edit.h"
 #include "whatif/op_timer.h"
 #include "whatif/traced_model.h"
 

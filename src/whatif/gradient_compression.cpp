@@ -5,7 +5,7 @@
 // correction, sampling, masking). quantize (QSGD, Alistarh et al. 2017): `bits` for a value, all-gathered; two passes over
 // the gradient to encode, and one over what came from every worker to decode. Assumed: memory traffic is all that these
 // kernels cost; the accuracy of training is not asked about.
-#include "whatif/exchange_costs.h"
+#include "timeline/exchange_costs.h"
 #include "whatif/network_parameters.h"
 
 namespace forerun::whatif {
@@ -22,17 +22,18 @@ Status exchange_compressed(EditableIteration& edited, const Parameters& paramete
   if (edited.timer() == nullptr) {
     return Error{"the cost model is not there", "data folder", "train it: forerun train hybrid"};
   }
-  const auto topology = topology_of(edited, parameters);
-  if (!topology) return topology.error().within(form.name);
+  const auto links = worker_links(edited, parameters);
+  if (!links) return links.error().within(form.name);
   GradientExchange exchange;
   exchange.lanes = {"network"};
   exchange.grouping = Grouping::buckets;
-  const auto ranks = static_cast<double>(ranks_of(*topology));
-  exchange.parts = [links = *topology, form, ranks](Bytes bytes) -> std::vector<ExchangePart> {
+  const auto ranks = static_cast<double>(ranks_of(links->topology));
+  exchange.parts = [topology = links->topology, call = links->call, form,
+                    ranks](Bytes bytes) -> std::vector<ExchangePart> {
     if (ranks < 2) return {};
     // Every worker gathers what all others kept: n times a message is what a ring passes on.
     const Bytes gathered(static_cast<int64_t>(static_cast<double>(bytes.value) * form.sent * ranks));
-    return {collective_part(all_gather(gathered, links), links)};
+    return {collective_part(call + all_gather(gathered, topology), topology)};
   };
   const OpTimer* timer = edited.timer();
   exchange.before = [timer, form](Bytes bytes) {
@@ -41,7 +42,7 @@ Status exchange_compressed(EditableIteration& edited, const Parameters& paramete
   exchange.after = [timer, form](Bytes bytes) {
     return timer->memory_time(form.passes_after * static_cast<double>(bytes.value));
   };
-  return exchange_gradients(edited, parameters, exchange, std::string(form.name) + ": " + describe(*topology));
+  return exchange_gradients(edited, parameters, exchange, *links, std::string(form.name) + ": ");
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "whatif/graph_edit.h"
+#include "timeline/graph_edit.h"
 
 namespace forerun::whatif {
 

@@ -6,24 +6,25 @@
 
 #include "base/data_dir.h"
 #include "base/nearest.h"
-#include "cost/collective/node_link.h"
+#include "cost/collective/link_efficiency.h"
+#include "cost/collective/link_name.h"
 #include "device/catalogue.h"
 #include "whatif/traced_gradients.h"
 
 namespace forerun::whatif {
 namespace {
 
-Result<Link> link_named(const std::string& name) {
+Result<Link> link_called(const std::string& name) {
   const auto folder = data_dir();
   if (!folder) return folder.error();
   DeviceCatalogue catalogue;
   const Status status = catalogue.add_file(*folder / "devices" / "links.json");
   if (!status.ok()) return status.error();
-  return catalogue.find_link(name);
+  return network_by_name(name, catalogue);
 }
 
 Result<Link> network_of(const Parameters& parameters) {
-  Result<Link> link = link_named(parameters.text("network", parameters.has("bandwidth_gbps") ? "100gbe" : "10gbe"));
+  Result<Link> link = link_called(parameters.text("network", parameters.has("bandwidth_gbps") ? "100gbe" : "10gbe"));
   if (!link) return link.error().within("network");
   if (parameters.has("bandwidth_gbps")) {
     const Result<double> gbps = parameters.positive("bandwidth_gbps", 10);
@@ -40,15 +41,11 @@ Result<Link> network_of(const Parameters& parameters) {
 }
 
 Result<Link> within_node(const EditableIteration& edited, const Parameters& parameters, int64_t gpus) {
-  if (parameters.has("intra")) return link_named(parameters.text("intra"));
-  Result<Link> link = link_named("pcie4");
-  if (!link || edited.timer() == nullptr) return link;
-  const NodeLink own = node_link(edited.timer()->device(), gpus);
-  if (own.bandwidth > 0) {
-    link->bandwidth = own.bandwidth;
-    link->name = own.name;
+  if (parameters.has("intra")) return link_called(parameters.text("intra"));
+  if (edited.timer() != nullptr) {
+    if (Link own = link_within(edited.timer()->device(), gpus); own.bandwidth > 0) return own;
   }
-  return link;
+  return link_called("pcie4");
 }
 
 // Collectives of a trace that already is distributed make room.
@@ -58,13 +55,29 @@ bool remove_communication(GraphEdit& edit) {
   return !gone.empty();
 }
 
-// Durations of the edit as they are where communication and computation slow one another down.
-Status contend(GraphEdit& edit, std::vector<ContendingTask> tasks) {
+std::string description(const Topology& topology) {
+  const auto link = [](const Link& l) {
+    return fmt::format("{} ({:.4g} GB/s, {:.3g} us)", l.name, l.bandwidth / 1e9, microseconds(l.latency));
+  };
+  std::string text = fmt::format("{} GPUs, {} a machine", ranks_of(topology), topology.ranks_per_node);
+  if (topology.nodes > 1) text += ", between machines " + link(topology.between);
+  if (topology.ranks_per_node > 1) text += ", within " + link(topology.within);
+  return text;
+}
+
+std::string reached_text(const Topology& topology, const CollectiveEfficiency& efficiency) {
+  std::string text = "collectives reach";
+  if (topology.nodes > 1) text += fmt::format(" {:.0f} % of the network", 100 * efficiency.between.share);
+  if (topology.nodes > 1 && topology.ranks_per_node > 1) text += " and";
+  if (topology.ranks_per_node > 1) text += fmt::format(" {:.0f} % of the links within", 100 * efficiency.within.share);
+  return text + fmt::format(", and cost {:.0f} us a call; nothing else uses them",
+                            microseconds(call_of(topology, efficiency)));
+}
+
+// Sets durations of the edit to what they are where communication and computation slow one another down.
+Status contend(GraphEdit& edit, std::span<const ContendingTask> tasks) {
   std::vector<TaskId> now;
-  const auto alone = edit.build(&now);
-  if (!alone) return alone.error();
-  for (ContendingTask& task : tasks) task.task = now[task.task.value];
-  const auto graph = contended(*alone, tasks);
+  const auto graph = build_contended(edit, tasks, now);
   if (!graph) return graph.error();
   for (size_t i = 0; i < now.size(); ++i) {
     if (now[i].valid()) edit.set_duration(TaskId(i), graph->duration(now[i]));
@@ -74,7 +87,7 @@ Status contend(GraphEdit& edit, std::vector<ContendingTask> tasks) {
 
 }  // namespace
 
-Result<Topology> topology_of(const EditableIteration& edited, const Parameters& parameters) {
+Result<WorkerLinks> worker_links(const EditableIteration& edited, const Parameters& parameters) {
   const auto workers = whole_number(parameters, "workers", 8);
   if (!workers) return workers.error();
   const auto per_node = whole_number(parameters, "per_node", 1);
@@ -91,25 +104,18 @@ Result<Topology> topology_of(const EditableIteration& edited, const Parameters& 
   if (!within) return within.error();
   topology.between = *between;
   topology.within = *within;
-  return topology;
+  const auto efficiency = usual_collective_efficiency();
+  if (!efficiency) return efficiency.error();
+  return WorkerLinks{reached(topology, *efficiency), call_of(topology, *efficiency), description(topology),
+                     ranks_of(topology) < 2 ? "" : reached_text(topology, *efficiency)};
 }
 
 Result<AllReduce> algorithm_of(const Parameters& parameters) {
-  const std::string name = parameters.text("algorithm", "ring");
+  const std::string name = parameters.text("algorithm", "fastest");
   const auto found = all_reduce_named(name);
   if (!found)
     return Error{"there is no all-reduce '" + name + "'", "algorithm", did_you_mean(name, all_reduce_names())};
   return *found;
-}
-
-std::string describe(const Topology& topology) {
-  const auto link = [](const Link& l) {
-    return fmt::format("{} ({:.4g} GB/s, {:.3g} us)", l.name, l.bandwidth / 1e9, microseconds(l.latency));
-  };
-  std::string text = fmt::format("{} GPUs, {} a machine", ranks_of(topology), topology.ranks_per_node);
-  if (topology.nodes > 1) text += ", between machines " + link(topology.between);
-  if (topology.ranks_per_node > 1) text += ", within " + link(topology.within);
-  return text;
 }
 
 Result<int64_t> whole_number(const Parameters& parameters, const std::string& key, int64_t otherwise) {
@@ -129,7 +135,7 @@ Result<Bytes> megabytes(const Parameters& parameters, const std::string& key, do
 }
 
 Status exchange_gradients(EditableIteration& edited, const Parameters& parameters, const GradientExchange& exchange,
-                          const std::string& what) {
+                          const WorkerLinks& links, const std::string& what, const AlsoChange& also) {
   const Result<Bytes> given = megabytes(parameters, "gradients_mb", 0);
   if (!given) return given.error();
   const auto passes = traced_gradients(edited, *given);
@@ -137,12 +143,12 @@ Status exchange_gradients(EditableIteration& edited, const Parameters& parameter
   GraphEdit edit(edited.graph());
   if (remove_communication(edit)) edited.assume("communication that the trace holds is taken out");
   std::vector<CarriedDependency> carried;
-  const ExchangeCounts counts = add_exchange(edit, *passes, exchange, carried);
+  ExchangeCounts counts = add_exchange(edit, *passes, exchange, carried);
+  if (also) also(edit, *passes, counts, carried);
   edited.carried.insert(edited.carried.end(), carried.begin(), carried.end());
-  edited.assume(what);
-  if (!counts.contending.empty()) {
-    edited.assume("beside one another, collectives take up to 1.34 and computation up to 1.19 times as long");
-  }
+  edited.assume(what + links.text);
+  if (!links.assumptions.empty()) edited.assume(links.assumptions);
+  if (!counts.contending.empty()) edited.assume(contention_text());
   edited.assume(fmt::format("{} gradients of {:.1f} MB in all, {} messages an iteration; all workers alike",
                             passes->front().gradients.size(), static_cast<double>(counts.bytes.value) / 1e6,
                             counts.messages / static_cast<int64_t>(passes->size())));

@@ -2,8 +2,8 @@
 //
 //   workers=8             GPUs, one worker each
 //   per_node=1            of them in a machine
-//   network=10gbe         between machines, by its name in data/devices/links.json; or bandwidth_gbps=10, in 10^9 bits a
-//                         second and direction, and latency_us=20
+//   network=10gbe         a machine's connection, as cost/collective/link_name.h reads it (10gbe, 4xhdr, 800Gb/s); or
+//                         bandwidth_gbps=10, in 10^9 bits a second and direction, and latency_us=20
 //   intra=nvlink          within a machine; without it what the GPU has: NVLink, else PCIe
 //   gradients_mb=100      bytes of all gradients, where the trace has no shapes
 #pragma once
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cost/collective/collective.h"
-#include "whatif/gradient_exchange.h"
+#include "timeline/gradient_exchange.h"
 #include "whatif/optimizations.h"
 
 namespace forerun::whatif {
@@ -20,14 +20,21 @@ namespace forerun::whatif {
 inline constexpr std::string_view kNetworkKeys[] = {"workers",    "per_node", "network",     "bandwidth_gbps",
                                                     "latency_us", "intra",    "gradients_mb"};
 
-Result<Topology> topology_of(const EditableIteration& edited, const Parameters& parameters);
+// What joins the workers, as collectives find it (cost/collective/link_efficiency.h).
+struct WorkerLinks {
+  Topology topology;
+  Nanoseconds call;         // of any collective
+  std::string text;         // "8 GPUs, 1 a machine, between machines 10 GbE (1.25 GB/s, 30 us)": the lines' own figures
+  std::string assumptions;  // "collectives reach 85 % of the network's rate, ..."
+};
+Result<WorkerLinks> worker_links(const EditableIteration& edited, const Parameters& parameters);
+// Which all-reduce; without a parameter the fastest, as NCCL chooses.
 Result<AllReduce> algorithm_of(const Parameters& parameters);
-// "8 GPUs, 1 a machine, over 10 GbE (1.25 GB/s, 30 us)"
-std::string describe(const Topology& topology);
 
-// Adds the exchange to the iteration's iterations and says what was assumed. Communication that is in the trace goes.
+// Adds the exchange to the iteration's iterations and says what was assumed, `what` and of the links. Communication that
+// is in the trace goes. `also`: what else the optimization changes, before contention is looked at; may be empty.
 Status exchange_gradients(EditableIteration& edited, const Parameters& parameters, const GradientExchange& exchange,
-                          const std::string& what);
+                          const WorkerLinks& links, const std::string& what, const AlsoChange& also = {});
 
 // A whole number from 1, or `otherwise`.
 Result<int64_t> whole_number(const Parameters& parameters, const std::string& key, int64_t otherwise);

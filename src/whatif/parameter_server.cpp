@@ -4,7 +4,7 @@
 // workers sent; mode=async: nobody waits, so that only the links' throughput can hold training back. Assumed: a server
 // adds up and answers in no time; the update stays on the worker as traced; with servers=N the link of the busiest side
 // decides.
-#include "whatif/exchange_costs.h"
+#include "timeline/exchange_costs.h"
 #include "whatif/network_parameters.h"
 
 namespace forerun::whatif {
@@ -18,19 +18,18 @@ Status apply_parameter_server(EditableIteration& edited, const Parameters& param
   if (colocated != "no" && colocated != "yes") {
     return Error{"'" + colocated + "' is neither yes nor no", "parameter_server, colocated", "give one of them"};
   }
-  const auto topology = topology_of(edited, parameters);
-  if (!topology) return topology.error().within("parameter_server");
-  const auto servers = whole_number(parameters, "servers", topology->nodes);
-  const auto slice = megabytes(parameters, "slice_mb", 4);
+  const auto links = worker_links(edited, parameters);
+  if (!links) return links.error().within("parameter_server");
+  const auto servers = whole_number(parameters, "servers", links->topology.nodes);
+  const auto slice = megabytes(parameters, "slice_mb", static_cast<double>(kServerPart.value) / 1e6);
   if (!servers) return servers.error().within("parameter_server");
   if (!slice) return slice.error().within("parameter_server");
-  GradientExchange exchange = by_servers({.topology = *topology, .servers = *servers, .colocated = colocated == "yes"});
-  exchange.grouping = Grouping::each;
+  GradientExchange exchange =
+      by_servers({.topology = links->topology, .servers = *servers, .colocated = colocated == "yes"});
   exchange.slice = *slice;
   exchange.awaited = mode == "sync";
-  return exchange_gradients(
-      edited, parameters, exchange,
-      "parameter_server: " + mode + ", " + std::to_string(*servers) + " servers, " + describe(*topology));
+  return exchange_gradients(edited, parameters, exchange, *links,
+                            "parameter_server: " + mode + ", " + std::to_string(*servers) + " servers, ");
 }
 
 }  // namespace forerun::whatif

@@ -65,7 +65,8 @@ class GradientFinder {
       if (complete_) passes_.emplace_back();
       if (again_) passes_.back().gradients.clear();  // a micro-batch before this one: added to, not yet exchanged
       complete_ = again_ = over_ = false;
-      Gradient gradient{before(events.end(i), events.lane[i]), used_by(sequence, events.lane[i]), bytes_of(trace_, i)};
+      TaskGradient gradient{before(events.end(i), events.lane[i]), used_by(sequence, events.lane[i]),
+                            bytes_of(trace_, i)};
       if (gradient.ready.valid()) passes_.back().gradients.push_back(gradient);
     }
     pass_work(INT64_MAX);
@@ -173,7 +174,7 @@ Result<std::vector<BackwardPass>> traced_gradients(const EditableIteration& edit
   }
   bool shapes = true;
   for (const BackwardPass& pass : passes) {
-    for (const Gradient& gradient : pass.gradients) shapes = shapes && gradient.bytes.value > 0;
+    for (const TaskGradient& gradient : pass.gradients) shapes = shapes && gradient.bytes.value > 0;
   }
   if (!shapes && all_bytes.value == 0) {
     return Error{"the trace does not say how large gradients are", edited.trace().file,
@@ -182,9 +183,9 @@ Result<std::vector<BackwardPass>> traced_gradients(const EditableIteration& edit
   if (all_bytes.value == 0) return passes;
   for (BackwardPass& pass : passes) {
     int64_t known = 0;
-    for (const Gradient& gradient : pass.gradients) known += gradient.bytes.value;
+    for (const TaskGradient& gradient : pass.gradients) known += gradient.bytes.value;
     const auto count = static_cast<int64_t>(pass.gradients.size());
-    for (Gradient& gradient : pass.gradients) {
+    for (TaskGradient& gradient : pass.gradients) {
       const double share = shapes ? static_cast<double>(gradient.bytes.value) / static_cast<double>(known)
                                   : 1.0 / static_cast<double>(count);
       gradient.bytes = Bytes(static_cast<int64_t>(static_cast<double>(all_bytes.value) * share));

@@ -12,8 +12,8 @@
 
 #include <vector>
 
+#include "timeline/gradient_exchange.h"
 #include "whatif/editable_iteration.h"
-#include "whatif/gradient_exchange.h"
 
 namespace forerun::whatif {
 

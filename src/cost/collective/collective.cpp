@@ -68,9 +68,11 @@ Nanoseconds all_reduce(AllReduce algorithm, Bytes bytes, int64_t ranks, const Li
   return {};
 }
 
+double ring_volume(double bytes, int64_t ranks) { return ranks < 2 ? 0 : 2 * share_of_others(ranks) * bytes; }
+
 Nanoseconds ring_all_reduce(Bytes bytes, int64_t ranks, const Link& link) {
   if (is_alone(bytes, ranks)) return {};
-  return alpha_beta(2.0 * static_cast<double>(ranks - 1), 2 * share_of_others(ranks) * volume_of(bytes), link);
+  return alpha_beta(2.0 * static_cast<double>(ranks - 1), ring_volume(volume_of(bytes), ranks), link);
 }
 
 Nanoseconds tree_all_reduce(Bytes bytes, int64_t ranks, const Link& link) {
@@ -148,7 +150,7 @@ Nanoseconds all_reduce(AllReduce algorithm, Bytes bytes, const Topology& topolog
   if (is_alone(bytes, topology)) return {};
   const double volume = volume_of(bytes);
   switch (algorithm) {
-    case AllReduce::ring: return around(2, 2 * share_of_others(ranks_of(topology)) * volume, topology);
+    case AllReduce::ring: return around(2, ring_volume(volume, ranks_of(topology)), topology);
     case AllReduce::tree: return deepest(2, volume, topology, false);
     case AllReduce::double_tree: return deepest(2, volume, topology, true);
     case AllReduce::hierarchical:

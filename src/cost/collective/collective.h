@@ -32,10 +32,11 @@ Nanoseconds all_reduce(AllReduce algorithm, Bytes bytes, int64_t ranks, const Li
 Nanoseconds ring_all_reduce(Bytes bytes, int64_t ranks, const Link& link);         // 2(n-1)a + 2(n-1)/n b/B
 Nanoseconds tree_all_reduce(Bytes bytes, int64_t ranks, const Link& link);         // 2 ceil(log2 n)(a + b/B)
 Nanoseconds double_tree_all_reduce(Bytes bytes, int64_t ranks, const Link& link);  // 2 ceil(log2 n) a + 2 b/B
-Nanoseconds reduce_scatter(Bytes bytes, int64_t ranks, const Link& link);          // (n-1)a + (n-1)/n b/B
-Nanoseconds all_gather(Bytes bytes, int64_t ranks, const Link& link);              // the same
-Nanoseconds all_to_all(Bytes bytes, int64_t ranks, const Link& link);              // the same
-Nanoseconds broadcast(Bytes bytes, int64_t ranks, const Link& link);               // ceil(log2 n)(a + b/B)
+double ring_volume(double bytes, int64_t ranks);                           // of those: 2(n-1)/n b, over each link
+Nanoseconds reduce_scatter(Bytes bytes, int64_t ranks, const Link& link);  // (n-1)a + (n-1)/n b/B
+Nanoseconds all_gather(Bytes bytes, int64_t ranks, const Link& link);      // the same
+Nanoseconds all_to_all(Bytes bytes, int64_t ranks, const Link& link);      // the same
+Nanoseconds broadcast(Bytes bytes, int64_t ranks, const Link& link);       // ceil(log2 n)(a + b/B)
 
 struct Topology {
   int64_t nodes = 1;

@@ -72,6 +72,18 @@ class Replay {
 
 }  // namespace
 
+std::optional<int64_t> KnownSizes::size_of(const AllocatorEvent& event) const {
+  if (event.action != 'r' && event.action != 'f' && event.action != 'X') return std::nullopt;
+  const auto& sizes = event.action == 'X' ? segments_ : blocks_;
+  const auto known = sizes.find(event.address);
+  return known == sizes.end() ? std::nullopt : std::optional(known->second);
+}
+
+void KnownSizes::take(const AllocatorEvent& event) {
+  if (event.action == 'a') blocks_[event.address] = event.size;
+  if (event.action == 'S') segments_[event.address] = event.size;
+}
+
 Status check(const AllocatorTrace& trace, bool earlier_blocks) {
   Replay replay(earlier_blocks);
   for (size_t i = 0; i < trace.events.size(); ++i) {

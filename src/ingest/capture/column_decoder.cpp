@@ -80,6 +80,13 @@ bool ColumnDecoder::tensors(Value value) {
 bool ColumnDecoder::operands(Value value, std::string_view what, OperandLists& out) {
   out.counts.clear();
   out.tensors.clear();
+  out.packed = is_object(value);
+  if (!out.packed) return operand_lists(value, what, out);
+  return packed(value, "back", [&](Value lists) { return operand_lists(lists, what, out); }) ||
+         (complaint().starts_with("ops.") ? false : fail(fmt::format("{}: {}", what, complaint())));
+}
+
+bool ColumnDecoder::operand_lists(Value value, std::string_view what, OperandLists& out) {
   return each(value, what, [&](size_t op, Value list) {
     const size_t before = out.tensors.size();
     const bool read = each(list, what, [&](size_t /*position*/, Value item) {
@@ -90,8 +97,32 @@ bool ColumnDecoder::operands(Value value, std::string_view what, OperandLists& o
   });
 }
 
+bool ColumnDecoder::unpack_operands() {
+  if (inputs_.packed != outputs_.packed) return fail("one of ops.inputs and ops.outputs is packed, the other is not");
+  if (!inputs_.packed) return true;
+  uint32_t named = 0;
+  size_t input = 0;
+  size_t output = 0;
+  const auto resolve = [&](uint32_t& tensor, size_t op) {
+    if (tensor > named) return fail(fmt::format("op {} goes {} tensors back, of {}", op, tensor, named));
+    tensor = named - tensor;
+    if (tensor == named) ++named;
+    return true;
+  };
+  for (size_t op = 0; op < inputs_.counts.size(); ++op) {
+    for (uint32_t k = 0; k < inputs_.counts[op]; ++k) {
+      if (!resolve(inputs_.tensors[input++], op)) return false;
+    }
+    for (uint32_t k = 0; k < outputs_.counts[op]; ++k) {
+      if (!resolve(outputs_.tensors[output++], op)) return false;
+    }
+  }
+  return true;
+}
+
 bool ColumnDecoder::sequences(Value value) {
   op_sequence_.clear();
+  if (is_object(value)) return packed_sequences(value) || fail("ops.sequence: " + complaint());
   return each(value, "ops.sequence", [&](size_t /*position*/, Value item) {
     int64_t number = 0;
     uint64_t large = 0;
@@ -102,6 +133,22 @@ bool ColumnDecoder::sequences(Value value) {
     const bool fits = number >= 0 && number < RecordLimits::kNoSequence;
     op_sequence_.push_back(fits ? static_cast<uint32_t>(number) : RecordLimits::kNoSequence);
     return true;
+  });
+}
+
+// Differences between ops that have a number; null has none.
+bool ColumnDecoder::packed_sequences(Value value) {
+  int64_t sum = 0;
+  return packed(value, "differences", [&](Value list) {
+    return each(list, "ops.sequence", [&](size_t position, Value item) {
+      int64_t difference = 0;
+      const bool none = is_null(item);
+      if (!none && !whole(item, fmt::format("entry {}", position), difference)) return false;
+      if (__builtin_add_overflow(sum, difference, &sum)) return fail("its differences add up to more than 2^63");
+      const bool fits = !none && sum >= 0 && sum < RecordLimits::kNoSequence;
+      op_sequence_.push_back(fits ? static_cast<uint32_t>(sum) : RecordLimits::kNoSequence);
+      return true;
+    });
   });
 }
 
@@ -124,6 +171,7 @@ bool ColumnDecoder::ops(Value value) {
   if (!read || !complete(group, {"name", "phase", "module", "inputs", "outputs", "attributes", "sequence", "node"})) {
     return false;
   }
+  if (!unpack_operands()) return false;
   columns_->ops.assign(op_name_.size(), OpRow{});  // filled by finish()
   return true;
 }

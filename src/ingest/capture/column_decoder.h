@@ -1,4 +1,4 @@
-// ColumnDecoder: the tables and column groups of a run/2 record that describe the iteration -> rows of RecordColumns.
+// ColumnDecoder: the tables and column groups of a run/2 or run/3 record that describe the iteration -> rows of RecordColumns.
 //
 //   "dtypes": ["float32"], "shapes": [[2, 3], [3, 7], [1, 3]], "attributes": [{}], "nodes": ["MmBackward0"],
 //   "tensors": {"storage": [0, 1], "dtype": [0, 0], "shape": [0, 1], "strides": [-1, 2], "offset": [0, 0]},
@@ -6,6 +6,10 @@
 //           "sequence": [1], "node": [-1]},
 //   "storages": {"bytes": [24, 84], "host": [1]}, "frees": {"op": [1], "storage": [2]},
 //   "roots": {"storage": [0, 1], "kind": "ip", "name": ["x", "fc.weight"]}
+//
+// A column of run/3 may be packed: {"differences": [...]} (json_walk.h), and ops.inputs and ops.outputs, both or none, as
+// {"back": [[0, 0], [1]]}: how far behind the newest tensor, counting through the inputs and outputs of op after op; 0 is
+// the next that was not named yet.
 //
 // Columns of a group must be of one length. Groups may come in any order: what points from one to another is put
 // together by finish(). strides and offset of tensors may be missing: not known, and 0.
@@ -39,10 +43,14 @@ class ColumnDecoder : public JsonWalk {
   struct OperandLists {
     std::vector<uint32_t> counts;  // by op
     std::vector<uint32_t> tensors;
+    bool packed = false;  // tensors are distances behind the newest
   };
   bool operands(Value value, std::string_view what, OperandLists& out);
+  bool operand_lists(Value value, std::string_view what, OperandLists& out);
+  bool unpack_operands();
   bool shape(Value value);
   bool sequences(Value value);
+  bool packed_sequences(Value value);
   bool finish_tensors();
   bool finish_ops();
 

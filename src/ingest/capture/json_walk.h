@@ -144,6 +144,9 @@ class JsonWalk {
       return true;
     }
     [[nodiscard]] std::string_view name() const { return name_; }
+    [[nodiscard]] bool has(std::string_view column) const {
+      return std::any_of(columns_.begin(), columns_.end(), [&](const auto& known) { return known.first == column; });
+    }
     [[nodiscard]] const std::vector<std::pair<std::string_view, size_t>>& columns() const { return columns_; }
 
    private:
@@ -151,15 +154,13 @@ class JsonWalk {
     std::vector<std::pair<std::string_view, size_t>> columns_;
   };
 
-  // A column of whole numbers between `least` and `most`.
+  // A column of whole numbers between `least` and `most`: a list of them or, in run/3, {"differences": [...]}, each to the
+  // number before it (the first to 0).
   template <class T>
   bool column(Value value, ColumnGroup& group, std::string_view name, int64_t least, int64_t most,
               std::vector<T>& out) {
     out.clear();
-    const bool read = each(value, name, [&](size_t position, Value item) {
-      int64_t number = 0;
-      if (auto code = item.get_int64().get(number))
-        return fail(code, fmt::format("entry {}", position), "a whole number");
+    const bool read = numbers(value, name, [&](size_t position, int64_t number) {
       if (number < least || number > most) {
         return fail(fmt::format("entry {} is {}, not between {} and {}", position, number, least, most));
       }
@@ -170,13 +171,48 @@ class JsonWalk {
     return group.add(name, out.size());
   }
 
+  // Calls visit(index, number) -> bool for each number of a column, differences summed up.
+  template <class Visit>
+  bool numbers(Value value, std::string_view name, Visit visit) {
+    const auto entry = [&](size_t position, Value item, int64_t& number) {
+      const auto code = item.get_int64().get(number);
+      return code == simdjson::SUCCESS || fail(code, fmt::format("entry {}", position), "a whole number");
+    };
+    if (!is_object(value)) {
+      return each(value, name, [&](size_t position, Value item) {
+        int64_t number = 0;
+        return entry(position, item, number) && visit(position, number);
+      });
+    }
+    return packed(value, "differences", [&](Value list) {
+      int64_t sum = 0;
+      return each(list, name, [&](size_t position, Value item) {
+        int64_t difference = 0;
+        if (!entry(position, item, difference)) return false;
+        if (__builtin_add_overflow(sum, difference, &sum)) return fail("its differences add up to more than 2^63");
+        return visit(position, sum);
+      });
+    });
+  }
+
+  // A packed column, {form: ...}: calls visit(value) -> bool for its only field.
+  template <class Visit>
+  bool packed(Value value, std::string_view form, Visit visit) {
+    bool found = false;
+    const bool read = each_field(value, "it", [&](std::string_view key, Value item) {
+      if (key != form || found) {
+        return fail(fmt::format("it is packed as \"{}\"; known: {}, once", key.substr(0, 60), form));
+      }
+      found = true;
+      return visit(item);
+    });
+    return read && (found || fail(fmt::format("it is an object without {}", form)));
+  }
+
   // Whether the group has these columns, and all it has are of one length.
   bool complete(const ColumnGroup& group, std::initializer_list<std::string_view> needed) {
     for (const std::string_view name : needed) {
-      const auto& columns = group.columns();
-      if (std::none_of(columns.begin(), columns.end(), [&](const auto& column) { return column.first == name; })) {
-        return fail(fmt::format("{} lacks the column {}", group.name(), name));
-      }
+      if (!group.has(name)) return fail(fmt::format("{} lacks the column {}", group.name(), name));
     }
     for (const auto& [name, length] : group.columns()) {
       const auto& [first, expected] = group.columns().front();

@@ -1,5 +1,7 @@
 #include "ingest/capture/measurement_decoder.h"
 
+#include "ingest/capture/recency_ranks.h"
+
 namespace forerun {
 namespace {
 
@@ -106,6 +108,7 @@ bool MeasurementDecoder::times(Value value) {
 
 bool MeasurementDecoder::kernels(Value value) {
   columns_->kernels.clear();
+  columns_->has_launches = false;
   return is_object(value) ? kernel_columns(value) : kernel_rows(value);
 }
 
@@ -123,6 +126,7 @@ bool MeasurementDecoder::nanoseconds(Value value, std::string_view what, int64_t
 
 // [name index, start us, duration us, stream, launch us, launch duration us, thread, op index or -1]
 bool MeasurementDecoder::kernel_rows(Value value) {
+  columns_->has_launches = whole_;
   return each(value, "kernels", [&](size_t position, Value item) {
     KernelRow row;
     size_t entries = 0;
@@ -152,12 +156,17 @@ bool MeasurementDecoder::kernel_columns(Value value) {
   ColumnGroup group("kernels");
   constexpr int64_t most = RecordLimits::kMostNanoseconds;
   std::vector<int64_t> ns, op, name, start, stream, launch, launch_ns, thread, captured;
+  bool gaps = false;  // start is counted from the end of the kernel before, not from its start
   const bool read = each_field(value, "kernels", [&](std::string_view key, Value item) {
     if (key == "ns") return column(item, group, "ns", 0, most, ns);
     if (key == "op") return column(item, group, "op", -1, kAny, op);
     if (!whole_) return true;
     if (key == "name") return column(item, group, "name", 0, kAny, name);
-    if (key == "start") return column(item, group, "start", -most, most, start);
+    if (key == "start") {
+      gaps = is_object(item);
+      if (!gaps) return column(item, group, "start", -most, most, start);
+      return packed(item, "gaps", [&](Value list) { return column(list, group, "start", -most, most, start); });
+    }
     if (key == "stream") return column(item, group, "stream", -kAny, kAny, stream);
     if (key == "launch") return column(item, group, "launch", -most, most, launch);
     if (key == "launch_ns") return column(item, group, "launch_ns", 0, most, launch_ns);
@@ -165,7 +174,11 @@ bool MeasurementDecoder::kernel_columns(Value value) {
     return key != "captured_ns" || column(item, group, "captured_ns", 0, most, captured);
   });
   if (!read || !complete(group, {"ns", "op"})) return false;
-  if (whole_ && !complete(group, {"name", "start", "stream", "launch", "launch_ns", "thread"})) return false;
+  if (whole_ && !complete(group, {"name", "start", "stream"})) return false;
+  // run/3 leaves the columns of launches out, all of them.
+  const bool launches = group.has("launch") || group.has("launch_ns") || group.has("thread");
+  columns_->has_launches = launches;
+  if (launches && !complete(group, {"launch", "launch_ns", "thread"})) return false;
   int64_t started = 0;
   int64_t launched = 0;
   for (size_t i = 0; i < ns.size(); ++i) {
@@ -173,13 +186,16 @@ bool MeasurementDecoder::kernel_columns(Value value) {
     row.ns = ns[i];
     row.op = op[i];
     if (!whole_) continue;
-    if (__builtin_add_overflow(started, start[i], &started) || __builtin_add_overflow(launched, launch[i], &launched)) {
+    const int64_t before = gaps && i > 0 ? ns[i - 1] : 0;
+    if (__builtin_add_overflow(started, before, &started) || __builtin_add_overflow(started, start[i], &started) ||
+        __builtin_add_overflow(launched, launches ? launch[i] : 0, &launched)) {
       return fail(fmt::format("kernel {}: its times add up to more than 2^63 ns", i));
     }
     row.start_ns = started;
-    row.launch_ns = launched;
     row.name = name[i];
     row.stream = stream[i];
+    if (!launches) continue;
+    row.launch_ns = launched;
     row.launch_duration_ns = launch_ns[i];
     row.thread = thread[i];
   }
@@ -252,23 +268,72 @@ bool MeasurementDecoder::trace_columns(Value value) {
   ColumnGroup group("alloc_trace");
   std::string_view actions;
   std::vector<int64_t> address, size, stream;
+  bool told = false;  // run/3: {"told": sizes that do not follow from an event before}
   const bool read = each_field(value, "it", [&](std::string_view key, Value item) {
     if (key == "action") return text(item, "action", actions) && group.add("action", actions.size());
-    if (key == "address") return column(item, group, "address", 0, kAny, address);
-    if (key == "size") return column(item, group, "size", 0, kAny, size);
+    if (key == "address") return addresses(item, group, address);
+    if (key == "size") {
+      told = is_object(item);
+      if (!told) return column(item, group, "size", 0, kAny, size);
+      ColumnGroup apart("alloc_trace");
+      return packed(item, "told", [&](Value list) { return column(list, apart, "size", 0, kAny, size); });
+    }
     if (key == "stream") return column(item, group, "stream", -kAny, kAny, stream);
     if (key == "address_base") return whole(item, "address_base", columns_->trace.address_base.emplace());
     return key != "marks" || marks(item);
   });
-  if (!read || !complete(group, {"action", "address", "size", "stream"})) return false;
+  if (!read || !complete(group, {"action", "address", "stream"})) return false;
+  if (!told && !complete(group, {"size"})) return false;
+  size_t taken = 0;
+  KnownSizes known;
   for (size_t i = 0; i < actions.size(); ++i) {
     AllocatorEvent& event = columns_->trace.events.emplace_back();
     if (!action(actions.substr(i, 1), event.action)) return false;
     event.address = address[i];
-    event.size = size[i];
     event.stream = stream[i];
+    if (const auto follows = told ? known.size_of(event) : std::nullopt) {
+      event.size = *follows;
+    } else if (taken < size.size()) {
+      event.size = size[taken++];
+    } else {
+      return fail(fmt::format("size tells {}, too few", size.size()));
+    }
+    known.take(event);
   }
-  return true;
+  return taken == size.size() || fail(fmt::format("size tells {}, of which {} are used", size.size(), taken));
+}
+
+// A list or, in run/3, {"recency": its rank among the addresses by when they were seen last (0: never), "new": those seen
+// for the first time, in their order}.
+bool MeasurementDecoder::addresses(Value value, ColumnGroup& group, std::vector<int64_t>& out) {
+  if (!is_object(value)) return column(value, group, "address", 0, kAny, out);
+  std::vector<int64_t> recency, fresh;
+  ColumnGroup parts("address");
+  const bool read = each_field(value, "address", [&](std::string_view key, Value item) {
+    if (key == "recency") return column(item, parts, "recency", 0, kAny, recency);
+    return key != "new" || column(item, parts, "new", 0, kAny, fresh);
+  });
+  if (!read) return false;
+  RecencyRanks ranks(recency.size());
+  size_t taken = 0;
+  out.clear();
+  for (size_t i = 0; i < recency.size(); ++i) {
+    const auto rank = static_cast<uint64_t>(recency[i]);
+    if (rank > ranks.size()) return fail(fmt::format("event {} has address {} of {} seen", i, rank, ranks.size()));
+    if (rank > 0) {
+      const size_t seen = ranks.event(rank);
+      out.push_back(out[seen]);
+      ranks.remove(seen);
+    } else if (taken < fresh.size()) {
+      out.push_back(fresh[taken++]);
+    } else {
+      return fail(fmt::format("address has {} new ones, too few", fresh.size()));
+    }
+    ranks.add(i);
+  }
+  if (taken != fresh.size())
+    return fail(fmt::format("address has {} new ones, of which {} are used", fresh.size(), taken));
+  return group.add("address", out.size());
 }
 
 bool MeasurementDecoder::marks(Value value) {

@@ -38,6 +38,7 @@ class MeasurementDecoder : public JsonWalk {
   bool trace(Value value);
   bool trace_rows(Value value);
   bool trace_columns(Value value);
+  bool addresses(Value value, ColumnGroup& group, std::vector<int64_t>& out);
   bool marks(Value value);
   bool action(std::string_view letter, char& out);
   bool nanoseconds(Value value, std::string_view what, int64_t least, int64_t& out);

@@ -37,7 +37,7 @@ class OpSampleDecoder::Impl : JsonWalk {
     sample_ = {};
     seen_.clear();
     if (!object(line, [this](std::string_view key, Value value) { return field(key, value); })) return error();
-    for (const char* needed : {"id", "op", "inputs", "outputs", "status"}) {
+    for (const char* needed : {"op", "inputs", "outputs", "status"}) {
       if (!has(needed)) return Error{fmt::format("the sample lacks {}", needed), "", ""};
     }
     if (sample_.status == RunStatus::ok) {

@@ -33,7 +33,7 @@ struct SampleKernel {
 };
 
 struct OpSample {
-  std::string id;
+  std::string id;  // may be empty
   std::string grid;
   std::string op;
   Attributes attributes;

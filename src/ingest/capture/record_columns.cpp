@@ -64,6 +64,7 @@ void RecordColumns::clear() {
   frees.clear();
   roots.clear();
   kernels.clear();
+  has_launches = false;
   kernel_name_count = 0;
   measured = {};
   trace.events.clear();

@@ -1,4 +1,4 @@
-// RecordColumns: the fields of one run record as flat tables, whichever of its two forms it came in.
+// RecordColumns: the fields of one run record as flat tables, whichever of its three forms it came in.
 //
 // The tables view the record's text and the decoder's buffers: they hold until the next record is decoded.
 #pragma once
@@ -128,6 +128,7 @@ struct KernelRow {
   int64_t name = 0;
   int64_t start_ns = 0;  // from the start of the forward phase
   int64_t stream = 0;
+  // Where RecordColumns::has_launches:
   int64_t launch_ns = 0;
   int64_t launch_duration_ns = 0;
   int64_t thread = 0;
@@ -154,6 +155,7 @@ struct RecordColumns {
   std::vector<FreeRow> frees;
   std::vector<RootRow> roots;
   std::vector<KernelRow> kernels;
+  bool has_launches = false;  // the kernels tell when each was launched; run/3 leaves that out
   size_t kernel_name_count = 0;
   Measurement measured;  // without what needs the graph
   AllocatorTrace trace;

@@ -80,8 +80,8 @@ class RecordDecoder::Impl : JsonWalk {
   bool schema(Value value) {
     std::string_view name;
     if (!text(value, "schema", name)) return false;
-    if (name == "run/1" || name == "run/2") return true;
-    return fail(fmt::format("schema is \"{}\"; known: run/1, run/2", name.substr(0, 60)));
+    if (name == "run/1" || name == "run/2" || name == "run/3") return true;
+    return fail(fmt::format("schema is \"{}\"; known: run/1, run/2, run/3", name.substr(0, 60)));
   }
 
   bool backend(Value value) {

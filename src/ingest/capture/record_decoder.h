@@ -1,8 +1,8 @@
-// RecordDecoder: the JSON text of one run record, run/1 or run/2 -> RecordColumns, its fields as flat tables.
+// RecordDecoder: the JSON text of one run record, run/1 to run/3 -> RecordColumns, its fields as flat tables.
 //
 // Checks what can be told from one field alone: types, arity, ranges of extents and sizes, known names. What needs two
 // fields (does an op name a storage that exists?) is for run_builder.cpp, so the fields may come in any order. Whether a
-// field has the form of run/1 (a list for each op) or of run/2 (column_decoder.h) is told from the field itself.
+// field has the form of run/1 (a list for each op) or of columns (column_decoder.h) is told from the field itself.
 //
 //   {"schema": "run/1", "id": "starter/00000-rnn", "family": "rnn", "args": {"h": 256},
 //    "input": ["tokens", 33, 256, 32000, "lm"],

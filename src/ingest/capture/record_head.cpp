@@ -7,7 +7,7 @@ namespace forerun {
 namespace {
 
 RecordKind kind_named(std::string_view schema) {
-  if (schema.empty() || schema == "run/1" || schema == "run/2") return RecordKind::run;
+  if (schema.empty() || schema == "run/1" || schema == "run/2" || schema == "run/3") return RecordKind::run;
   if (schema == "op/1") return RecordKind::sample;
   if (schema == "env/1") return RecordKind::environment;
   return RecordKind::other;

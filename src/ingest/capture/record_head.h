@@ -1,6 +1,6 @@
 // RecordHead: what kind of record a line of a record file is, and which; the rest of the line is passed over.
 //
-// A file may mix run records (run/1, run/2), op samples (op/1) and the environments that samples were taken in (env/1).
+// A file may mix run records (run/1 to run/3), op samples (op/1) and the environments that samples were taken in (env/1).
 // A line without a schema is a run record: programs may strip it.
 #pragma once
 

@@ -1,5 +1,5 @@
 // RunRecordReader: the run records of a file (JSON Lines; plain, gzip or Zstandard) as training runs; docs/records.md has
-// the format. Both forms, run/1 and run/2, give the same runs, but that run/1 does not tell strides.
+// the format. All forms give the same runs, but that run/1 does not tell strides.
 //
 // A broken record is an Error and the next call goes on with the record after it; a broken file (truncated,
 // unreadable) is an Error after which nothing follows. With Fields::inputs what was measured is never read. Lines of

@@ -7,8 +7,8 @@
 #include "base/check.h"
 #include "base/line_reader.h"
 #include "ingest/capture/op_sample.h"
+#include "ingest/capture/record_compactor.h"
 #include "ingest/capture/record_head.h"
-#include "ingest/capture/run_compactor.h"
 #include "ingest/capture/run_record.h"
 #include "ingest/capture/run_record_writer.h"
 
@@ -47,14 +47,14 @@ void compact_all(std::string_view text) {
   auto lines = forerun::LineReader::from_text(text, "fuzz");
   forerun::RecordHeadReader heads;
   forerun::RunDecoder decoder;
-  forerun::RunCompactor compactor;
+  forerun::RecordCompactor compactor;
   while (true) {
     const auto line = lines.next();
     if (!line.ok() || !line->has_value()) return;
     if (heads.kind(**line) != forerun::RecordKind::run) continue;
     const auto before = decoder.decode(**line, forerun::Fields::everything);
     if (!before.ok() || !before->has_graph) continue;
-    const auto compact = compactor.compact(**line);
+    const auto compact = compactor.compact_run(**line);
     if (!compact.ok()) continue;
     CHECK(heads.read(**line).ok(), "a record that reads has no head");
     auto again = forerun::RunRecordReader::from_text(*compact, "compacted", forerun::Fields::everything).next();

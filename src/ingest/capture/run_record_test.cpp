@@ -163,7 +163,7 @@ const std::vector<Fault>& faults() {
       {"the record lacks storages", [](json& r) { r.erase("storages"); }},
       {"the record lacks input", [](json& r) { r.erase("input"); }},
       {"the record lacks params", [](json& r) { r.erase("params"); }},
-      {"schema is \"run/9\"; known: run/1, run/2", [](json& r) { r["schema"] = "run/9"; }},
+      {"schema is \"run/9\"; known: run/1, run/2, run/3", [](json& r) { r["schema"] = "run/9"; }},
       {"storage 2 has -56 bytes", [](json& r) { r["storages"][2][0] = -56; }},
       {"storage 2 has 1152921504606846977 bytes", [](json& r) { r["storages"][2][0] = (int64_t{1} << 60) + 1; }},
       {"the storages have more than 2^60 bytes together",

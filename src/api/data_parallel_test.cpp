@@ -1,0 +1,113 @@
+// The same question to `forerun whatif --apply ddp` and to `forerun scale`: one answer, as both ask timeline/gradient_exchange.h.
+//
+// Models that scale takes apart by their graph; transformers have a cost model of their own there (scale/transformer_cost.h)
+// and compute for another time on one GPU already, so they are left out.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "api/scale.h"
+#include "api/whatif.h"
+
+namespace forerun {
+namespace {
+
+const CostModels& loaded_models() {
+  static const CostModels loaded = [] {
+    auto result = load_cost_models();
+    CHECK(result.ok(), result.error().message());
+    return std::move(*result);
+  }();
+  return loaded;
+}
+
+struct DataParallelCase {
+  std::string model, gpu;
+  int64_t batch = 32, gpus = 8, node = 8;
+  std::string network;
+  std::string extra = {};  // further parameters of the what-if
+};
+
+TrainingSetup plain_sgd() {
+  TrainingSetup setup;
+  setup.optimizer.kind = OptimizerKind::sgd;
+  setup.optimizer.momentum = 0.9;
+  return setup;
+}
+
+double by_whatif(const DataParallelCase& asked, const std::string& optimization) {
+  ModelRequest request{.model = asked.model, .batch = asked.batch, .setup = plain_sgd(), .default_optimizer = false};
+  WhatIfQuestion question;
+  question.gpu = asked.gpu;
+  if (!optimization.empty()) {
+    question.applications = *whatif::parse_applications({fmt::format(
+        "{}:workers={},per_node={},network={}{}", optimization, asked.gpus, asked.node, asked.network, asked.extra)});
+  }
+  const auto answer = what_if(request, question, loaded_models());
+  EXPECT_TRUE(answer.ok()) << answer.error().message();
+  return answer.ok() ? answer->predicted_ms : 0;
+}
+
+double by_scale(const DataParallelCase& asked, const std::string& strategy) {
+  ScaleQuestion question{.model = asked.model,
+                         .gpu = asked.gpu,
+                         .gpus = {asked.gpus},
+                         .node = asked.node,
+                         .network = asked.network,
+                         .strategy = strategy,
+                         .micro_batch = asked.batch,
+                         .setup = plain_sgd(),
+                         .default_precision = false,
+                         .default_optimizer = false};
+  const auto answer = scale_out(question, loaded_models());
+  EXPECT_TRUE(answer.ok()) << answer.error().message();
+  return answer.ok() ? milliseconds(answer->steps.front().time) : 0;
+}
+
+void expect_one_answer(const DataParallelCase& asked, const std::string& optimization, const std::string& strategy) {
+  const double edited = by_whatif(asked, optimization), planned = by_scale(asked, strategy);
+  EXPECT_NEAR(edited / planned, 1, 0.01) << fmt::format("{} on {} {} over {}, {}: whatif {:.3f} ms, scale {:.3f} ms",
+                                                        asked.model, asked.gpus, asked.gpu, asked.network, optimization,
+                                                        edited, planned);
+}
+
+TEST(DataParallel, WhatIfAndScaleGiveOneAnswerForDdp) {
+  for (const char* model : {"resnet50", "vgg16", "mobilenet_v2", "densenet121"}) {
+    for (const int64_t gpus : {2, 8, 16}) {
+      for (const char* network : {"10gbe", "4xhdr"}) {
+        expect_one_answer({.model = model, .gpu = "v100", .gpus = gpus, .network = network}, "ddp", "dp");
+      }
+    }
+  }
+}
+
+TEST(DataParallel, WhatIfAndScaleGiveOneAnswerWithOneGpuANode) {
+  for (const char* gpu : {"a100", "h200", "rtx 2080 ti"}) {
+    for (const char* network : {"25gbe", "hdr"}) {
+      expect_one_answer({.model = "resnet50", .gpu = gpu, .gpus = 8, .node = 1, .network = network}, "ddp", "dp");
+      expect_one_answer({.model = "resnet50", .gpu = gpu, .gpus = 8, .node = 4, .network = network}, "ddp", "dp");
+    }
+  }
+}
+
+TEST(DataParallel, WhatIfAndScaleGiveOneAnswerForOtherSchedules) {
+  const DataParallelCase asked{.model = "resnet50", .gpu = "v100", .gpus = 16, .node = 4, .network = "25gbe"};
+  expect_one_answer(asked, "bsp", "bsp");
+  expect_one_answer(asked, "wfbp", "wfbp");
+  expect_one_answer(asked, "mg_wfbp", "mg-wfbp");
+  DataParallelCase servers = asked;
+  servers.extra = ",colocated=yes";
+  expect_one_answer(servers, "parameter_server", "ps");
+}
+
+TEST(DataParallel, WhatIfAndScaleGiveOneAnswerForZero) {
+  for (const char* stage : {"1", "2", "3"}) {
+    for (const char* network : {"25gbe", "hdr"}) {
+      DataParallelCase asked{.model = "resnet50", .gpu = "a100", .batch = 64, .gpus = 16, .network = network};
+      asked.extra = fmt::format(",stage={}", stage);
+      expect_one_answer(asked, "zero", fmt::format("zero{}", stage));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace forerun

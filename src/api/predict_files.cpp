@@ -1,0 +1,48 @@
+// The part of api/predict.h that takes files; predict.cpp answers for names of the zoo without it.
+#include "api/predict.h"
+
+namespace forerun {
+
+Result<PredictAnswer> predict(const PredictRequest& request, const CostModels& cost_models,
+                              const WorkControl& control) {
+  return predict_built(request, build_run, cost_models, control);
+}
+
+Result<PredictRecordsAnswer> predict_records(const PredictRecordsRequest& request, const CostModels& cost_models,
+                                             const RecordHandlers& handlers, const WorkControl& control) {
+  if (const Status status = check_memory(request.memory); !status.ok()) return status.error();
+  std::optional<Device> gpu;
+  if (!request.gpu.empty()) {
+    Result<Device> found = cost_models.devices.find(request.gpu);
+    if (!found) return found.error();
+    gpu = std::move(*found);
+  }
+  PredictRecordsAnswer answer;
+  const RecordHandlers counting{.prediction =
+                                    [&](const Prediction& prediction) {
+                                      if (handlers.prediction) handlers.prediction(prediction);
+                                      answer.predictions.push_back(prediction);
+                                    },
+                                .bad_record =
+                                    [&](const Error& error) {
+                                      ++answer.bad;
+                                      if (handlers.bad_record) handlers.bad_record(error);
+                                    }};
+  if (const Status status = predict_records(request.file, gpu, cost_models, counting, request.memory, control);
+      !status.ok()) {
+    return status.error();
+  }
+  if (answer.predictions.empty() && answer.bad == 0) {
+    return Error{"holds no run records", request.file,
+                 "its records are op samples or the like: `forerun data summary` tells; a run record is made by "
+                 "forerun.capture"};
+  }
+  // A measured record is compared after it was predicted. Recorded on another GPU than asked for: nothing to compare.
+  if (!request.errors || gpu) return answer;
+  Result<std::vector<ErrorSample>> errors = measure_errors(request.file, answer.predictions);
+  if (!errors) return errors.error();
+  answer.errors = std::move(*errors);
+  return answer;
+}
+
+}  // namespace forerun

@@ -1,0 +1,63 @@
+// forerun predict MODEL: iteration time and memory of a model, or of every run of a file.
+#include <fmt/core.h>
+
+#include "cli/predict_command.h"
+#include "report/prediction.h"
+
+namespace forerun::cli {
+namespace {
+
+int predict_file(const PredictOptions& options, const CostModels& cost_models) {
+  if (options.batch > 0 || !options.settings.empty() || options.setup.any()) {
+    fmt::print(stderr,
+               "forerun: a recorded run is predicted as it was recorded: --batch, --set, --precision, --optimizer and "
+               "--channels-last go with zoo names and ONNX files\n");
+    return kUsage;
+  }
+  if (options.memory_files.any()) {
+    fmt::print(stderr, "forerun: --memory-svg, --memory-chrome and --memory-snapshot show one run: give a model\n");
+    return kUsage;
+  }
+  Result<MemoryQuestion> memory = parse_memory(options.memory);
+  if (!memory) return fail(memory.error());
+  const bool text = !options.json && !options.csv;
+  bool first = true;
+  const RecordHandlers handlers{
+      .prediction =
+          [&](const Prediction& p) {
+            if (text && first) fmt::print("{}", summary_header());
+            if (options.csv && first) fmt::print("{}", csv_header());
+            first = false;
+            if (text) {
+              fmt::print("{}", summary_line(p));
+            } else {
+              print_prediction(options, p);
+            }
+          },
+      .bad_record = [&](const Error& error) { fmt::print(stderr, "forerun: {}\n", error.message()); }};
+  const auto answer =
+      predict_records({.file = options.model, .gpu = options.gpu, .memory = std::move(*memory), .errors = text},
+                      cost_models, handlers, CommandWork(options.limits, CommandWork::Answer::as_it_comes).control());
+  if (!answer) return fail(answer.error());
+  const std::vector<Prediction>& predictions = answer->predictions;
+  if (options.csv && first) fmt::print("{}", csv_header());
+  if (!answer->errors.empty()) fmt::print("\n{}", error_table(answer->errors));
+  if (answer->bad > 0) {
+    fmt::print(stderr, "forerun: {} of {} records could not be predicted\n", answer->bad,
+               answer->bad + static_cast<int64_t>(predictions.size()));
+    return kInputAtFault;
+  }
+  const bool alone = predictions.size() == 1;
+  return alone && predictions.front().memory_answer.verdict == FitVerdict::does_not_fit ? kDoesNotFit : kDone;
+}
+
+}  // namespace
+
+void add_predict(CLI::App& app, Run& chosen) {
+  add_predict_with({.kind = [](const std::string& model) { return model_file(model, "predict"); },
+                    .build_run = build_run,
+                    .predict_records = predict_file},
+                   app, chosen);
+}
+
+}  // namespace forerun::cli

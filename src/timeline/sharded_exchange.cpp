@@ -1,0 +1,90 @@
+#include "timeline/sharded_exchange.h"
+
+#include <algorithm>
+
+#include "timeline/exchange_costs.h"
+
+namespace forerun {
+namespace {
+
+// Behind the update, whose end the next iteration's first work waits for.
+void gather_updated(GraphEdit& edit, const BackwardPass& pass, LaneId lane, Nanoseconds duration) {
+  const TaskId last = pass.updates.back();
+  Task gather;
+  gather.kind = TaskKind::communication;
+  gather.phase = StepPhase::update;
+  gather.duration = duration;
+  gather.lane = lane;
+  gather.name = edit.name("gathering of parameters");
+  gather.op_instance = gather.event = kNoLink;
+  const TaskId gathered = edit.append(gather);
+  edit.depend(gathered, {last, Anchor::end, Nanoseconds(0)});
+  Task wait;
+  wait.kind = TaskKind::kernel;
+  wait.phase = StepPhase::update;
+  wait.name = edit.name("wait for parameters");
+  wait.op_instance = wait.event = kNoLink;
+  edit.depend(edit.insert_after(last, wait), {gathered, Anchor::end, Nanoseconds(0)});
+}
+
+// What a pass's parameters must have been updated by before they can be gathered.
+struct UpdateBefore {
+  TaskId last;                              // of the pass before, or of the same pass in the copy before
+  std::vector<CarriedDependency>* carried;  // null: the pass before is in the graph
+};
+
+// Before their uses in the forward pass and again in the backward pass.
+void gather_before_use(GraphEdit& edit, const BackwardPass& pass, const std::vector<std::vector<TaskId>>& arrived,
+                       ParameterGathering gathering, const UpdateBefore& update, ExchangeCounts& counts) {
+  std::vector<ParameterUse> forward, backward;
+  for (size_t i = 0; i < pass.gradients.size(); ++i) {
+    const TaskGradient& gradient = pass.gradients[i];
+    if (gradient.used.valid()) forward.push_back({gradient.used, gradient.bytes});
+    backward.push_back({gradient.ready, gradient.bytes, arrived[i].empty() ? TaskId() : arrived[i].back()});
+  }
+  std::stable_sort(forward.begin(), forward.end(),
+                   [](const ParameterUse& a, const ParameterUse& b) { return a.user < b.user; });
+  const GatherCounts ahead = add_gathers(edit, forward, gathering);
+  for (const TaskId first : ahead.first) {
+    if (!update.last.valid()) break;
+    const Dependency on = {update.last, Anchor::end, Nanoseconds(0)};
+    update.carried != nullptr ? update.carried->push_back({first, on}) : edit.depend(first, on);
+  }
+  gathering.phase = StepPhase::backward;
+  const GatherCounts again = add_gathers(edit, backward, gathering);
+  const TaskId last_forward = forward.empty() ? pass.gradients.front().ready : forward.back().user;
+  for (const TaskId first : again.first) edit.depend(first, {last_forward, Anchor::start, Nanoseconds(0)});
+  for (const GatherCounts& gathers : {ahead, again}) {
+    counts.contending.insert(counts.contending.end(), gathers.contending.begin(), gathers.contending.end());
+    counts.exchange += gathers.exchange;
+  }
+}
+
+}  // namespace
+
+void share_out(GraphEdit& edit, const std::vector<BackwardPass>& passes, const ShardedTraining& sharded,
+               ExchangeCounts& counts, std::vector<CarriedDependency>& carried) {
+  const Topology& topology = sharded.topology;
+  if (ranks_of(topology) < 2) return;
+  const ParameterGathering gathering{.lane = counts.lanes.front(), .costs = [&](Bytes bytes) {
+                                       return collective_part(sharded.call + all_gather(bytes, topology), topology);
+                                     }};
+  for (size_t i = 0; i < passes.size(); ++i) {
+    const BackwardPass& pass = passes[i];
+    edit.scale(pass.updates, 1.0 / static_cast<double>(ranks_of(topology)));
+    Bytes bytes{};
+    for (const TaskGradient& gradient : pass.gradients) bytes += gradient.bytes;
+    if (sharded.stage == 3) {
+      const BackwardPass& before = passes[i == 0 ? passes.size() - 1 : i - 1];
+      const bool unknown = before.updates.empty() || (i == 0 && passes.size() > 1);
+      gather_before_use(edit, pass, counts.arrived[i], gathering,
+                        {unknown ? TaskId() : before.updates.back(), passes.size() == 1 ? &carried : nullptr}, counts);
+    } else if (!pass.updates.empty()) {
+      const Nanoseconds gathered = gathering.costs(bytes).busy;
+      gather_updated(edit, pass, gathering.lane, gathered);
+      counts.exchange += gathered;
+    }
+  }
+}
+
+}  // namespace forerun
