@@ -18,6 +18,13 @@ foreach(stage ${FORERUN_LAB_STAGES})
   list(PREPEND left forerun_lab_${stage})
 endforeach()
 
+# What computes for long is in lab/trees and lab/learn, and in src/.
+foreach(stage papers dataset training_data accuracy calibrate eval)
+  if(TARGET forerun_lab_${stage})
+    forerun_cold(forerun_lab_${stage})
+  endif()
+endforeach()
+
 if(TARGET XGBoost::xgboost)
   target_link_libraries(forerun_lab_trees PRIVATE XGBoost::xgboost)
   target_compile_definitions(forerun_lab_trees PRIVATE FORERUN_HAS_XGBOOST=1)

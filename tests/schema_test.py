@@ -125,7 +125,7 @@ def write_inputs(tmp, source):
     (tmp / "set").mkdir()
     (tmp / "set" / "runs.jsonl").write_text(first + "\n")
     (tmp / "set" / "samples.jsonl").write_text((source / "tests/corpus/run_record/op_samples.jsonl").read_text())
-    (tmp / "set" / "split.json").write_text(json.dumps({"train": ["mlp"], "test": [], "apart": []}))
+    (tmp / "set" / "split.json").write_text(json.dumps({"train": ["mlp"], "test": [], "ood": []}))
     (tmp / "jobs.csv").write_text("id,model,batch,iterations,gpus\na,resnet50,64,1000,1\nb,bert_base,8,500,4\n")
     (tmp / "odd_jobs.csv").write_text("id,submit,duration,gpus,colour\na,0,100,1,red\nb,10,50,2,blue\n")
     (tmp / "bin").mkdir()

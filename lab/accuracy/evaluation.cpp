@@ -204,10 +204,11 @@ std::string to_text(const SuiteResult& result) {
     text += broken_down(result, &SuiteRow::evaluations, quantity, "family", &Evaluation::by_group);
   }
   text += broken_down(result, &SuiteRow::evaluations, Target::iteration_ms, "number of ops", &Evaluation::by_length);
-  if (result.apart > 0) {
-    text += fmt::format("Kept apart, neither trained on nor counted above: {} examples\n", grouped(result.apart));
-    text += broken_down(result, &SuiteRow::apart, Target::iteration_ms, "family", &Evaluation::by_group);
-    text += broken_down(result, &SuiteRow::apart, Target::peak_bytes, "family", &Evaluation::by_group);
+  if (result.ood > 0) {
+    text +=
+        fmt::format("Out of distribution, neither trained on nor counted above: {} examples\n", grouped(result.ood));
+    text += broken_down(result, &SuiteRow::ood, Target::iteration_ms, "family", &Evaluation::by_group);
+    text += broken_down(result, &SuiteRow::ood, Target::peak_bytes, "family", &Evaluation::by_group);
   }
   return text;
 }
@@ -221,7 +222,7 @@ std::string to_json(const SuiteResult& result) {
                     {"trained_on", row.trained_on},
                     {"seconds", row.seconds},
                     {"evaluations", all_json(row.evaluations)},
-                    {"apart", all_json(row.apart)}});
+                    {"ood", all_json(row.ood)}});
   }
   Json published = Json::array();
   for (const auto* figures : {&result.published.systems, &result.published.ablations}) {
@@ -241,7 +242,7 @@ std::string to_json(const SuiteResult& result) {
               {"suite", shown_name(result)},
               {"data", result.data},
               {"examples", result.examples},
-              {"apart", result.apart},
+              {"ood", result.ood},
               {"predictors", rows},
               {"published", published},
               {"problems", result.problems}}

@@ -16,7 +16,7 @@ struct SuiteRow {
   std::string label;      // name of its folder: "ets", "ets-gru"
   std::string trained_on;
   std::vector<learn::Evaluation> evaluations;  // of the test split, by quantity
-  std::vector<learn::Evaluation> apart;        // of what is kept apart from both splits
+  std::vector<learn::Evaluation> ood;          // of what is in neither split
   double seconds = 0;                          // for all predictions
   double validation_error = 0;                 // MRE on families held out of the training; 0: not known
 };
@@ -26,7 +26,7 @@ struct SuiteResult {
   std::string split;  // what of it, in words; empty: its test split
   std::string data;   // what it is, in words
   int64_t examples = 0;
-  int64_t apart = 0;
+  int64_t ood = 0;
   bool ablations = false;      // show the papers' ablations too
   PublishedFigures published;  // of the suite
   std::vector<SuiteRow> rows;

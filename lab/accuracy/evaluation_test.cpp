@@ -22,7 +22,7 @@ Evaluation errors(Target quantity, double mre) {
 SuiteResult some_result() {
   SuiteRow dnnperf{.predictor = "dnnperf-memory", .label = "dnnperf-memory"};
   dnnperf.evaluations = {errors(Target::peak_bytes, 0.123)};
-  dnnperf.apart = {errors(Target::peak_bytes, 0.456)};
+  dnnperf.ood = {errors(Target::peak_bytes, 0.456)};
   SuiteRow gat{.predictor = "dnnperf-memory", .label = "dnnperf-memory-gat"};
   gat.evaluations = {errors(Target::peak_bytes, 0.234)};
   const auto published = published_figures("h200");
@@ -30,7 +30,7 @@ SuiteResult some_result() {
   return {.suite = "h200",
           .data = "made up",
           .examples = 4,
-          .apart = 2,
+          .ood = 2,
           .ablations = true,
           .published = *published,
           .rows = {dnnperf, gat}};
@@ -70,11 +70,11 @@ TEST(EvaluationText, SaysWhatIsNotTrainedAndHowToTrainIt) {
 TEST(EvaluationText, KeepsAblationsAndWhatIsApartInTheirOwnTables) {
   const std::string text = to_text(some_result());
   const size_t ablations = text.find("\nablations\n");
-  const size_t apart = text.find("Kept apart");
+  const size_t ood = text.find("Out of distribution");
   ASSERT_NE(ablations, std::string::npos);
-  ASSERT_NE(apart, std::string::npos);
+  ASSERT_NE(ood, std::string::npos);
   EXPECT_EQ(text.find("23.4 %"), text.find("23.4 %", ablations));
-  EXPECT_EQ(text.find("45.6 %"), text.find("45.6 %", apart));
+  EXPECT_EQ(text.find("45.6 %"), text.find("45.6 %", ood));
   EXPECT_NE(text.find("45.6 %"), std::string::npos);
   SuiteResult without = some_result();
   without.ablations = false;

@@ -19,7 +19,7 @@ Result<SuiteResult> evaluate_left_out(const CrossValidation& request, const Work
 }
 
 Result<SuiteResult> evaluate_left_out_runs(const CrossValidation& request, const std::vector<LeftOutRun>& runs) {
-  const auto data = load_record_data(request.files, {.split = "", .unnamed = learn::Split::apart}, request.problem);
+  const auto data = load_record_data(request.files, {.split = "", .unnamed = learn::Split::ood}, request.problem);
   if (!data) return data.error();
   std::unordered_map<std::string, learn::Prediction> by_id;
   for (const LeftOutRun& run : runs) {

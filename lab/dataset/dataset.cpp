@@ -43,13 +43,13 @@ std::string_view name_of(Split split) {
   switch (split) {
     case Split::train: return "train";
     case Split::test: return "test";
-    case Split::apart: break;
+    case Split::ood: break;
   }
-  return "apart";
+  return "ood";
 }
 
 std::optional<Split> split_named(std::string_view name) {
-  for (const Split split : {Split::train, Split::test, Split::apart}) {
+  for (const Split split : {Split::train, Split::test, Split::ood}) {
     if (name == name_of(split)) return split;
   }
   return std::nullopt;

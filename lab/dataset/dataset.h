@@ -67,7 +67,8 @@ struct DataEdge {
   bool operator==(const DataEdge&) const = default;
 };
 
-enum class Split : uint8_t { train, test, apart };
+// ood: out of distribution, neither trained on nor counted among the tests.
+enum class Split : uint8_t { train, test, ood };
 std::string_view name_of(Split split);
 std::optional<Split> split_named(std::string_view name);
 

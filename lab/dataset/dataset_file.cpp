@@ -237,7 +237,7 @@ Example read_example(Reader& in, size_t rows) {
   Example example;
   example.id = in.text();
   example.group = in.text();
-  example.split = in.enumerator(Split::apart);
+  example.split = in.enumerator(Split::ood);
   example.batch = in.f64();
   example.size = in.f64();
   example.precision = in.enumerator(Precision::amp_bf16);

@@ -63,7 +63,7 @@ Result<std::vector<std::string>> weight_folders(const std::string& suite, const 
 struct Examples {
   const learn::DataSet& data;
   learn::Selection test;
-  learn::Selection apart;
+  learn::Selection ood;
 };
 
 Result<SuiteRow> evaluate_weights(const std::string& folder, const Examples& examples) {
@@ -77,7 +77,7 @@ Result<SuiteRow> evaluate_weights(const std::string& folder, const Examples& exa
                .label = fs::path(folder).filename().string(),
                .trained_on = loaded->trained_on,
                .evaluations = predict(examples.test),
-               .apart = predict(examples.apart)};
+               .ood = predict(examples.ood)};
   row.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   return row;
 }
@@ -91,7 +91,7 @@ Result<SuiteRow> evaluate_forerun(const LearnedSuiteOptions& options, const Exam
   const auto cost_models = load_cost_models();
   if (!cost_models) return cost_models.error();
   std::unordered_map<std::string, learn::Prediction> by_id;
-  for (const auto* selection : {&examples.test, &examples.apart}) {
+  for (const auto* selection : {&examples.test, &examples.ood}) {
     for (const uint32_t i : *selection) by_id[examples.data.examples()[i].id];
   }
   const auto begun = std::chrono::steady_clock::now();
@@ -119,7 +119,7 @@ Result<SuiteRow> evaluate_forerun(const LearnedSuiteOptions& options, const Exam
                .label = kForerun,
                .trained_on = "data/cost, data/host",
                .evaluations = evaluated(examples.test),
-               .apart = evaluated(examples.apart)};
+               .ood = evaluated(examples.ood)};
   row.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   return row;
 }
@@ -135,7 +135,7 @@ Result<SuiteResult> evaluate_one(const LearnedSuite& suite, const LearnedSuiteOp
   }
   const auto data = load_suite(suite.name, options);
   if (!data) return data.error();
-  const Examples examples{*data, learn::select(*data, learn::Split::test), learn::select(*data, learn::Split::apart)};
+  const Examples examples{*data, learn::select(*data, learn::Split::test), learn::select(*data, learn::Split::ood)};
   if (examples.test.empty()) {
     return Error{std::string("the suite '") + suite.name + "' has nothing to test on here", data->source,
                  "name data with a test split"};
@@ -145,7 +145,7 @@ Result<SuiteResult> evaluate_one(const LearnedSuite& suite, const LearnedSuiteOp
   SuiteResult result{.suite = suite.name,
                      .data = data->source,
                      .examples = static_cast<int64_t>(examples.test.size()),
-                     .apart = static_cast<int64_t>(examples.apart.size()),
+                     .ood = static_cast<int64_t>(examples.ood.size()),
                      .published = std::move(*published)};
   if (suite.traces_of == nullptr && options.cache.empty()) {
     auto row = evaluate_forerun(options, examples);

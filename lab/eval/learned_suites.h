@@ -3,7 +3,7 @@
 //   ets-t4      the ETS authors' traces of a T4: trained on their training models, judged on their evaluation models
 //   ets-2080ti  the same of an RTX 2080 Ti; its evaluation traces are not public
 //   h200        measured run records of an H200 (data/h200), split by model family (data/h200/split.json); what is in
-//               neither split (RandWire, the what-if models) is reported apart
+//               neither split (RandWire, the what-if models) is reported as out of distribution
 //
 // Weights lie below data/weights/SUITE, one folder each. On h200 `forerun predict` itself is judged too. evaluate_papers puts
 // ets-t4 and h200 together with the papers' ablations.

@@ -38,7 +38,7 @@ TEST(LearnedSuites, JudgeTrainedWeightsOnTheTestSplitAndApart) {
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   learn::DataSet data = learn::made_up_data(6, 3);
-  data.examples().back().split = learn::Split::apart;
+  data.examples().back().split = learn::Split::ood;
   ASSERT_TRUE(data.save(folder + "/data.bin").ok());
   learn::TrainingRequest request{.predictor = "mlp-memory", .out = folder + "/weights"};
   request.options = {.epochs = 2, .device = "cpu", .settings = {{"hidden", "8"}}};
@@ -53,13 +53,13 @@ TEST(LearnedSuites, JudgeTrainedWeightsOnTheTestSplitAndApart) {
   ASSERT_TRUE(evaluated.ok()) << evaluated.error().message();
   const SuiteResult& result = *evaluated;
   EXPECT_EQ(result.examples, 5);
-  EXPECT_EQ(result.apart, 1);
+  EXPECT_EQ(result.ood, 1);
   ASSERT_EQ(result.rows.size(), 1U);
   EXPECT_EQ(result.rows[0].predictor, "mlp-memory");
   ASSERT_EQ(result.rows[0].evaluations.size(), 1U);
   EXPECT_EQ(result.rows[0].evaluations[0].quantity, learn::Target::peak_bytes);
   EXPECT_EQ(result.rows[0].evaluations[0].all.count, 5);
-  EXPECT_EQ(result.rows[0].apart[0].all.count, 1);
+  EXPECT_EQ(result.rows[0].ood[0].all.count, 1);
   EXPECT_FALSE(evaluate_learned("h200", {.cache = folder + "/data.bin", .weights = {folder}}).ok());
   std::filesystem::remove_all(folder);
 }

@@ -101,7 +101,7 @@ Result<learn::DataSet> load_record_data(const std::vector<std::string>& paths, c
     const auto split = splits->find(record.run.family);
     example.split = family_split.unnamed;
     // What is in no part that is named here (what-if pairs) is nothing to train on.
-    if (split != splits->end()) example.split = learn::split_named(split->second).value_or(Split::apart);
+    if (split != splits->end()) example.split = learn::split_named(split->second).value_or(Split::ood);
     data.add(std::move(example));
   };
   const Status status = scan_files(*files, Fields::everything, {.run = take, .sample = {}, .problem = problem});

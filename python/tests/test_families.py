@@ -149,8 +149,8 @@ def test_the_program_prints_a_plan(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_split_has_every_family_once() -> None:
-    assert sorted(split.TRAIN + split.TEST + split.APART) == sorted(FAMILIES)
-    assert [split.side(family) for family in ("lstm", "gru", "randwire")] == ["train", "test", "apart"]
+    assert sorted(split.TRAIN + split.TEST + split.OOD) == sorted(FAMILIES)
+    assert [split.side(family) for family in ("lstm", "gru", "randwire")] == ["train", "test", "ood"]
     with pytest.raises(ValueError):
         split.side("capture")
 

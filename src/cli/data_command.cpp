@@ -154,7 +154,7 @@ void add_data(CLI::App& app, Run& chosen) {
   verb->add_flag("--json", options->json, "One JSON object on standard output");
   verb->footer(
       "The split of the families is read from the split.json beside the files, where there is one:\n"
-      "  {\"train\": [\"resnet\"], \"test\": [\"vgg\"], \"apart\": [\"randwire\"]}");
+      "  {\"train\": [\"resnet\"], \"test\": [\"vgg\"], \"ood\": [\"randwire\"]}");
   answer(*verb, chosen, options, summary);
 
   verb = add_verb(*data, "noise", "How far repeated measurements of a configuration lie apart", *options);

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "base/json_file.h"
+#include "base/json_writer.h"
 #include "base/statistics.h"
 
 namespace forerun {
@@ -42,18 +42,18 @@ RatioRange ratio_range(std::vector<double> ratios) {
 }
 
 std::string to_json(const MemoryIntervals& intervals, const std::string& made_from) {
-  using Json = nlohmann::ordered_json;
   const auto rounded = [](double value) { return std::round(value * 1e6) / 1e6; };
-  const auto range = [&](const RatioRange& r) { return Json{{"low", rounded(r.low)}, {"high", rounded(r.high)}}; };
-  return Json{{"format", kMemoryIntervalsFormat},
-              {"made_from", made_from},
-              {"runs", intervals.runs},
-              {"requested", range(intervals.requested)},
-              {"allocated", range(intervals.allocated)},
-              {"reserved", range(intervals.reserved)},
-              {"driver", range(intervals.driver)}}
-             .dump(2) +
-         "\n";
+  JsonWriter json(2);
+  const auto range = [&](std::string_view name, const RatioRange& r) {
+    json.key(name).begin_object().field("low", rounded(r.low)).field("high", rounded(r.high)).end_object();
+  };
+  json.begin_object().field("format", kMemoryIntervalsFormat).field("made_from", made_from);
+  json.field("runs", intervals.runs);
+  range("requested", intervals.requested);
+  range("allocated", intervals.allocated);
+  range("reserved", intervals.reserved);
+  range("driver", intervals.driver);
+  return json.end_object().take() + "\n";
 }
 
 }  // namespace forerun

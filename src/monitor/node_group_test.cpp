@@ -153,7 +153,7 @@ TEST(NodeGroup, EndsAllNodesWhenOneFails) {
   if (parent == 0) {
     NodeGroupOptions options;
     options.rates = {0, 0};
-    options.command = {"sh", "-c", "if [ $FORERUN_NODE = 1 ]; then exit 7; fi; sleep 60"};
+    options.command = {"sh", "-c", "if [ $FORERUN_NODE = 1 ]; then exit 7; fi; exec sleep 60"};
     const auto group = start_nodes(options);
     _exit(group ? wait_nodes(*group) : 99);
   }

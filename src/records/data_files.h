@@ -16,7 +16,7 @@ namespace forerun {
 Result<std::vector<std::string>> record_files(const std::vector<std::string>& paths);
 
 // Which part of the split each family belongs to, from the split.json beside any of the files:
-//   {"train": ["resnet", "rnn"], "test": ["vgg"], "apart": ["randwire"]}
+//   {"train": ["resnet", "rnn"], "test": ["vgg"], "ood": ["randwire"]}
 // Nothing where there is none.
 Result<std::map<std::string, std::string>> family_splits(const std::vector<std::string>& files);
 

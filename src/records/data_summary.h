@@ -13,7 +13,7 @@ namespace forerun {
 using Counts = std::map<std::string, int64_t>;
 
 struct FamilySummary {
-  std::string split;  // "train", "test", "apart"; empty where no split.json names the family
+  std::string split;  // "train", "test", "ood"; empty where no split.json names the family
   int64_t records = 0;
   int64_t ok = 0;
   int64_t oom = 0;

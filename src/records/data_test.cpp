@@ -146,7 +146,7 @@ TEST_F(Data, SummarizesWhatThereIs) {
                                                 unfinished("o", "oom"),
                                                 unfinished("f", "failed")}) +
                                              "{\"schema\":\"run/2\",\"id\":\"to");
-  write("split.json", R"({"train": ["resnet"], "test": ["vgg", "vit"], "apart": ["mlp"]})");
+  write("split.json", R"({"train": ["resnet"], "test": ["vgg", "vit"], "ood": ["mlp"]})");
   const auto summary = summarize_data({a, b});
   ASSERT_TRUE(summary.ok()) << summary.error().message();
   const FamilySummary all = summary->all();
@@ -158,9 +158,9 @@ TEST_F(Data, SummarizesWhatThereIs) {
   EXPECT_EQ(all.gpu_bound, 4);
   EXPECT_EQ(all.host_bound, 1);
   EXPECT_EQ(summary->families.at("vgg").split, "test");
-  EXPECT_EQ(summary->families.at("mlp").split, "apart");
+  EXPECT_EQ(summary->families.at("mlp").split, "ood");
   EXPECT_EQ(summary->families.at("capture").split, "");
-  EXPECT_EQ(summary->splits, (Counts{{"train", 3}, {"test", 2}, {"apart", 2}, {"in none", 2}}));
+  EXPECT_EQ(summary->splits, (Counts{{"train", 3}, {"test", 2}, {"ood", 2}, {"in none", 2}}));
   EXPECT_EQ(summary->statuses, (Counts{{"ok", 5}, {"oom", 1}, {"failed", 1}, {"captured", 2}}));
   EXPECT_EQ(summary->layouts, (Counts{{"channels_last", 9}}));
   EXPECT_EQ(summary->samples, 4);

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "base/json_file.h"
+#include "base/json_writer.h"
 #include "base/line_writer.h"
 #include "derive/work.h"
 
@@ -101,35 +101,38 @@ Result<HostConstants> load_host_constants(const std::filesystem::path& path) {
 }
 
 Status save_host_constants(const HostConstants& constants, const std::filesystem::path& path) {
-  using Json = nlohmann::ordered_json;
   const auto us = [](Nanoseconds cost) { return std::round(microseconds(cost) * 1000) / 1000; };
-  Json file = {{"format", "host/2"}};
+  JsonWriter json(2);
+  json.begin_object().field("format", "host/2");
   for (const Phase phase : {Phase::forward, Phase::backward, Phase::update}) {
-    Json& classes = file[std::string(name_of(phase)) + "_op_us"];
+    json.key(std::string(name_of(phase)) + "_op_us").begin_object();
     for (size_t i = 0; i < kOpClassCount; ++i) {
       const auto cls = static_cast<OpClass>(i);
-      classes[std::string(name_of(cls))] = us(constants.of(phase, cls));
+      json.field(name_of(cls), us(constants.of(phase, cls)));
     }
+    json.end_object();
   }
-  file["host_op_us"] = us(constants.host_op);
-  file["mark_us"] = us(constants.mark);
-  file["further_kernel_us"] = us(constants.further_kernel);
-  file["foreach_tensor_us"] = us(constants.foreach_tensor);
-  file["parameter_us"] = us(constants.parameter);
-  file["iteration_us"] = us(constants.iteration);
-  const auto readings = [](const std::vector<ScaleReading>& list) {
-    Json object = Json::object();
+  json.field("host_op_us", us(constants.host_op));
+  json.field("mark_us", us(constants.mark));
+  json.field("further_kernel_us", us(constants.further_kernel));
+  json.field("foreach_tensor_us", us(constants.foreach_tensor));
+  json.field("parameter_us", us(constants.parameter));
+  json.field("iteration_us", us(constants.iteration));
+  const auto readings = [&](std::string_view name, const std::vector<ScaleReading>& list) {
+    json.key(name).begin_object();
     for (const ScaleReading& reading : list) {
-      object[reading.kind] = {{"reference_us", reading.reference_us}, {"weight", reading.weight}};
+      json.key(reading.kind).begin_object();
+      json.field("reference_us", reading.reference_us).field("weight", reading.weight).end_object();
     }
-    return object;
+    json.end_object();
   };
-  file["calibration"] = {{"at_reference", constants.scale.at_reference},
-                         {"forward", readings(constants.scale.forward)},
-                         {"backward", readings(constants.scale.backward)}};
+  json.key("calibration").begin_object().field("at_reference", constants.scale.at_reference);
+  readings("forward", constants.scale.forward);
+  readings("backward", constants.scale.backward);
+  json.end_object().end_object();
   Result<LineWriter> writer = LineWriter::create(path.string(), {.overwrite = true});
   if (!writer) return writer.error();
-  if (Status written = writer->write(file.dump(2)); !written.ok()) return written;
+  if (Status written = writer->write(json.take()); !written.ok()) return written;
   return writer->finish();
 }
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "base/json_file.h"
+#include "base/json_writer.h"
 #include "base/line_writer.h"
 
 namespace forerun::hybrid {
@@ -99,19 +99,20 @@ Result<DeviceScale> load_device_scale(const std::filesystem::path& path) {
 }
 
 Status save_device_scale(const DeviceScale& scale, const std::filesystem::path& path) {
-  using Json = nlohmann::ordered_json;
   const auto rounded = [](double value) { return std::round(1000 * value) / 1000; };
-  Json carry;
+  JsonWriter json(2);
+  json.begin_object().field("format", "devices/1").key("power").begin_object();
+  json.field("enough", scale.power.enough).field("idle", scale.power.idle).end_object();
+  json.key("carry").begin_object();
   for (size_t i = 0; i < kCarriedCount; ++i) {
-    carry[std::string(name_of(static_cast<Carried>(i)))] = {{"factor", rounded(std::exp(scale.carry[i].offset))},
-                                                            {"weight", rounded(scale.carry[i].weight)}};
+    json.key(name_of(static_cast<Carried>(i))).begin_object();
+    json.field("factor", rounded(std::exp(scale.carry[i].offset)));
+    json.field("weight", rounded(scale.carry[i].weight)).end_object();
   }
-  const Json file = {{"format", "devices/1"},
-                     {"power", {{"enough", scale.power.enough}, {"idle", scale.power.idle}}},
-                     {"carry", carry}};
+  json.end_object().end_object();
   Result<LineWriter> writer = LineWriter::create(path.string(), {.overwrite = true});
   if (!writer) return writer.error();
-  if (Status written = writer->write(file.dump(2)); !written.ok()) return written;
+  if (Status written = writer->write(json.take()); !written.ok()) return written;
   return writer->finish();
 }
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "base/json_file.h"
+#include "base/json_writer.h"
 #include "base/line_writer.h"
 #include "base/statistics.h"
 
@@ -32,15 +32,18 @@ Result<PredictionIntervals> load_prediction_intervals(const std::filesystem::pat
 }
 
 Status save_prediction_intervals(const PredictionIntervals& intervals, const std::filesystem::path& path) {
-  using Json = nlohmann::ordered_json;
-  const auto json = [](const RatioInterval& range) { return Json{{"low", range.low}, {"high", range.high}}; };
-  const Json file = {{"format", "intervals/1"},
-                     {"gpu_bound", json(intervals.gpu_bound)},
-                     {"host_bound", json(intervals.host_bound)},
-                     {"other_gpu", json(intervals.other_gpu)}};
+  JsonWriter json(2);
+  const auto range = [&](std::string_view name, const RatioInterval& interval) {
+    json.key(name).begin_object().field("low", interval.low).field("high", interval.high).end_object();
+  };
+  json.begin_object().field("format", "intervals/1");
+  range("gpu_bound", intervals.gpu_bound);
+  range("host_bound", intervals.host_bound);
+  range("other_gpu", intervals.other_gpu);
+  json.end_object();
   Result<LineWriter> writer = LineWriter::create(path.string(), {.overwrite = true});
   if (!writer) return writer.error();
-  if (Status written = writer->write(file.dump(2)); !written.ok()) return written;
+  if (Status written = writer->write(json.take()); !written.ok()) return written;
   return writer->finish();
 }
 

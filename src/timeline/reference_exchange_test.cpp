@@ -1,4 +1,4 @@
-// The exchange of gradients against a slow and plain twin, and against its closed form, on random iterations.
+// The exchange of gradients against a slow reference simulation, and against its closed form, on random iterations.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,9 +14,9 @@ namespace {
 
 // The twin: one GPU that works off the passes of layers in order, and a network that serves messages, both
 // followed from one moment at which something ends to the next. What runs beside one another proceeds more slowly.
-class PlainTwin {
+class ReferenceExchange {
  public:
-  PlainTwin(const std::vector<LayerCase>& layers, const GradientExchange& exchange) : exchange_(exchange) {
+  ReferenceExchange(const std::vector<LayerCase>& layers, const GradientExchange& exchange) : exchange_(exchange) {
     for (const LayerCase& layer : layers) steps_.push_back({static_cast<double>(layer.forward)});
     std::vector<Bytes> sizes;
     std::vector<size_t> step_of;
@@ -114,7 +114,7 @@ std::vector<LayerCase> random_layers(std::mt19937& random) {
   return layers;
 }
 
-TEST(PlainExchange, IsWhatFollowingEveryMomentGives) {
+TEST(ExchangeAgainstReference, IsWhatFollowingEveryMomentGives) {
   std::mt19937 random(5);
   for (int i = 0; i < 300; ++i) {
     const std::vector<LayerCase> layers = random_layers(random);
@@ -138,16 +138,16 @@ TEST(PlainExchange, IsWhatFollowingEveryMomentGives) {
       for (ExchangePart& part : list) part.slowed = 1, part.traffic = 0;
       return list;
     };
-    EXPECT_NEAR(static_cast<double>(simulate(alone.graph).end.value), PlainTwin(layers, plain).end(), 1) << i;
+    EXPECT_NEAR(static_cast<double>(simulate(alone.graph).end.value), ReferenceExchange(layers, plain).end(), 1) << i;
     // With it as near as the rounds settle.
     const auto sent = exchanged_tasks(chain.graph, {chain.pass}, exchange);
     ASSERT_TRUE(sent.ok());
     const double found = static_cast<double>(simulate(sent->tasks).end.value);
-    EXPECT_NEAR(found / PlainTwin(layers, exchange).end(), 1, 1e-3) << i;
+    EXPECT_NEAR(found / ReferenceExchange(layers, exchange).end(), 1, 1e-3) << i;
   }
 }
 
-TEST(PlainExchange, ClosedFormIsThatOfGradientsAtAnEvenPace) {
+TEST(ExchangeAgainstReference, ClosedFormIsThatOfGradientsAtAnEvenPace) {
   std::mt19937 random(6);
   for (int i = 0; i < 60; ++i) {
     const Topology topology{
