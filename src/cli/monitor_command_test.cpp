@@ -93,7 +93,7 @@ TEST_F(MonitorFolder, TheTimeLimitEndsTheCommand) {
   EXPECT_EQ(outcome.code, 143) << outcome.out;
   EXPECT_LT(record()["window_ms"], 10'000);
   EXPECT_EQ(forerun_outcome("monitor --seconds 20 -- sh -c 'exit 4'").code, 4) << "it ended by itself";
-  EXPECT_EQ(forerun_outcome("monitor --seconds nan -- true").code, 2);
+  EXPECT_EQ(forerun_outcome("monitor --seconds nan -- true").code, 1);
   EXPECT_EQ(forerun_outcome("monitor --seconds -1 -- true").code, 1);
 }
 
