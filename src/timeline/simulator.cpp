@@ -34,7 +34,7 @@ Simulation sweep(const TaskGraph& graph) {
 // Tasks that wait for each other, the other way round, and how many each still waits for.
 class Releases {
  public:
-  explicit Releases(const TaskGraph& graph) : graph_(graph), blocked_(graph.size(), 0), next_(graph.size(), kNoLink) {
+  explicit Releases(const TaskGraph& graph) : blocked_(graph.size(), 0), next_(graph.size(), kNoLink) {
     std::vector<uint32_t> last(graph.lanes().size(), kNoLink);
     first_.assign(graph.size() + 1, 0);
     for (uint32_t i = 0; i < graph.size(); ++i) {
@@ -78,7 +78,6 @@ class Releases {
   }
 
  private:
-  const TaskGraph& graph_;
   std::vector<uint32_t> blocked_;
   std::vector<uint32_t> next_;  // on the same ordered lane
   std::vector<uint32_t> first_, successors_;
