@@ -27,7 +27,7 @@ void refuse_empty_values(CLI::App& app) {
     option->check([](const std::string& value) {
       return value.empty() ? std::string("is empty: give a value, or leave the option out") : std::string();
     });
-    if (!option->get_type_name().starts_with("FLOAT")) continue;
+    if (option->get_type_name().find("FLOAT in [") == std::string::npos) continue;
     option->check(
         [](const std::string& value) { return number_in(value) ? std::string() : "'" + value + "' is no number"; });
   }

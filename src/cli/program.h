@@ -20,7 +20,7 @@ struct Program {
 int run_program(const Program& program, int argc, char** argv);
 
 // Makes the options of `app` and of its verbs refuse an empty value: it is a shell variable that was not set, and no option
-// takes it for its default. And numbers that are none: ranges let "nan" pass.
+// takes it for its default. And, where numbers have a range, those that are none: ranges let "nan" pass.
 void refuse_empty_values(CLI::App& app);
 
 }  // namespace forerun::cli
