@@ -173,7 +173,7 @@ TEST(StoppedQuestions, AStopFromTheFirstWordOfProgressIsHeard) {
   for (const auto& [name, ask] : long_questions()) {
     std::stop_source stop;
     bool told = false;
-    const auto progress = [&](const Progress& now) {
+    const auto progress = [&, &name = name](const Progress& now) {
       told = true;
       EXPECT_FALSE(now.what.empty()) << name;
       stop.request_stop();
