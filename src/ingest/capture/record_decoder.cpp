@@ -235,9 +235,9 @@ class RecordDecoder::Impl : JsonWalk {
     simdjson::ondemand::object object;
     if (auto code = value.get_object().get(object)) return fail(code, "roots", "an object");
     const auto found = object.find_field_unordered("storage").error();
+    if (found != simdjson::SUCCESS && found != simdjson::NO_SUCH_FIELD) return fail(found, "roots", "an object");
     if (auto code = object.reset().error()) return fail(code, "roots", "an object");
     if (found == simdjson::SUCCESS) return groups_.roots(object) || fail(groups_.complaint());
-    if (found != simdjson::NO_SUCH_FIELD) return fail(found, "roots", "an object");
     columns_->roots.clear();
     return each_field(object, "roots", [&](std::string_view key, Value item) { return root(key, item); });
   }
