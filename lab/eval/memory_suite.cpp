@@ -28,7 +28,7 @@ int64_t states_of(const OptimizerSpec& optimizer) {
     case OptimizerKind::adam:
     case OptimizerKind::adamw: return 2;
     case OptimizerKind::rmsprop: return optimizer.momentum != 0 ? 2 : 1;
-    case OptimizerKind::adagrad: return 1;
+    case OptimizerKind::adagrad:
     case OptimizerKind::other: return 1;
   }
   return 0;
@@ -74,8 +74,7 @@ struct PeakRatios {
 
 class MemorySuite {
  public:
-  MemorySuite(const CostModels& cost_models, const MemorySuiteOptions& options)
-      : cost_models_(cost_models), tables_(cost_models.workspaces), options_(options) {}
+  explicit MemorySuite(const CostModels& cost_models) : cost_models_(cost_models), tables_(cost_models.workspaces) {}
 
   void take(const RunRecord& record) {
     if (!record.measured || record.measured->status == RunStatus::failed) return;
@@ -133,7 +132,6 @@ class MemorySuite {
 
   const CostModels& cost_models_;
   TablesByFamily tables_;
-  const MemorySuiteOptions& options_;
   std::set<std::string> seen_;
   int64_t runs_ = 0;
   PeakRatios ratios_;
@@ -184,7 +182,7 @@ Result<MemoryAccuracy> evaluate_memory(const MemorySuiteOptions& options, const 
   if (!files) return files.error();
   const Result<CostModels> cost_models = load_cost_models({}, Trees::without);
   if (!cost_models) return cost_models.error();
-  MemorySuite suite(*cost_models, options);
+  MemorySuite suite(*cost_models);
   const auto problem = [&](const DataProblem& what) {
     if (options.problem) options.problem(what);
   };
