@@ -1,4 +1,4 @@
-# cmake --install: the programs, the data that they read, completions and manual pages made from their help.
+# cmake --install: the programs, the data that they read, the header for policies of users, completions and manual pages made from their help.
 #
 # data/ is installed without what only tests and research need (h200, weights, captures, resources). The program finds it
 # from its own address (base/data_dir.h), so that a prefix can be moved.
@@ -11,6 +11,7 @@ endif()
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/data/ DESTINATION ${CMAKE_INSTALL_DATADIR}/forerun/data
         FILES_MATCHING PATTERN "*"
         PATTERN h200 EXCLUDE PATTERN weights EXCLUDE PATTERN captures EXCLUDE PATTERN resources EXCLUDE)
+install(FILES ${CMAKE_SOURCE_DIR}/src/cluster/external/forerun_policy.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 set(pages ${CMAKE_BINARY_DIR}/install)

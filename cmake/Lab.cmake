@@ -19,7 +19,7 @@ foreach(stage ${FORERUN_LAB_STAGES})
 endforeach()
 
 # What computes for long is in lab/trees and lab/learn, and in src/.
-foreach(stage papers dataset training_data accuracy calibrate eval)
+foreach(stage papers dataset ask training_data accuracy calibrate eval)
   if(TARGET forerun_lab_${stage})
     forerun_cold(forerun_lab_${stage})
   endif()

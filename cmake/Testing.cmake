@@ -90,7 +90,10 @@ if(TARGET forerun_report)
   set(report forerun_report)
 endif()
 foreach(stage ${FORERUN_STAGES})
-  forerun_add_stage_test(${stage}_test src/${stage} "forerun_${stage};${report}")
+  get_target_property(part forerun_${stage} ALIASED_TARGET)
+  if(NOT part)  # of a whole stage
+    forerun_add_stage_test(${stage}_test src/${stage} "forerun_${stage};${report}")
+  endif()
 endforeach()
 if(FORERUN_BUILD_LAB)
   foreach(stage ${FORERUN_LAB_STAGES})
@@ -159,6 +162,12 @@ if(NOT FORERUN_TRAIN_ONLY)
     add_test(NAME data_size_test COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/data_size_test.py ${CMAKE_SOURCE_DIR})
     set_tests_properties(readme_test readme_test.self_check schema_test schema_test.self_check alone.self_check data_size_test
                          PROPERTIES LABELS tests TIMEOUT 600 SKIP_RETURN_CODE 77)
+  endif()
+
+  if(Python3_FOUND AND TARGET forerun)
+    add_test(NAME own_policy_test COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/own_policy_test.py
+                                          $<TARGET_FILE:forerun> ${CMAKE_SOURCE_DIR} ${CMAKE_CXX_COMPILER})
+    set_tests_properties(own_policy_test PROPERTIES LABELS tests TIMEOUT 300)
   endif()
 
   if(Python3_FOUND AND TARGET forerun)

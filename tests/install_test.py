@@ -34,7 +34,7 @@ def main(build: str) -> None:
         assert "Tesla T4" not in ask("devices"), "the program reads other data than the installed"
         data = sum(path.stat().st_size for path in (moved / "share/forerun/data").rglob("*") if path.is_file())
         assert data < 8e6, f"{data} bytes of data are installed"
-        for path in ("share/bash-completion/completions/forerun", "share/zsh/site-functions/_forerun",
+        for path in ("include/forerun_policy.h", "share/bash-completion/completions/forerun", "share/zsh/site-functions/_forerun",
                      "share/fish/vendor_completions.d/forerun.fish", "share/man/man1/forerun.1",
                      "share/man/man1/forerun-predict.1"):
             assert (moved / path).stat().st_size > 500, path

@@ -6,6 +6,8 @@
 namespace forerun {
 
 // "forerun.eval.memory/1"; the number rises when a field changes its meaning or goes.
-inline std::string eval_schema(const std::string& suite) { return "forerun.eval." + suite + "/1"; }
+inline std::string eval_schema(const std::string& suite, int version = 1) {
+  return "forerun.eval." + suite + "/" + std::to_string(version);
+}
 
 }  // namespace forerun

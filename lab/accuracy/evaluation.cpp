@@ -14,11 +14,14 @@
 namespace forerun {
 namespace {
 
+constexpr const char* kKeptMark = " *";
+constexpr const char* kKeptNote =
+    "  * kept from an earlier training and not computed now (data/weights/*/ablations.jsonl)\n";
+
 using learn::Evaluation;
 using learn::Target;
 
 std::string percent_or_dash(double share) { return share > 0 ? percent(share) : "-"; }
-std::string signed_percent(double share) { return fmt::format("{:+.1f} %", 100 * share); }
 std::string one_decimal(double value) { return value > 0 ? fmt::format("{:.1f}", value) : "-"; }
 
 std::string title(Target quantity) {
@@ -78,14 +81,15 @@ std::vector<std::string> cells_of(const std::string& label, const Evaluation* ev
                                   const PublishedFigure* figure) {
   std::vector<std::string> cells = {label};
   if (evaluation == nullptr) {
-    cells.resize(10, "-");
+    cells.resize(11, "-");
   } else {
     const learn::ErrorSummary& all = evaluation->all;
     const learn::ErrorSummary gpu = errors_of(evaluation->by_bound, "gpu");
     const learn::ErrorSummary host = errors_of(evaluation->by_bound, "host");
-    cells.insert(cells.end(), {percent_or_dash(all.mre), percent_or_dash(all.median), percent_or_dash(all.p90),
-                               signed_percent(all.bias), one_decimal(rmse(*evaluation)), percent_or_dash(gpu.mre),
-                               percent_or_dash(gpu.p90), percent_or_dash(host.mre), percent_or_dash(host.p90)});
+    cells.insert(cells.end(),
+                 {grouped(all.count), percent_or_dash(all.mre), percent_or_dash(all.median), percent_or_dash(all.p90),
+                  signed_percent(all.bias), one_decimal(rmse(*evaluation)), percent_or_dash(gpu.mre),
+                  percent_or_dash(gpu.p90), percent_or_dash(host.mre), percent_or_dash(host.p90)});
   }
   cells.push_back(figure == nullptr ? "-" : figure->system);
   cells.push_back(figure == nullptr ? "-" : percent_or_dash(figure->mre));
@@ -96,10 +100,11 @@ std::vector<std::string> cells_of(const std::string& label, const Evaluation* ev
 
 // The errors of all predictors for one quantity beside the published ones; those that are not trained last.
 std::string overall(const SuiteResult& result, Target quantity) {
-  Table table({"predictor", "MRE", "median", "p90", "bias", "RMSE", "GPU-bound", "p90", "host-bound", "p90",
+  Table table({"predictor", "judged", "MRE", "median", "p90", "bias", "RMSE", "GPU-bound", "p90", "host-bound", "p90",
                "published", "MRE", "RMSE", "unseen"});
-  table.align_left(10);
+  table.align_left(11);
   bool any = false;
+  bool kept = false;
   std::set<std::string> sources;
   std::string missing;
   for (const SuiteRow& row : result.rows) {
@@ -108,7 +113,8 @@ std::string overall(const SuiteResult& result, Target quantity) {
     any = true;
     const PublishedFigure* figure = published_for(result, row.label, quantity);
     if (figure != nullptr) sources.insert(figure->source);
-    table.add(cells_of(row.label, evaluation, figure));
+    kept = kept || row.kept;
+    table.add(cells_of(row.label + (row.kept ? kKeptMark : ""), evaluation, figure));
   }
   for (const PublishedFigure& figure : result.published.systems) {
     if (quantity != figure.quantity || find(result, figure.label, quantity) != nullptr) continue;
@@ -119,8 +125,14 @@ std::string overall(const SuiteResult& result, Target quantity) {
   }
   if (!any) return "";
   std::string text = fmt::format("{}\n{}{}", title(quantity), table.text(), missing);
+  if (kept) text += kKeptNote;
   for (const std::string& source : sources) text += fmt::format("  published: {}\n", source);
   return text + "\n";
+}
+
+bool is_kept(const SuiteResult& result, const std::string& label) {
+  return std::any_of(result.rows.begin(), result.rows.end(),
+                     [&](const SuiteRow& row) { return row.label == label && row.kept; });
 }
 
 double validation_error(const SuiteResult& result, const std::string& label) {
@@ -140,7 +152,9 @@ std::string ablations(const SuiteResult& result) {
     table.add({fmt::format("{} ({})", figure.label, figure.system),
                figure.quantity == Target::peak_bytes ? "memory" : "time",
                percent_or_dash(validation_error(result, figure.label)),
-               evaluation == nullptr ? "not trained" : percent_or_dash(evaluation->all.mre),
+               evaluation == nullptr
+                   ? "not trained"
+                   : percent_or_dash(evaluation->all.mre) + (is_kept(result, figure.label) ? kKeptMark : ""),
                evaluation == nullptr ? "-" : one_decimal(rmse(*evaluation)), percent_or_dash(figure.mre),
                one_decimal(figure.rmse)});
     if (evaluation == nullptr && missing.empty())
@@ -148,7 +162,8 @@ std::string ablations(const SuiteResult& result) {
     sources.insert(figure.source);
   }
   if (sources.empty()) return "";
-  std::string text = "ablations\n" + table.text() + missing;
+  const bool kept = std::any_of(result.rows.begin(), result.rows.end(), [](const SuiteRow& row) { return row.kept; });
+  std::string text = "ablations\n" + table.text() + missing + (kept ? kKeptNote : "");
   for (const std::string& source : sources) text += fmt::format("  published: {}\n", source);
   return text + "\n";
 }
@@ -221,6 +236,7 @@ std::string to_json(const SuiteResult& result) {
                     {"label", row.label},
                     {"trained_on", row.trained_on},
                     {"seconds", row.seconds},
+                    {"kept", row.kept},
                     {"evaluations", all_json(row.evaluations)},
                     {"ood", all_json(row.ood)}});
   }

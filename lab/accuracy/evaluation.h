@@ -19,6 +19,7 @@ struct SuiteRow {
   std::vector<learn::Evaluation> ood;          // of what is in neither split
   double seconds = 0;                          // for all predictions
   double validation_error = 0;                 // MRE on families held out of the training; 0: not known
+  bool kept = false;                           // a stored result of an earlier training, not computed now
 };
 
 struct SuiteResult {

@@ -41,13 +41,8 @@ ScaleRows accuracy_rows(const ScaleAccuracy& accuracy) {
 
 std::vector<std::string> accuracy_cells(const std::string& use, const std::string& gpus, const std::string& group,
                                         const ScaleRow& row) {
-  return {use,
-          gpus,
-          group,
-          grouped(row.count),
-          percent(row.mean()),
-          fmt::format("{:+.1f} %", 100 * row.mean_bias()),
-          percent(row.worst)};
+  return {
+      use, gpus, group, grouped(row.count), percent(row.mean()), signed_percent(row.mean_bias()), percent(row.worst)};
 }
 
 }  // namespace

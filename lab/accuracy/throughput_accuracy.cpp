@@ -28,8 +28,7 @@ std::string rows_text(const ThroughputAccuracy& accuracy) {
   table.align_left(2);
   for (const ThroughputCase& row : accuracy.cases) {
     table.add({row.network, row.model, row.schedule + (row.fitted ? " *" : ""), std::to_string(row.gpus),
-               fmt::format("{:.1f}", row.measured), fmt::format("{:.1f}", row.predicted),
-               fmt::format("{:+.1f} %", 100 * row.error())});
+               fmt::format("{:.1f}", row.measured), fmt::format("{:.1f}", row.predicted), signed_percent(row.error())});
   }
   return table.text();
 }

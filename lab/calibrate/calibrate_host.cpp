@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "base/data_dir.h"
-#include "records/data_files.h"
 #include "timeline/host_gpu_timeline.h"
 
 namespace forerun {
@@ -22,12 +21,11 @@ HostSample host_sample(const RunRecord& record) {
   return sample;
 }
 
-Result<std::vector<HostSample>> load_host_samples(const std::vector<std::string>& files,
-                                                  const std::set<std::string>& families,
+Result<std::vector<HostSample>> load_host_samples(const std::vector<std::string>& files, const TrainingPart& part,
                                                   const std::function<void(const DataProblem&)>& problem) {
   std::vector<HostSample> samples;
   const auto take = [&](const RunRecord& record, const DataPlace& /*place*/) {
-    if (!families.contains(record.run.family) || !record.has_graph || !record.measured) return;
+    if (!part.contains(record.run) || !record.has_graph || !record.measured) return;
     if (record.measured->status != RunStatus::ok || record.measured->pipelined_median_ms <= 0) return;
     if (record.measured->gpu_busy_us >= kGpuBoundShare * 1e3 * record.measured->pipelined_median_ms) return;
     samples.push_back(host_sample(record));
@@ -40,9 +38,9 @@ Result<std::vector<HostSample>> load_host_samples(const std::vector<std::string>
 Result<HostOutcome> calibrate_host(const HostRequest& request) {
   const Result<std::filesystem::path> folder = data_dir();
   if (!folder) return folder.error();
-  const auto families = training_families(request.files, request.without);
-  if (!families) return families.error();
-  const auto samples = load_host_samples(request.files, *families, request.problem);
+  const auto part = TrainingPart::beside(request.files, request.without);
+  if (!part) return part.error();
+  const auto samples = load_host_samples(request.files, *part, request.problem);
   if (!samples) return samples.error();
   Result<HostRegression> fit = calibrate_host_costs(*samples, request.options);
   if (!fit) return fit.error();

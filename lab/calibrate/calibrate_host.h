@@ -8,6 +8,7 @@
 
 #include "lab/calibrate/host_regression.h"
 #include "records/data_scan.h"
+#include "records/data_split.h"
 
 namespace forerun {
 
@@ -30,9 +31,8 @@ Result<HostOutcome> calibrate_host(const HostRequest& request);
 
 // A measured iteration as the fit sees it.
 HostSample host_sample(const RunRecord& record);
-// Those of these families that the host bounds.
-Result<std::vector<HostSample>> load_host_samples(const std::vector<std::string>& files,
-                                                  const std::set<std::string>& families,
+// Those of the training part that the host bounds.
+Result<std::vector<HostSample>> load_host_samples(const std::vector<std::string>& files, const TrainingPart& part,
                                                   const std::function<void(const DataProblem&)>& problem);
 
 }  // namespace forerun

@@ -32,7 +32,7 @@ TEST(CalibrateHost, FitsTheMeasuredIterationsAndWritesWhatPredictReads) {
 }
 
 TEST(CalibrateHost, NamesTheNearestOfAFamilyThatIsNotThere) {
-  const auto families = training_families({measured_file()}, {"resnets"});
+  const auto families = TrainingPart::beside({measured_file()}, {"resnets"});
   ASSERT_FALSE(families.ok());
   EXPECT_NE(families.error().message().find("resnet"), std::string::npos);
 }

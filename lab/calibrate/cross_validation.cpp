@@ -8,7 +8,7 @@
 #include "lab/calibrate/calibrate_host.h"
 #include "lab/training_data/measured_ops.h"
 #include "predict/predict.h"
-#include "records/data_files.h"
+#include "records/data_split.h"
 
 namespace forerun {
 namespace {
@@ -21,13 +21,13 @@ struct Measured {
   std::vector<HostSample> iterations;
 };
 
-Result<Measured> read_measured(const CrossValidation& request, const std::set<std::string>& families,
+Result<Measured> read_measured(const CrossValidation& request, const TrainingPart& part,
                                const CostModels& cost_models) {
   Measured measured;
-  auto ops = load_measured_ops(request.files, families, cost_models, request.problem);
+  auto ops = load_measured_ops(request.files, part, cost_models, request.problem);
   if (!ops) return ops.error();
   measured.ops = std::move(*ops);
-  auto iterations = load_host_samples(request.files, families, [](const DataProblem&) {});
+  auto iterations = load_host_samples(request.files, part, [](const DataProblem&) {});
   if (!iterations) return iterations.error();
   measured.iterations = std::move(*iterations);
   return measured;
@@ -74,11 +74,11 @@ Result<std::vector<CostModels>> fit_groups(const CrossValidation& request, const
   return fitted;
 }
 
-Status predict_left_out(const CrossValidation& request, const std::map<std::string, const CostModels*>& without,
-                        std::vector<LeftOutRun>& runs) {
+Status predict_left_out(const CrossValidation& request, const TrainingPart& part,
+                        const std::map<std::string, const CostModels*>& without, std::vector<LeftOutRun>& runs) {
   const auto take = [&](const RunRecord& record, const DataPlace& /*place*/) {
     const auto fitted = without.find(record.run.family);
-    if (fitted == without.end() || !record.has_graph || !record.measured) return;
+    if (fitted == without.end() || !part.contains(record.run) || !record.has_graph || !record.measured) return;
     const Measurement& m = *record.measured;
     if (m.status != RunStatus::ok || m.pipelined_median_ms <= 0 || m.gpu_busy_us <= 0) return;
     const CostModels& cost_models = *fitted->second;
@@ -111,13 +111,13 @@ std::vector<std::vector<std::string>> fold_families(const std::vector<std::strin
 Result<std::vector<LeftOutRun>> cross_validate(const CrossValidation& request, const WorkControl& control) {
   const Result<CostModels> cost_models = load_cost_models({}, Trees::without);
   if (!cost_models) return cost_models.error();
-  const auto families = training_families(request.files, {});
-  if (!families) return families.error();
-  const auto groups = fold_families({families->begin(), families->end()}, request.folds);
+  const auto part = TrainingPart::beside(request.files);
+  if (!part) return part.error();
+  const auto groups = fold_families({part->families().begin(), part->families().end()}, request.folds);
   if (groups.size() < 2) {
     return Error{"there are not two families to leave out in turn", "", "give records of several families"};
   }
-  const auto measured = read_measured(request, *families, *cost_models);
+  const auto measured = read_measured(request, *part, *cost_models);
   if (!measured) return measured.error();
   const auto fitted = fit_groups(request, *measured, groups, *cost_models, control);
   if (!fitted) return fitted.error();
@@ -126,7 +126,8 @@ Result<std::vector<LeftOutRun>> cross_validate(const CrossValidation& request, c
     for (const std::string& family : groups[i]) without[family] = &(*fitted)[i];
   }
   std::vector<LeftOutRun> runs;
-  if (const Status predicted = predict_left_out(request, without, runs); !predicted.ok()) return predicted.error();
+  if (const Status predicted = predict_left_out(request, *part, without, runs); !predicted.ok())
+    return predicted.error();
   return runs;
 }
 

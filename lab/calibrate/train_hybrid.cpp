@@ -6,13 +6,13 @@
 #include "base/data_dir.h"
 #include "lab/training_data/measured_ops.h"
 #include "predict/predict.h"
-#include "records/data_files.h"
+#include "records/data_split.h"
 
 namespace forerun {
 Result<std::vector<hybrid::MeasuredOp>> hybrid_ops(const HybridRequest& request, const CostModels& cost_models) {
-  const auto families = training_families(request.files, request.without);
-  if (!families) return families.error();
-  return load_measured_ops(request.files, *families, cost_models, request.problem);
+  const auto part = TrainingPart::beside(request.files, request.without);
+  if (!part) return part.error();
+  return load_measured_ops(request.files, *part, cost_models, request.problem);
 }
 
 Result<HybridOutcome> train_hybrid(const HybridRequest& request, const WorkControl& control) {

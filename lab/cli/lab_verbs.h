@@ -11,6 +11,9 @@ namespace forerun::cli {
 void add_train(CLI::App& app, Run& chosen);
 void add_calibrate(CLI::App& app, Run& chosen);
 void add_eval(CLI::App& app, Run& chosen);
+void add_simulate(CLI::App& app, Run& chosen);
+void add_lab_predict(CLI::App& app, Run& chosen);   // predict --with
+void add_lab_schedule(CLI::App& app, Run& chosen);  // schedule --predictor ets
 
 // What the words after a verb ask for, nothing of it run yet; an Error is one of usage.
 Result<Run> parse_train(const std::vector<std::string>& words);

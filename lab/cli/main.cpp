@@ -1,4 +1,4 @@
-// The program forerun-lab: what only researchers ask. `forerun train`, `forerun calibrate` and `forerun eval` hand over to it.
+// The program forerun-lab: what only researchers ask. `forerun train`, `forerun calibrate`, `forerun eval` and `forerun simulate` hand over to it.
 #include "cli/program.h"
 #include "lab/cli/lab_verbs.h"
 
@@ -10,7 +10,8 @@ int main(int argc, char** argv) {
        .examples = "Start with:\n"
                    "  forerun-lab eval                               the suites that predictors are judged on\n"
                    "  forerun-lab train                              what can be trained\n"
-                   "  forerun-lab calibrate                          what can be calibrated\n",
-       .verbs = {add_train, add_calibrate, add_eval}},
+                   "  forerun-lab calibrate                          what can be calibrated\n"
+                   "  forerun-lab simulate --out simulated.bin       iterations to pre-train predictors on\n",
+       .verbs = {add_train, add_calibrate, add_eval, add_simulate, add_lab_predict, add_lab_schedule}},
       argc, argv);
 }

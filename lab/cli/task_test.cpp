@@ -125,6 +125,7 @@ TEST(Tasks, TakeTheseOptions) {
       {"forerun eval --suite devices", "--data --traces --json"},
       {"forerun eval --suite memory", "--data --write-intervals --json"},
       {"forerun eval --suite whatif", "--data --json"},
+      {"forerun eval --suite daydream", "--json"},
       {"forerun eval --suite ddl-benchmark", "--data --json"},
       {"forerun eval --suite vtrain", "--data --json"},
       {"forerun eval --suite megatron", "--json"},
@@ -137,7 +138,7 @@ TEST(Tasks, TakeTheseOptions) {
        "--seconds --minutes --device --checkpoint --resume --curve --folds --setting --pretrain --study --json"},
       {"forerun train ets",
        "--suite --traces --data --cache --write-cache --most --out --validation --validate-on --seed --set --epochs "
-       "--batch --rate --patience --seconds --minutes --device --checkpoint --resume --curve --json"},
+       "--batch --rate --patience --seconds --minutes --device --checkpoint --resume --curve --start --json"},
       {"forerun train trees",
        "--suite --traces --data --cache --write-cache --most --out --validation --validate-on --seed --set --json"},
       {"forerun train", "--suite --traces --data --cache --write-cache --most"},

@@ -83,7 +83,21 @@ void DataSet::add(Example example) {
   const Targets& targets = example.targets;
   CHECK(targets.op_us.empty() || targets.op_us.size() == count, "a GPU time for each op, or none");
   CHECK(targets.gap_us.empty() || targets.gap_us.size() == count, "a gap for each op, or none");
+  CHECK(targets.host_us.empty() || targets.host_us.size() == count, "a host time for each op, or none");
   examples_.push_back(std::move(example));
+}
+
+void DataSet::append(const DataSet& other) {
+  std::vector<uint32_t> here;
+  here.reserve(other.rows_.size());
+  for (OpRow row : other.rows_) {
+    row.name = intern_name(other.name_of_row(row));
+    here.push_back(intern(row));
+  }
+  for (Example example : other.examples_) {
+    for (uint32_t& row : example.ops) row = here[row];
+    add(std::move(example));
+  }
 }
 
 Selection select(const DataSet& data, Split split) {

@@ -80,10 +80,11 @@ std::string_view name_of(Bound bound);
 struct Targets {
   double iteration_ms = 0;
   double gpu_busy_ms = 0;
-  double peak_bytes = 0;      // allocated
-  double reserved_bytes = 0;  // peak
-  std::vector<float> op_us;   // GPU time by op
-  std::vector<float> gap_us;  // idle GPU time behind the op, by op: op_us and gap_us add up to iteration_ms
+  double peak_bytes = 0;       // allocated
+  double reserved_bytes = 0;   // peak
+  std::vector<float> op_us;    // GPU time by op
+  std::vector<float> gap_us;   // idle GPU time behind the op, by op: op_us and gap_us add up to iteration_ms
+  std::vector<float> host_us;  // the host's time to issue the op, by op; what it has to do besides is with the first
   bool operator==(const Targets&) const = default;
 
   [[nodiscard]] Bound bound() const {
@@ -106,6 +107,7 @@ struct Example {
   std::string device;  // "NVIDIA H200"; "T4"
   double parameters = 0;
   double parameter_tensors = 0;
+  double host_slowness = 0;  // of the host beside the usual one, by a calibration taken beside the run; 0: not known
 
   std::vector<uint32_t> ops;    // rows of the DataSet, in program order
   std::vector<DataEdge> edges;  // by target, then source; each pair once
@@ -118,6 +120,8 @@ class DataSet {
   uint32_t intern(const OpRow& row);
   NameId intern_name(std::string_view name) { return names_.intern(name); }
   void add(Example example);
+  // Adds the examples of another data set; its source is not told.
+  void append(const DataSet& other);
 
   [[nodiscard]] const std::vector<OpRow>& rows() const { return rows_; }
   [[nodiscard]] const std::vector<Example>& examples() const { return examples_; }

@@ -4,7 +4,7 @@
 //   source; names: count, texts; rows: count, then each row: name, phase, dtype, class, on_gpu as bytes, the number of
 //   amounts and of hyper-parameters up to the last that is not 0, and those as float32
 //   examples: count, then each: id, group, split, batch, size, precision, optimizer, channels_last, device, parameters,
-//   parameter_tensors, ops (as indices), edges (target as difference to the one before, source as distance to the
+//   parameter_tensors, host_slowness, ops (as indices), edges (target as difference to the one before, source as distance to the
 //   target, bytes), targets
 //   "END."
 //
@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::string_view kMagic = "FRDS";
 constexpr std::string_view kEnd = "END.";
-constexpr uint8_t kVersion = 1;
+constexpr uint8_t kVersion = 2;
 
 class Writer {
  public:
@@ -169,6 +169,7 @@ void write(Writer& out, const Targets& targets) {
   out.f64(targets.reserved_bytes);
   out.floats(targets.op_us);
   out.floats(targets.gap_us);
+  out.floats(targets.host_us);
 }
 
 Targets read_targets(Reader& in, size_t ops) {
@@ -179,8 +180,10 @@ Targets read_targets(Reader& in, size_t ops) {
   targets.reserved_bytes = in.f64();
   targets.op_us = in.floats();
   targets.gap_us = in.floats();
+  targets.host_us = in.floats();
   const auto fits = [&](const std::vector<float>& values) { return values.empty() || values.size() == ops; };
-  if (!fits(targets.op_us) || !fits(targets.gap_us)) in.fail("times by op are not as many as the ops");
+  if (!fits(targets.op_us) || !fits(targets.gap_us) || !fits(targets.host_us))
+    in.fail("times by op are not as many as the ops");
   return targets;
 }
 
@@ -227,6 +230,7 @@ void write(Writer& out, const Example& example) {
   out.text(example.device);
   out.f64(example.parameters);
   out.f64(example.parameter_tensors);
+  out.f64(example.host_slowness);
   out.varint(example.ops.size());
   for (const uint32_t row : example.ops) out.varint(row);
   write_edges(out, example.edges);
@@ -250,6 +254,7 @@ Example read_example(Reader& in, size_t rows) {
   example.device = in.text();
   example.parameters = in.f64();
   example.parameter_tensors = in.f64();
+  example.host_slowness = in.f64();
   example.ops.resize(in.count(1));
   for (uint32_t& row : example.ops) {
     row = static_cast<uint32_t>(in.varint(rows));
@@ -282,9 +287,12 @@ Status DataSet::save(const std::string& path) const {
 }
 
 Result<DataSet> DataSet::load(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return Error{"cannot be read", path, "check the name"};
-  const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const std::streamoff size = file ? static_cast<std::streamoff>(file.tellg()) : -1;
+  if (size < 0) return Error{"cannot be read", path, "check the name"};
+  std::string bytes(static_cast<size_t>(size), '\0');
+  file.seekg(0);
+  if (!file.read(bytes.data(), size)) return Error{"cannot be read", path, "check the name"};
   return from_bytes(bytes, path);
 }
 
@@ -301,6 +309,7 @@ Result<DataSet> DataSet::from_bytes(std::string_view bytes, const std::string& p
   if (in.ok() && data.names_.size() != names) in.fail("a name stands twice");
   const size_t rows = in.count(7);
   data.rows_.reserve(rows);
+  data.index_.reserve(rows);
   for (size_t i = 0; i < rows && in.ok(); ++i) {
     const OpRow row = read_row(in, names);
     if (in.ok()) data.intern(row);

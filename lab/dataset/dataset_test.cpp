@@ -39,8 +39,31 @@ TEST(DataSet, EqualRowsAreKeptOnce) {
   EXPECT_EQ(data.rows().size(), 2U);
 }
 
+TEST(DataSet, AppendsTheExamplesOfAnother) {
+  DataSet both;
+  both.intern_name("a name that only the first has");
+  const DataSet other = made_up_data(4, 3);
+  both.append(other);
+  both.append(other);
+  ASSERT_EQ(both.examples().size(), 2 * other.examples().size());
+  EXPECT_EQ(both.rows().size(), other.rows().size()) << "equal rows are one";
+  for (size_t i = 0; i < other.examples().size(); ++i) {
+    const Example& there = other.examples()[i];
+    const Example& here = both.examples()[other.examples().size() + i];
+    ASSERT_EQ(here.ops.size(), there.ops.size());
+    for (size_t k = 0; k < there.ops.size(); ++k) {
+      const OpRow& row = both.rows()[here.ops[k]];
+      EXPECT_EQ(both.name_of_row(row), other.name_of_row(other.rows()[there.ops[k]]));
+      EXPECT_EQ(row.hyper, other.rows()[there.ops[k]].hyper);
+    }
+    EXPECT_EQ(here.targets, there.targets);
+  }
+}
+
 TEST_F(DataSetFile, ReadsWhatWasWritten) {
   DataSet data = made_up_data(4, 3);
+  data.examples()[0].host_slowness = 1.25;
+  data.examples()[0].targets.host_us.assign(data.examples()[0].ops.size(), 7.5F);
   data.examples()[0].channels_last = true;
   data.examples()[0].optimizer = {OptimizerKind::adamw, OptimizerImpl::fused, 0.1, 0.2, 0.3};
   data.examples()[1].precision = Precision::amp_bf16;

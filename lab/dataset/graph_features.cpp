@@ -5,8 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
-#include "base/data_dir.h"
-#include "device/catalogue.h"
+#include "lab/dataset/known_devices.h"
 #include "lab/dataset/log_scale.h"
 
 namespace forerun::learn {
@@ -17,23 +16,8 @@ using Json = nlohmann::json;
 const std::vector<Amount> kCosts = {Amount::flops,          Amount::bytes_read,  Amount::bytes_written,
                                     Amount::weight_bytes,   Amount::input_bytes, Amount::output_bytes,
                                     Amount::temporary_bytes};
-
-// The devices of the catalogue; those of a name that it does not know count as 0 throughout.
-class Devices {
- public:
-  Devices() {
-    const auto folder = data_dir();
-    if (!folder) return;
-    if (auto loaded = load_devices(*folder / "devices")) catalogue_ = std::move(*loaded);
-  }
-  [[nodiscard]] Device find(const std::string& name) const {
-    const auto device = catalogue_.find(name);
-    return device ? *device : Device();
-  }
-
- private:
-  DeviceCatalogue catalogue_;
-};
+// Gradients of weights and of outputs have the sizes of what they are gradients of.
+constexpr Amount kGradients[] = {Amount::weight_bytes, Amount::output_bytes};
 
 void add_whole(const Example& example, const Device& device, std::vector<float>& out) {
   const size_t first = out.size();
@@ -51,14 +35,17 @@ void add_whole(const Example& example, const Device& device, std::vector<float>&
   *at++ = log2_of(device.peak.fp32);
   *at++ = log2_of(static_cast<double>(device.board_memory.value));
   *at++ = log2_of(device.memory_bandwidth);
+  *at++ = example.host_slowness > 0 ? static_cast<float>(std::log(example.host_slowness)) : 0.0F;
+  *at++ = example.host_slowness > 0 ? 1.0F : 0.0F;
 }
 
-void add_edge(int64_t source, int64_t target, double bytes, GraphTables& tables) {
+void add_edge(int64_t source, int64_t target, double bytes, double bandwidth, GraphTables& tables) {
   const auto raw = static_cast<float>(bytes);
+  const float rate = log2_of(bandwidth);
   tables.sources.insert(tables.sources.end(), {source, target});
   tables.targets.insert(tables.targets.end(), {target, source});
-  tables.edges.insert(tables.edges.end(), {1, 0, raw, log1p_of(bytes)});
-  tables.edges.insert(tables.edges.end(), {0, 1, raw, log1p_of(bytes)});
+  tables.edges.insert(tables.edges.end(), {1, 0, raw, log1p_of(bytes), rate});
+  tables.edges.insert(tables.edges.end(), {0, 1, raw, log1p_of(bytes), rate});
 }
 
 // Sees or scales a table of rows, one after the other.
@@ -78,7 +65,7 @@ GraphFeatures::GraphFeatures(const GraphFeatureChoice& choice, const DataSet& da
                              .batch = false,
                              .size = false},
                             OpVocabulary::of(data, examples));
-  nodes_ = Scaler(choice.scaler, encoder_.width() + encoder_.choice().amounts.size());
+  nodes_ = Scaler(choice.scaler, columns_of_nodes());
   edges_ = Scaler(choice.scaler, kEdgeWidth);
   whole_ = Scaler(choice.scaler, kWholeWidth);
   GraphTables tables = unscaled(data, examples);
@@ -92,6 +79,11 @@ GraphFeatures::GraphFeatures(const GraphFeatureChoice& choice, const DataSet& da
   whole_.finish();
 }
 
+size_t GraphFeatures::columns_of_nodes() const {
+  const size_t gradients = choice_.tensor_cost ? std::size(kGradients) : 0;
+  return encoder_.width() + encoder_.choice().amounts.size() + gradients;
+}
+
 void GraphFeatures::add_row(const DataSet& data, const Example& example, const OpRow& row, GraphTables& tables) const {
   const size_t first = tables.rows.size();
   tables.rows.resize(first + node_width());
@@ -99,11 +91,14 @@ void GraphFeatures::add_row(const DataSet& data, const Example& example, const O
   encoder_.encode(data, example, row, out.first(encoder_.width()));
   size_t at = encoder_.width();
   for (const Amount amount : encoder_.choice().amounts) out[at++] = row.amount(amount);
+  if (choice_.tensor_cost) {
+    for (const Amount amount : kGradients) out[at++] = log1p_of(row.amount(amount));
+  }
   tables.names.push_back(encoder_.vocabulary().index_of(data.name_of_row(row)));
 }
 
-void GraphFeatures::add_graph(const DataSet& data, const Example& example, std::vector<int64_t>& place_of_row,
-                              GraphTables& tables) const {
+void GraphFeatures::add_graph(const DataSet& data, const Example& example, double bandwidth,
+                              std::vector<int64_t>& place_of_row, GraphTables& tables) const {
   std::vector<int64_t> place(example.ops.size(), -1);  // of an op among the nodes of this graph
   int64_t count = 0;
   for (size_t i = 0; i < example.ops.size(); ++i) {
@@ -120,10 +115,10 @@ void GraphFeatures::add_graph(const DataSet& data, const Example& example, std::
   const auto bytes_of = [&](double bytes) { return choice_.tensor_cost ? bytes : 0.0; };
   for (const DataEdge& edge : example.edges) {
     if (place[edge.source] < 0 || place[edge.target] < 0) continue;
-    add_edge(place[edge.source], place[edge.target], bytes_of(edge.bytes), tables);
+    add_edge(place[edge.source], place[edge.target], bytes_of(edge.bytes), bandwidth, tables);
   }
   if (example.edges.empty()) {
-    for (int64_t i = 1; i < count; ++i) add_edge(i - 1, i, 0, tables);
+    for (int64_t i = 1; i < count; ++i) add_edge(i - 1, i, 0, bandwidth, tables);
   }
   tables.first_node.push_back(tables.nodes.size());
   tables.first_edge.push_back(tables.sources.size());
@@ -135,11 +130,12 @@ GraphTables GraphFeatures::unscaled(const DataSet& data, const Selection& exampl
   tables.first_node = {0};
   tables.first_edge = {0};
   std::vector<int64_t> place_of_row(data.rows().size(), -1);
-  const Devices devices;
+  const KnownDevices devices;
   for (const uint32_t i : examples) {
     const Example& example = data.examples()[i];
-    add_graph(data, example, place_of_row, tables);
-    add_whole(example, devices.find(example.device), tables.whole);
+    const Device device = devices.find(example.device);
+    add_graph(data, example, device.memory_bandwidth, place_of_row, tables);
+    add_whole(example, device, tables.whole);
   }
   return tables;
 }
@@ -176,8 +172,7 @@ Result<GraphFeatures> GraphFeatures::from_json(const Json& json) {
       if (!read) return read.error();
       *scaler = std::move(*read);
     }
-    const size_t wanted = features.encoder_.width() + features.encoder_.choice().amounts.size();
-    if (features.nodes_.width() != wanted || features.edges_.width() != kEdgeWidth ||
+    if (features.nodes_.width() != features.columns_of_nodes() || features.edges_.width() != kEdgeWidth ||
         features.whole_.width() != kWholeWidth) {
       return broken;
     }

@@ -2,13 +2,12 @@
 //
 // Nodes are the ops of the forward pass (or of the whole iteration): op name, class, type, hyper-parameters, sizes of
 // weights, inputs, outputs and temporaries, FLOPs. An edge runs with the data and one runs back, as a gradient would;
-// edges carry their direction and the bytes delivered. Where an example knows no edges, each op leads to the next. What
-// holds for the whole run (batch, input size, precision, optimizer, peak FLOPS, capacity and bandwidth of the device)
-// is kept once a graph; networks add it to every node.
+// edges carry their direction, the bytes delivered and the bandwidth of the memory they pass through. Where an example knows no edges, each op leads to the next. What
+// holds for the whole run (batch, input size, precision, optimizer, peak FLOPS, capacity and bandwidth of the device, how
+// slow the host is where that was measured) is kept once a graph; networks add it to every node.
 //
 // Amounts stand there twice: as they are, so that sums over nodes mean something, and as ln(1 + x), since they span ten
-// orders of magnitude. All columns are scaled by what training data showed. Gradients have the sizes of what they are
-// gradients of and bring no columns of their own. Nothing here needs LibTorch.
+// orders of magnitude. All columns are scaled by what training data showed. Nothing here needs LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +41,8 @@ struct GraphTables {
 
 class GraphFeatures {
  public:
-  static constexpr size_t kEdgeWidth = 4;  // forward, backward, bytes, ln(1 + bytes)
-  static constexpr size_t kWholeWidth = 2 + 3 + 6 + 3 + 1 + 3;
+  static constexpr size_t kEdgeWidth = 5;  // forward, backward, bytes, ln(1 + bytes), bandwidth of access
+  static constexpr size_t kWholeWidth = 2 + 3 + 6 + 3 + 1 + 3 + 2;
 
   GraphFeatures() = default;
   // The vocabulary and the scales of these examples.
@@ -59,8 +58,9 @@ class GraphFeatures {
 
  private:
   [[nodiscard]] GraphTables unscaled(const DataSet& data, const Selection& examples) const;
-  void add_graph(const DataSet& data, const Example& example, std::vector<int64_t>& place_of_row,
+  void add_graph(const DataSet& data, const Example& example, double bandwidth, std::vector<int64_t>& place_of_row,
                  GraphTables& tables) const;
+  [[nodiscard]] size_t columns_of_nodes() const;
   void add_row(const DataSet& data, const Example& example, const OpRow& row, GraphTables& tables) const;
 
   GraphFeatureChoice choice_;

@@ -56,7 +56,7 @@ TEST(GraphFeatures, OfForwardOpsAreThoseExpected) {
   EXPECT_EQ(tables.first_edge, (std::vector<size_t>{0, 2, 2}));
 
   // Types (3, never varied), classes, 7 logarithms, 30 parameters, 7 amounts.
-  ASSERT_EQ(features.node_width(), 3 + kClasses + 7 + 30 + 7);
+  ASSERT_EQ(features.node_width(), 3 + kClasses + 7 + 30 + 7 + 2);
   const std::span<const float> mm(tables.rows.data(), features.node_width());
   const std::span<const float> relu(tables.rows.data() + features.node_width(), features.node_width());
   EXPECT_EQ(mm[0], 0);
@@ -99,7 +99,7 @@ TEST(GraphFeatures, WithoutTensorCostKnowNoSizes) {
   const Selection train = select(data, Split::train);
   const GraphFeatures with({}, data, train);
   const GraphFeatures without({.tensor_cost = false}, data, train);
-  EXPECT_EQ(with.node_width(), without.node_width() + 14);
+  EXPECT_EQ(with.node_width(), without.node_width() + 16);
   const GraphTables tables = without.tables(data, train);
   for (size_t i = 0; i < tables.edges.size(); i += GraphFeatures::kEdgeWidth) ASSERT_EQ(tables.edges[i + 2], 0);
 }

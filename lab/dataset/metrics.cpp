@@ -85,6 +85,12 @@ std::optional<double> predicted(const Prediction& prediction, Target quantity) {
   return prediction.peak_bytes;
 }
 
+bool differ(const std::vector<Evaluation>& a, const std::vector<Evaluation>& b) {
+  return !std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Evaluation& one, const Evaluation& other) {
+    return one.quantity == other.quantity && one.all.count == other.all.count && one.all.mre == other.all.mre;
+  });
+}
+
 Evaluation evaluate(const DataSet& data, const Selection& examples, std::span<const Prediction> predictions,
                     Target quantity) {
   CHECK(examples.size() == predictions.size(), "a prediction for each example");

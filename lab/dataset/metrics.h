@@ -51,6 +51,9 @@ struct Evaluation {
   std::vector<double> ratios;       // predicted / measured at 0, 5, ... 100 % of the examples: how errors are spread
 };
 
+// Whether any of the errors is another.
+bool differ(const std::vector<Evaluation>& a, const std::vector<Evaluation>& b);
+
 // `predictions` stand in the order of `examples`. Examples without that measurement, or predictions without that value,
 // are left out.
 Evaluation evaluate(const DataSet& data, const Selection& examples, std::span<const Prediction> predictions,

@@ -44,10 +44,11 @@ struct TrainOptions {
   double validation = 0.15;  // share of training examples to validate on, whole groups; 0: the last weights count
   std::vector<std::string> validate_on;  // groups that begin so are set aside in place of a share
   double seconds = 0;                    // stops after the epoch that passes this; 0: no limit
-  std::string device = "auto";           // "cpu", "cuda", or "auto": CUDA where there is one
-  std::string checkpoint;                // folder for a checkpoint after each epoch; empty: none
-  bool resume = false;                   // go on from the checkpoint, where there is one
-  std::string curve;                     // CSV file of the epochs; empty: none
+  std::string start;            // folder of weights to go on from, which keep their settings; empty: from the beginning
+  std::string device = "auto";  // "cpu", "cuda", or "auto": CUDA where there is one
+  std::string checkpoint;       // folder for a checkpoint after each epoch; empty: none
+  bool resume = false;          // go on from the checkpoint, where there is one
+  std::string curve;            // CSV file of the epochs; empty: none
   Settings settings;
   std::function<void(const EpochReport&)> progress;
 };
@@ -84,7 +85,7 @@ class Predictor {
 
   // The settings it knows with their values: what `train` was given, else defaults.
   [[nodiscard]] virtual Settings settings() const = 0;
-  // Forgets what it learned before.
+  // Forgets what it learned before, but for the weights that the options start from.
   virtual Result<TrainingLog> train(const DataSet& data, const TrainOptions& options) = 0;
   // In the order of `examples`. It must have been trained or loaded.
   virtual std::vector<Prediction> predict(const DataSet& data, const Selection& examples) = 0;

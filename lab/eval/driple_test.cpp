@@ -47,7 +47,7 @@ class DripleData : public testing::Test {
     device_ = std::make_unique<Device>(*device);
   }
   DripleWorkloadBuilder builder() {
-    return {*cost_models_, *device_, rates_, {{"alexnet", "train"}, {"squeezenet", "test"}}};
+    return {*cost_models_, *device_, rates_, DataSplit::of_families({{"alexnet", "train"}, {"squeezenet", "test"}})};
   }
   std::unique_ptr<CostModels> cost_models_;
   std::unique_ptr<Device> device_;

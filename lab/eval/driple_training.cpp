@@ -7,7 +7,7 @@
 #include "base/nearest.h"
 #include "lab/dataset/driple/driple_rows.h"
 #include "lab/dataset/driple/resource_file.h"
-#include "lab/dataset/weights_json.h"
+#include "lab/dataset/weights_files.h"
 #include "lab/eval/driple_suite.h"
 #include "report/table.h"
 

@@ -35,7 +35,8 @@ std::optional<SuiteRow> row_from(const std::string& line) {
     SuiteRow row{.predictor = json.at("predictor").get<std::string>(),
                  .label = json.at("label").get<std::string>(),
                  .trained_on = json.value("device", ""),
-                 .validation_error = json.at("validation_error").get<double>()};
+                 .validation_error = json.at("validation_error").get<double>(),
+                 .kept = true};
     for (const auto& test : json.at("test")) {
       const auto quantity = quantity_named(test.at("quantity").get<std::string>());
       if (!quantity) return std::nullopt;

@@ -27,6 +27,8 @@ struct LearnedSuite {
 };
 constexpr LearnedSuite kSuites[] = {{"ets-t4", "T4", true}, {"ets-2080ti", "2080Ti", false}, {"h200", nullptr, true}};
 constexpr const char* kForerun = "forerun";
+// A row whose predictor was told how slow the host of each judged run was, by readings taken beside it (host_us).
+constexpr const char* kCalibrated = ", host calibrated";
 
 Result<LearnedSuite> suite_named(const std::string& name) {
   std::vector<std::string> names;
@@ -64,18 +66,21 @@ struct Examples {
   const learn::DataSet& data;
   learn::Selection test;
   learn::Selection ood;
+  bool calibrated = false;  // predictors are told what was read of the host
 };
 
-Result<SuiteRow> evaluate_weights(const std::string& folder, const Examples& examples) {
-  auto loaded = learn::load_weights(folder);
-  if (!loaded) return loaded.error();
+std::string label_of(const std::string& name, const Examples& examples) {
+  return examples.calibrated ? name + kCalibrated : name;
+}
+
+SuiteRow evaluate_weights(const std::string& folder, learn::LoadedPredictor& loaded, const Examples& examples) {
   const auto begun = std::chrono::steady_clock::now();
   const auto predict = [&](const learn::Selection& selection) {
-    return learn::evaluate_all(examples.data, selection, loaded->predictor->predict(examples.data, selection));
+    return learn::evaluate_all(examples.data, selection, loaded.predictor->predict(examples.data, selection));
   };
-  SuiteRow row{.predictor = loaded->name,
-               .label = fs::path(folder).filename().string(),
-               .trained_on = loaded->trained_on,
+  SuiteRow row{.predictor = loaded.name,
+               .label = label_of(fs::path(folder).filename().string(), examples),
+               .trained_on = loaded.trained_on,
                .evaluations = predict(examples.test),
                .ood = predict(examples.ood)};
   row.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
@@ -100,8 +105,9 @@ Result<SuiteRow> evaluate_forerun(const LearnedSuiteOptions& options, const Exam
     if (wanted == by_id.end() || !record.has_graph || wanted->second.iteration_ms) return;
     const auto device = cost_models->devices.find(record.run.environment.gpu);
     if (!device) return;
-    const auto run = for_device(record.run, *device);
+    auto run = for_device(record.run, *device);
     if (!run) return;
+    if (!examples.calibrated) run->environment.calibration = {};
     const Prediction answer = predict(*run, *device, *cost_models);
     wanted->second = {.iteration_ms = static_cast<double>(answer.times.iteration.value) / 1e6,
                       .gpu_busy_ms = static_cast<double>(answer.times.gpu_busy.value) / 1e6,
@@ -116,7 +122,7 @@ Result<SuiteRow> evaluate_forerun(const LearnedSuiteOptions& options, const Exam
     return learn::evaluate_all(examples.data, selection, predictions);
   };
   SuiteRow row{.predictor = kForerun,
-               .label = kForerun,
+               .label = label_of(kForerun, examples),
                .trained_on = "data/cost, data/host",
                .evaluations = evaluated(examples.test),
                .ood = evaluated(examples.ood)};
@@ -135,7 +141,15 @@ Result<SuiteResult> evaluate_one(const LearnedSuite& suite, const LearnedSuiteOp
   }
   const auto data = load_suite(suite.name, options);
   if (!data) return data.error();
-  const Examples examples{*data, learn::select(*data, learn::Split::test), learn::select(*data, learn::Split::ood)};
+  const auto examples_of = [](const learn::DataSet& of, bool calibrated) {
+    return Examples{of, learn::select(of, learn::Split::test), learn::select(of, learn::Split::ood), calibrated};
+  };
+  const Examples calibrated = examples_of(*data, true);
+  learn::DataSet without = *data;
+  for (learn::Example& example : without.examples()) example.host_slowness = 0;
+  const Examples examples = examples_of(without, false);
+  const bool readings = std::any_of(calibrated.test.begin(), calibrated.test.end(),
+                                    [&](uint32_t i) { return data->examples()[i].host_slowness > 0; });
   if (examples.test.empty()) {
     return Error{std::string("the suite '") + suite.name + "' has nothing to test on here", data->source,
                  "name data with a test split"};
@@ -147,20 +161,30 @@ Result<SuiteResult> evaluate_one(const LearnedSuite& suite, const LearnedSuiteOp
                      .examples = static_cast<int64_t>(examples.test.size()),
                      .ood = static_cast<int64_t>(examples.ood.size()),
                      .published = std::move(*published)};
+  Work work(options.control, "predictors", static_cast<int64_t>(folders->size()) + 1);
   if (suite.traces_of == nullptr && options.cache.empty()) {
-    auto row = evaluate_forerun(options, examples);
-    if (!row) return row.error();
-    result.rows.push_back(std::move(*row));
-  }
-  for (const std::string& folder : *folders) {
-    auto row = evaluate_weights(folder, examples);
-    if (!row && !options.weights.empty()) return row.error();
-    if (row) {
+    for (const Examples* told : {&examples, &calibrated}) {
+      if (told->calibrated && !readings) continue;
+      auto row = evaluate_forerun(options, *told);
+      if (!row) return row.error();
       result.rows.push_back(std::move(*row));
-    } else {
-      result.problems.push_back(row.error().message());
     }
   }
+  for (const std::string& folder : *folders) {
+    if (const Status status = work.advance(); !status.ok()) return status.error();
+    auto loaded = learn::load_weights(folder);
+    if (!loaded && !options.weights.empty()) return loaded.error();
+    if (!loaded) {
+      result.problems.push_back(loaded.error().message());
+      continue;
+    }
+    result.rows.push_back(evaluate_weights(folder, *loaded, examples));
+    if (!readings) continue;
+    SuiteRow told = evaluate_weights(folder, *loaded, calibrated);
+    // Predictors that do not look at the host say the same.
+    if (learn::differ(told.evaluations, result.rows.back().evaluations)) result.rows.push_back(std::move(told));
+  }
+  if (const Status status = work.advance(); !status.ok()) return status.error();
   return result;
 }
 
@@ -203,7 +227,9 @@ Result<learn::DataSet> load_suite(const std::string& name, const LearnedSuiteOpt
   const auto folder = data_dir();
   if (!folder) return folder.error();
   const FamilySplit split{.split = (*folder / "h200" / "split.json").string(), .unnamed = options.unnamed};
-  return load_record_data(*records, split, options.problem);
+  const auto cost_models = load_cost_models();
+  if (!cost_models) return cost_models.error();
+  return load_record_data(*records, split, options.problem, &*cost_models);
 }
 
 Result<SuiteResult> evaluate_learned(const std::string& name, const LearnedSuiteOptions& given) {
@@ -218,8 +244,9 @@ Result<std::vector<SuiteResult>> evaluate_papers(const PapersOptions& options) {
   std::vector<SuiteResult> results;
   for (const LearnedSuite& suite : kSuites) {
     if (!suite.in_papers) continue;
-    auto result = evaluate_learned(suite.name,
-                                   {.traces = options.traces, .records = options.records, .problem = options.problem});
+    auto result = evaluate_learned(
+        suite.name,
+        {.traces = options.traces, .records = options.records, .problem = options.problem, .control = options.control});
     if (!result) {
       auto published = published_figures(suite.name);
       if (!published) return published.error();

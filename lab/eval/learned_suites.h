@@ -5,7 +5,9 @@
 //   h200        measured run records of an H200 (data/h200), split by model family (data/h200/split.json); what is in
 //               neither split (RandWire, the what-if models) is reported as out of distribution
 //
-// Weights lie below data/weights/SUITE, one folder each. On h200 `forerun predict` itself is judged too. evaluate_papers puts
+// Weights lie below data/weights/SUITE, one folder each. On h200 `forerun predict` itself is judged too. Rows are told nothing
+// of the machine that a judged run ran on, but for those that say "host calibrated": they are given the readings of the host
+// (host_us) that were taken beside it, where there are any. evaluate_papers puts
 // ets-t4 and h200 together with the papers' ablations.
 #pragma once
 
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/work_control.h"
 #include "lab/accuracy/evaluation.h"
 #include "lab/training_data/learning_data.h"
 
@@ -27,6 +30,7 @@ struct LearnedSuiteOptions {
   std::vector<std::string> weights;            // folders to judge; empty: all of the data folder's for the suite
   learn::Split unnamed = learn::Split::train;  // part of record families that no split.json names
   std::function<void(const DataProblem&)> problem;
+  WorkControl control;
 };
 
 // The records of the suite h200: those of the options, or the data folder's.
@@ -43,6 +47,7 @@ struct PapersOptions {
   std::string traces;                // folder of the ETS traces; empty: the data set `ets`
   std::vector<std::string> records;  // record files for h200; empty: the data folder's
   std::function<void(const DataProblem&)> problem;
+  WorkControl control;
 };
 
 // The papers' tables, ours beside theirs: ets-t4 and h200. One whose data is not here has no rows, and says why.

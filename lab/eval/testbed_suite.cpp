@@ -10,6 +10,7 @@
 #include "lab/training_data/driple_data.h"
 #include "predict/predict.h"
 #include "records/data_files.h"
+#include "records/data_split.h"
 
 namespace forerun {
 namespace {
@@ -64,14 +65,11 @@ void average_windows(TestbedWorkload& workload) {
 struct TestbedData {
   std::vector<TestbedWorkload> workloads;
   std::vector<scale::MeasuredPhases> phases;  // of every window of a training family
-  std::map<std::string, std::string> splits;
+  DataSplit split;
   int64_t records = 0;
   int64_t passed_over = 0;
 
-  [[nodiscard]] bool trains_on(const std::string& family) const {
-    const auto found = splits.find(family);
-    return found != splits.end() && found->second == "train";
-  }
+  [[nodiscard]] bool trains_on(const std::string& family) const { return split.trains_on_family(family); }
 };
 
 Result<TestbedWorkload> testbed_workload(const ResourceRecord& record, const Device& device,
@@ -98,9 +96,9 @@ Result<std::vector<ResourceRecord>> testbed_records(const TestbedRequest& reques
   if (paths.empty()) paths.push_back((*folder / kResourceRecords).string());
   const auto files = record_files(paths);
   if (!files) return files.error();
-  auto splits = family_splits({(*folder / "h200" / "split.json").string()});
-  if (!splits) return splits.error();
-  data.splits = std::move(*splits);
+  auto split = DataSplit::beside({(*folder / "h200" / DataSplit::kFile).string()});
+  if (!split) return split.error();
+  data.split = std::move(*split);
   std::vector<ResourceRecord> records;
   ResourceReader reader;
   const auto keep = [&](ResourceRecord&& record) { records.push_back(std::move(record)); };

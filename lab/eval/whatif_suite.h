@@ -13,7 +13,8 @@
 namespace forerun {
 
 struct WhatIfSuiteOptions {
-  std::string folder;  // empty: data/h200
+  std::string folder;            // empty: data/h200
+  bool amp_by_daydream = false;  // only variants in mixed precision of the base's layout, by Daydream's rule
 };
 
 Result<WhatIfAccuracy> evaluate_whatif(const WhatIfSuiteOptions& options, const WorkControl& control = {});

@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "base/nearest.h"
-#include "lab/dataset/weights_json.h"
+#include "lab/dataset/weights_files.h"
 #include "lab/learn/trainer.h"
 
 namespace forerun::learn {
@@ -16,9 +16,14 @@ namespace {
 
 constexpr int64_t kNodesAtOnce = 60000;  // when predicting
 constexpr double kFarthestAnswer = 12;   // from the mean logarithm that an answer may lie
+constexpr double kFarthestLog = 20;      // from 0 that logarithms which are added up may lie
+constexpr double kLeastSum = 1e-9;       // of a graph without nodes
+constexpr double kLogScale = 4;          // brings logarithms of sums to the range that layers like
 
 torch::Tensor tensor_of(const std::vector<int64_t>& values, torch::Device device) {
-  return torch::tensor(values, torch::kInt64).to(device);
+  return torch::from_blob(const_cast<int64_t*>(values.data()), {static_cast<int64_t>(values.size())}, torch::kInt64)
+      .clone()
+      .to(device);
 }
 
 torch::Tensor tensor_of(const std::vector<float>& values, size_t width, torch::Device device) {
@@ -64,6 +69,8 @@ Settings GraphOptions::to_settings() const {
 
 GraphTensors::GraphTensors(const GraphTables& tables, torch::Device device)
     : first_node_(tables.first_node), first_edge_(tables.first_edge), device_(device) {
+  node_begin_ = tensor_of(std::vector<int64_t>(first_node_.begin(), first_node_.end()), device);
+  edge_begin_ = tensor_of(std::vector<int64_t>(first_edge_.begin(), first_edge_.end()), device);
   rows_ = tensor_of(tables.rows, tables.node_width, device);
   names_ = tensor_of(tables.names, device);
   nodes_ = tensor_of(tables.nodes, device);
@@ -78,41 +85,54 @@ int64_t GraphTensors::nodes_of(int64_t graph) const {
   return static_cast<int64_t>(first_node_[at + 1] - first_node_[at]);
 }
 
+namespace {
+
+// Parts of one list, chosen and put side by side: of each place which part it is of, and where it stood in the list.
+struct Chosen {
+  torch::Tensor part;   // int64: number among the chosen parts
+  torch::Tensor first;  // int64, by part: its first place among the chosen
+  torch::Tensor index;  // int64: place in the list
+};
+
+// All on the device but for the sum, so that no step waits for a copy. `begin`: where parts begin, and the last ends.
+Chosen choose_parts(const torch::Tensor& begin, const torch::Tensor& parts, int64_t total) {
+  const torch::Tensor start = begin.index_select(0, parts);
+  const torch::Tensor counts = begin.index_select(0, parts + 1) - start;
+  const torch::Tensor numbers = torch::arange(parts.size(0), begin.options());
+  Chosen chosen;
+  chosen.part = torch::repeat_interleave(numbers, counts, 0, total);
+  chosen.first = counts.cumsum(0) - counts;
+  chosen.index = torch::arange(total, begin.options()) + (start - chosen.first).index_select(0, chosen.part);
+  return chosen;
+}
+
+}  // namespace
+
 GraphBatch GraphTensors::batch(std::span<const int64_t> graphs) const {
-  std::vector<int64_t> nodes;
-  std::vector<int64_t> graph_of;
-  std::vector<int64_t> position;
   std::vector<int64_t> sizes;
-  std::vector<int64_t> edges;
-  std::vector<int64_t> shift;  // of an edge's ends: nodes of the batch before its graph
-  for (size_t i = 0; i < graphs.size(); ++i) {
-    const auto graph = static_cast<size_t>(graphs[i]);
-    const auto before = static_cast<int64_t>(nodes.size());
-    for (size_t node = first_node_[graph]; node < first_node_[graph + 1]; ++node) {
-      nodes.push_back(static_cast<int64_t>(node));
-      graph_of.push_back(static_cast<int64_t>(i));
-      position.push_back(static_cast<int64_t>(node - first_node_[graph]));
-    }
-    for (size_t edge = first_edge_[graph]; edge < first_edge_[graph + 1]; ++edge) {
-      edges.push_back(static_cast<int64_t>(edge));
-      shift.push_back(before);
-    }
-    sizes.push_back(nodes_of(graphs[i]));
+  int64_t nodes = 0;
+  int64_t edges = 0;
+  for (const int64_t graph : graphs) {
+    sizes.push_back(nodes_of(graph));
+    nodes += sizes.back();
+    edges +=
+        static_cast<int64_t>(first_edge_[static_cast<size_t>(graph) + 1] - first_edge_[static_cast<size_t>(graph)]);
   }
-  const torch::Tensor rows = nodes_.index_select(0, tensor_of(nodes, device_));
-  const torch::Tensor chosen = tensor_of(edges, device_);
-  const torch::Tensor shifted = tensor_of(shift, device_);
-  return {
-      .graphs = static_cast<int64_t>(graphs.size()),
-      .names = names_.index_select(0, rows),
-      .nodes = rows_.index_select(0, rows),
-      .graph_of = tensor_of(graph_of, device_),
-      .position = tensor_of(position, device_),
-      .sizes = torch::tensor(sizes, torch::kInt64),
-      .source = sources_.index_select(0, chosen) + shifted,
-      .target = targets_.index_select(0, chosen) + shifted,
-      .edges = edges_.index_select(0, chosen),
-      .whole = whole_.index_select(0, torch::tensor(at::ArrayRef<int64_t>(graphs.data(), graphs.size())).to(device_))};
+  const torch::Tensor parts = torch::tensor(at::ArrayRef<int64_t>(graphs.data(), graphs.size())).to(device_);
+  const Chosen node = choose_parts(node_begin_, parts, nodes);
+  const Chosen edge = choose_parts(edge_begin_, parts, edges);
+  const torch::Tensor shift = node.first.index_select(0, edge.part);  // nodes of the batch before an edge's graph
+  const torch::Tensor rows = nodes_.index_select(0, node.index);
+  return {.graphs = static_cast<int64_t>(graphs.size()),
+          .names = names_.index_select(0, rows),
+          .nodes = rows_.index_select(0, rows),
+          .graph_of = node.part,
+          .position = torch::arange(nodes, node.part.options()) - node.first.index_select(0, node.part),
+          .sizes = torch::tensor(sizes, torch::kInt64),
+          .source = sources_.index_select(0, edge.index) + shift,
+          .target = targets_.index_select(0, edge.index) + shift,
+          .edges = edges_.index_select(0, edge.index),
+          .whole = whole_.index_select(0, parts)};
 }
 
 GraphPredictor::GraphPredictor(GraphSystem system, Target quantity)
@@ -138,7 +158,7 @@ Status GraphPredictor::choose(const Settings& settings) {
     } else if (key == "tensor_cost") {
       status = set_word(name, key, value, {"yes", "no"}, options_.tensor_cost);
     } else if (key == "readout") {
-      status = set_word(name, key, value, {"sum", "mean"}, options_.readout);
+      status = set_word(name, key, value, {"sum", "log_sum", "mean"}, options_.readout);
     } else if (key == "encoder" && !system_.encoders.empty()) {
       status = set_word(name, key, value, system_.encoders, options_.encoder);
     } else {
@@ -157,9 +177,10 @@ void GraphPredictor::make_net() {
 }
 
 Result<TrainingLog> GraphPredictor::train(const DataSet& data, const TrainOptions& options) {
-  if (const Status status = choose(options.settings); !status.ok()) return status.error();
   auto device = device_named(options.device);
   if (!device) return device.error();
+  const Status ready = options.start.empty() ? choose(options.settings) : load(options.start);
+  if (!ready.ok()) return ready.error();
   device_ = *device;
 
   Fold fold = fold_for(data, options);
@@ -170,16 +191,17 @@ Result<TrainingLog> GraphPredictor::train(const DataSet& data, const TrainOption
       .whole_iteration = options_.graph == "iteration",
       .tensor_cost = options_.tensor_cost == "yes",
       .scaler = options_.scaler == "standard" ? Scaler::Kind::standard : Scaler::Kind::min_max};
-  features_ = GraphFeatures(choice, data, fold.train);
+  if (options.start.empty()) features_ = GraphFeatures(choice, data, fold.train);
   std::vector<float> logarithms_measured;
   for (const uint32_t i : fold.train) {
     logarithms_measured.push_back(static_cast<float>(std::log(measured(data.examples()[i].targets, quantity_))));
   }
   const torch::Tensor wanted = torch::tensor(logarithms_measured).to(device_);
-  center_ = logarithms_measured.empty() ? 0 : wanted.mean().item<double>();
-
   torch::manual_seed(options.seed);
-  make_net();
+  if (options.start.empty()) {
+    center_ = logarithms_measured.empty() ? 0 : wanted.mean().item<double>();
+    make_net();
+  }
   net_->to(device_);
   const GraphTensors graphs(features_.tables(data, fold.train), device_);
   const GraphTensors validation(features_.tables(data, fold.validation), device_);
@@ -284,20 +306,22 @@ torch::Tensor NodeEncoderImpl::forward(const GraphBatch& batch) {
   return node_(batch.nodes) + name_(batch.names) + whole_(batch.whole).index_select(0, batch.graph_of);
 }
 
-ReadoutImpl::ReadoutImpl(int64_t hidden, bool mean) : mean_(mean) {
+ReadoutImpl::ReadoutImpl(int64_t hidden, const std::string& kind) : mean_(kind == "mean"), log_sum_(kind == "log_sum") {
+  if (log_sum_) logs_ = register_module("logs", torch::nn::Linear(hidden, hidden));
   first_ = register_module("first", torch::nn::Linear(hidden, hidden));
   second_ = register_module("second", torch::nn::Linear(hidden, hidden));
   last_ = register_module("last", torch::nn::Linear(hidden, 1));
 }
 
 torch::Tensor ReadoutImpl::forward(const torch::Tensor& values, const torch::Tensor& graph_of, int64_t graphs) {
-  torch::Tensor pooled = torch::zeros({graphs, values.size(1)}, values.options()).index_add(0, graph_of, values);
+  const torch::Tensor added = log_sum_ ? logs_(values).clamp(-kFarthestLog, kFarthestLog).exp() : values;
+  torch::Tensor pooled = torch::zeros({graphs, values.size(1)}, values.options()).index_add(0, graph_of, added);
   if (mean_) {
     const torch::Tensor ones = torch::ones({values.size(0)}, values.options());
     const torch::Tensor counts = torch::zeros({graphs}, values.options()).index_add(0, graph_of, ones);
     pooled = pooled / counts.clamp_min(1).unsqueeze(1);
   }
-  pooled = torch::log1p(pooled);
+  pooled = log_sum_ ? pooled.clamp_min(kLeastSum).log() / kLogScale : torch::log1p(pooled);
   return last_(torch::relu(second_(torch::relu(first_(pooled))))).squeeze(1);
 }
 

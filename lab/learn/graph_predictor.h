@@ -40,7 +40,7 @@ struct GraphOptions {
   std::string graph = "forward";    // forward, iteration: which ops are nodes
   std::string scaler = "min_max";   // min_max, standard
   std::string tensor_cost = "yes";  // yes, no: sizes and FLOPs among the features
-  std::string readout = "sum";      // sum, mean
+  std::string readout = "sum";      // sum; log_sum: logarithm of the sum of exponentials; mean
 
   [[nodiscard]] Settings to_settings() const;
 };
@@ -77,6 +77,7 @@ class GraphTensors {
 
  private:
   std::vector<size_t> first_node_, first_edge_;
+  torch::Tensor node_begin_, edge_begin_;  // the same on the device
   torch::Tensor rows_, names_, nodes_, sources_, targets_, edges_, whole_;
   torch::Device device_;
 };
@@ -121,16 +122,17 @@ class NodeEncoderImpl : public torch::nn::Module {
 };
 TORCH_MODULE(NodeEncoder);
 
-// Values of nodes (or of groups of them) to a number a graph: their sum or mean, as ln(1 + x), then an MLP.
+// Values of nodes (or of groups of them) to a number a graph: their sum or mean, as ln(1 + x), then an MLP. With log_sum the
+// values become logarithms of what is added up, times or bytes that span orders of magnitude.
 class ReadoutImpl : public torch::nn::Module {
  public:
-  ReadoutImpl(int64_t hidden, bool mean);
+  ReadoutImpl(int64_t hidden, const std::string& kind);
   // values: [places, hidden], 0 or more; graph_of: int64 [places]. Gives [graphs].
   torch::Tensor forward(const torch::Tensor& values, const torch::Tensor& graph_of, int64_t graphs);
 
  private:
-  bool mean_;
-  torch::nn::Linear first_ = nullptr, second_ = nullptr, last_ = nullptr;
+  bool mean_, log_sum_;
+  torch::nn::Linear logs_ = nullptr, first_ = nullptr, second_ = nullptr, last_ = nullptr;
 };
 TORCH_MODULE(Readout);
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "base/nearest.h"
-#include "lab/dataset/weights_json.h"
+#include "lab/dataset/weights_files.h"
 #include "lab/learn/baselines/graph_baselines.h"
 #include "lab/learn/baselines/habitat.h"
 #include "lab/learn/blend/blend_predictor.h"
@@ -83,18 +83,26 @@ Status save_weights(const std::string& folder, std::string_view name, const Pred
   std::filesystem::create_directories(folder, failed);
   if (failed) return Error{"cannot be made: " + failed.message(), folder, "check the path"};
   const Fold fold = fold_for(data, options);
-  const nlohmann::json card = {{"predictor", name},
-                               {"settings", predictor.settings()},
-                               {"trained_on", data.source},
-                               {"examples", {{"training", fold.train.size()}, {"validation", fold.validation.size()}}},
-                               {"seed", options.seed},
-                               {"epochs", log.epochs.size()},
-                               {"best_epoch", log.best_epoch},
-                               {"validation_error", log.best_validation_error},
-                               {"training_seconds", log.seconds},
-                               {"device", log.device},
-                               {"libtorch", TORCH_VERSION},
-                               {"date", today()}};
+  nlohmann::json card = {{"predictor", name},
+                         {"settings", predictor.settings()},
+                         {"trained_on", data.source},
+                         {"examples", {{"training", fold.train.size()}, {"validation", fold.validation.size()}}},
+                         {"seed", options.seed},
+                         {"epochs", log.epochs.size()},
+                         {"best_epoch", log.best_epoch},
+                         {"validation_error", log.best_validation_error},
+                         {"training_seconds", log.seconds},
+                         {"device", log.device},
+                         {"libtorch", TORCH_VERSION},
+                         {"date", today()}};
+  if (!options.start.empty()) {
+    auto before = read_json(options.start, "card.json", {});
+    if (!before) return before.error();
+    nlohmann::json& start = card["started_from"];
+    for (const char* key : {"trained_on", "epochs", "best_epoch", "validation_error", "training_seconds", "date"}) {
+      if (before->contains(key)) start[key] = before->at(key);
+    }
+  }
   if (Status status = predictor.save(folder); !status.ok()) return status;
   return write_json(folder, "card.json", card);
 }

@@ -1,10 +1,12 @@
 // forerun-train: trains a predictor on a cached data set, where there is LibTorch and nothing else (preset `train`).
 //
-//   forerun-train NAME --cache FILE [--out FOLDER] [--epochs N] [--batch N] [--rate X] [--patience N] [--seed N]
+//   forerun-train NAME --cache FILE... [--start FOLDER] [--out FOLDER] [--epochs N] [--batch N] [--rate X] [--patience N] [--seed N]
 //                 [--seconds S | --minutes M] [--validation SHARE | --validate-on GROUP]... [--device auto|cpu|cuda]
 //                 [--checkpoint FOLDER] [--resume] [--curve FILE] [--set NAME=VALUE]...
 //
-// `forerun-train driple` has data and options of its own (lab/learn/driple/driple_command.h).
+//   forerun-train simulate --count N --out FILE [--seed N] [--traced N]
+//
+// `simulate` writes iterations that Forerun labels (lab/simulation) as a cache to train on; several caches are one. `forerun-train driple` has data and options of its own (lab/learn/driple/driple_command.h).
 // Progress goes to standard error; what came out to standard output, as text and, last, one line of JSON.
 // `forerun train` is the same with readers for every kind of data.
 #include <fmt/format.h>
@@ -19,6 +21,8 @@
 #include "base/partial_files.h"
 #include "lab/learn/driple/driple_command.h"
 #include "lab/learn/training_session.h"
+#include "lab/simulation/simulated_iterations.h"
+#include "predict/predict.h"
 
 namespace {
 
@@ -31,10 +35,12 @@ int usage(const std::string& what) {
   std::string names;
   for (const PredictorEntry& entry : predictors()) names += fmt::format("  {:<12} {}\n", entry.name, entry.summary);
   fmt::print(stderr,
-             "forerun-train: {}\nforerun-train NAME --cache FILE [--out FOLDER] [--epochs N] [--batch N] [--rate X] "
+             "forerun-train: {}\nforerun-train NAME --cache FILE... [--start FOLDER] [--out FOLDER] [--epochs N] "
+             "[--batch N] [--rate X] "
              "[--patience N] [--seed N] [--seconds S | --minutes M] [--validation SHARE | --validate-on GROUP]... "
              "[--device D] [--checkpoint FOLDER] "
-             "[--resume] [--curve FILE] [--set NAME=VALUE]...\n{}",
+             "[--resume] [--curve FILE] [--set NAME=VALUE]...\n"
+             "forerun-train simulate --count N --out FILE [--seed N] [--traced N]\n{}",
              what, names);
   return kUsage;
 }
@@ -54,9 +60,11 @@ bool parse(std::string_view text, std::optional<T>& into) {
 }
 
 // Sets what an option names; false where it is unknown or its value is no good.
-bool set(const std::string& option, const std::string& value, TrainingRequest& request, std::string& cache) {
+bool set(const std::string& option, const std::string& value, TrainingRequest& request,
+         std::vector<std::string>& caches) {
   TrainOptions& options = request.options;
-  if (option == "--cache") return !(cache = value).empty();
+  if (option == "--cache") return caches.push_back(value), !value.empty();
+  if (option == "--start") return !(options.start = value).empty();
   if (option == "--out") return !(request.out = value).empty();
   if (option == "--device") return !(options.device = value).empty();
   if (option == "--checkpoint") return !(options.checkpoint = value).empty();
@@ -83,33 +91,72 @@ bool set(const std::string& option, const std::string& value, TrainingRequest& r
   return false;
 }
 
+int fail(const Error& error) {
+  fmt::print(stderr, "forerun-train: {}\n", error.message());
+  return kInputAtFault;
+}
+
+int simulate(const std::vector<std::string>& words) {
+  simulation::SimulationOptions options;
+  std::string out;
+  for (size_t i = 0; i + 1 < words.size(); i += 2) {
+    const std::string& value = words[i + 1];
+    const bool known = words[i] == "--count"    ? parse(value, options.count)
+                       : words[i] == "--seed"   ? parse(value, options.seed)
+                       : words[i] == "--traced" ? parse(value, options.traced)
+                       : words[i] == "--out"    ? !(out = value).empty()
+                                                : false;
+    if (!known) return usage(fmt::format("'{}' is no option, or its value is no good", words[i]));
+  }
+  if (words.size() % 2 != 0 || out.empty()) return usage("where to? --out is missing");
+  const auto cost_models = load_cost_models();
+  if (!cost_models) return fail(cost_models.error());
+  const auto device = cost_models->devices.find(std::string(kDefaultGpu));
+  if (!device) return fail(device.error());
+  const WorkControl control{.progress = [](const Progress& progress) {
+    fmt::print(stderr, "\r{} of {} {}", progress.done, progress.total, progress.what);
+  }};
+  const auto data = simulate_iterations(options, *device, *cost_models, control);
+  if (!data) return fail(data.error());
+  if (const Status saved = data->save(out); !saved.ok()) return fail(saved.error());
+  fmt::print("\n{}: {}, {} distinct ops\n", out, data->source, data->rows().size());
+  return kDone;
+}
+
+// All caches as one data set.
+Result<DataSet> load_caches(const std::vector<std::string>& caches) {
+  auto data = DataSet::load(caches.front());
+  for (size_t i = 1; data && i < caches.size(); ++i) {
+    const auto more = DataSet::load(caches[i]);
+    if (!more) return more.error();
+    data->append(*more);
+    data->source += "; " + more->source;
+  }
+  return data;
+}
+
 int train(const std::vector<std::string>& words) {
   if (words.empty() || words[0].rfind("--", 0) == 0) return usage("which predictor?");
   if (words[0] == "driple") return driple_command({words.begin() + 1, words.end()});
+  if (words[0] == "simulate") return simulate({words.begin() + 1, words.end()});
   TrainingRequest request{.predictor = words[0]};
-  std::string cache;
+  std::vector<std::string> caches;
   for (size_t i = 1; i < words.size(); ++i) {
     if (words[i] == "--resume") {
       request.options.resume = true;
-    } else if (i + 1 >= words.size() || !set(words[i], words[i + 1], request, cache)) {
+    } else if (i + 1 >= words.size() || !set(words[i], words[i + 1], request, caches)) {
       return usage(fmt::format("'{}' is no option, or its value is missing or no good", words[i]));
     } else {
       ++i;
     }
   }
-  if (cache.empty()) return usage("which data? --cache is missing");
+  if (caches.empty()) return usage("which data? --cache is missing");
 
-  const auto data = DataSet::load(cache);
-  if (!data) {
-    fmt::print(stderr, "forerun-train: {}\n", data.error().message());
-    return kInputAtFault;
-  }
+  const auto data = load_caches(caches);
+  if (!data) return fail(data.error());
   request.options.progress = [](const EpochReport& report) { fmt::print(stderr, "{}\n", to_text(report)); };
   const auto outcome = train_and_save(request, *data);
-  if (!outcome) {
-    fmt::print(stderr, "forerun-train: {}\n", outcome.error().message());
-    return kInputAtFault;
-  }
+  if (!outcome) return fail(outcome.error());
   fmt::print("{}{}\n", to_text(*outcome), to_json(request, *outcome));
   return kDone;
 }

@@ -11,11 +11,14 @@
 
 #include "base/check.h"
 #include "base/output_file.h"
+#include "lab/dataset/weights_files.h"
 
 namespace forerun::learn {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kCompressed = ".zst";
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -291,7 +294,14 @@ Status load_module(torch::nn::Module& module, const std::string& path) {
   try {
     torch::NoGradGuard guard;
     torch::serialize::InputArchive archive;
-    archive.load_from(path, torch::kCPU);
+    if (fs::exists(path)) {
+      archive.load_from(path, torch::kCPU);
+    } else {
+      const auto bytes = bytes_of(path + kCompressed);
+      if (!bytes) return bytes.error();
+      std::istringstream stream(*bytes);
+      archive.load_from(stream, torch::kCPU);
+    }
     const auto read = [&](const std::string& key, torch::Tensor into, bool buffer) {
       torch::Tensor stored;
       if (!archive.try_read(archive_key(key), stored, buffer) || stored.sizes() != into.sizes()) return false;

@@ -40,7 +40,8 @@ Result<TrainingLog> run_training(const TrainingTask& task, const TrainOptions& o
 Result<torch::Device> device_named(const std::string& name);
 
 // A module's parameters and buffers as a file, and back; shapes and names must match. Tensors that 16-bit floats hold
-// exactly take no more than those.
+// exactly take no more than those. Where there is no such file, the one with .zst behind its name, compressed by `zstd`, is
+// read.
 Status save_module(const torch::nn::Module& module, const std::string& path);
 Status load_module(torch::nn::Module& module, const std::string& path);
 

@@ -33,10 +33,7 @@ std::string iteration_key(const TrainingRun& run) {
 
 }  // namespace
 
-bool DripleWorkloadBuilder::trains_on(const std::string& family) const {
-  const auto split = splits_.find(family);
-  return split != splits_.end() && split->second == "train";
-}
+bool DripleWorkloadBuilder::trains_on(const std::string& family) const { return split_.trains_on_family(family); }
 
 Result<const DripleWorkloadBuilder::Iteration*> DripleWorkloadBuilder::iteration_of(const ResourceRecord& record) {
   const std::string key = iteration_key(record.described.run);

@@ -11,16 +11,16 @@
 #include "lab/dataset/driple/workload.h"
 #include "lab/training_data/driple_columns.h"
 #include "predict/cost_models.h"
+#include "records/data_split.h"
 #include "testbed/resource_simulation.h"
 
 namespace forerun {
 
 class DripleWorkloadBuilder {
  public:
-  // `splits`: "train" or another word, by family.
   DripleWorkloadBuilder(const CostModels& cost_models, const Device& device, const scale::HostRates& rates,
-                        std::map<std::string, std::string> splits)
-      : cost_models_(cost_models), device_(device), rates_(rates), splits_(std::move(splits)) {}
+                        DataSplit split)
+      : cost_models_(cost_models), device_(device), rates_(rates), split_(std::move(split)) {}
 
   // A measured workload, or one more window of it: records of one id and setting are one workload.
   Status add_measured(const ResourceRecord& record);
@@ -43,7 +43,7 @@ class DripleWorkloadBuilder {
   const CostModels& cost_models_;
   const Device& device_;
   const scale::HostRates& rates_;
-  std::map<std::string, std::string> splits_;
+  DataSplit split_;
   std::map<std::string, Iteration> iterations_;  // by what the record says of model, input and training
   std::map<std::string, size_t> measured_;       // by id and setting
   learn::ResourceData data_;

@@ -10,6 +10,7 @@
 #include "lab/training_data/driple_builder.h"
 #include "lab/training_data/driple_simulated.h"
 #include "records/data_files.h"
+#include "records/data_split.h"
 #include "testbed/resource_setting.h"
 
 namespace forerun {
@@ -28,11 +29,11 @@ Result<learn::ResourceData> load_driple_data(const DripleDataOptions& options, c
   if (!files) return files.error();
   const auto device = cost_models.devices.find(kTestbedGpu);
   if (!device) return device.error();
-  auto splits = family_splits({(*folder / "h200" / "split.json").string()});
-  if (!splits) return splits.error();
+  auto split = DataSplit::beside({(*folder / "h200" / DataSplit::kFile).string()});
+  if (!split) return split.error();
   const auto rates = testbed_rates();
   if (!rates) return rates.error();
-  DripleWorkloadBuilder builder(cost_models, *device, *rates, std::move(*splits));
+  DripleWorkloadBuilder builder(cost_models, *device, *rates, std::move(*split));
   ResourceReader reader;
   const auto tell = [&](const Error& error) {
     if (options.problem) options.problem(error);

@@ -7,7 +7,9 @@
 #include <unordered_set>
 
 #include "lab/dataset/record_example.h"
+#include "lab/simulation/simulated_iterations.h"
 #include "records/data_files.h"
+#include "records/data_split.h"
 
 namespace forerun {
 namespace {
@@ -30,6 +32,15 @@ void set_targets(const Measurement& measured, learn::Targets& targets) {
   const double scale = gaps > 0 ? idle / gaps : 0;
   targets.op_us.assign(measured.op_gpu_us.begin(), measured.op_gpu_us.end());
   for (const double us : measured.op_gap_us) targets.gap_us.push_back(static_cast<float>(us * scale));
+}
+
+void set_host(const TrainingRun& run, const CostModels& cost_models, Example& example) {
+  const HostCalibration& calibration = run.environment.calibration;
+  example.host_slowness = host_slowness(cost_models.host.scale, calibration).value_or(0);
+  const auto device = cost_models.devices.find(run.environment.gpu);
+  if (!device) return;
+  const double speed = host_speed(cost_models.host, calibration);
+  example.targets.host_us = simulation::predicted_op_times(run, *device, cost_models, speed).host_us;
 }
 
 // Reads one file of traces into the data set.
@@ -85,23 +96,24 @@ Example example_of(const EtsTrace& trace, learn::DataSet& data) {
 }
 
 Result<learn::DataSet> load_record_data(const std::vector<std::string>& paths, const FamilySplit& family_split,
-                                        const std::function<void(const DataProblem&)>& problem) {
+                                        const std::function<void(const DataProblem&)>& problem,
+                                        const CostModels* cost_models) {
   const auto files = record_files(paths);
   if (!files) return files.error();
   std::vector<std::string> places = *files;
   if (!family_split.split.empty()) places.push_back(family_split.split);
-  const auto splits = family_splits(places);
-  if (!splits) return splits.error();
+  const auto split = DataSplit::beside(places);
+  if (!split) return split.error();
   learn::DataSet data;
   std::unordered_set<std::string> seen;
   const auto take = [&](const RunRecord& record, const DataPlace& /*place*/) {
     const bool measured = record.measured && record.measured->status == RunStatus::ok;
     if (!measured || !record.has_graph || !seen.insert(record.run.id).second) return;
     Example example = example_of(record, data);
-    const auto split = splits->find(record.run.family);
-    example.split = family_split.unnamed;
-    // What is in no part that is named here (what-if pairs) is nothing to train on.
-    if (split != splits->end()) example.split = learn::split_named(split->second).value_or(Split::ood);
+    if (cost_models != nullptr) set_host(record.run, *cost_models, example);
+    const std::string part = split->part_of(record.run);
+    // Parts that have no name here (what-if pairs, near twins) are nothing to train on.
+    example.split = part.empty() ? family_split.unnamed : learn::split_named(part).value_or(Split::ood);
     data.add(std::move(example));
   };
   const Status status = scan_files(*files, Fields::everything, {.run = take, .sample = {}, .problem = problem});

@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "lab/dataset/dataset.h"
 #include "lab/papers/ets/ets_trace.h"
+#include "predict/cost_models.h"
 #include "records/data_scan.h"
 
 namespace forerun {
@@ -25,9 +26,12 @@ struct FamilySplit {
   learn::Split unnamed = learn::Split::train;
 };
 
-// The records of these files that were measured and hold their ops. Ids that stand twice count once.
+// The records of these files that were measured and hold their ops. Ids that stand twice count once. With cost models an
+// example also tells how slow its host was, where the record holds a calibration of it, and the host's time for each op as
+// those models have it.
 Result<learn::DataSet> load_record_data(const std::vector<std::string>& paths, const FamilySplit& split,
-                                        const std::function<void(const DataProblem&)>& problem);
+                                        const std::function<void(const DataProblem&)>& problem,
+                                        const CostModels* cost_models = nullptr);
 
 // The authors' traces for a GPU ("T4") in a folder: ets_<GPU>_train.csv.gz to train on, ets_<GPU>_eval.csv.gz to test on.
 // `most_a_model` > 0 keeps no more than that many traces of a model. A file that is not there is an Error, but for that

@@ -91,8 +91,8 @@ std::vector<MeasuredOp> measured_ops(const RunRecord& record, const Device& devi
   return list;
 }
 
-Result<std::vector<MeasuredOp>> load_measured_ops(const std::vector<std::string>& files,
-                                                  const std::set<std::string>& families, const CostModels& cost_models,
+Result<std::vector<MeasuredOp>> load_measured_ops(const std::vector<std::string>& files, const TrainingPart& part,
+                                                  const CostModels& cost_models,
                                                   const std::function<void(const DataProblem&)>& problem) {
   std::vector<MeasuredOp> ops;
   const auto append = [&](std::vector<MeasuredOp> found) {
@@ -101,7 +101,7 @@ Result<std::vector<MeasuredOp>> load_measured_ops(const std::vector<std::string>
   const Result<Device> sample_device = cost_models.devices.find(kDefaultGpu);
   if (!sample_device) return sample_device.error();
   const auto take_run = [&](const RunRecord& record, const DataPlace& /*place*/) {
-    if (!families.contains(record.run.family)) return;
+    if (!part.contains(record.run)) return;
     const Result<Device> device = cost_models.devices.find(record.run.environment.gpu);
     if (device) append(measured_ops(record, *device, cost_models.analytic));
   };

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <functional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "lab/trees/hybrid_training.h"
 #include "predict/cost_models.h"
 #include "records/data_scan.h"
+#include "records/data_split.h"
 
 namespace forerun {
 
@@ -21,10 +21,9 @@ std::vector<hybrid::MeasuredOp> measured_ops(const RunRecord& record, const Devi
 std::vector<hybrid::MeasuredOp> measured_ops(const OpSample& sample, const Device& device,
                                              const AnalyticConstants& constants);
 
-// All of `files`, of the families in `families` only. Records whose GPU the catalogue does not know are passed over.
+// All of `files`, of the training part only. Records whose GPU the catalogue does not know are passed over.
 Result<std::vector<hybrid::MeasuredOp>> load_measured_ops(const std::vector<std::string>& files,
-                                                          const std::set<std::string>& families,
-                                                          const CostModels& cost_models,
+                                                          const TrainingPart& part, const CostModels& cost_models,
                                                           const std::function<void(const DataProblem&)>& problem);
 
 }  // namespace forerun

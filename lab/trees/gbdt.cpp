@@ -3,18 +3,17 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/line_writer.h"
 #include "base/nearest.h"
-#include "base/output_file.h"
-#include "lab/dataset/weights_json.h"
+#include "lab/dataset/weights_files.h"
 #include "lab/trees/boosting.h"
 
 namespace forerun::learn {
 namespace {
 
-constexpr const char* kForests = "forests.bin";
+constexpr const char* kForests = "forests.bin.zst";
 constexpr size_t kPhases = 3;
 constexpr Amount kAmounts[] = {Amount::flops, Amount::bytes_read, Amount::bytes_written};
 
@@ -132,7 +131,10 @@ Status GbdtPredictor::save(const std::string& folder) const {
     if (*forest) (*forest)->write(bytes);
   }
   const std::string path = (std::filesystem::path(folder) / kForests).string();
-  if (Status status = write_whole_file(path, bytes); !status.ok()) return status;
+  auto file = LineWriter::create(path, {.overwrite = true});
+  if (!file) return file.error();
+  if (Status status = file->write(bytes); !status.ok()) return status;
+  if (Status status = file->finish(); !status.ok()) return status;
   return write_json(folder, "predictor.json",
                     {{"settings", settings()},
                      {"vocabulary", vocabulary_.to_json()},
@@ -151,9 +153,9 @@ Status GbdtPredictor::load(const std::string& folder) {
   vocabulary_ = std::move(*vocabulary);
   const size_t width = columns_of(DataSet(), Example()).size();
   const std::string path = (std::filesystem::path(folder) / kForests).string();
-  std::ifstream file(path, std::ios::binary);
-  const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  std::string_view rest = bytes;
+  const auto bytes = bytes_of(path);
+  if (!bytes) return bytes.error();
+  std::string_view rest = *bytes;
   const auto take = [&](const char* field, std::optional<Forest>& into) -> Status {
     into.reset();
     if (described->at(field) != true) return {};

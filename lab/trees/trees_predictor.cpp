@@ -6,12 +6,11 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/byte_source.h"
 #include "base/check.h"
 #include "base/line_writer.h"
 #include "base/nearest.h"
 #include "lab/dataset/metrics.h"
-#include "lab/dataset/weights_json.h"
+#include "lab/dataset/weights_files.h"
 #include "lab/trees/linear_layers.h"
 #include "lab/trees/tree_columns.h"
 
@@ -48,20 +47,6 @@ bool timed(const Example& example) {
 Selection timed_ones(const DataSet& data, Selection examples) {
   std::erase_if(examples, [&](uint32_t i) { return !timed(data.examples()[i]); });
   return examples;
-}
-
-// What the file holds, decompressed.
-Result<std::string> bytes_of(const std::string& path) {
-  const auto source = ByteSource::open(path);
-  if (!source) return source.error();
-  std::string bytes;
-  std::string feature_row(1 << 16, '\0');
-  while (true) {
-    const auto count = (*source)->read(feature_row.data(), feature_row.size());
-    if (!count) return count.error();
-    if (*count == 0) return bytes;
-    bytes.append(feature_row.data(), *count);
-  }
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
     ... | python -m forerun.workspace_fit --out elsewhere --split data/h200/split.json --without resnet
 
 Reads op/1 samples, whose `workspace` is the peak of a call beyond its outputs, and run records with allocator traces,
-of the families that the split names for training. Convolutions are kept as they were measured: the nearest ones tell
+of the part that the split names for training. Convolutions are kept as they were measured: the nearest ones tell
 what others take (src/memory/convolution_cases.h). For recurrent layers a tree chooses between the two variants of one
 formula, which src/memory/workspace_table.cpp holds too.
 """
@@ -15,10 +15,11 @@ import json
 import math
 import sys
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Set, TextIO, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Sequence, TextIO, Tuple
 
 from forerun.convolution_cases import ConvolutionCase, case_of_sample, cases_of_run
 from forerun.decision_tree import Limits, Node, Split, build_tree
+from forerun.families.split import part_of
 from forerun.output_file import output_file
 from forerun.packed_records import unpack
 
@@ -40,11 +41,11 @@ Case = Tuple[List[float], Dict[str, float], float, float]  # features, bytes by 
 class Measurements:
     """What the tables are made of."""
 
-    def __init__(self, families: Optional[Set[str]], without: Sequence[str]) -> None:
+    def __init__(self, split: Optional[Json], without: Sequence[str]) -> None:
         self.environment: Json = {}
         self.convolutions: Dict[ConvolutionCase, None] = {}
         self.recurrent: List[Case] = []
-        self._families = families
+        self._split = split
         self._without = set(without)
 
     def take(self, record: Json) -> None:
@@ -62,7 +63,8 @@ class Measurements:
 
     def _take_run(self, record: Json) -> None:
         family = record["family"]
-        if family not in self._without and (self._families is None or family in self._families):
+        trained = self._split is None or part_of(self._split, record.get("id", ""), family) == "train"
+        if trained and family not in self._without:
             self._take_convolutions(cases_of_run(record))
 
     def _take_convolutions(self, cases: Sequence[Optional[ConvolutionCase]]) -> None:
@@ -73,12 +75,11 @@ def main(arguments: Optional[Sequence[str]] = None, lines: Iterable[str] = sys.s
     parser = argparse.ArgumentParser(prog="python -m forerun.workspace_fit", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help=f"folder for {TABLE} and {CASES}")
-    parser.add_argument("--split", type=Path, help="a split.json: only runs of its training families are taken")
+    parser.add_argument("--split", type=Path, help="a split.json: only runs of its part `train` are taken")
     parser.add_argument("--without", action="append", default=[], metavar="FAMILY",
                         help="leave the runs of a family out, to judge predictions of it; may be given again")
     options = parser.parse_args(arguments)
-    families = set(json.loads(options.split.read_text())["train"]) if options.split else None
-    found = Measurements(families, options.without)
+    found = Measurements(json.loads(options.split.read_text()) if options.split else None, options.without)
     for record in _records(lines):
         found.take(record)
     options.out.mkdir(parents=True, exist_ok=True)

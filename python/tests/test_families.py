@@ -158,7 +158,17 @@ def test_the_split_has_every_family_once() -> None:
 def test_the_published_split_is_this_one() -> None:
     path = Path(zoo_program.ROOT) / "data" / "h200" / "split.json"
     assert path.read_text() == split.text()
-    assert json.loads(split.text()) == split.split()
+    parts = json.loads(split.text())
+    assert {part: list(beginnings) for part, beginnings in split.IDS.items()} == parts.pop("ids")
+    assert parts == split.split()
+
+
+def test_ids_go_before_families() -> None:
+    splits = json.loads(split.text())
+    assert split.part_of(splits, "h200/00001-resnet", "resnet") == "train"
+    assert split.part_of(splits, "pairs/00077-mobilenet_v3", "mobilenet_v3") == "whatif"
+    assert split.part_of(splits, "starter/00105-resnet", "resnet") == "twin"
+    assert split.part_of(splits, "h200/1", "capture") is None
 
 
 def fingerprint(wiring: Wiring) -> int:

@@ -63,6 +63,11 @@ void read_cluster_words(const std::string& text) {
   const auto cluster = cluster::parse_cluster(text);
   if (read_well(cluster)) CHECK(cluster->gpus() > 0, "a cluster without GPUs");
   static_cast<void>(read_well(cluster::parse_synthetic(text)));
+  const auto quotas = cluster::parse_quotas({text});
+  if (read_well(quotas)) CHECK(quotas->front().gpus >= 0, "a negative quota");
+  const auto draw = cluster::parse_draw(text);
+  if (read_well(draw))
+    CHECK(draw->deadlines >= 0 && draw->slack.most >= draw->slack.least, "an odd range to draw from");
   static_cast<void>(cluster::parse_date(text));
   static_cast<void>(cluster::parse_seconds(text));
   static_cast<void>(read_well(parse_job_format(text)));

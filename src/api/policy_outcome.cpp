@@ -61,6 +61,27 @@ double PolicyOutcome::jct_half_width() const {
   return half_width([](const Metrics& run) { return run.mean_jct; });
 }
 
+void PolicyOutcome::add_breakdowns(std::vector<Breakdown> run) {
+  using cluster::BreakdownRow;
+  ++broken_down_;
+  if (broken_down_ == 1) {
+    breakdowns = std::move(run);
+    return;
+  }
+  const double share = 1.0 / static_cast<double>(broken_down_);
+  for (size_t i = 0; i < breakdowns.size(); ++i) {
+    for (size_t row = 0; row < breakdowns[i].rows.size(); ++row) {  // the same jobs, so the same rows
+      BreakdownRow& mean = breakdowns[i].rows[row];
+      const BreakdownRow& added = run[i].rows[row];
+      for (auto field :
+           {&BreakdownRow::jobs, &BreakdownRow::unfinished, &BreakdownRow::mean_jct, &BreakdownRow::median_jct,
+            &BreakdownRow::p95_jct, &BreakdownRow::mean_wait, &BreakdownRow::p95_wait, &BreakdownRow::mean_slowdown}) {
+        mean.*field += (added.*field - mean.*field) * share;
+      }
+    }
+  }
+}
+
 std::optional<double> PolicyOutcome::loss() const {
   if (!perfect || perfect->mean_jct <= 0) return std::nullopt;
   return mean().mean_jct / perfect->mean_jct - 1;

@@ -33,19 +33,25 @@ bool belongs(const Trace& trace, const std::vector<Trace>& ranks) {
 }  // namespace
 
 Result<ReplayRow> replay(std::span<const Trace> ranks, const ReplayOptions& options) {
-  auto graph = dependency_graph(ranks, {options.usual_lags});
+  auto graph = dependency_graph(ranks, {.usual_lags = !options.own_lags});
   if (!graph) return graph.error();
   const auto began = std::chrono::steady_clock::now();
   const Simulation simulation = simulate(graph->tasks);
   ReplayRow row;
   row.simulation_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-  for (const Trace& trace : ranks) row.files.push_back(trace.file);
+  for (const Trace& trace : ranks) {
+    row.files.push_back(trace.file);
+    const double shift = microseconds(Nanoseconds(trace.device_shift));
+    if (std::abs(shift) > std::abs(row.device_clock_us)) row.device_clock_us = shift;
+  }
   row.file = ranks.size() == 1 ? ranks.front().file : fs::path(ranks.front().file).parent_path().string();
   row.tasks = graph->tasks.size();
   row.dependencies = graph->tasks.dependency_count();
   row.counts = graph->counts;
   row.source = graph->ranks.front().source;
+  row.own_lags = options.own_lags;
   for (const RankSteps& rank : graph->ranks) {
+    row.rank_clocks_us = std::max(row.rank_clocks_us, std::abs(microseconds(rank.clock_offset)));
     for (const Nanoseconds length : measured_iterations(rank)) row.measured_steps_ms.push_back(milliseconds(length));
     for (const Nanoseconds length : simulated_iterations(graph->tasks, rank, simulation)) {
       row.simulated_steps_ms.push_back(milliseconds(length));

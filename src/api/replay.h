@@ -22,6 +22,9 @@ struct ReplayRow {
   std::vector<double> measured_steps_ms, simulated_steps_ms;  // every iteration, rank after rank
   size_t tasks = 0, dependencies = 0;
   DependencyCounts counts;
+  bool own_lags = false;           // replayed with each event's own lags
+  double device_clock_us = 0;      // what was added to a device's time stamps, the most of all ranks (ingest/trace)
+  double rank_clocks_us = 0;       // by which ranks' clocks were apart, the most, and which was taken out
   double worst_collective_us = 0;  // of all collectives found on all ranks: simulated against measured end
   double simulation_seconds = 0;   // the simulator alone; left out of JSON, which is the same on every run
 
@@ -37,7 +40,9 @@ struct ReplayHandlers {
 
 struct ReplayOptions {
   bool separately = false;  // ranks of one run are not replayed together
-  bool usual_lags = false;  // DependencyOptions
+  // Every launch, kernel and sync with its own measured lag, in place of the trace's usual ones. Then each start is
+  // explained to the nanosecond, and an error of 0 says no more than that no dependency contradicts another.
+  bool own_lags = false;
 };
 
 // Files of one folder that name different ranks of one world and overlap in time are replayed together.

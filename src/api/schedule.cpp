@@ -30,7 +30,9 @@ struct Simulated {
 struct TaskResult {
   Metrics metrics;
   cluster::Schedule::Cut cut = cluster::Schedule::Cut::none;
+  std::optional<Error> fault;  // where the policy cut it
   cluster::Schedule schedule;
+  std::vector<Breakdown> breakdowns;
   double seconds = 0;
 };
 
@@ -63,6 +65,11 @@ class Simulations {
     return check();
   }
 
+  // What is predicted with a seed.
+  [[nodiscard]] Durations predicted(uint64_t seed) const {
+    return predict_durations(answer_.workload, request_.predictor, seed, own_);
+  }
+
   std::vector<PolicyOutcome> outcomes() {
     std::vector<PolicyOutcome> outcomes(request_.policies.size());
     for (size_t i = 0; i < tasks_.size(); ++i) {
@@ -74,6 +81,7 @@ class Simulations {
         continue;
       }
       outcome.runs.push_back(results_[i].metrics);
+      outcome.add_breakdowns(std::move(results_[i].breakdowns));
       if (tasks_[i].run == 0) outcome.first = std::move(results_[i].schedule);
     }
     return outcomes;
@@ -83,6 +91,13 @@ class Simulations {
   [[nodiscard]] Status check() const {
     for (size_t i = 0; i < tasks_.size(); ++i) {
       const Metrics& metrics = results_[i].metrics;
+      const cluster::PolicySpec& policy = request_.policies[tasks_[i].policy];
+      if (results_[i].cut == cluster::Schedule::Cut::policy) return results_[i].fault->within(named(tasks_[i]));
+      if (!policy.file.empty() && results_[i].cut == cluster::Schedule::Cut::none && metrics.unfinished > 0) {
+        return Error{fmt::format("the policy left {} of {} jobs waiting for ever", metrics.unfinished,
+                                 metrics.jobs + metrics.unfinished),
+                     named(tasks_[i]), "start every job, or ask with wake_at() to be called again"};
+      }
       const std::string ended = fmt::format("{} of {} jobs had ended", metrics.jobs, metrics.jobs + metrics.unfinished);
       if (results_[i].cut == cluster::Schedule::Cut::end_of_time) {
         return Error{"the jobs take longer than 292 simulated years, as far as nanoseconds go; " + ended,
@@ -109,14 +124,18 @@ class Simulations {
     options.work = &work_;
     options.keep_segments = request_.keep_schedules && task.run == 0;
     std::optional<Durations> predicted;
-    if (task.run >= 0 && !perfect_) predicted = predict_durations(workload, request_.predictor, seed, own_);
+    if (task.run >= 0 && !perfect_) predicted = this->predicted(seed);
     const auto begin = std::chrono::steady_clock::now();
     TaskResult result;
     result.schedule =
         cluster::simulate(workload, answer_.cluster, predicted ? *predicted : workload.truth, *policy, options);
     result.cut = result.schedule.cut;
+    result.fault = result.schedule.fault;
     if (result.cut == cluster::Schedule::Cut::stopped) return {};
     result.metrics = cluster::metrics_of(result.schedule, workload, answer_.cluster);
+    for (const cluster::BreakdownBy by : request_.by) {
+      if (task.run >= 0) result.breakdowns.push_back({by, breakdown_of(result.schedule, workload, by)});
+    }
     result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (!options.keep_segments) result.schedule = {};
     return result;
@@ -244,8 +263,9 @@ Status make_up_jobs(const cluster::SyntheticOptions& options, ScheduleAnswer& an
   return {};
 }
 
-// Reads the jobs of a file. `steps` predicts those that name a model.
-Status read_jobs(const ScheduleRequest& request, StepPredictor& steps, ScheduleAnswer& answer,
+// Reads the jobs of a file. `steps` predicts those that name a model and no duration, `asked` what the policy is told of
+// measured runs.
+Status read_jobs(const ScheduleRequest& request, StepPredictor& steps, StepPredictor& asked, ScheduleAnswer& answer,
                  const WorkControl& control) {
   Work work(control, "rows read");
   cluster::LoadOptions options = request.load;
@@ -257,8 +277,9 @@ Status read_jobs(const ScheduleRequest& request, StepPredictor& steps, ScheduleA
     if (!records) return records.error();
     describe(answer.report, records->loaded);
     answer.workload = std::move(records->loaded.workload);
-    if (request.predictor.kind != cluster::PredictorKind::hybrid) return {};
-    return steps.add_records(records->files, answer.workload.configurations, control);
+    const bool is_asked = request.predictor.kind == cluster::PredictorKind::hybrid || asked.has_oracle();
+    if (!is_asked) return {};
+    return asked.add_records(records->files, answer.workload.configurations, control);
   }
   options.step_times = steps;
   auto loaded = load_jobs(request.file, *request.format.source, options);
@@ -266,6 +287,13 @@ Status read_jobs(const ScheduleRequest& request, StepPredictor& steps, ScheduleA
   describe(answer.report, *loaded);
   answer.workload = std::move(loaded->workload);
   return {};
+}
+
+std::string limits_in_words(const cluster::Workload& workload) {
+  const auto stated = static_cast<int64_t>(workload.limits.size()) -
+                      std::count(workload.limits.begin(), workload.limits.end(), cluster::kNever);
+  const std::string text = fmt::format("{} of {} jobs state a time limit", stated, workload.jobs.size());
+  return static_cast<size_t>(stated) == workload.jobs.size() ? text : text + "; the others: the longest of them";
 }
 
 }  // namespace
@@ -302,10 +330,17 @@ Result<ScheduleAnswer> schedule(const ScheduleRequest& request, const WorkContro
     communication = std::make_shared<cluster::CommunicationModel>(*std::move(links));
   }
   StepPredictor steps(answer.cluster, communication);
+  StepPredictor asked = request.oracle ? StepPredictor(answer.cluster, communication, request.oracle) : steps;
   const Status found = request.synthetic ? make_up_jobs(*request.synthetic, answer, control)
-                                         : read_jobs(request, steps, answer, control);
+                                         : read_jobs(request, steps, asked, answer, control);
   if (!found) return found.error();
+  if (request.draw) {
+    const auto made = draw(answer.workload, answer.cluster, *request.draw);
+    if (!made) return made.error();
+    answer.report.made.insert(answer.report.made.end(), made->begin(), made->end());
+  }
   if (Status status = check_priorities(request, answer.workload); !status) return status.error();
+  if (Status status = check_quotas(request.simulation.quotas, answer.workload); !status) return status.error();
   if (!answer.workload.traffic.empty()) {
     answer.workload.communication = communication;
     answer.report.made.push_back(
@@ -313,9 +348,16 @@ Result<ScheduleAnswer> schedule(const ScheduleRequest& request, const WorkContro
   }
   answer.report.predictor = request.predictor.name;
   answer.report.jobs = static_cast<int64_t>(answer.workload.jobs.size());
+  if (request.predictor.kind == cluster::PredictorKind::stated_limits) {
+    if (answer.workload.limits.empty()) {
+      return Error{"no job states a time limit", answer.report.source,
+                   "use --predictor limits:3 for made-up ones; docs/jobs.md says which files have them"};
+    }
+    answer.report.predictor_source = limits_in_words(answer.workload);
+  }
   PredictorAnswer predictions;
-  if (request.predictor.is_measured()) {
-    auto own = own_predictions(request.predictor, answer.workload, answer.cluster, steps, control);
+  if (request.predictor.is_asked()) {
+    auto own = own_predictions(request.predictor, answer.workload, answer.cluster, asked, control);
     if (!own) return own.error();
     predictions = *std::move(own);
     answer.report.predictor_source = predictions.source;
@@ -323,6 +365,7 @@ Result<ScheduleAnswer> schedule(const ScheduleRequest& request, const WorkContro
   Simulations simulations(request, answer, std::move(predictions.own), control);
   if (Status status = simulations.run(); !status) return status.error();
   answer.report.outcomes = simulations.outcomes();
+  if (request.keep_schedules) answer.predicted = simulations.predicted(request.seed);
   return answer;
 }
 

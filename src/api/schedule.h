@@ -3,6 +3,7 @@
 
 #include "api/policy_outcome.h"
 #include "base/work_control.h"
+#include "cluster/drawn_jobs.h"
 #include "cluster/policies.h"
 #include "cluster/schedule_predictor.h"
 #include "cluster/simulator.h"
@@ -50,11 +51,14 @@ struct ScheduleRequest {
   std::vector<cluster::PolicySpec> policies;
   NetworkOptions network;        // between nodes, where gangs are known by what they say to each other
   cluster::Predictor predictor;  // perfect knowledge where none is named
+  IterationOracle oracle;        // of a learned predictor; without it such a one is refused
   int64_t repeat = 1;            // seeds: seed, seed + 1 and so on
   uint64_t seed = 1;
-  size_t threads = 1;  // simulations at once
-  bool keep_schedules = false;
-  cluster::LoadOptions load;  // its cluster is filled in here
+  size_t threads = 1;                        // simulations at once
+  std::vector<cluster::BreakdownBy> by;      // also figures by these
+  bool keep_schedules = false;               // PolicyOutcome::first, and what was predicted
+  std::optional<cluster::DrawOptions> draw;  // what the jobs do not state and is to be drawn
+  cluster::LoadOptions load;                 // its cluster is filled in here
   cluster::SimulationOptions simulation;
 };
 
@@ -62,6 +66,7 @@ struct ScheduleAnswer {
   ScheduleReport report;
   cluster::Workload workload;
   cluster::Cluster cluster;
+  cluster::Durations predicted;  // with the first seed; empty unless keep_schedules
 };
 
 // Stages of its progress: rows of jobs read, runs predicted where jobs name them, and jobs that have ended in any of the

@@ -29,9 +29,20 @@ TEST(MeasuredErrors, OfEveryPredictorComeFromTheEvaluations) {
   }
   EXPECT_NE(parse_predictor("perfct").error().message().find("did you mean perfect"), std::string::npos);
   EXPECT_NE(parse_predictor("error:x").error().message().find("write error:8"), std::string::npos);
-  EXPECT_TRUE(parse_predictor("ets")->is_measured() && parse_predictor("ets")->is_random());
+  EXPECT_TRUE(parse_predictor("error-like:ets")->is_asked() && parse_predictor("error-like:ets@ets-t4")->is_random());
+  EXPECT_EQ(parse_predictor("error-like:ets")->errors.ratios, find_measured_errors("ets")->ratios);
+  EXPECT_NE(parse_predictor("error-like:etts").error().message().find("did you mean ets"), std::string::npos);
   EXPECT_NE(find_measured_errors("etts").error().message().find("did you mean ets"), std::string::npos);
   EXPECT_NE(find_measured_errors("ets@h20").error().message().find("h200"), std::string::npos);
+}
+
+TEST(LearnedPredictors, AreNoErrorsDrawnUnderTheirNames) {
+  for (const char* name : {"ets", "dnnperf", "birnn", "arnn", "mlp", "gbdt", "brp-nas", "habitat", "neusight"}) {
+    const auto predictor = parse_predictor(name);
+    ASSERT_TRUE(predictor.ok()) << predictor.error().message();
+    EXPECT_EQ(predictor->kind, cluster::PredictorKind::learned) << name;
+    EXPECT_TRUE(predictor->errors.ratios.empty()) << name;
+  }
 }
 
 cluster::StepQuestion question(const std::string& model, const std::string& gpu, int32_t gpus) {
@@ -103,6 +114,17 @@ TEST_F(ScheduledFile, JobsThatNameNoneGetMeasuredErrors) {
   ASSERT_TRUE(circle.ok()) << circle.error().message();
   EXPECT_EQ(circle->report.predictor_source.find("true durations x errors"), 0U) << circle->report.predictor_source;
   EXPECT_EQ(circle->report.made.front(), "durations: iterations x predicted step times");
+}
+
+TEST_F(ScheduledFile, ALearnedPredictorIsNotPassedOffForItsErrors) {
+  const auto unnamed = run("id,duration\na,300\nb,200\n", "ets");
+  ASSERT_FALSE(unnamed.ok());
+  EXPECT_NE(unnamed.error().message().find("jobs of this file name no models"), std::string::npos);
+  EXPECT_NE(unnamed.error().message().find("error-like:ets"), std::string::npos) << unnamed.error().message();
+  const auto named = run("id,model,batch,iterations,duration\na,resnet18,8,10,300\n", "dnnperf");
+  ASSERT_FALSE(named.ok());
+  EXPECT_NE(named.error().message().find("error-like:dnnperf"), std::string::npos) << named.error().message();
+  EXPECT_TRUE(run("id,duration\na,300\nb,200\n", "error-like:dnnperf").ok());
 }
 
 TEST_F(ScheduledFile, WordsOfARowAreParsedWhereItIsRead) {

@@ -8,6 +8,7 @@
 
 #include "records/data_files.h"
 #include "records/data_scan.h"
+#include "records/data_split.h"
 
 namespace forerun {
 namespace {
@@ -28,14 +29,13 @@ struct MeasuredRuns {
 };
 
 Result<MeasuredRuns> read_runs(const std::vector<std::string>& files, const cluster::LoadOptions& options) {
-  const auto splits = family_splits(files);
-  if (!splits) return splits.error();
+  const auto split = DataSplit::beside(files);
+  if (!split) return split.error();
   MeasuredRuns read;
   const auto take = [&](const RunRecord& record, const DataPlace& place) {
     if (!record.measured || record.measured->status != RunStatus::ok || !(record.measured->pipelined_median_ms > 0))
       return;
-    const auto split = splits->find(record.run.family);
-    if (split != splits->end() && split->second == "train") {
+    if (split->part_of(record.run) == DataSplit::kTrain) {
       ++read.seen;
       return;
     }

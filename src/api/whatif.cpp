@@ -6,6 +6,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "base/options_text.h"
 #include "derive/precision_support.h"
 #include "whatif/host_calibration.h"
 
@@ -212,7 +213,94 @@ Result<std::vector<WhatIfAnswer>> ranking_of(const EditableIteration& base, cons
   return ranking;
 }
 
+// The applications with one value of the parameter that varies; those that do not take it are as they are.
+Result<std::vector<whatif::Application>> at_value(const std::vector<whatif::Application>& applications,
+                                                  const std::string& key, const std::string& value) {
+  std::vector<whatif::Application> made;
+  bool taken = false;
+  for (const whatif::Application& application : applications) {
+    const auto& keys = application.optimization->parameters;
+    const bool takes = std::find(keys.begin(), keys.end(), key) != keys.end();
+    auto one = takes ? whatif::with_parameter(application, key, value) : Result<whatif::Application>(application);
+    if (!one) return one.error();
+    made.push_back(std::move(*one));
+    taken = taken || takes;
+  }
+  if (taken) return made;
+  std::string names;
+  for (const whatif::Application& application : applications) {
+    names += (names.empty() ? "" : ", ") + std::string(application.optimization->name);
+  }
+  return Error{names + " takes no parameter '" + key + "'", "--sweep", "`forerun whatif --help` lists what each takes"};
+}
+
+Result<WhatIfSweepAnswer> sweep_over(const EditableIteration& base, const WhatIfQuestion& question,
+                                     const WhatIfSweep& sweep, const CostModels& cost_models, Work& work) {
+  std::vector<std::vector<whatif::Application>> together = {question.applications};
+  if (sweep.each) {
+    together.clear();
+    for (const whatif::Application& application : question.applications) together.push_back({application});
+  }
+  WhatIfSweepAnswer answer{.file = base.trace().file, .sweep = sweep};
+  work.begin("values", static_cast<int64_t>(together.size() * sweep.values.size()));
+  for (const auto& applications : together) {
+    WhatIfCurve curve;
+    for (const whatif::Application& application : applications) curve.applied.push_back(application.text);
+    for (const std::string& value : sweep.values) {
+      auto here = at_value(applications, sweep.key, value);
+      if (!here) return here.error();
+      WhatIfQuestion asked = question;
+      asked.applications = std::move(*here);
+      auto point = answer_for(base, asked, cost_models, work);
+      if (!point) return point.error().within(sweep.key + "=" + value);
+      if (const Status status = work.advance(); !status.ok()) return status.error();
+      answer.baseline_ms = point->baseline_ms;
+      curve.points.push_back(std::move(*point));
+    }
+    answer.curves.push_back(std::move(curve));
+  }
+  return answer;
+}
+
 }  // namespace
+
+Result<WhatIfSweep> parse_what_if_sweep(const std::string& text) {
+  const OptionGrammar grammar{"--sweep", "write PARAMETER=VALUE,VALUE as workers=2,4,8 or bandwidth=1gbe,10gbe"};
+  const auto parted = parse_key_value(text, grammar);
+  if (!parted) return parted.error();
+  WhatIfSweep sweep{.key = parted->first};
+  std::set<std::string_view> seen;
+  for (const std::string_view value : split_list(parted->second, ",")) {
+    if (value.empty()) return Error{"a value is missing in '" + text + "'", grammar.where, grammar.remedy};
+    sweep.values.emplace_back(value);
+    if (!seen.insert(value).second) {
+      return Error{"'" + std::string(value) + "' stands twice", grammar.where, "give each value once"};
+    }
+  }
+  if (sweep.key == "bandwidth") {
+    const bool numbers = std::all_of(sweep.values.begin(), sweep.values.end(),
+                                     [](const std::string& value) { return number_in(value).has_value(); });
+    sweep.key = numbers ? "bandwidth_gbps" : "network";
+  }
+  return sweep;
+}
+
+Result<WhatIfSweepAnswer> sweep_what_ifs(const Trace& trace, const WhatIfQuestion& question, const WhatIfSweep& sweep,
+                                         const CostModels& cost_models, const WorkControl& control) {
+  Work work(control);
+  const auto base = base_iteration(trace, question, cost_models);
+  if (!base) return base.error();
+  return sweep_over(base->edited, question, sweep, cost_models, work);
+}
+
+Result<WhatIfSweepAnswer> sweep_what_ifs(const ModelRequest& model, const WhatIfQuestion& question,
+                                         const WhatIfSweep& sweep, const CostModels& cost_models,
+                                         const WorkControl& control) {
+  Work work(control);
+  const auto base = base_iteration(model, question, cost_models);
+  if (!base) return base.error();
+  return sweep_over(base->edited, question, sweep, cost_models, work);
+}
 
 Result<BaseIteration> base_iteration(const Trace& trace, const WhatIfQuestion& question,
                                      const CostModels& cost_models) {

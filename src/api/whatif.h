@@ -40,6 +40,32 @@ Result<WhatIfAnswer> what_if(const Trace& trace, const WhatIfQuestion& question,
 Result<WhatIfAnswer> what_if(const ModelRequest& model, const WhatIfQuestion& question, const CostModels& cost_models,
                              const WorkControl& control = {});
 
+// Optimizations over the values of one of their parameters: P3 and parameter servers from 1 to 100 Gb/s, DDP on 2 to 64
+// workers.
+struct WhatIfSweep {
+  std::string key;                  // "network", "workers": what at least one of the applications takes
+  std::vector<std::string> values;  // as the parameter takes them
+  bool each = false;                // every application by itself, side by side; or all of them together
+};
+// "workers=2,4,8"; "bandwidth=1gbe,10gbe" is network, "bandwidth=1,10" is bandwidth_gbps.
+Result<WhatIfSweep> parse_what_if_sweep(const std::string& text);
+
+struct WhatIfCurve {
+  std::vector<std::string> applied;  // without the parameter that varies
+  std::vector<WhatIfAnswer> points;  // by value
+};
+struct WhatIfSweepAnswer {
+  std::string file;
+  WhatIfSweep sweep;
+  double baseline_ms = 0;  // nothing applied
+  std::vector<WhatIfCurve> curves;
+};
+Result<WhatIfSweepAnswer> sweep_what_ifs(const Trace& trace, const WhatIfQuestion& question, const WhatIfSweep& sweep,
+                                         const CostModels& cost_models, const WorkControl& control = {});
+Result<WhatIfSweepAnswer> sweep_what_ifs(const ModelRequest& model, const WhatIfQuestion& question,
+                                         const WhatIfSweep& sweep, const CostModels& cost_models,
+                                         const WorkControl& control = {});
+
 // The iteration before anything is applied, for callers that edit it themselves (timeline/graph_edit.h). The trace, where
 // there is one, and the cost models must outlive it.
 struct BaseIteration {

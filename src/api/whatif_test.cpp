@@ -34,6 +34,46 @@ ModelRequest request_of(const std::string& model, int64_t batch) {
   return request;
 }
 
+TEST(WhatIfSweepTest, ReadsWhatVaries) {
+  const auto networks = parse_what_if_sweep("bandwidth=1gbe,10gbe");
+  ASSERT_TRUE(networks.ok()) << networks.error().message();
+  EXPECT_EQ(networks->key, "network");
+  EXPECT_EQ(networks->values, (std::vector<std::string>{"1gbe", "10gbe"}));
+  EXPECT_EQ(parse_what_if_sweep("bandwidth=1,2.5")->key, "bandwidth_gbps");
+  EXPECT_EQ(parse_what_if_sweep("workers=2")->key, "workers");
+  for (const char* wrong : {"workers", "workers=", "workers=2,,4", "=2", "workers=2,2"}) {
+    EXPECT_FALSE(parse_what_if_sweep(wrong).ok()) << wrong;
+  }
+}
+
+// Each point is the question asked by itself, and P3 is never behind the servers that it improves on.
+TEST(WhatIfSweepTest, AsksOnceForEachValueAndCurve) {
+  const ModelRequest model = request_of("resnet50", 32);
+  WhatIfQuestion question;
+  question.applications = *whatif::parse_applications({"parameter_server:workers=4,slice_mb=1000", "p3:workers=4"});
+  auto sweep = parse_what_if_sweep("bandwidth=1gbe,10gbe,100gbe");
+  ASSERT_TRUE(sweep.ok());
+  sweep->each = true;
+  const auto answer = sweep_what_ifs(model, question, *sweep, whatif_cost_models());
+  ASSERT_TRUE(answer.ok()) << answer.error().message();
+  ASSERT_EQ(answer->curves.size(), 2U);
+  ASSERT_EQ(answer->curves[1].points.size(), 3U);
+  WhatIfQuestion alone;
+  alone.applications = *whatif::parse_applications({"p3:workers=4,network=10gbe"});
+  const auto asked = what_if(model, alone, whatif_cost_models());
+  ASSERT_TRUE(asked.ok());
+  EXPECT_EQ(answer->curves[1].points[1].predicted_ms, asked->predicted_ms);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_LE(answer->curves[1].points[i].predicted_ms, answer->curves[0].points[i].predicted_ms * 1.01);
+    EXPECT_LE(answer->curves[0].points[i].predicted_ms, answer->curves[0].points[i == 0 ? 0 : i - 1].predicted_ms);
+  }
+  EXPECT_LT(answer->curves[1].points[0].predicted_ms, 0.95 * answer->curves[0].points[0].predicted_ms);
+  sweep->key = "segments";
+  const auto refused = sweep_what_ifs(model, question, *sweep, whatif_cost_models());
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message().find("segments"), std::string::npos);
+}
+
 // A what-if on a model changes a predicted iteration; the changed setup predicted directly is the same iteration.
 TEST(WhatIfTest, ModelAgreesWithPredictingTheChangedSetup) {
   const auto device = whatif_cost_models().devices.find("h200");

@@ -21,7 +21,7 @@ void add_sweep(CLI::App& app, Run& chosen);
 void add_zoo(CLI::App& app, Run& chosen);
 void add_devices(CLI::App& app, Run& chosen);
 void add_data(CLI::App& app, Run& chosen);
-void add_lab_verbs(CLI::App& app, Run& chosen);  // train, calibrate, eval
+void add_lab_verbs(CLI::App& app, Run& chosen);  // train, calibrate, eval, simulate
 void add_memory(CLI::App& app, Run& chosen);
 void add_schedule(CLI::App& app, Run& chosen);
 void add_slurm(CLI::App& app, Run& chosen);

@@ -1,7 +1,7 @@
 // CommandWork: the control (base/work_control.h) under which a verb asks a long question.
 //
 // Ctrl-C stops the question, which returns an Error that fail() turns into exit code 130; --time-limit and --memory-limit
-// bound it; progress is one line on standard error where that is a terminal. All of it ends with the object, so that a verb
+// bound it; progress is one line on standard error, or a line every 15 seconds where that is no terminal. All of it ends with the object, so that a verb
 // makes it for the question alone:
 //
 //   const auto answer = fit(request, device, models, CommandWork(options.limits).control());

@@ -17,31 +17,40 @@ void print_prediction(const PredictOptions& options, const Prediction& p) {
   }
 }
 
-namespace {
+Result<Settings> predict_settings(const PredictOptions& options) {
+  return parse_settings(options.settings, options.batch > 0 ? Settings{{"batch", "--batch"}} : Settings{});
+}
 
-int predict_model(const PredictOptions& options, std::optional<FileKind> file, const CostModels& cost_models,
-                  const PredictFiles& files) {
+Result<PredictRequest> predict_request(const PredictOptions& options, std::optional<FileKind> file, Settings settings) {
   PredictRequest question{.gpu = options.gpu, .memory_log = options.memory_files.any()};
   ModelRequest& request = question.model;
   request.model = options.model;
   request.file = file;
   if (options.batch > 0) request.batch = options.batch;
-  Result<Settings> settings =
-      parse_settings(options.settings, options.batch > 0 ? Settings{{"batch", "--batch"}} : Settings{});
+  request.settings = std::move(settings);
+  const Result<TrainingSetup> setup = parse_setup(options.setup);
+  if (!setup) return setup.error();
+  request.setup = *setup;
+  request.default_optimizer = options.setup.optimizer.empty();
+  Result<MemoryQuestion> memory = parse_memory(options.memory);
+  if (!memory) return memory.error();
+  question.memory = std::move(*memory);
+  return question;
+}
+
+namespace {
+
+int predict_model(const PredictOptions& options, std::optional<FileKind> file, const CostModels& cost_models,
+                  const PredictFiles& files) {
+  auto settings = predict_settings(options);
   if (!settings) {
     fail(settings.error());
     return kUsage;
   }
-  request.settings = std::move(*settings);
-  const Result<TrainingSetup> setup = parse_setup(options.setup);
-  if (!setup) return fail(setup.error());
-  request.setup = *setup;
-  request.default_optimizer = options.setup.optimizer.empty();
-  Result<MemoryQuestion> memory = parse_memory(options.memory);
-  if (!memory) return fail(memory.error());
-  question.memory = std::move(*memory);
+  const auto question = predict_request(options, file, std::move(*settings));
+  if (!question) return fail(question.error());
   const Result<PredictAnswer> answer =
-      predict_built(question, files.build_run, cost_models, CommandWork(options.limits).control());
+      predict_built(*question, files.build_run, cost_models, CommandWork(options.limits).control());
   if (!answer) return fail(answer.error());
   const Prediction& p = answer->prediction;
   if (options.memory_files.any()) {
@@ -55,6 +64,12 @@ int predict_model(const PredictOptions& options, std::optional<FileKind> file, c
 }
 
 int run(const PredictOptions& options, const PredictFiles& files) {
+  if (!options.with.empty()) return files.ask(options);
+  if (options.op_trace.any() || !options.weights.empty()) {
+    fail(Error{"the times of ops and weights are those of a learned predictor",
+               "--op-csv, --op-svg, --op-chrome, --weights", "name one, as --with ets"});
+    return kUsage;
+  }
   const Result<CostModels> cost_models = load_cost_models(options.device_files);
   if (!cost_models) return fail(cost_models.error());
   const auto file = files.kind(options.model);
@@ -82,6 +97,15 @@ void add_predict_with(const PredictFiles& files, CLI::App& app, Run& chosen) {
   add_memory_files(*verb, options->memory_files);
   verb->add_option("--device-file", options->device_files, "JSON file with a further GPU; repeatable")
       ->allow_extra_args(false);
+  verb->add_option(
+          "--with", options->with,
+          "Ask a learned predictor too: ets, dnnperf, birnn, arnn, mlp, gbdt or brp-nas; repeatable (forerun-lab)")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  verb->add_option("--weights", options->weights, "Folder of weights that `forerun train` wrote, for --with");
+  verb->add_option("--op-csv", options->op_trace.csv, "With --with ets: time of each op, measured beside predicted");
+  verb->add_option("--op-svg", options->op_trace.svg, "The same drawn over time");
+  verb->add_option("--op-chrome", options->op_trace.chrome, "The same as a Chrome trace, for Perfetto");
   add_work_limits(*verb, options->limits);
   auto* json = verb->add_flag("--json", options->json, "One JSON object a run on standard output");
   verb->add_flag("--csv", options->csv, "One CSV row a run on standard output")->excludes(json);
@@ -92,6 +116,7 @@ void add_predict_with(const PredictFiles& files, CLI::App& app, Run& chosen) {
       "  forerun predict model.onnx --batch 32 --json\n"
       "  forerun predict gpt2_small --zero 3 --gpus 8 --memory-svg memory.svg\n"
       "  forerun predict runs.jsonl.gz --csv > predictions.csv\n"
+      "  forerun predict resnet50 --with ets,dnnperf --op-svg trace.svg\n"
       "Exit code 3: the run does not fit in the GPU's memory. Where it may or may not (the range of such runs crosses "
       "the\n"
       "limit) the answer says so and the exit code is 0.");

@@ -14,6 +14,12 @@
 
 namespace forerun::cli {
 
+// Where the times of ops that a predictor gives are written.
+struct OpTraceFiles {
+  std::string csv, svg, chrome;  // empty: nowhere
+  [[nodiscard]] bool any() const { return !csv.empty() || !svg.empty() || !chrome.empty(); }
+};
+
 struct PredictOptions {
   std::string model;
   std::string gpu;
@@ -24,18 +30,27 @@ struct PredictOptions {
   MemoryOptions memory;
   MemoryFiles memory_files;
   WorkLimits limits;
+  std::vector<std::string> with;  // learned predictors that are asked beside Forerun
+  std::string weights;            // folder of weights of the user's own, for one of those
+  OpTraceFiles op_trace;
   bool json = false;
   bool csv = false;
 };
 
-// What the verb does with a MODEL that may be a file.
+// What the verb does with a MODEL that may be a file, and with predictors that this program may not have.
 struct PredictFiles {
   Result<std::optional<FileKind>> (*kind)(const std::string& model);  // nothing where it is a name
   RunBuilder* build_run;
   int (*predict_records)(const PredictOptions& options, const CostModels& cost_models);  // the exit code
+  int (*ask)(const PredictOptions& options);                                             // --with; the exit code
 };
 
 void add_predict_with(const PredictFiles& files, CLI::App& app, Run& chosen);
+
+// The words of --set; an Error is one of usage.
+Result<Settings> predict_settings(const PredictOptions& options);
+// What the options ask about a model with these settings.
+Result<PredictRequest> predict_request(const PredictOptions& options, std::optional<FileKind> file, Settings settings);
 
 // As --json, --csv or text.
 void print_prediction(const PredictOptions& options, const Prediction& p);

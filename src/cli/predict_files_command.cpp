@@ -1,6 +1,7 @@
 // forerun predict MODEL: iteration time and memory of a model, or of every run of a file.
 #include <fmt/core.h>
 
+#include "cli/lab_program.h"
 #include "cli/predict_command.h"
 #include "report/prediction.h"
 
@@ -54,10 +55,12 @@ int predict_file(const PredictOptions& options, const CostModels& cost_models) {
 }  // namespace
 
 void add_predict(CLI::App& app, Run& chosen) {
-  add_predict_with({.kind = [](const std::string& model) { return model_file(model, "predict"); },
-                    .build_run = build_run,
-                    .predict_records = predict_file},
-                   app, chosen);
+  add_predict_with(
+      {.kind = [](const std::string& model) { return model_file(model, "predict"); },
+       .build_run = build_run,
+       .predict_records = predict_file,
+       .ask = [](const PredictOptions& options) { return hand_all_to_lab("`--with " + options.with.front() + "`"); }},
+      app, chosen);
 }
 
 }  // namespace forerun::cli

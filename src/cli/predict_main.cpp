@@ -13,8 +13,14 @@ Result<std::optional<FileKind>> no_file(const std::string& model) {
                "`./run build` makes build/forerun, which reads files"};
 }
 
+int no_predictors(const cli::PredictOptions& /*options*/) {
+  return cli::fail(
+      {"this program has no learned predictors", "--with", "`./run build` makes build/forerun, which has"});
+}
+
 void add_predict_names(CLI::App& app, cli::Run& chosen) {
-  cli::add_predict_with({.kind = no_file, .build_run = build_zoo_run, .predict_records = nullptr}, app, chosen);
+  cli::add_predict_with({.kind = no_file, .build_run = build_zoo_run, .predict_records = nullptr, .ask = no_predictors},
+                        app, chosen);
 }
 
 }  // namespace

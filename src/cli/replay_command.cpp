@@ -13,6 +13,7 @@ struct ReplayCommandOptions {
   std::vector<std::string> paths;
   ReplayOptions replay;
   WorkLimits limits;
+  bool usual = false;  // as it is without it
   bool json = false;
 };
 
@@ -40,7 +41,7 @@ int run_replay(const ReplayCommandOptions& options) {
   const Status status = replay_traces(*files, options.replay, handlers,
                                       CommandWork(options.limits, CommandWork::Answer::as_it_comes).control());
   if (!status.ok()) return fail(status.error());
-  if (!options.json && rows.size() > 1) fmt::print("\n{}", to_text(rows));
+  if (!options.json) fmt::print("{}", to_text(rows));
   return broken ? kInputAtFault : kDone;
 }
 
@@ -51,15 +52,18 @@ void add_replay(CLI::App& app, Run& chosen) {
   CLI::App* verb = app.add_subcommand("replay", "Simulate profiler traces unchanged: measured and simulated time");
   verb->add_option("PATH", options->paths, "Kineto traces (.json, .gz, .zst), or folders of them")->required();
   verb->add_flag("--separately", options->replay.separately, "Do not replay the ranks of one run together");
-  verb->add_flag("--usual", options->replay.usual_lags,
-                 "Launches, kernels and syncs take the trace's usual lags instead of their own");
+  CLI::Option* own = verb->add_flag("--own-lags", options->replay.own_lags,
+                                    "Launches, kernels and syncs take their own measured lags: 0 by construction");
+  verb->add_flag("--usual", options->usual, "The trace's usual lags, as without the option")->excludes(own);
   add_work_limits(*verb, options->limits);
   verb->add_flag("--json", options->json, "One JSON object a trace, or a set of ranks");
   verb->footer(
       "Builds the dependency graph of each trace (order on threads and streams, launches, syncs, events, collectives)\n"
-      "and simulates it from durations, gaps and lags alone. A dependency that is missing or wrong shows as an error.\n"
-      "With --usual only durations and host gaps are each event's own: how well the trace is understood without the "
-      "rest.\n"
+      "and simulates it. Durations and the host's gaps are each event's own; launches, kernels and syncs take the\n"
+      "trace's usual lags. The error says how well the trace is understood: it is what a what-if starts from.\n"
+      "With --own-lags every start is explained by its own lag, so that an error of 0 is so by construction and only "
+      "a\n"
+      "dependency that is wrong shows.\n"
       "  forerun replay trace.json.gz\n"
       "  forerun replay ranks/*.json.gz          all ranks of a run together: collectives wait for the last one\n"
       "linked: device work with a launch in the trace. inferred: waits that the file does not tell.\n"

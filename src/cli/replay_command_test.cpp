@@ -57,9 +57,23 @@ TEST(ReplayCommand, ReportsMeasuredAndSimulatedTime) {
   EXPECT_EQ(row["file"], path.string());
   EXPECT_NEAR(row["measured_ms"].get<double>(), 0.599 / 3, 1e-6);
   EXPECT_NEAR(row["simulated_ms"].get<double>(), row["measured_ms"].get<double>(), 1e-6);
+  EXPECT_EQ(row["lags"], "usual");
+  EXPECT_EQ(row["device_clock_us"], 0);
   EXPECT_GT(row["tasks"].get<int>(), 36);
   EXPECT_EQ(row["linked"], 1.0);
   EXPECT_EQ(row["inferred_syncs"], 0);
+  std::filesystem::remove(path);
+}
+
+TEST(ReplayCommand, SaysWhatItsLagsAreWorth) {
+  const auto path = write_trace();
+  const std::string usual = forerun_outcome("replay " + path.string()).out;
+  EXPECT_EQ(forerun_outcome("replay --usual " + path.string()).out, usual);
+  EXPECT_EQ(usual.find("by construction"), std::string::npos) << usual;
+  const std::string own = forerun_outcome("replay --own-lags " + path.string()).out;
+  EXPECT_NE(own.find("by construction"), std::string::npos) << own;
+  EXPECT_EQ(json::parse(forerun_outcome("replay --own-lags --json " + path.string()).out)["lags"], "own");
+  EXPECT_EQ(forerun_outcome("replay --own-lags --usual " + path.string()).code, 2);
   std::filesystem::remove(path);
 }
 
@@ -81,6 +95,27 @@ TEST(WhatIfCommand, AnswersWithARangeAndItsAssumptions) {
   EXPECT_GT(answer["high_ms"], answer["predicted_ms"]);
   EXPECT_FALSE(answer["assumptions"].empty());
   std::filesystem::remove(path);
+}
+
+TEST(WhatIfCommand, SweepsAParameter) {
+  const std::string asked = "whatif resnet18 --apply ddp --apply p3 --each --sweep workers=2,4 ";
+  const auto picture = std::filesystem::temp_directory_path() / (std::to_string(getpid()) + "_sweep.svg");
+  const Outcome text = forerun_outcome(asked + "--svg " + picture.string());
+  ASSERT_EQ(text.code, 0) << text.out;
+  EXPECT_NE(text.out.find("the second's throughput"), std::string::npos) << text.out;
+  std::ifstream drawn(picture);
+  EXPECT_NE(std::string(std::istreambuf_iterator<char>(drawn), {}).find("<svg"), std::string::npos);
+  std::filesystem::remove(picture);
+  const json answer = json::parse(forerun_outcome(asked + "--json").out);
+  EXPECT_EQ(answer["curves"].size(), 2U);
+  EXPECT_EQ(answer["curves"][0]["points"][1]["value"], "4");
+  const std::string table = forerun_outcome(asked + "--csv").out;
+  EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 5) << table;
+  EXPECT_EQ(forerun_outcome("whatif resnet18 --all --sweep workers=2").code, 2);
+  EXPECT_EQ(forerun_outcome("whatif resnet18 --apply amp --csv").code, 2);
+  const Outcome wrong = forerun_outcome("whatif resnet18 --apply amp --sweep workers=2");
+  EXPECT_EQ(wrong.code, 1);
+  EXPECT_NE(wrong.out.find("workers"), std::string::npos) << wrong.out;
 }
 
 TEST(WhatIfCommand, SaysWhatIsWrong) {

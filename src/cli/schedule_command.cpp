@@ -1,12 +1,13 @@
 // forerun schedule: a workload on a cluster under scheduling policies, and what predictions are worth to them.
+#include "cli/schedule_command.h"
+
 #include <fmt/format.h>
 
 #include <charconv>
 
-#include "api/schedule.h"
 #include "base/output_file.h"
-#include "cli/command.h"
 #include "cli/command_work.h"
+#include "cli/lab_program.h"
 #include "report/schedule.h"
 
 namespace forerun::cli {
@@ -25,11 +26,11 @@ CLI::Validator number_between(double least, double most) {
 
 struct ScheduleOptions {
   ScheduleRequest request;
-  std::string format = "csv", gpus, synthetic, from, to, svg;
+  std::string format = "csv", gpus, synthetic, from, to, draw, svg, jobs_out;
   int64_t first = 0;
   int32_t most_gpus = 0;
   double restart_cost = 0, failure_hours = 0, repair_hours = 1, checkpoint = 0;
-  std::vector<std::string> policies, compare;
+  std::vector<std::string> policies, compare, by, quotas;
   std::string predictor = "perfect";
   WorkLimits limits;
   bool json = false, list = false;
@@ -38,6 +39,8 @@ struct ScheduleOptions {
 int list_names() {
   fmt::print("policies\n");
   for (const auto& entry : cluster::policies()) fmt::print("  {:<16}{}\n", entry.name, entry.description);
+  fmt::print("  {:<16}{}\n", "./FILE.py, .so",
+             "your own, in Python or as a shared library (docs/cluster.md); timeout=SECONDS");
   fmt::print("\nformats of jobs\n");
   for (const auto& entry : cluster::sources()) fmt::print("  {:<16}{}\n", entry.name, entry.description);
   fmt::print("  {:<16}{}\n", kRecordsFormat,
@@ -64,6 +67,7 @@ Status fill(ScheduleOptions& options) {
   for (const Status& status :
        {read_option(options.synthetic, request.synthetic, cluster::parse_synthetic),
         read_option(options.gpus, request.cluster, cluster::parse_cluster),
+        read_option(options.draw, request.draw, cluster::parse_draw),
         read_option(options.from, request.load.from, from), read_option(options.to, request.load.to, to)}) {
     if (!status) return status;
   }
@@ -81,7 +85,15 @@ Status fill(ScheduleOptions& options) {
   auto predictor = parse_predictor(options.predictor);
   if (!predictor) return predictor.error();
   request.predictor = std::move(*predictor);
-  request.keep_schedules = !options.svg.empty();
+  for (const std::string& text : options.by) {
+    const auto by = cluster::parse_breakdown(text);
+    if (!by) return by.error();
+    request.by.push_back(*by);
+  }
+  request.keep_schedules = !options.svg.empty() || !options.jobs_out.empty();
+  auto quotas = cluster::parse_quotas(options.quotas);
+  if (!quotas) return quotas.error();
+  request.simulation.quotas = *std::move(quotas);
   request.simulation.restart_cost = cluster::time_from_seconds(options.restart_cost);
   request.simulation.failures.mean_hours_between = options.failure_hours;
   request.simulation.failures.repair = cluster::time_from_seconds(options.repair_hours * 3600);
@@ -89,14 +101,31 @@ Status fill(ScheduleOptions& options) {
   return {};
 }
 
-int run(ScheduleOptions& options) {
+Status write_jobs(const ScheduleAnswer& answer, const std::string& path) {
+  auto file = OutputFile::create(path);
+  if (!file) return file.error();
+  const auto add = [&](std::string_view text) { return file->write(text); };
+  if (Status status = write_jobs_csv(answer, add); !status) return status;
+  return file->finish();
+}
+
+int run(ScheduleOptions& options, const AskPredictor& ask) {
   if (options.list) return list_names();
   if (Status status = fill(options); !status) return fail(status.error());
+  if (options.request.predictor.kind == cluster::PredictorKind::learned) {
+    if (!ask) return hand_all_to_lab("`--predictor " + options.request.predictor.name + "`");
+    auto oracle = ask(options.request.predictor.name);
+    if (!oracle) return fail(oracle.error());
+    options.request.oracle = std::move(*oracle);
+  }
   const auto answer = schedule(options.request, CommandWork(options.limits).control());
   if (!answer) return fail(answer.error());
   if (!options.svg.empty()) {
     const std::string picture = to_svg(answer->report, answer->workload, answer->cluster);
     if (const Status status = write_whole_file(options.svg, picture); !status) return fail(status.error());
+  }
+  if (!options.jobs_out.empty()) {
+    if (const Status status = write_jobs(*answer, options.jobs_out); !status) return fail(status.error());
   }
   fmt::print("{}{}", options.json ? to_json(answer->report) : to_text(answer->report), options.json ? "\n" : "");
   return kDone;
@@ -122,6 +151,10 @@ void add_job_options(CLI::App& verb, ScheduleOptions& options) {
   verb.add_option(
           "--throughputs", request.load.companion,
           "Measured speeds: gavel's throughputs, pollux' step times; csv: step times by placement (Pollux, Titan)")
+      ->group(group);
+  verb.add_option("--draw", options.draw,
+                  "Draws what the jobs do not state: v100=1.4..2 (times as long there), deadlines=30 (percent), "
+                  "slack=1.2..3, seed=1")
       ->group(group);
   verb.add_flag("--lenient", request.load.lenient, "Count rows at fault and leave them out")->group(group);
 }
@@ -182,7 +215,11 @@ void add_policy_options(CLI::App& verb, ScheduleOptions& options) {
       ->group(group);
   verb.add_option("--compare", options.compare, "Several policies, one row each")->group(group);
   verb.add_option("--predictor", options.predictor,
-                  "What the policy knows of durations: perfect (default), none, error:8, limits:3, hybrid, ...")
+                  "What the policy knows of durations: perfect (default), none, error:8, limits:3, hybrid, "
+                  "error-like:ets, ...; --list names all")
+      ->group(group);
+  verb.add_option("--quota", options.quotas,
+                  "GPUs that jobs of a user or group may take up at once: user=8, user:ann=16, group=64")
       ->group(group);
   verb.add_option("--repeat", request.repeat, "Seeds of a random predictor or of failures, for confidence intervals")
       ->check(CLI::Range(1, 100000))
@@ -195,6 +232,12 @@ void add_policy_options(CLI::App& verb, ScheduleOptions& options) {
 
 void add_answer_options(CLI::App& verb, ScheduleOptions& options) {
   const char* group = "The answer";
+  verb.add_option("--by", options.by, "Also completion times and waits by user, group (virtual cluster) or size")
+      ->group(group);
+  verb.add_option(
+          "--jobs-out", options.jobs_out,
+          "Writes a table of all jobs into this file (CSV): when each ran under each policy, with the first seed")
+      ->group(group);
   verb.add_option("--svg", options.svg, "Draws completion times, use of GPUs and a Gantt chart into this file")
       ->group(group);
   verb.add_flag("--json", options.json, "JSON: an object, or a list of them for several policies")->group(group);
@@ -203,7 +246,9 @@ void add_answer_options(CLI::App& verb, ScheduleOptions& options) {
 
 }  // namespace
 
-void add_schedule(CLI::App& app, Run& chosen) {
+void add_schedule(CLI::App& app, Run& chosen) { add_schedule_asking({}, app, chosen); }
+
+void add_schedule_asking(const AskPredictor& ask, CLI::App& app, Run& chosen) {
   auto options = std::make_shared<ScheduleOptions>();
   CLI::App* verb = app.add_subcommand("schedule", "Play jobs on a cluster under scheduling policies");
   add_job_options(*verb, *options);
@@ -219,7 +264,7 @@ void add_schedule(CLI::App& app, Run& chosen) {
       "  forerun schedule data/h200 --format records --gpus h200=16 --policy sjf --predictor hybrid\n"
       "  forerun schedule --synthetic jobs=1000000,gpus=10000 --policy srtf\n"
       "Seconds are simulated ones. docs/cluster.md says what is simulated, docs/jobs.md how jobs are described.");
-  verb->callback([options, &chosen] { chosen = [options] { return run(*options); }; });
+  verb->callback([options, ask, &chosen] { chosen = [options, ask] { return run(*options, ask); }; });
 }
 
 }  // namespace forerun::cli

@@ -64,7 +64,7 @@ TEST_F(ScheduleCommand, RepeatsOverSeedsAgainstPerfectKnowledge) {
 }
 
 TEST_F(ScheduleCommand, SaysWhereMeasuredErrorsComeFrom) {
-  for (const std::string name : {"hybrid", "ets", "dnnperf"}) {
+  for (const std::string name : {"hybrid", "error-like:ets", "error-like:dnnperf"}) {
     const Outcome outcome = schedule(path_.string() + " --gpus 2 --policy sjf --predictor " + name + " --json");
     ASSERT_EQ(outcome.code, 0) << outcome.out;
     const std::string source = json::parse(outcome.out)["predictor_source"];
@@ -74,6 +74,89 @@ TEST_F(ScheduleCommand, SaysWhereMeasuredErrorsComeFrom) {
   const Outcome unknown = schedule(path_.string() + " --gpus 2 --policy sjf --predictor hybird");
   EXPECT_EQ(unknown.code, 1);
   EXPECT_NE(unknown.out.find("did you mean hybrid"), std::string::npos) << unknown.out;
+}
+
+std::string table_text(const std::filesystem::path& path) {
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+TEST_F(ScheduleCommand, WritesATableOfTheJobs) {
+  std::ofstream(path_) << "id,submit,gpus,duration,deadline,user,group,model\n"
+                          "long,0,1,100,,ann,vision,=SUM(A1)\n"
+                          "wide,1.5,2,10,50,ben,,\n";
+  const auto table = std::filesystem::temp_directory_path() / (std::to_string(getpid()) + "_out.csv");
+  const Outcome outcome = schedule(path_.string() + " --gpus 2 --compare fifo srtf --jobs-out " + table.string());
+  ASSERT_EQ(outcome.code, 0) << outcome.out;
+  EXPECT_EQ(
+      table_text(table),
+      "policy,id,user,group,model,gpus,gpu_type,submit,start,end,wait,run,jct,preemptions,failures,predicted,duration,"
+      "slowdown,deadline,late_by,finished\n"
+      "fifo,long,ann,vision,'=SUM(A1),1,gpu,0,0,100,0,100,100,0,0,100,100,1,,,yes\n"
+      "fifo,wide,ben,,,2,gpu,1.5,100,110,98.5,10,108.5,0,0,10,10,10.85,50,60,yes\n"
+      "srtf,long,ann,vision,'=SUM(A1),1,gpu,0,0,110,10,100,110,1,0,100,100,1.1,,,yes\n"
+      "srtf,wide,ben,,,2,gpu,1.5,1.5,11.5,0,10,10,0,0,10,10,1,50,0,yes\n");
+  std::filesystem::remove(table);
+  EXPECT_EQ(schedule(path_.string() + " --gpus 2 --policy fifo --jobs-out /nowhere/out.csv").code, 1);
+}
+
+TEST_F(ScheduleCommand, BreaksFiguresDownByUserGroupAndSize) {
+  std::ofstream(path_) << "id,submit,gpus,duration,user\n"
+                          "a,0,1,100,ann\nb,0,1,50,\nc,0,4,10,ann\nd,0,3,30,ben\n";
+  const Outcome outcome = schedule(path_.string() + " --gpus 4 --policy fifo --by user size --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.out;
+  const json answer = json::parse(outcome.out);
+  const json& users = answer["by_user"];
+  ASSERT_EQ(users.size(), 3U);
+  EXPECT_EQ(users[0]["name"], "ann");
+  EXPECT_DOUBLE_EQ(users[0]["mean_jct"], (100.0 + 110) / 2);
+  EXPECT_DOUBLE_EQ(users[0]["mean_wait"], (0.0 + 100) / 2);
+  EXPECT_EQ(users[1]["name"], "ben");
+  EXPECT_EQ(users[2]["name"], "");
+  EXPECT_DOUBLE_EQ(users[2]["mean_slowdown"], 1);
+  const json& sizes = answer["by_size"];
+  ASSERT_EQ(sizes.size(), 2U);
+  EXPECT_EQ(sizes[0]["name"], "1");
+  EXPECT_EQ(sizes[0]["jobs"], 2);
+  EXPECT_EQ(sizes[1]["name"], "3-4");
+  EXPECT_DOUBLE_EQ(sizes[1]["mean_jct"], (110.0 + 140) / 2);
+  const Outcome text = schedule(path_.string() + " --gpus 4 --compare fifo sjf --by user");
+  EXPECT_NE(text.out.find("(none)"), std::string::npos) << text.out;
+  EXPECT_NE(schedule(path_.string() + " --gpus 4 --policy fifo --by usr").out.find("did you mean user"),
+            std::string::npos);
+  EXPECT_EQ(
+      json::parse(schedule(path_.string() + " --gpus 4 --policy sjf --predictor error:50 --repeat 5 --by group --json")
+                      .out)["by_group"][0]["jobs"],
+      4);
+}
+
+TEST_F(ScheduleCommand, HoldsJobsToQuotasAndDependencies) {
+  std::ofstream(path_) << "id,submit,gpus,duration,user,after\n"
+                          "a,0,1,100,ann,\nb,0,1,50,ann,\nc,0,1,10,ben,\nd,0,1,10,ben,b\n";
+  const auto makespan = [&](const std::string& options) {
+    const Outcome outcome = schedule(path_.string() + " --gpus 4 --policy fifo --json" + options);
+    EXPECT_EQ(outcome.code, 0) << outcome.out;
+    return json::parse(outcome.out)["makespan"].get<double>();
+  };
+  EXPECT_DOUBLE_EQ(makespan(""), 100);
+  EXPECT_DOUBLE_EQ(makespan(" --quota user=1"), 160);  // b behind a, and d behind b
+  EXPECT_DOUBLE_EQ(makespan(" --quota user=1 user:ann=2"), 100);
+  EXPECT_NE(schedule(path_.string() + " --gpus 4 --policy fifo --quota user=0").out.find("the quota of its user is 0"),
+            std::string::npos);
+  EXPECT_EQ(schedule(path_.string() + " --gpus 4 --policy fifo --quota many").code, 1);
+}
+
+TEST_F(ScheduleCommand, TakesUsersLimitsForPredictions) {
+  EXPECT_NE(
+      schedule(path_.string() + " --gpus 2 --policy sjf --predictor limits").out.find("no job states a time limit"),
+      std::string::npos);
+  std::ofstream(path_) << "id,duration,limit\na,100,120\nb,50,3600\nc,10,\n";
+  const Outcome outcome = schedule(path_.string() + " --gpus 1 --policy sjf --predictor limits --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.out;
+  const json answer = json::parse(outcome.out);
+  EXPECT_DOUBLE_EQ(answer["mean_jct"], (100 + 150 + 160) / 3.0);
+  EXPECT_EQ(answer["predictor_source"], "2 of 3 jobs state a time limit; the others: the longest of them");
 }
 
 TEST_F(ScheduleCommand, DrawsAPicture) {

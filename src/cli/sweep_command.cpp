@@ -130,7 +130,7 @@ void add_sweep(CLI::App& app, Run& chosen) {
       "Examples:\n"
       "  forerun sweep resnet50 --over batch=8..512*2 --over precision=fp32,amp_bf16\n"
       "  forerun sweep vit_b_16 --over gpu=a100_80gb,h100_sxm,h200 --over image=224,384 --set batch=64\n"
-      "  forerun sweep gpt2_small --over seq=256..1024*2 --over optimizer=adamw,adamw:impl=fused --csv > sweep.csv\n"
+      "  forerun sweep gpt2_small --over seq=256..1024*2 --over optimizer=adamw,sgd --csv > sweep.csv\n"
       "  forerun sweep --over model=resnet50,vit_b_16,swin_t --over batch=32,64\n"
       "A configuration fits, may not fit (the range of such runs crosses the GPU's memory) or does not fit.\n"
       "Exit code 1: none of the configurations could be built.");

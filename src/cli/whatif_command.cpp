@@ -4,10 +4,12 @@
 #include "api/predict.h"
 #include "api/trace.h"
 #include "api/whatif.h"
+#include "base/output_file.h"
 #include "cli/command.h"
 #include "cli/command_work.h"
 #include "cli/setup_options.h"
 #include "report/whatif.h"
+#include "report/whatif_sweep.h"
 
 namespace forerun::cli {
 namespace {
@@ -19,6 +21,10 @@ struct WhatIfOptions {
   std::vector<std::string> settings;
   SetupOptions setup;
   WorkLimits limits;
+  std::string sweep;
+  std::string svg;
+  bool each = false;
+  bool csv = false;
   bool all = false;
   bool profiled = false;
   bool unprofiled = false;
@@ -39,6 +45,21 @@ int print_answer(const Result<WhatIfAnswer>& answer, bool json) {
   if (!answer) return fail(answer.error());
   fmt::print("{}", json ? to_json(*answer) + "\n" : to_text(*answer));
   return kDone;
+}
+
+int print_sweep(const Result<WhatIfSweepAnswer>& answer, const WhatIfOptions& options) {
+  if (!answer) return fail(answer.error());
+  if (!options.svg.empty()) {
+    if (const Status status = write_whole_file(options.svg, to_svg(*answer)); !status.ok()) return fail(status.error());
+  }
+  fmt::print("{}", options.json ? to_json(*answer) + "\n" : options.csv ? to_csv(*answer) : to_text(*answer));
+  return kDone;
+}
+
+Result<WhatIfSweep> sweep_of(const WhatIfOptions& options) {
+  auto sweep = parse_what_if_sweep(options.sweep);
+  if (sweep) sweep->each = options.each;
+  return sweep;
 }
 
 Result<ModelRequest> model_request(const WhatIfOptions& options, std::optional<FileKind> file) {
@@ -67,6 +88,13 @@ Result<ModelRequest> model_request(const WhatIfOptions& options, std::optional<F
 }
 
 int what_if_model(const WhatIfOptions& options, const ModelRequest& request, const CostModels& cost_models) {
+  if (!options.sweep.empty()) {
+    const auto sweep = sweep_of(options);
+    if (!sweep) return fail(sweep.error());
+    const auto answer =
+        sweep_what_ifs(request, options.question, *sweep, cost_models, CommandWork(options.limits).control());
+    return print_sweep(answer, options);
+  }
   if (!options.all) {
     const auto answer = what_if(request, options.question, cost_models, CommandWork(options.limits).control());
     return print_answer(answer, options.json);
@@ -76,9 +104,16 @@ int what_if_model(const WhatIfOptions& options, const ModelRequest& request, con
 }
 
 int what_if_traced(const WhatIfOptions& options, const CostModels& cost_models) {
+  const auto sweep = options.sweep.empty() ? WhatIfSweep() : sweep_of(options);
+  if (!sweep) return fail(sweep.error());
   auto work = std::make_unique<CommandWork>(options.limits);
   const auto trace = read_profiler_trace(options.path, "whatif", work->control());
   if (!trace) return fail(trace.error());
+  if (!options.sweep.empty()) {
+    const auto answer = sweep_what_ifs(*trace, options.question, *sweep, cost_models, work->control());
+    work.reset();
+    return print_sweep(answer, options);
+  }
   if (options.all) {
     const auto ranking = rank_what_ifs(*trace, options.question, cost_models, work->control());
     work.reset();
@@ -126,6 +161,8 @@ std::string whatif_footer() {
       "  forerun whatif trace.json.gz --apply gpu:name=a100_80gb\n"
       "  forerun whatif trace.json.gz --all                       all of them, the largest gain first\n"
       "  forerun whatif resnet50 --set batch=64 --apply amp       a model of `forerun zoo` or an ONNX file\n"
+      "  forerun whatif trace.json.gz --apply ddp:network=10gbe --sweep workers=2,4,8,16\n"
+      "  forerun whatif trace.json.gz --apply wfbp --apply p3 --each --sweep bandwidth=1gbe,10gbe\n"
       "Optimizations, with their parameters:\n";
   for (const whatif::Optimization& optimization : whatif::optimizations()) {
     std::string name(optimization.name);
@@ -150,7 +187,14 @@ void add_whatif(CLI::App& app, Run& chosen) {
       ->required();
   verb->add_option("--apply", options->applications, "NAME[:key=value,...]; several are applied in order")
       ->allow_extra_args(false);
-  verb->add_flag("--all", options->all, "Every optimization alone (behind --apply, if given), the largest gain first");
+  auto* all = verb->add_flag("--all", options->all,
+                             "Every optimization alone (behind --apply, if given), the largest gain first");
+  auto* sweep = verb->add_option("--sweep", options->sweep,
+                                 "PARAMETER=VALUE,VALUE,...: once for each value of what an optimization takes, as "
+                                 "bandwidth=1gbe,10gbe or workers=2,4,8")
+                    ->excludes(all);
+  verb->add_flag("--each", options->each, "With --sweep: every --apply by itself, side by side")->needs(sweep);
+  verb->add_option("--svg", options->svg, "With --sweep: draw the iteration times")->needs(sweep);
   auto* profiled =
       verb->add_flag("--profiled", options->profiled, "Leave what the profiler cost the host in the times");
   verb->add_flag("--unprofiled", options->unprofiled, "Take out what the profiler cost the host (the default)")
@@ -160,7 +204,8 @@ void add_whatif(CLI::App& app, Run& chosen) {
       ->allow_extra_args(false);
   add_setup_options(*verb, options->setup);
   add_work_limits(*verb, options->limits);
-  verb->add_flag("--json", options->json, "One JSON object; with --all one a line");
+  auto* json = verb->add_flag("--json", options->json, "One JSON object; with --all one a line");
+  verb->add_flag("--csv", options->csv, "With --sweep: one CSV row a value and curve")->needs(sweep)->excludes(json);
   verb->footer(whatif_footer());
   verb->callback([options, &chosen] { chosen = [options] { return what_if_command(*options); }; });
 }

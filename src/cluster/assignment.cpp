@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <queue>
 
 #include "base/check.h"
 
@@ -29,7 +30,7 @@ struct QueueLevel {
   int64_t shortest = 0;  // of its jobs
   int64_t longest = 0;
   // Of the search that is going on:
-  PlaceCost distance = 0;
+  PlaceCost distance = kUnreached;
   int reached_by = -1;    // the job that would move here
   int reached_from = -1;  // the level it leaves; -1 for the new job
   bool settled = false;
@@ -92,7 +93,9 @@ class QueueSolver {
     if (level.settled) return;
     const PlaceCost distance = base + cost(job, level) - level.potential;
     if (distance >= level.distance) return;
+    if (level.distance == kUnreached) reached_.push_back(to);
     level.distance = distance;
+    to_settle_.push({distance, to});
     level.reached_by = job;
     level.reached_from = from;
   }
@@ -126,22 +129,34 @@ class QueueSolver {
     }
   }
 
-  // Shortest augmenting path from a new job to a free place (Dijkstra on reduced costs).
-  void insert(int job) {
-    for (QueueLevel& level : levels_) {
-      level.distance = kUnreached;
-      level.settled = false;
+  // The reached level that is nearest and not settled, of equals the first; -1: none is nearer than `best`.
+  int take_nearest(PlaceCost best) {
+    while (!to_settle_.empty()) {
+      const auto [distance, index] = to_settle_.top();
+      if (distance >= best) return -1;
+      to_settle_.pop();
+      if (!levels_[index].settled && levels_[index].distance == distance) return index;
     }
+    return -1;
+  }
+
+  void begin_search() {
+    for (const int index : reached_) {
+      levels_[index].distance = kUnreached;
+      levels_[index].settled = false;
+    }
+    reached_.clear();
+    to_settle_ = {};
+  }
+
+  // Shortest augmenting path from a new job to a free place (Dijkstra on reduced costs). Touches the levels it reaches and no
+  // others: where many machines are free late, jobs queue up on few, in hundreds of levels.
+  void insert(int job) {
+    begin_search();
     for (size_t kind = 0; kind < levels_of_kind_.size(); ++kind) relax_kind(job, -1, 0, static_cast<int>(kind));
     PlaceCost best = kUnreached;
     int end = -1;
-    while (true) {
-      int nearest = -1;
-      for (size_t i = 0; i < levels_.size(); ++i) {
-        if (levels_[i].settled || levels_[i].distance >= best) continue;
-        if (nearest < 0 || levels_[i].distance < levels_[nearest].distance) nearest = static_cast<int>(i);
-      }
-      if (nearest < 0) break;
+    for (int nearest = take_nearest(best); nearest >= 0; nearest = take_nearest(best)) {
       QueueLevel& level = levels_[nearest];
       level.settled = true;
       const auto& machines = free_at_[level.kind];
@@ -155,7 +170,8 @@ class QueueSolver {
       relax_from(nearest);
     }
     CHECK(end >= 0, "every job can be put before all others of some machine");
-    for (QueueLevel& level : levels_) {
+    for (const int index : reached_) {
+      QueueLevel& level = levels_[index];
       if (level.settled && level.distance < best) level.potential += level.distance - best;
     }
     augment(end);
@@ -185,6 +201,9 @@ class QueueSolver {
   std::vector<std::vector<int64_t>> free_at_;  // sorted
   std::vector<QueueLevel> levels_;
   std::vector<std::vector<int>> levels_of_kind_;
+  std::vector<int> reached_;  // by the search that is going on
+  using Reached = std::pair<PlaceCost, int>;
+  std::priority_queue<Reached, std::vector<Reached>, std::greater<>> to_settle_;  // with what has become nearer since
 };
 
 std::vector<QueuePlace> QueueSolver::places() const {

@@ -54,6 +54,14 @@ class Queues {
     jobs = std::move(ordered);
     return found.cost;
   }
+  // What the best sequence of a machine's queue and one job more costs.
+  SequenceCost cost_with(const QueueMachine& machine, int job) {
+    scratch_.clear();
+    for (const int queued : machine.queue) scratch_.push_back(on(queued, machine));
+    scratch_.push_back(on(job, machine));
+    steps_ += kStepsOfSequence;
+    return best_sequence(machine.free_at, scratch_, most_nodes_).cost;
+  }
   void set_queue(QueueMachine& machine, std::vector<int> jobs, SequenceCost cost) const {
     machine.cost = cost;
     machine.queue = std::move(jobs);
@@ -231,9 +239,15 @@ class Improver {
 };
 
 // Whether the queues are as the matching left them, shortest first, so that the sum of completions is the least there is.
-bool is_shortest_first(const DeadlineProblem& problem, const DeadlinePlan& plan) {
-  return plan.cost.completion <=
-         static_cast<double>(totals_of(problem.queues, assign_to_queues(problem.queues)).completion);
+// In whole numbers: doubles that add up months of many jobs round.
+bool is_shortest_first(const DeadlineProblem& problem, const DeadlinePlan& plan, std::span<const QueuePlace> matched) {
+  return totals_of(problem.queues, plan.places).completion <= totals_of(problem.queues, matched).completion;
+}
+
+DeadlinePlan plan_from(const DeadlineProblem& problem, const std::vector<QueuePlace>& places, int most_nodes) {
+  Queues queues(problem, most_nodes);
+  queues.adopt(places);
+  return queues.plan();
 }
 
 }  // namespace
@@ -245,49 +259,49 @@ DeadlinePlan plan_greedily(const DeadlineProblem& problem) {
   std::vector<int> waiting(jobs);
   std::iota(waiting.begin(), waiting.end(), 0);
   std::vector<std::vector<SequenceCost>> growth(machines.size(), std::vector<SequenceCost>(jobs));
+  std::vector<int> cheapest(machines.size());  // of those that wait, by machine; of equals the first
+  const auto find_cheapest = [&](size_t m) {
+    const auto cheaper = [&](int a, int b) { return growth[m][a] < growth[m][b]; };
+    cheapest[m] = waiting.empty() ? -1 : *std::min_element(waiting.begin(), waiting.end(), cheaper);
+  };
   const auto look = [&](size_t m) {
     // Machines that are alike and free at once need be looked at once.
     for (size_t other = 0; other < m && machines[m].queue.empty(); ++other) {
       if (machines[other].queue.empty() && machines[other].kind == machines[m].kind &&
           machines[other].free_at == machines[m].free_at) {
         growth[m] = growth[other];
-        return;
+        return find_cheapest(m);
       }
     }
     for (const int job : waiting) {
       growth[m][job] = {kUnknownGrowth, kUnknownGrowth};
       if (!queues.runs_on(job, machines[m])) continue;
-      std::vector<int> with = machines[m].queue;
-      with.push_back(job);
-      growth[m][job] = queues.sequence(machines[m], with) - machines[m].cost;
+      growth[m][job] = queues.cost_with(machines[m], job) - machines[m].cost;
     }
+    find_cheapest(m);
   };
   for (size_t m = 0; m < machines.size(); ++m) look(m);
   while (!waiting.empty()) {
-    size_t best_machine = 0;
-    size_t best_place = 0;
-    for (size_t m = 0; m < machines.size(); ++m) {
-      for (size_t i = 0; i < waiting.size(); ++i) {
-        if (growth[m][waiting[i]] < growth[best_machine][waiting[best_place]]) {
-          best_machine = m;
-          best_place = i;
-        }
-      }
+    size_t best = 0;
+    for (size_t m = 1; m < machines.size(); ++m) {
+      if (growth[m][cheapest[m]] < growth[best][cheapest[best]]) best = m;
     }
-    std::vector<int> with = machines[best_machine].queue;
-    with.push_back(waiting[best_place]);
-    waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(best_place));
-    const SequenceCost cost = queues.sequence(machines[best_machine], with);
-    queues.set_queue(machines[best_machine], std::move(with), cost);
-    look(best_machine);
+    const int taken = cheapest[best];
+    std::vector<int> with = machines[best].queue;
+    with.push_back(taken);
+    waiting.erase(std::lower_bound(waiting.begin(), waiting.end(), taken));
+    const SequenceCost cost = queues.sequence(machines[best], with);
+    queues.set_queue(machines[best], std::move(with), cost);
+    look(best);
+    for (size_t m = 0; m < machines.size(); ++m) {
+      if (cheapest[m] == taken) find_cheapest(m);
+    }
   }
   return queues.plan();
 }
 
 DeadlinePlan plan_by_matching(const DeadlineProblem& problem, const DeadlinePlanOptions& options) {
-  Queues queues(problem, options.most_nodes);
-  queues.adopt(assign_to_queues(problem.queues));
-  return queues.plan();
+  return plan_from(problem, assign_to_queues(problem.queues), options.most_nodes);
 }
 
 DeadlinePlan plan_earliest_deadline(const DeadlineProblem& problem) {
@@ -326,15 +340,14 @@ DeadlinePlan plan_earliest_deadline(const DeadlineProblem& problem) {
 }
 
 DeadlinePlan plan_with_deadlines(const DeadlineProblem& problem, const DeadlinePlanOptions& options) {
-  DeadlinePlan best = plan_by_matching(problem, options);
-  if (best.cost.tardiness == 0 && is_shortest_first(problem, best)) return best;  // none has a smaller sum
+  const std::vector<QueuePlace> matched = assign_to_queues(problem.queues);
+  DeadlinePlan best = plan_from(problem, matched, options.most_nodes);
+  if (best.cost.tardiness == 0 && is_shortest_first(problem, best, matched)) return best;  // none has a smaller sum
   const auto improved = [&](const DeadlinePlan& plan, bool only_late) {
     Queues queues(problem, 0);
     queues.adopt(plan.places);
     Improver(queues, only_late ? options.most_steps / 4 : options.most_steps).run(only_late);
-    Queues exact(problem, options.most_nodes);
-    exact.adopt(queues.plan().places);
-    return exact.plan();
+    return plan_from(problem, queues.plan().places, options.most_nodes);
   };
   const auto consider = [&](const DeadlinePlan& start) {
     DeadlinePlan other = improved(start, true);

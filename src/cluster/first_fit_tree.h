@@ -1,11 +1,13 @@
 // FirstFitTree: jobs in order of arrival; finds the first whose time is at most a limit, in O(log n).
 //
 // A binary tree of minima over the jobs' times. A job that leaves keeps its place with kNever, so that one that comes back
-// (after a failure) stands where it stood. Grows at the end by doubling.
+// (after a failure) stands where it stood. Grows at the end by doubling; a job that comes late (held back by a quota or by
+// others that it runs after) has the tree made anew, of those that are in it.
 #pragma once
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "cluster/job.h"
@@ -14,15 +16,15 @@ namespace forerun::cluster {
 
 class FirstFitTree {
  public:
-  // Adds a job behind all others, or puts one back that was there before.
   void add(JobIndex job, Time time) {
-    if (jobs_.empty() || jobs_.back() < job) {
-      jobs_.push_back(job);
-      if (jobs_.size() > leaves_) grow();
-      set(jobs_.size() - 1, time);
-    } else {
-      set(place_of(job), time);
+    const size_t place = place_of(job);
+    if (place < jobs_.size() && jobs_[place] != job) {
+      make_anew(job, time);
+      return;
     }
+    if (place == jobs_.size()) jobs_.push_back(job);
+    if (jobs_.size() > leaves_) grow();
+    set(place, time);
   }
   void remove(JobIndex job) { set(place_of(job), kNever); }
 
@@ -41,6 +43,16 @@ class FirstFitTree {
     size_t node = leaves_ + place;
     least_[node] = time;
     for (node /= 2; node > 0; node /= 2) least_[node] = std::min(least_[2 * node], least_[2 * node + 1]);
+  }
+  // With a job that stands before some that are there already.
+  void make_anew(JobIndex job, Time time) {
+    FirstFitTree anew;
+    for (size_t place = 0; place < jobs_.size(); ++place) {
+      if (jobs_[place] > job && (anew.jobs_.empty() || anew.jobs_.back() < job)) anew.add(job, time);
+      if (least_[leaves_ + place] != kNever) anew.add(jobs_[place], least_[leaves_ + place]);
+    }
+    if (anew.jobs_.empty() || anew.jobs_.back() < job) anew.add(job, time);
+    *this = std::move(anew);
   }
   void grow() {
     const size_t leaves = std::max<size_t>(leaves_ * 2, 16);

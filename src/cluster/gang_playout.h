@@ -43,6 +43,8 @@ struct GangPlayout {
 };
 
 GangPlayout play_out(const GangProblem& problem, const GangOrder& order);
+// Its plain twin, which looks at every waiting job at every end.
+GangPlayout reference_play_out(const GangProblem& problem, const GangOrder& order);
 
 // The best of the orders, improved: late jobs are moved forward one at a time while that helps, in at most `most_tries`
 // playouts.

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+
 namespace forerun::cluster {
 namespace {
 
@@ -25,6 +28,37 @@ TEST(GangPlayout, HoldsUpOrSkips) {
   EXPECT_EQ(skipped.places[1].start, 0);
   EXPECT_EQ(skipped.places[2].start, 4);
   EXPECT_EQ(skipped.places[0].start, 12);
+}
+
+TEST(GangPlayout, IsThatOfItsPlainTwin) {
+  std::mt19937_64 random(1);
+  const auto below = [&](uint64_t end) { return static_cast<int32_t>(random() % end); };
+  for (int round = 0; round < 400; ++round) {
+    GangProblem problem;
+    const auto types = static_cast<size_t>(1 + below(3));
+    for (size_t type = 0; type < types; ++type) {
+      problem.free.push_back(below(9));
+      for (int32_t i = below(6); i > 0; --i)
+        problem.busy.push_back({1 + below(20), static_cast<int32_t>(type), 1 + below(4)});
+    }
+    GangOrder order;
+    order.skip = below(2) == 0;
+    for (int32_t i = below(40); i >= 0; --i) {
+      GangJob job{1 + below(5), {}, below(2) == 0 ? kNoDeadline : below(60)};
+      for (size_t type = 0; type < types; ++type) job.durations.push_back(below(4) == 0 ? kCannotRun : 1 + below(15));
+      order.jobs.push_back(static_cast<int>(problem.jobs.size()));
+      if (round % 2 == 0) order.types.push_back(below(types + 1) - 1);
+      problem.jobs.push_back(job);
+    }
+    std::shuffle(order.jobs.begin(), order.jobs.end(), random);
+    const GangPlayout fast = play_out(problem, order);
+    const GangPlayout plain = reference_play_out(problem, order);
+    ASSERT_EQ(fast.cost, plain.cost) << round;
+    for (size_t job = 0; job < problem.jobs.size(); ++job) {
+      ASSERT_EQ(fast.places[job].kind, plain.places[job].kind) << round;
+      ASSERT_EQ(fast.places[job].start, plain.places[job].start) << round;
+    }
+  }
 }
 
 TEST(GangPlayout, LateJobsMoveForward) {

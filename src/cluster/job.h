@@ -95,6 +95,11 @@ struct NamedConfiguration {
   bool measured = false;  // its true durations are not themselves predicted from it
 };
 
+// Jobs that were submitted as one.
+struct JobArray {
+  int32_t most_at_once = 0;  // of its jobs; 0: all
+};
+
 // Jobs in the order of arrival, with their true durations.
 struct Workload {
   std::vector<Job> jobs;
@@ -110,7 +115,12 @@ struct Workload {
   std::vector<GangTraffic> traffic;                         // by job; empty: not known of any
   std::vector<Configuration> configurations;                // each once
   std::vector<NamedConfiguration> named;                    // by job; empty: none names one
-  int64_t origin = 0;  // seconds since 1970-01-01 at time 0, where the source has dates; else 0
+  std::vector<Time> limits;  // by job: what its user stated as the longest it may take, or kNever; empty: none did
+  std::vector<std::vector<JobIndex>>
+      after;  // by job: those that must have ended before, all of lower number; empty: none
+  std::vector<JobArray> arrays;
+  std::vector<int32_t> array_of;  // by job: its array or -1; empty: none is of one
+  int64_t origin = 0;             // seconds since 1970-01-01 at time 0, where the source has dates; else 0
 
   [[nodiscard]] std::string name_of(JobIndex job) const;
 };

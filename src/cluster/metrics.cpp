@@ -32,14 +32,13 @@ struct Tally {
 void add_job(Tally& tally, Metrics& metrics, const Schedule& schedule, const Workload& workload, JobIndex index) {
   const Job& job = workload.jobs[index];
   const Time finish = schedule.finish[index];
-  const Time jct = finish - job.arrival;
-  const Time wait = jct - schedule.held[index];
+  const Time jct = completion_time(schedule, workload, index);
+  const Time wait = waiting_time(schedule, workload, index);
   tally.jct.add(jct);
   tally.wait.add(wait);
   tally.jcts.push_back(seconds(jct));
   tally.waits.push_back(seconds(wait));
-  const Time own = std::max(workload.truth.fastest(index), Time(1));
-  tally.slowdowns.push_back(static_cast<double>(jct.value) / static_cast<double>(own.value));
+  tally.slowdowns.push_back(slowdown(schedule, workload, index));
   tally.first = std::min(tally.first, job.arrival);
   tally.last = std::max(tally.last, finish);
   if (job.deadline == kNever) return;
@@ -68,6 +67,19 @@ void add_fairness(Metrics& metrics, const Schedule& schedule, const Workload& wo
 }
 
 }  // namespace
+
+Time completion_time(const Schedule& schedule, const Workload& workload, JobIndex job) {
+  return schedule.finish[job] - workload.jobs[job].arrival;
+}
+
+Time waiting_time(const Schedule& schedule, const Workload& workload, JobIndex job) {
+  return completion_time(schedule, workload, job) - schedule.held[job];
+}
+
+double slowdown(const Schedule& schedule, const Workload& workload, JobIndex job) {
+  const Time own = std::max(workload.truth.fastest(job), Time(1));
+  return static_cast<double>(completion_time(schedule, workload, job).value) / static_cast<double>(own.value);
+}
 
 Metrics metrics_of(const Schedule& schedule, const Workload& workload, const Cluster& cluster) {
   Metrics metrics;

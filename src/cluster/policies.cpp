@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/nearest.h"
+#include "cluster/external/external_policy.h"
 #include "cluster/policies/factories.h"
 
 namespace forerun::cluster {
@@ -10,6 +11,13 @@ namespace {
 
 OptionGrammar policy_grammar(const std::string& text) {
   return {"--policy " + text, "write NAME or NAME:OPTION=NUMBER,OPTION=NUMBER"};
+}
+
+// What files of users are to those who ask about an entry: they are handed priorities, and may go by them.
+constexpr PolicyEntry kExternal{"FILE.py, FILE.so", "your own, in Python or as a shared library", nullptr, true};
+
+std::unique_ptr<Policy> make_any(const PolicyEntry& entry, const std::string& file, OptionReader& options) {
+  return file.empty() ? entry.make(options) : make_external_policy(file, options);
 }
 
 }  // namespace
@@ -57,14 +65,20 @@ const std::vector<PolicyEntry>& policies() {
 Result<PolicySpec> parse_policy(const std::string& text) {
   auto named = parse_named_options(text, {"--policy", policy_grammar(text).remedy});
   if (!named) return named.error();
+  const auto checked = [&](const PolicyEntry& entry, const std::string& file) -> Result<PolicySpec> {
+    OptionReader reader(named->options, policy_grammar(text));
+    make_any(entry, file, reader);
+    if (const Status status = reader.status(); !status) return status.error();
+    return PolicySpec{&entry, file, std::move(named->options), text};
+  };
+  if (is_external_policy(named->name)) {
+    if (const Status status = check_external_policy(named->name); !status) return status.error();
+    return checked(kExternal, named->name);
+  }
   std::vector<std::string> names;
   for (const PolicyEntry& entry : policies()) {
     names.emplace_back(entry.name);
-    if (named->name != entry.name) continue;
-    OptionReader reader(named->options, policy_grammar(text));
-    entry.make(reader);
-    if (const Status status = reader.status(); !status) return status.error();
-    return PolicySpec{&entry, std::move(named->options), text};
+    if (named->name == entry.name) return checked(entry, "");
   }
   return Error{fmt::format("no policy is called '{}'", named->name), "--policy",
                did_you_mean(named->name, names) + " `forerun schedule --list` lists them all"};
@@ -72,7 +86,7 @@ Result<PolicySpec> parse_policy(const std::string& text) {
 
 std::unique_ptr<Policy> make_policy(const PolicySpec& spec) {
   OptionReader reader(spec.options, policy_grammar(spec.text));
-  std::unique_ptr<Policy> policy = spec.entry->make(reader);
+  std::unique_ptr<Policy> policy = make_any(*spec.entry, spec.file, reader);
   CHECK(reader.status().ok(), "a policy whose options were not checked");
   return policy;
 }

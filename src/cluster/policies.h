@@ -25,11 +25,12 @@ const std::vector<PolicyEntry>& policies();
 // A policy as it was asked for, with options that are known and in range.
 struct PolicySpec {
   const PolicyEntry* entry = nullptr;
+  std::string file;  // of a policy that is none of ours; else empty
   KeyValues options;
   std::string text;  // as it was written
 };
 
-// "fifo", "2d-las:q1=3600"; an unknown name is answered with the nearest ones.
+// "fifo", "2d-las:q1=3600", or a file, "./mine.py:timeout=60"; an unknown name is answered with the nearest ones.
 Result<PolicySpec> parse_policy(const std::string& text);
 
 // A policy that has seen no job yet: a simulation needs one of its own.

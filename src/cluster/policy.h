@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "base/result.h"
 #include "cluster/job.h"
 #include "cluster/machine.h"
 
@@ -44,6 +45,13 @@ class ClusterView {
   [[nodiscard]] int32_t working(TypeIndex type) const { return working_[type]; }  // GPUs that have not failed
 
   [[nodiscard]] const Job& job(JobIndex job) const { return jobs_[job]; }
+  // What it is called, whose it is and what it trains; empty where that is not stated.
+  [[nodiscard]] std::string name_of(JobIndex job) const { return named_->name_of(job); }
+  [[nodiscard]] std::string user_of(JobIndex job) const { return stated(named_->users, jobs_[job].user); }
+  [[nodiscard]] std::string group_of(JobIndex job) const {
+    return stated(named_->virtual_clusters, jobs_[job].virtual_cluster);
+  }
+  [[nodiscard]] std::string model_of(JobIndex job) const { return stated(named_->kinds, jobs_[job].kind); }
   // The job's whole predicted duration on a type; kNever: it cannot run there.
   [[nodiscard]] Time predicted(JobIndex job, TypeIndex type) const { return predicted_->of(job, type); }
   [[nodiscard]] Time predicted_fastest(JobIndex job) const { return predicted_->fastest(job); }
@@ -78,6 +86,7 @@ class ClusterView {
   Time now_;
   const Cluster* cluster_ = nullptr;
   const Job* jobs_ = nullptr;
+  const Workload* named_ = nullptr;  // for names; what else it has is not for policies
   const Durations* predicted_ = nullptr;
   const SpeedModel* speeds_ = nullptr;
   const PackingModel* packing_ = nullptr;
@@ -87,6 +96,11 @@ class ClusterView {
   std::vector<uint32_t> slot_;  // by job: its place in running_, or kNoSlot
   std::vector<Time> held_;      // by job: how long it held GPUs, up to when it last stopped
   std::vector<Time> progress_;  // by job: the useful part of that, as time of the undisturbed gang on its fastest type
+
+ private:
+  static std::string stated(const std::vector<std::string>& names, int32_t index) {
+    return index < 0 ? "" : names[static_cast<size_t>(index)];
+  }
 };
 
 // What a policy may do. Each call is one lookup or O(log n).
@@ -101,6 +115,10 @@ class Scheduler : public ClusterView {
   virtual void preempt(JobIndex job) = 0;
   // schedule() is to be called again at that time at the latest. Holds until the next call of schedule().
   virtual void wake_at(Time time) = 0;
+  // The policy cannot go on: the simulation ends here, with Schedule::fault.
+  virtual void give_up(Error why) = 0;
+  // Whether somebody still waits for the simulation, for policies that take long to decide.
+  virtual bool goes_on() = 0;
 };
 
 class Policy {

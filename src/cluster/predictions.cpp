@@ -63,13 +63,8 @@ Durations limits_up_to(const Workload& workload, double most, uint64_t seed) {
   return limits;
 }
 
-// Ratios are drawn by their measured distribution, linear between the quantiles that are kept of it.
-Durations as_measured(const Workload& workload, const std::vector<double>& ratios, std::span<const Time> own,
-                      uint64_t seed) {
-  RandomNumbers random(seed);
-  CHECK(!ratios.empty(), "a measured predictor without errors");
-  Durations predicted = with_factors(workload, [&] { return sorted_quantile(ratios, random.uniform()); });
-  if (own.empty()) return predicted;
+// Those of `own` in place of others, where a job can run at all.
+void take_own(const Workload& workload, std::span<const Time> own, Durations& predicted) {
   CHECK(own.size() == workload.jobs.size() * predicted.types(), "predictions of other jobs");
   for (JobIndex job = 0; job < predicted.jobs(); ++job) {
     for (TypeIndex type = 0; type < predicted.types(); ++type) {
@@ -77,6 +72,21 @@ Durations as_measured(const Workload& workload, const std::vector<double>& ratio
       if (time.value > 0 && workload.truth.of(job, type) != kNever) predicted.set(job, type, time);
     }
   }
+}
+
+Durations as_predicted(const Workload& workload, std::span<const Time> own) {
+  Durations predicted = workload.truth;  // of types that a job cannot run on
+  take_own(workload, own, predicted);
+  return predicted;
+}
+
+// Ratios are drawn by their measured distribution, linear between the quantiles that are kept of it.
+Durations as_measured(const Workload& workload, const std::vector<double>& ratios, std::span<const Time> own,
+                      uint64_t seed) {
+  RandomNumbers random(seed);
+  CHECK(!ratios.empty(), "a measured predictor without errors");
+  Durations predicted = with_factors(workload, [&] { return sorted_quantile(ratios, random.uniform()); });
+  if (!own.empty()) take_own(workload, own, predicted);
   return predicted;
 }
 
@@ -138,6 +148,21 @@ Durations class_means(const Workload& workload) {
   });
 }
 
+Durations as_stated(const Workload& workload) {
+  Time longest(1);
+  for (const Time limit : workload.limits) {
+    if (limit != kNever) longest = std::max(longest, limit);
+  }
+  Durations predicted = workload.truth;
+  for (JobIndex job = 0; job < predicted.jobs(); ++job) {
+    const Time limit = workload.limits.empty() || workload.limits[job] == kNever ? longest : workload.limits[job];
+    for (TypeIndex type = 0; type < predicted.types(); ++type) {
+      if (predicted.of(job, type) != kNever) predicted.set(job, type, limit);
+    }
+  }
+  return predicted;
+}
+
 }  // namespace
 
 const std::vector<PredictorEntry>& predictors() {
@@ -146,10 +171,12 @@ const std::vector<PredictorEntry>& predictors() {
       {"none", "no sizes: all jobs look alike, on all GPU types"},
       {"class-mean", "the mean duration of what the job trains, or of its user, and its gang"},
       {"error:MAPE", "the true durations with a random error of MAPE percent on average"},
+      {"limits", "the time limits that users stated, where the file has them"},
       {"limits:FACTOR", "limits that are never too low: whole minutes, of 1 to FACTOR times the true durations"},
       {"hybrid", "what `forerun predict` says of jobs that name a model; of others, its measured errors"},
-      {"ets", "the measured errors of ETS, as `forerun eval` found them; ets@SUITE: on another suite than h200"},
-      {"dnnperf", "the measured errors of DNNPerf, as `forerun eval` found them"},
+      {"error-like:NAME",
+       "true durations x errors drawn as `forerun eval` measured those of NAME: ets, dnnperf, gbdt, hybrid; "
+       "ets@SUITE: on another suite than h200"},
   };
   return list;
 }
@@ -157,7 +184,8 @@ const std::vector<PredictorEntry>& predictors() {
 Result<std::optional<Predictor>> parse_built_in_predictor(const std::string& text) {
   for (const auto& [name, kind] : {std::pair("perfect", PredictorKind::perfect),
                                    {"none", PredictorKind::none},
-                                   {"class-mean", PredictorKind::class_mean}}) {
+                                   {"class-mean", PredictorKind::class_mean},
+                                   {"limits", PredictorKind::stated_limits}}) {
     if (text == name) return std::optional(Predictor{.kind = kind, .name = text});
   }
   const std::string number = text.substr(text.find(':') + 1);
@@ -191,10 +219,12 @@ Durations predict_durations(const Workload& workload, const Predictor& predictor
     case PredictorKind::perfect: break;
     case PredictorKind::none: return no_sizes(workload);
     case PredictorKind::class_mean: return class_means(workload);
+    case PredictorKind::stated_limits: return as_stated(workload);
     case PredictorKind::error: return with_error(workload, predictor.value, seed);
     case PredictorKind::limits: return limits_up_to(workload, predictor.value, seed);
-    case PredictorKind::measured:
+    case PredictorKind::error_like:
     case PredictorKind::hybrid: return as_measured(workload, predictor.errors.ratios, own, seed);
+    case PredictorKind::learned: return as_predicted(workload, own);
   }
   return workload.truth;
 }

@@ -59,7 +59,7 @@ TEST(Predictions, LimitsAreWholeMinutesAndNeverTooLow) {
   for (const char* text : {"limits:", "limits:0.5", "limits:nan", "limits:inf", "limits:-1"}) {
     EXPECT_FALSE(parse_built_in_predictor(text).ok()) << text;
   }
-  EXPECT_FALSE(parse_built_in_predictor("limits")->has_value());
+  EXPECT_EQ((*parse_built_in_predictor("limits"))->kind, PredictorKind::stated_limits);
 }
 
 TEST(Predictions, SyntheticOptionsOutOfRangeAreRefused) {
@@ -74,7 +74,7 @@ TEST(Predictions, SyntheticOptionsOutOfRangeAreRefused) {
 
 TEST(Predictions, MeasuredErrorsAreDrawnAsTheyAreSpread) {
   const Workload workload = synthetic_jobs({.jobs = 20000, .gpus = 100});
-  const Predictor ets{PredictorKind::measured, 0, "ets", {"a test", 100, 0.1, {0.5, 1.0, 1.0, 3.0}}};
+  const Predictor ets{PredictorKind::error_like, 0, "ets", {"a test", 100, 0.1, {0.5, 1.0, 1.0, 3.0}}};
   const Durations predicted = predict_durations(workload, ets, 7);
   int below = 0, exact = 0;
   for (JobIndex job = 0; job < 20000; ++job) {
@@ -115,6 +115,22 @@ TEST(Synthetic, AsksForTheLoadThatWasAskedFor) {
   EXPECT_FALSE(parse_synthetic("jobs=0").ok());
   EXPECT_FALSE(parse_synthetic("jbos=3").ok());
   EXPECT_EQ(parse_synthetic("jobs=10000000,gpus=100000,seed=1")->jobs, 10000000);
+}
+
+TEST(StatedLimits, AreWhatTheSchedulerBelieves) {
+  Workload workload;
+  workload.jobs.resize(3);
+  workload.truth = Durations(2);
+  for (const int64_t seconds : {10, 20, 30, 40, 50, 60}) workload.truth.add(Time(seconds * kSecond.value));
+  workload.truth.set(1, 1, kNever);
+  workload.limits = {Time(100 * kSecond.value), kNever, Time(25 * kSecond.value)};
+  const Predictor limits = **parse_built_in_predictor("limits");
+  EXPECT_FALSE(limits.is_random());
+  const Durations predicted = predict_durations(workload, limits, 1);
+  EXPECT_EQ(predicted.of(0, 0), Time(100 * kSecond.value));
+  EXPECT_EQ(predicted.of(1, 0), Time(100 * kSecond.value));  // none is stated: the longest of the others
+  EXPECT_EQ(predicted.of(1, 1), kNever);
+  EXPECT_EQ(predicted.of(2, 1), Time(25 * kSecond.value));  // also where it is too low
 }
 
 }  // namespace

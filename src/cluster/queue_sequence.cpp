@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <tuple>
 
 namespace forerun::cluster {
 namespace {
@@ -14,16 +15,16 @@ double tardiness(const QueueJob& job, int64_t end) {
 std::vector<int> shortest_first(std::span<const QueueJob> jobs) {
   std::vector<int> order(jobs.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-    return jobs[a].duration != jobs[b].duration ? jobs[a].duration < jobs[b].duration
-                                                : jobs[a].deadline < jobs[b].deadline;
-  });
+  const auto key = [&](int job) { return std::tuple(jobs[job].duration, jobs[job].deadline, job); };
+  std::sort(order.begin(), order.end(), [&](int a, int b) { return key(a) < key(b); });
   return order;
 }
 
 std::vector<int> earliest_deadline_first(std::span<const QueueJob> jobs) {
-  std::vector<int> order = shortest_first(jobs);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return jobs[a].deadline < jobs[b].deadline; });
+  std::vector<int> order(jobs.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto key = [&](int job) { return std::tuple(jobs[job].deadline, jobs[job].duration, job); };
+  std::sort(order.begin(), order.end(), [&](int a, int b) { return key(a) < key(b); });
   return order;
 }
 
@@ -146,13 +147,13 @@ Sequence swap_late_forward(int64_t start, std::span<const QueueJob> jobs, std::v
 
 Sequence best_sequence(int64_t start, std::span<const QueueJob> jobs, int most_nodes) {
   std::vector<int> by_length = shortest_first(jobs);
-  Sequence best{by_length, cost_of_order(start, jobs, by_length)};
-  if (best.cost.tardiness == 0) return best;
+  const SequenceCost shortest = cost_of_order(start, jobs, by_length);
+  if (shortest.tardiness == 0 || jobs.size() == 1) return {std::move(by_length), shortest};
   if (auto order = meet_deadlines(start, jobs, by_length)) {
     const SequenceCost cost = cost_of_order(start, jobs, *order);
     return {std::move(*order), cost};
   }
-  best = swap_late_forward(start, jobs, by_length);
+  Sequence best = swap_late_forward(start, jobs, by_length);
   Sequence urgent = swap_late_forward(start, jobs, earliest_deadline_first(jobs));
   if (urgent.cost < best.cost) best = std::move(urgent);
   if (most_nodes == 0) return best;

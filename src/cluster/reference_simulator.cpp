@@ -1,7 +1,9 @@
 #include "cluster/reference_simulator.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <set>
 
 #include "base/check.h"
 
@@ -11,7 +13,7 @@ namespace {
 constexpr int64_t kFirstThreshold = 3600'000'000'000;    // GPU nanoseconds, as 2d-las has by default
 constexpr int64_t kSecondThreshold = 36000'000'000'000;  // GPU nanoseconds
 
-enum class State : uint8_t { absent, waiting, running, done };
+enum class State : uint8_t { absent, held_back, waiting, running, done };
 
 struct Present {
   JobIndex index = 0;
@@ -21,12 +23,16 @@ struct Present {
   bool ran = false;
   size_t type = 0;
   int64_t since = 0, end = 0, predicted_end = 0, restart = 0;
-  int64_t held = 0, useful = 0;  // before this run; one GPU type where jobs are stopped
+  int64_t held = 0, useful = 0;    // before this run; one GPU type where jobs are stopped
+  std::vector<size_t> after;       // jobs that must have ended
+  std::vector<std::string> lanes;  // whose quotas it counts against
+  std::vector<int64_t> weights;    // by lane
 };
 
 class Plain {
  public:
-  Plain(const Workload& workload, const Cluster& cluster, const Durations& predicted, std::string policy, Time restart)
+  Plain(const Workload& workload, const Cluster& cluster, const Durations& predicted, std::string policy, Time restart,
+        const std::vector<Quota>& quotas)
       : policy_(std::move(policy)), restart_cost_(restart.value) {
     for (const GpuPool& pool : cluster.pools) free_.push_back(pool.gpus);
     all_ = free_;
@@ -37,11 +43,14 @@ class Plain {
         present.truth.push_back(workload.truth.of(i, type).value);
         present.predicted.push_back(predicted.of(i, type).value);
       }
+      if (!workload.after.empty()) present.after.assign(workload.after[i].begin(), workload.after[i].end());
+      add_lanes(present, workload, quotas);
       jobs_.push_back(present);
     }
     result_.start.assign(jobs_.size(), kNever);
     result_.finish.assign(jobs_.size(), kNever);
     result_.held.assign(jobs_.size(), Time(0));
+    result_.stops.resize(jobs_.size());
   }
 
   Schedule run() {
@@ -51,14 +60,61 @@ class Plain {
         if (job.state == State::running && job.end == now_) finish(job);
       }
       for (Present& job : jobs_) {
-        if (job.state == State::absent && job.arrival == now_) job.state = State::waiting;
+        if (job.state == State::absent && job.arrival == now_) job.state = State::held_back;
       }
+      admit();
       decide();
     }
     return result_;
   }
 
  private:
+  void add_lanes(Present& present, const Workload& workload, const std::vector<Quota>& quotas) {
+    const Job& job = workload.jobs[present.index];
+    const auto add = [&](const std::string& lane, int64_t weight, int64_t most) {
+      present.lanes.push_back(lane);
+      present.weights.push_back(weight);
+      most_[lane] = most;
+    };
+    if (const auto most = quota_of(quotas, Quota::Of::user, workload, job)) {
+      add("user " + std::to_string(job.user), quota_gpus(job), *most);
+    }
+    if (const auto most = quota_of(quotas, Quota::Of::group, workload, job)) {
+      add("group " + std::to_string(job.virtual_cluster), quota_gpus(job), *most);
+    }
+    const int32_t array = workload.array_of.empty() ? -1 : workload.array_of[present.index];
+    if (array >= 0 && workload.arrays[static_cast<size_t>(array)].most_at_once > 0) {
+      add("array " + std::to_string(array), 1, workload.arrays[static_cast<size_t>(array)].most_at_once);
+    }
+  }
+
+  // By order of submission: jobs whose predecessors have ended and that fit into all their quotas, unless an earlier one
+  // that could run but for its quotas shares one of them.
+  void admit() {
+    std::map<std::string, int64_t> used;
+    for (const Present& job : jobs_) {
+      if (job.state != State::waiting && job.state != State::running) continue;
+      for (size_t i = 0; i < job.lanes.size(); ++i) used[job.lanes[i]] += job.weights[i];
+    }
+    std::set<std::string> blocked;
+    for (Present& job : jobs_) {
+      const auto done = [&](size_t before) { return jobs_[before].state == State::done; };
+      if (job.state != State::held_back || !std::all_of(job.after.begin(), job.after.end(), done)) continue;
+      bool fits = true;
+      for (size_t i = 0; i < job.lanes.size(); ++i) {
+        fits = fits && !blocked.contains(job.lanes[i]) && used[job.lanes[i]] + job.weights[i] <= most_[job.lanes[i]];
+      }
+      if (fits) job.state = State::waiting;
+      for (size_t i = 0; i < job.lanes.size(); ++i) {
+        if (fits) {
+          used[job.lanes[i]] += job.weights[i];
+        } else {
+          blocked.insert(job.lanes[i]);
+        }
+      }
+    }
+  }
+
   [[nodiscard]] std::optional<int64_t> next_event() const {
     std::optional<int64_t> next;
     const auto consider = [&](int64_t time) {
@@ -107,6 +163,7 @@ class Plain {
     release(job);
     job.state = State::waiting;
     ++result_.preemptions;
+    ++result_.stops[job.index].preemptions;
   }
 
   [[nodiscard]] std::optional<size_t> fastest(const Present& job, const std::vector<int64_t>& free) const {
@@ -309,15 +366,16 @@ class Plain {
   int64_t now_ = -1;
   std::vector<Present> jobs_;
   std::vector<int64_t> free_;
-  std::vector<int64_t> all_;  // GPUs by type
+  std::vector<int64_t> all_;             // GPUs by type
+  std::map<std::string, int64_t> most_;  // by lane
   Schedule result_;
 };
 
 }  // namespace
 
 Schedule reference_simulate(const Workload& workload, const Cluster& cluster, const Durations& predicted,
-                            const std::string& policy, Time restart_cost) {
-  return Plain(workload, cluster, predicted, policy, restart_cost).run();
+                            const std::string& policy, Time restart_cost, const std::vector<Quota>& quotas) {
+  return Plain(workload, cluster, predicted, policy, restart_cost, quotas).run();
 }
 
 }  // namespace forerun::cluster

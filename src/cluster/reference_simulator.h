@@ -7,12 +7,14 @@
 
 #include <string>
 
+#include "cluster/quota.h"
 #include "cluster/schedule_result.h"
 
 namespace forerun::cluster {
 
 // Start and finish of every job.
 Schedule reference_simulate(const Workload& workload, const Cluster& cluster, const Durations& predicted,
-                            const std::string& policy, Time restart_cost = Time(0));
+                            const std::string& policy, Time restart_cost = Time(0),
+                            const std::vector<Quota>& quotas = {});
 
 }  // namespace forerun::cluster

@@ -22,6 +22,9 @@ namespace {
 constexpr const char* kDefaultSuite = "h200";
 constexpr const char* kHybrid = "hybrid";
 constexpr const char* kHybridLabel = "forerun";  // what evaluations call `forerun predict`
+constexpr const char* kErrorLike = "error-like:";
+// Predictors that are trained, by the names that lab/ gives them.
+constexpr const char* kLearned[] = {"ets", "dnnperf", "birnn", "arnn", "mlp", "gbdt", "brp-nas", "habitat", "neusight"};
 constexpr const char* kUnknownTypeLink = "pcie4";
 
 // A row of an evaluation that has the spread of the errors of iteration times; nothing: it has not. Other libraries'
@@ -61,7 +64,7 @@ std::string predictor_name(const std::string& label) {
 
 Result<cluster::MeasuredErrors> errors_in(const nlohmann::json& suite, const std::string& name,
                                           const std::string& file) {
-  std::vector<std::string> known = {"perfect", "none", "class-mean", "error:8"};
+  std::vector<std::string> known;
   for (const auto& row : suite.value("predictors", nlohmann::json::array())) {
     auto errors = errors_from(row);
     const std::string label = row.value("label", "");
@@ -73,7 +76,16 @@ Result<cluster::MeasuredErrors> errors_in(const nlohmann::json& suite, const std
                                  suite.value("suite", ""), 100 * errors->mean);
     return *errors;
   }
-  return Error{fmt::format("no predictor is called '{}'", name), "--predictor", did_you_mean(name, known)};
+  return Error{fmt::format("no errors of '{}' were measured in {}", name, file), "--predictor",
+               did_you_mean(name, known)};
+}
+
+// Why a learned predictor cannot be asked about all jobs of a workload.
+Error not_asked(const cluster::Predictor& predictor, const std::string& why) {
+  return {why, "--predictor",
+          fmt::format(
+              "use --predictor {}{} for true durations with errors like its own, or hybrid to ask `forerun predict`",
+              kErrorLike, predictor.name)};
 }
 
 Result<ModelRequest> request_of(const cluster::Configuration& configuration) {
@@ -122,10 +134,19 @@ Result<cluster::Predictor> parse_predictor(const std::string& text) {
   auto built_in = cluster::parse_built_in_predictor(text);
   if (!built_in) return built_in.error();
   if (built_in->has_value()) return **std::move(built_in);
-  auto errors = find_measured_errors(text);
-  if (!errors) return errors.error();
-  const auto kind = text == kHybrid ? cluster::PredictorKind::hybrid : cluster::PredictorKind::measured;
-  return cluster::Predictor{.kind = kind, .name = text, .errors = std::move(*errors)};
+  if (text == kHybrid || text.starts_with(kErrorLike)) {
+    auto errors = find_measured_errors(text == kHybrid ? text : text.substr(std::string_view(kErrorLike).size()));
+    if (!errors) return errors.error();
+    const auto kind = text == kHybrid ? cluster::PredictorKind::hybrid : cluster::PredictorKind::error_like;
+    return cluster::Predictor{.kind = kind, .name = text, .errors = std::move(*errors)};
+  }
+  std::vector<std::string> known = {"perfect", "none",     "class-mean", "error:8",
+                                    "limits",  "limits:3", kHybrid,      "error-like:ets"};
+  for (const char* name : kLearned) {
+    if (text == name) return cluster::Predictor{.kind = cluster::PredictorKind::learned, .name = text};
+    known.emplace_back(name);
+  }
+  return Error{fmt::format("no predictor is called '{}'", text), "--predictor", did_you_mean(text, known)};
 }
 
 Result<cluster::CommunicationModel> communication_of(const cluster::Cluster& cluster, const NetworkOptions& options) {
@@ -185,7 +206,16 @@ Result<cluster::StepAnswer> StepPredictor::predict_step(const cluster::StepQuest
   }
   const auto run = build_run(*request, *device);
   if (!run) return run.error();
-  return answer_of(predict(*run, *device, *state_->cost_models));
+  return predict_run(*run, *device);
+}
+
+Result<cluster::StepAnswer> StepPredictor::predict_run(const TrainingRun& run, const Device& device) {
+  cluster::StepAnswer answer = answer_of(predict(run, device, *state_->cost_models));
+  if (!oracle_ || answer.step == cluster::kNever) return answer;
+  const auto told = oracle_(run, *state_->cost_models);
+  if (!told) return told.error();
+  answer.step = *told;
+  return answer;
 }
 
 Result<cluster::StepAnswer> StepPredictor::operator()(const cluster::StepQuestion& question) {
@@ -216,54 +246,101 @@ Status StepPredictor::add_records(const std::vector<std::string>& files,
     const auto device = state_->cost_models->devices.find(record.run.environment.gpu);
     if (!device) return;
     const auto run = for_device(record.run, *device);
-    if (run) state_->records.emplace(record.run.id, answer_of(predict(*run, *device, *state_->cost_models)));
+    const auto answer = run ? predict_run(*run, *device) : Result<cluster::StepAnswer>(run.error());
+    if (answer) state_->records.emplace(record.run.id, *answer);
     (void)work.advance();
   };
   return scan_files(files, Fields::inputs, {.run = take, .sample = {}, .problem = [](const DataProblem&) {}}, silent);
 }
 
+namespace {
+
+// Jobs that were predicted from what they name, and why the first that was not was not.
+struct NamedPredictions {
+  std::vector<cluster::Time> times;  // as PredictorAnswer::own; empty: none
+  int64_t jobs = 0;
+  std::string why;
+};
+
+Result<NamedPredictions> predict_named(const cluster::Workload& workload, const cluster::Cluster& cluster,
+                                       StepPredictor& steps, const WorkControl& control) {
+  NamedPredictions named;
+  if (workload.named.empty()) return named;
+  const size_t types = workload.truth.types();
+  const bool one_for_all = types == 1 && cluster.pools.size() > 1;  // which device would that be?
+  if (one_for_all || cluster.pools.front().type == "gpu") {
+    named.why = "jobs that name a model are predicted where their durations are of types of GPUs: write --gpus h200=8";
+    return named;
+  }
+  Work work(control, "jobs predicted", static_cast<int64_t>(workload.jobs.size()));
+  named.times.assign(workload.jobs.size() * types, cluster::Time(0));
+  for (cluster::JobIndex job = 0; job < workload.jobs.size(); ++job) {
+    if (const Status status = work.advance(); !status) return status.error();
+    const cluster::NamedConfiguration& own = workload.named[job];
+    if (own.index < 0 || !own.measured) continue;
+    bool whole = true;
+    for (size_t type = 0; type < types; ++type) {
+      const auto step = steps(
+          {workload.configurations[static_cast<size_t>(own.index)], cluster.pools[type].type, workload.jobs[job].gpus});
+      whole = whole && step && step->step != cluster::kNever;
+      if (!step && named.why.empty()) {
+        named.why = fmt::format("job '{}': {}", workload.name_of(job), step.error().message());
+      }
+      if (!step || step->step == cluster::kNever) continue;
+      named.times[job * types + type] =
+          std::max(cluster::time_from_seconds(cluster::seconds(step->step) * own.iterations), cluster::Time(1));
+    }
+    named.jobs += whole ? 1 : 0;
+  }
+  return named;
+}
+
+// All jobs, or an Error: errors that were drawn have a name of their own.
+Result<PredictorAnswer> ask_learned(const cluster::Predictor& predictor, const cluster::Workload& workload,
+                                    const cluster::Cluster& cluster, StepPredictor& steps, const WorkControl& control) {
+  if (workload.named.empty()) {
+    return not_asked(predictor,
+                     fmt::format("jobs of this file name no models that '{}' could predict", predictor.name));
+  }
+  if (!steps.has_oracle()) {
+    return not_asked(predictor, fmt::format("'{}' is asked by the program forerun-lab", predictor.name));
+  }
+  auto named = predict_named(workload, cluster, steps, control);
+  if (!named) return named.error();
+  const auto jobs = static_cast<int64_t>(workload.jobs.size());
+  if (named->jobs < jobs) {
+    const std::string why = named->why.empty() ? "the others name no model with a measured duration" : named->why;
+    return not_asked(predictor,
+                     fmt::format("'{}' can predict {} of {} jobs: {}", predictor.name, named->jobs, jobs, why));
+  }
+  return PredictorAnswer{std::move(named->times),
+                         fmt::format("{} jobs predicted by {} from what they name", jobs, predictor.name)};
+}
+
+}  // namespace
+
 Result<PredictorAnswer> own_predictions(const cluster::Predictor& predictor, const cluster::Workload& workload,
                                         const cluster::Cluster& cluster, StepPredictor& steps,
                                         const WorkControl& control) {
-  Work work(control);
-  PredictorAnswer answer;
-  const size_t types = workload.truth.types();
-  const bool one_for_all = types == 1 && cluster.pools.size() > 1;  // which device would that be?
-  int64_t predicted = 0;
-  std::string why;  // the first that was not
-  const bool named = predictor.kind == cluster::PredictorKind::hybrid && !workload.named.empty();
-  const bool untyped = one_for_all || cluster.pools.front().type == "gpu";
-  if (named && untyped)
-    why = "jobs that name a model are predicted where their durations are of types of GPUs: write --gpus h200=8";
-  if (named && !untyped) {
-    work.begin("jobs predicted", static_cast<int64_t>(workload.jobs.size()));
-    answer.own.assign(workload.jobs.size() * types, cluster::Time(0));
-    for (cluster::JobIndex job = 0; job < workload.jobs.size(); ++job) {
-      if (const Status status = work.advance(); !status) return status.error();
-      const cluster::NamedConfiguration& own = workload.named[job];
-      if (own.index < 0 || !own.measured) continue;
-      bool whole = true;
-      for (size_t type = 0; type < types; ++type) {
-        const auto step = steps({workload.configurations[static_cast<size_t>(own.index)], cluster.pools[type].type,
-                                 workload.jobs[job].gpus});
-        whole = whole && step && step->step != cluster::kNever;
-        if (!step && why.empty()) why = fmt::format("job '{}': {}", workload.name_of(job), step.error().message());
-        if (!step || step->step == cluster::kNever) continue;
-        answer.own[job * types + type] =
-            std::max(cluster::time_from_seconds(cluster::seconds(step->step) * own.iterations), cluster::Time(1));
-      }
-      predicted += whole ? 1 : 0;
-    }
+  if (predictor.kind == cluster::PredictorKind::learned) {
+    return ask_learned(predictor, workload, cluster, steps, control);
   }
+  NamedPredictions named;
+  if (predictor.kind == cluster::PredictorKind::hybrid) {
+    auto predicted = predict_named(workload, cluster, steps, control);
+    if (!predicted) return predicted.error();
+    named = std::move(*predicted);
+  }
+  PredictorAnswer answer{.own = std::move(named.times)};
   const auto jobs = static_cast<int64_t>(workload.jobs.size());
   const std::string drawn = fmt::format("true durations x errors drawn as measured ({})", predictor.errors.source);
-  if (predicted == 0) {
+  if (named.jobs == 0) {
     answer.source = drawn;
   } else {
-    answer.source = fmt::format("{} of {} jobs predicted from what they name", predicted, jobs);
-    if (predicted < jobs) answer.source += "; the others: " + drawn;
+    answer.source = fmt::format("{} of {} jobs predicted from what they name", named.jobs, jobs);
+    if (named.jobs < jobs) answer.source += "; the others: " + drawn;
   }
-  if (!why.empty()) answer.source += "; " + why;
+  if (!named.why.empty()) answer.source += "; " + named.why;
   return answer;
 }
 

@@ -1,10 +1,12 @@
 // The predictors of `forerun schedule` that were measured, and the step times of jobs that name a model.
 //
 // data/evaluations/SUITE.json is what `forerun eval --suite SUITE --json` printed: of every predictor how its errors on
-// unseen model families are spread. `hybrid` is `forerun predict` itself: jobs that name a configuration are really
-// predicted by it.
+// unseen model families are spread. `error-like:ets` draws errors from there. `hybrid` is `forerun predict` itself: jobs that
+// name a configuration are really predicted by it. A plain name, `ets`, means that predictor itself, which is asked about every
+// job; who has such predictors (lab/) gives an IterationOracle.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -18,7 +20,7 @@
 
 namespace forerun {
 
-// "ets", "hybrid", or "ets@ets-t4": on the suite of that name instead of h200. An unknown one is answered with those known.
+// Of "ets", "hybrid", or "ets@ets-t4": on the suite of that name instead of h200. An unknown one is answered with those known.
 Result<cluster::MeasuredErrors> find_measured_errors(const std::string& predictor);
 
 // What --predictor says: one of the built-in ones, or one that was measured, with its errors.
@@ -38,11 +40,21 @@ Result<cluster::CommunicationModel> communication_of(const cluster::Cluster& clu
 // With the devices of the data folder.
 Result<cluster::CommunicationModel> communication_of(const cluster::Cluster& cluster, const NetworkOptions& options);
 
-// What a step takes, by predicting it, each configuration once. Copies share what they know.
+// How long an iteration of a run takes, as another predictor than Forerun tells it.
+using IterationOracle = std::function<Result<Nanoseconds>(const TrainingRun& run, const CostModels& cost_models)>;
+
+// What a step takes, by predicting it, each configuration once. Copies share what they know. With an oracle iterations take
+// what that says; whether they fit, and what gangs say to each other, is Forerun's all the same.
 class StepPredictor {
  public:
-  StepPredictor(const cluster::Cluster& cluster, std::shared_ptr<const cluster::CommunicationModel> communication)
-      : cluster_(&cluster), communication_(std::move(communication)), state_(std::make_shared<State>()) {}
+  StepPredictor(const cluster::Cluster& cluster, std::shared_ptr<const cluster::CommunicationModel> communication,
+                IterationOracle oracle = {})
+      : cluster_(&cluster),
+        communication_(std::move(communication)),
+        oracle_(std::move(oracle)),
+        state_(std::make_shared<State>()) {}
+
+  [[nodiscard]] bool has_oracle() const { return oracle_ != nullptr; }
 
   Result<cluster::StepAnswer> operator()(const cluster::StepQuestion& question);
   // Predicts the measured runs of these ids, so that they can be asked for.
@@ -57,14 +69,16 @@ class StepPredictor {
   };
   Status load();
   Result<cluster::StepAnswer> predict_step(const cluster::StepQuestion& question);
+  Result<cluster::StepAnswer> predict_run(const TrainingRun& run, const Device& device);
   [[nodiscard]] cluster::StepAnswer in_gang(cluster::StepAnswer one, const cluster::StepQuestion& question) const;
 
   const cluster::Cluster* cluster_;
   std::shared_ptr<const cluster::CommunicationModel> communication_;
+  IterationOracle oracle_;
   std::shared_ptr<State> state_;
 };
 
-// What a measured predictor predicts itself of a workload, as predict_durations takes it, and in words where all that it
+// What a predictor that is_asked() predicts itself of a workload, as predict_durations takes it, and in words where all that it
 // says comes from.
 struct PredictorAnswer {
   std::vector<cluster::Time> own;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "cluster/admission.h"
 #include "cluster/end_queue.h"
 #include "cluster/failures.h"
 #include "cluster/nodes.h"
@@ -15,7 +16,7 @@ namespace {
 constexpr Time kLastInstant{kNever.value - 1};
 constexpr int64_t kMostFailures = 1'000'000;  // and so many for each job:
 constexpr int64_t kFailuresPerJob = 100;
-constexpr int64_t kProgressEvery = 256;  // events
+constexpr int64_t kProgressEvery = 64;  // events
 
 class Engine final : public Scheduler {
  public:
@@ -31,6 +32,11 @@ class Engine final : public Scheduler {
     CHECK(time > now_, "a policy asked to be woken in the past");
     wake_ = std::min(wake_, time);
   }
+  void give_up(Error why) override {
+    schedule_.cut = Schedule::Cut::policy;
+    schedule_.fault = std::move(why);
+  }
+  bool goes_on() override { return options_.work == nullptr || options_.work->goes_on(); }
 
  private:
   Time next_event();
@@ -38,8 +44,7 @@ class Engine final : public Scheduler {
   void end_jobs();
   void fail_and_repair();
   void arrivals();
-  void tell();     // how many jobs have ended
-  bool goes_on();  // as SimulationOptions::work says
+  void tell();  // how many jobs have ended
   void settle(const Running& run);
   void forget(uint32_t slot);  // takes a run out of running_
   void release(JobIndex job);  // takes its GPUs back and counts its time
@@ -51,7 +56,7 @@ class Engine final : public Scheduler {
   void change_speed(JobIndex job, JobIndex partner, double speed);
   // How fast the gang really runs there.
   [[nodiscard]] double speed_at(JobIndex job, const Running& run, const GangPlace& place) const;
-  [[nodiscard]] bool waiting() const { return arrived_ > finished_ + running_.size(); }
+  [[nodiscard]] bool waiting() const { return shown_ > finished_ + running_.size(); }
   [[nodiscard]] auto stale() const {
     return [this](const EndQueue::End& end) {
       return slot_[end.job] == kNoSlot || sequence_[slot_[end.job]] != end.sequence;
@@ -65,12 +70,14 @@ class Engine final : public Scheduler {
   Schedule schedule_;
   EndQueue ends_;
   FailureProcess failures_;
+  Admission admission_;
   std::vector<uint64_t> sequence_;             // by slot of running_: which start it was
   std::vector<std::optional<NodeMap>> nodes_;  // by type; nothing where GPUs are counted
   std::vector<GangPlace> places_;              // by slot of running_; empty where no pool has nodes
   std::vector<Time> done_;                     // by job: true progress, as time of its gang on its fastest type
   uint64_t starts_ = 0;
   size_t arrived_ = 0;
+  size_t shown_ = 0;  // to the policy: all that have arrived, less those held back
   size_t finished_ = 0;
   size_t told_ = 0;  // of them, to SimulationOptions::work
   int64_t free_gpus_ = 0;
@@ -84,11 +91,13 @@ Engine::Engine(const Workload& workload, const Cluster& cluster, const Durations
       truth_(workload.truth),
       policy_(policy),
       options_(options),
-      failures_(cluster, options.failures) {
+      failures_(cluster, options.failures),
+      admission_(workload, options.quotas) {
   const size_t jobs = workload.jobs.size();
   CHECK(truth_.jobs() == jobs && predicted.jobs() == jobs, "durations of other jobs");
   cluster_ = &cluster;
   jobs_ = workload.jobs.data();
+  named_ = &workload;
   speeds_ = workload.speeds.get();
   packing_ = workload.packing.get();
   predicted_ = &predicted;
@@ -106,6 +115,7 @@ Engine::Engine(const Workload& workload, const Cluster& cluster, const Durations
   done_.assign(jobs, Time(0));
   schedule_.start.assign(jobs, kNever);
   schedule_.finish.assign(jobs, kNever);
+  schedule_.stops.resize(jobs);
 }
 
 void Engine::start(JobIndex job, TypeIndex type, int32_t gpus) {
@@ -243,6 +253,7 @@ void Engine::preempt(JobIndex job) {
   release(job);
   ends_.stopped(stale());
   ++schedule_.preemptions;
+  ++schedule_.stops[job].preemptions;
 }
 
 Time Engine::next_event() {
@@ -268,6 +279,7 @@ void Engine::end_jobs() {
     schedule_.finish[job] = now_;
     ++finished_;
     policy_.finished(*this, job);
+    if (admission_.active()) admission_.finished(job);
   }
 }
 
@@ -276,6 +288,7 @@ void Engine::fail_job(JobIndex job) {
   release(job);
   ends_.stopped(stale());
   ++schedule_.restarts;
+  ++schedule_.stops[job].failures;
   const Time every = options_.failures.checkpoint_every;
   if (every.value > 0) {
     const Time kept = std::max(before, Time(done_[job].value / every.value * every.value));
@@ -350,17 +363,23 @@ void Engine::fail_and_repair() {
 }
 
 void Engine::arrivals() {
-  while (arrived_ < workload_.jobs.size() && jobs_[arrived_].arrival == now_) {
-    policy_.arrived(*this, static_cast<JobIndex>(arrived_++));
+  for (; arrived_ < workload_.jobs.size() && jobs_[arrived_].arrival == now_; ++arrived_) {
+    const auto job = static_cast<JobIndex>(arrived_);
+    if (admission_.active()) {
+      admission_.submitted(job);
+    } else {
+      ++shown_;
+      policy_.arrived(*this, job);
+    }
+  }
+  if (!admission_.active()) return;
+  for (const JobIndex job : admission_.admit()) {
+    ++shown_;
+    policy_.arrived(*this, job);
   }
 }
 
 void Engine::tell() { (void)options_.work->advance(static_cast<int64_t>(finished_ - std::exchange(told_, finished_))); }
-
-bool Engine::goes_on() {
-  if (schedule_.events % kProgressEvery == 0) tell();
-  return options_.work->goes_on();
-}
 
 Schedule Engine::run() {
   if (!workload_.jobs.empty()) now_ = jobs_[0].arrival;
@@ -372,7 +391,8 @@ Schedule Engine::run() {
     arrivals();
     wake_ = kNever;
     ++schedule_.events;
-    if (options_.work != nullptr && !goes_on()) {
+    if (options_.work != nullptr && schedule_.events % kProgressEvery == 0) tell();
+    if (!goes_on()) {
       schedule_.cut = Schedule::Cut::stopped;
       break;
     }

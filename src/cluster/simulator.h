@@ -6,6 +6,7 @@
 
 #include "base/work_control.h"
 #include "cluster/policy.h"
+#include "cluster/quota.h"
 #include "cluster/schedule_result.h"
 
 namespace forerun::cluster {
@@ -24,6 +25,7 @@ struct SimulationOptions {
   // Without measured speeds and known traffic, what a gang loses of its speed by every doubling of its nodes beyond the fewest it needs, and
   // once more if it spans racks. Only pools with nodes know where a gang is.
   double node_loss = 0, rack_loss = 0;
+  std::vector<Quota> quotas;  // of users and groups, checked (check_quotas)
   bool keep_segments = false;
   Work* work = nullptr;  // counts jobs that have ended, and may cut the simulation; several may share one
 };

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <random>
 #include <thread>
 
@@ -83,6 +84,42 @@ INSTANTIATE_TEST_SUITE_P(Policies, Twin,
                          testing::Values("fifo", "fifo-skip", "sjf", "sjf-skip", "srsf", "srsf-skip", "edf", "edf-skip",
                                          "easy", "conservative", "srtf", "srtf-skip", "srsf-preempt", "2d-las"));
 
+// Users, groups, jobs that run after others, arrays of which some run at a time, and quotas that often bind.
+std::vector<Quota> constrain(Case& given, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto below = [&](uint64_t end) { return static_cast<int32_t>(random() % end); };
+  Workload& workload = given.workload;
+  workload.users = {"ann", "ben", "cem"};
+  workload.virtual_clusters = {"vision", "speech"};
+  workload.arrays = {{0}, {1}, {3}};
+  for (JobIndex job = 0; job < workload.jobs.size(); ++job) {
+    workload.jobs[job].user = below(4) - 1;
+    workload.jobs[job].virtual_cluster = below(3) - 1;
+    workload.array_of.push_back(below(6) == 0 ? below(3) : -1);
+    workload.after.emplace_back();
+    for (int32_t i = 0; job > 0 && i < below(3); ++i) {
+      const auto before = static_cast<JobIndex>(below(job));
+      if (workload.after[job].empty() || workload.after[job].back() < before) workload.after[job].push_back(before);
+    }
+  }
+  std::vector<Quota> quotas = {{Quota::Of::user, "", 8 + below(4)}};
+  if (seed % 2 == 0) quotas.push_back({Quota::Of::user, "ben", 8 + below(12)});
+  if (seed % 3 == 0) quotas.push_back({Quota::Of::group, "", 10 + below(8)});
+  return quotas;
+}
+
+TEST_P(Twin, SameScheduleWithQuotasDependenciesAndArrays) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    Case given = random_case(seed, 1, seed % 2 == 0);
+    const std::vector<Quota> quotas = constrain(given, seed);
+    const Schedule plain =
+        reference_simulate(given.workload, given.cluster, given.predicted, GetParam(), Time(0), quotas);
+    expect_same(run(given, GetParam(), {.quotas = quotas}), plain,
+                std::string(GetParam()) + " with seed " + std::to_string(seed));
+    if (HasFatalFailure()) return;
+  }
+}
+
 class TypedTwin : public testing::TestWithParam<const char*> {};
 
 TEST_P(TypedTwin, SameScheduleOnSeveralTypes) {
@@ -130,6 +167,66 @@ TEST(Simulator, EveryPolicyGivesASoundSchedule) {
       if (HasFatalFailure()) return;
     }
   }
+}
+
+// The most that is ever held at once by jobs that `counts` of.
+int64_t most_held(const Case& given, const Schedule& schedule, const std::function<int64_t(JobIndex)>& counts) {
+  std::vector<std::pair<int64_t, int64_t>> changes;
+  for (const Segment& segment : schedule.segments) {
+    changes.emplace_back(segment.begin.value, counts(segment.job));
+    changes.emplace_back(segment.end.value, -counts(segment.job));
+  }
+  EXPECT_EQ(schedule.finish.size(), given.workload.jobs.size());
+  std::sort(changes.begin(), changes.end());
+  int64_t held = 0, most = 0;
+  for (const auto& [time, change] : changes) most = std::max(most, held += change);
+  return most;
+}
+
+TEST(Simulator, NoPolicyBreaksQuotasDependenciesOrArrays) {
+  for (const PolicyEntry& entry : policies()) {
+    Case given = random_case(5, 2, true);
+    const std::vector<Quota> quotas = constrain(given, 6);
+    const Schedule schedule = run(given, entry.name, {.quotas = quotas, .keep_segments = true});
+    expect_sound(given, schedule, entry.name);
+    if (HasFatalFailure()) return;
+    const Workload& workload = given.workload;
+    for (JobIndex job = 0; job < workload.jobs.size(); ++job) {
+      for (const JobIndex before : workload.after[job])
+        EXPECT_GE(schedule.start[job], schedule.finish[before]) << entry.name;
+    }
+    for (int32_t user = 0; user < 3; ++user) {
+      const auto of_user = [&](JobIndex job) {
+        return workload.jobs[job].user == user ? int64_t{workload.jobs[job].gpus} : 0;
+      };
+      EXPECT_LE(most_held(given, schedule, of_user), quotas[user == 1 ? 1 : 0].gpus) << entry.name;
+    }
+    for (int32_t array = 1; array < 3; ++array) {
+      const auto of_array = [&](JobIndex job) { return int64_t{workload.array_of[job] == array}; };
+      EXPECT_LE(most_held(given, schedule, of_array), workload.arrays[static_cast<size_t>(array)].most_at_once)
+          << entry.name;
+    }
+  }
+}
+
+TEST(Quotas, AreReadAndHeldAgainstTheJobs) {
+  const auto quotas = parse_quotas({"user=8", "user:a=b=16", "group:x:y=0"});
+  ASSERT_TRUE(quotas.ok()) << quotas.error().message();
+  EXPECT_EQ((*quotas)[1].name, "a=b");
+  EXPECT_EQ((*quotas)[2].name, "x:y");
+  EXPECT_EQ((*quotas)[2].gpus, 0);
+  for (const char* text : {"user", "user=", "user=-1", "user=1.5", "users=3", "user:=3", "=3", "user=nan", ""}) {
+    EXPECT_FALSE(parse_quotas({text}).ok()) << text;
+  }
+  EXPECT_FALSE(parse_quotas({"user=8", "user=9"}).ok());
+  Case given = random_case(1, 1, false);
+  EXPECT_FALSE(check_quotas({{Quota::Of::user, "", 8}}, given.workload).ok());  // whose?
+  constrain(given, 1);
+  EXPECT_TRUE(check_quotas({{Quota::Of::user, "", 8}}, given.workload).ok());
+  EXPECT_NE(check_quotas({{Quota::Of::user, "anne", 8}}, given.workload).error().message().find("did you mean ann"),
+            std::string::npos);
+  EXPECT_NE(check_quotas({{Quota::Of::user, "", 4}}, given.workload).error().message().find("takes up to 8 GPUs"),
+            std::string::npos);
 }
 
 TEST(Simulator, EveryPolicySurvivesFailures) {

@@ -15,6 +15,13 @@ void SpeedTable::finish() {
   }
 }
 
+void SpeedTable::drop_batches_above(double local_batch) {
+  for (auto& [place, points] : rows_) {
+    std::erase_if(points, [&](const Point& point) { return point.batch > local_batch; });
+  }
+  std::erase_if(rows_, [](const auto& row) { return row.second.empty(); });
+}
+
 int32_t SpeedTable::most_gpus() const { return rows_.empty() ? 0 : rows_.rbegin()->first.gpus; }
 
 double SpeedTable::at(const Points& points, double local_batch) {

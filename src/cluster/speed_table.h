@@ -17,6 +17,8 @@ class SpeedTable {
   // One measurement: seconds of a step, of which `sync` are communication.
   void add(int32_t gpus, int32_t nodes, double local_batch, double step, double sync);
   void finish();  // after the last add()
+  // Forgets larger local batches, of an application that does not fit more at a time.
+  void drop_batches_above(double local_batch);
 
   [[nodiscard]] bool empty() const { return rows_.empty(); }
   // Seconds of a step with that total batch; nothing where nothing like it was measured.

@@ -5,8 +5,6 @@
 #include <filesystem>
 #include <set>
 
-#include "base/json_file.h"
-#include "base/nearest.h"
 #include "ingest/importers.h"
 
 namespace forerun {
@@ -44,40 +42,6 @@ Result<std::vector<std::string>> record_files(const std::vector<std::string>& pa
     for (const std::string& file : *found) add(file);
   }
   return files;
-}
-
-Result<std::map<std::string, std::string>> family_splits(const std::vector<std::string>& files) {
-  std::map<std::string, std::string> splits;
-  std::set<fs::path> looked;
-  for (const std::string& file : files) {
-    const fs::path path = fs::path(file).parent_path() / "split.json";
-    std::error_code code;
-    if (!looked.insert(path).second || !fs::exists(path, code)) continue;
-    Result<JsonObject> object = JsonObject::read(path);
-    if (!object) return object.error();
-    for (const std::string& part : object->keys()) {
-      for (const std::string& family : object->texts(part)) splits.emplace(family, part);
-    }
-    if (const Status status = object->status(); !status.ok()) return status.error();
-  }
-  return splits;
-}
-
-Result<std::set<std::string>> training_families(const std::vector<std::string>& files,
-                                                const std::set<std::string>& without) {
-  const auto splits = family_splits(files);
-  if (!splits) return splits.error();
-  std::set<std::string> families;
-  for (const auto& [family, part] : *splits) {
-    if (part == "train") families.insert(family);
-  }
-  const std::vector<std::string> known(families.begin(), families.end());
-  for (const std::string& family : without) {
-    if (families.erase(family) == 0) {
-      return Error{fmt::format("'{}' is no family of the training split", family), "", did_you_mean(family, known)};
-    }
-  }
-  return families;
 }
 
 Error nothing_in(const std::vector<std::string>& files, const std::string& what) {

@@ -3,7 +3,7 @@
 #include <unordered_set>
 
 #include "records/data_configuration.h"
-#include "records/data_files.h"
+#include "records/data_split.h"
 #include "records/measured_bound.h"
 
 namespace forerun {
@@ -19,15 +19,15 @@ void add(Repeats& repeats, const std::string& id) {
 
 class Summarizer {
  public:
-  explicit Summarizer(std::map<std::string, std::string> splits) : splits_(std::move(splits)) {}
+  explicit Summarizer(DataSplit split) : split_(std::move(split)) {}
 
   void take(const RunRecord& record) {
     const TrainingRun& run = record.run;
     FamilySummary& family = summary_.families[run.family];
-    const auto split = splits_.find(run.family);
-    family.split = split == splits_.end() ? "" : split->second;
+    family.split = split_.part_of_family(run.family);
     ++family.records;
-    ++summary_.splits[family.split.empty() ? "in none" : family.split];
+    const std::string part = split_.part_of(run);
+    ++summary_.splits[part.empty() ? "in none" : part];
     ++summary_.precisions[std::string(name_of(run.setup.precision))];
     ++summary_.optimizers[std::string(name_of(run.setup.optimizer.impl))];
     ++summary_.layouts[run.setup.channels_last ? "channels_last" : "contiguous"];
@@ -89,7 +89,7 @@ class Summarizer {
     if (m.unmatched_us > kMuchUnmatched * m.gpu_busy_us) add(summary_.mostly_unmatched, id);
   }
 
-  std::map<std::string, std::string> splits_;  // by family
+  DataSplit split_;
   DataSummary summary_;
   std::unordered_set<std::string> ids_, configurations_;
 };
@@ -98,9 +98,9 @@ class Summarizer {
 
 Result<DataSummary> summarize_data(const std::vector<std::string>& files,
                                    const std::function<void(const DataProblem&)>& problem, const WorkControl& control) {
-  auto splits = family_splits(files);
-  if (!splits) return splits.error();
-  Summarizer summarizer(std::move(*splits));
+  auto split = DataSplit::beside(files);
+  if (!split) return split.error();
+  Summarizer summarizer(std::move(*split));
   const Status status =
       scan_files(files, Fields::description,
                  {.run = [&](const RunRecord& record, const DataPlace& /*place*/) { summarizer.take(record); },

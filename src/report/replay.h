@@ -11,6 +11,6 @@ namespace forerun {
 std::string replay_header();
 std::string to_text(const ReplayRow& row);                // one line
 std::string to_json(const ReplayRow& row);                // one line
-std::string to_text(const std::vector<ReplayRow>& rows);  // the totals
+std::string to_text(const std::vector<ReplayRow>& rows);  // behind the lines: the totals, and what to make of them
 
 }  // namespace forerun

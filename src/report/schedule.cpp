@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/json_writer.h"
@@ -110,6 +111,28 @@ std::string compared_text(const ScheduleReport& report) {
   return table.text();
 }
 
+constexpr size_t kMostRows = 30;  // of a breakdown, as text
+
+// One table for all policies: their rows stand one under the other, for one user, group or size after the next.
+std::string breakdown_text(const ScheduleReport& report, size_t which) {
+  const char* by = name_of(report.outcomes.front().breakdowns[which].by);
+  Table table({by, "policy", "jobs", "mean JCT", "median", "p95", "mean wait", "p95", "slowdown"});
+  table.align_left(1);
+  const size_t rows = report.outcomes.front().breakdowns[which].rows.size();
+  for (size_t row = 0; row < std::min(rows, kMostRows); ++row) {
+    for (const PolicyOutcome& outcome : report.outcomes) {
+      const cluster::BreakdownRow& figures = outcome.breakdowns[which].rows[row];
+      const bool first = &outcome == &report.outcomes.front();
+      const std::string name = figures.name.empty() ? "(none)" : figures.name;
+      table.add({first ? name : "", outcome.policy, fmt::format("{:.0f}", figures.jobs), seconds_text(figures.mean_jct),
+                 seconds_text(figures.median_jct), seconds_text(figures.p95_jct), seconds_text(figures.mean_wait),
+                 seconds_text(figures.p95_wait), fmt::format("{:.2f}", figures.mean_slowdown)});
+    }
+  }
+  const std::string more = rows > kMostRows ? fmt::format("  and {} more, which --json has\n", rows - kMostRows) : "";
+  return "\n" + table.text() + more;
+}
+
 std::string counts_text(const ScheduleReport& report) {
   std::string text;
   for (size_t i = 0; i < report.faults.size(); ++i) {
@@ -142,6 +165,26 @@ void write_figures(JsonWriter& json, const PolicyOutcome& outcome) {
   }
 }
 
+void write_breakdowns(JsonWriter& json, const PolicyOutcome& outcome) {
+  for (const Breakdown& breakdown : outcome.breakdowns) {
+    json.key(fmt::format("by_{}", name_of(breakdown.by))).begin_array();
+    for (const cluster::BreakdownRow& row : breakdown.rows) {
+      json.begin_object()
+          .field("name", row.name)
+          .field("jobs", row.jobs)
+          .field("mean_jct", row.mean_jct)
+          .field("median_jct", row.median_jct)
+          .field("p95_jct", row.p95_jct)
+          .field("mean_wait", row.mean_wait)
+          .field("p95_wait", row.p95_wait)
+          .field("mean_slowdown", row.mean_slowdown)
+          .field("unfinished", row.unfinished)
+          .end_object();
+    }
+    json.end_array();
+  }
+}
+
 void write_json(JsonWriter& json, const ScheduleReport& report, const PolicyOutcome& outcome) {
   json.begin_object()
       .field("schema", "forerun.schedule/1")
@@ -157,6 +200,7 @@ void write_json(JsonWriter& json, const ScheduleReport& report, const PolicyOutc
     json.end_object();
   }
   if (const auto loss = outcome.loss()) json.field("loss_against_perfect", *loss);
+  write_breakdowns(json, outcome);
   json.field("measured_columns", report.real).field("not_measured", report.made);
   if (!report.unused.empty()) json.field("columns_not_used", report.unused);
   json.key("rows_left_out").begin_object();
@@ -179,6 +223,8 @@ std::string to_text(const ScheduleReport& report) {
   } else {
     text += "\n" + compared_text(report);
   }
+  const size_t breakdowns = report.outcomes.empty() ? 0 : report.outcomes.front().breakdowns.size();
+  for (size_t which = 0; which < breakdowns; ++which) text += breakdown_text(report, which);
   return text;
 }
 

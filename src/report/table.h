@@ -22,6 +22,8 @@ class Table {
 
 // 0.123 as "12.3 %".
 std::string percent(double share, int decimals = 1);
+// 0.123 as "+12.3 %".
+std::string signed_percent(double share);
 
 // 1234567 as "1,234,567".
 std::string grouped(int64_t number);

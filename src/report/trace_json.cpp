@@ -123,7 +123,7 @@ void write_json(JsonWriter& json, const RankAnalysis& rank, size_t top) {
   write_usage(json.key("kernels"), rank.usage.kernels, top, true);
   write_usage(json.key("ops"), rank.usage.ops, top, false);
   write_usage(json.key("modules"), rank.usage.modules, top, false);
-  json.field("modules_named", rank.has_modules);
+  json.field("modules_named", rank.has_modules).field("modules_annotated", rank.has_annotations);
   write_usage(json.key("phases"), rank.usage.phases, top, false);
   write_json(json.key("launches"), rank.launches);
   write_queues(json.key("queues"), rank);

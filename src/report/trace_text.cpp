@@ -165,8 +165,10 @@ std::string rank_text(const RankAnalysis& rank, const TraceReportOptions& option
   if (!lists) return text + "\n";
   text += usage_text("kernel", rank.usage.kernels, options.top, true);
   text += usage_text("op", rank.usage.ops, options.top, false);
-  text += usage_text(rank.has_modules ? "module" : "layer (by op, the file names no modules)", rank.usage.modules,
-                     options.top, false);
+  const char* layer = rank.has_modules       ? "module"
+                      : rank.has_annotations ? "layer (by annotation, the file names no modules)"
+                                             : "layer (by op, the file names no modules)";
+  text += usage_text(layer, rank.usage.modules, options.top, false);
   text += usage_text("phase", rank.usage.phases, 8, false);
   return text + launches_text(rank);
 }
@@ -198,6 +200,12 @@ std::vector<std::string> warnings_of(const TraceAnalysis& analysis) {
     }
     if (rank.names_process_group && rank.communication_kernels == 0) {
       warnings.push_back(fmt::format("{}: names a process group, but no kernel of communication was found", rank.file));
+    }
+    if (rank.device_shift != Nanoseconds(0)) {
+      warnings.push_back(
+          fmt::format("{}: the device's clock contradicts the host's (work begins before its launch, or "
+                      "outlasts its sync): {:+.3f} ms added to it",
+                      rank.file, milliseconds(rank.device_shift)));
     }
     if (rank.device_work == 0) {
       warnings.push_back(fmt::format("{}: no work on a GPU was recorded", rank.file));

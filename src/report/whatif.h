@@ -8,6 +8,11 @@
 
 namespace forerun {
 
+// "amp + fused_adam"; "nothing".
+std::string applied_text(const std::vector<std::string>& applied);
+// What all of them assume, in the first one's order. There must be one.
+std::vector<std::string> shared_assumptions(const std::vector<WhatIfAnswer>& answers);
+
 std::string to_text(const WhatIfAnswer& answer);
 std::string to_json(const WhatIfAnswer& answer);                // one line
 std::string to_text(const std::vector<WhatIfAnswer>& ranking);  // one line each, the largest gain first

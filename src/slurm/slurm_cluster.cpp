@@ -254,6 +254,13 @@ void add_jobs(const cluster::Workload& workload, const Replayer& replayer, Repla
 
 Result<Replay> replay_on_slurm(const cluster::Workload& workload, const SlurmReplayOptions& options,
                                const WorkControl& control) {
+  if (options.policy && !options.policy->file.empty()) {
+    return Error{"a replay is simulated beside built-in policies only", "--policy " + options.policy->text,
+                 "name one of those that `forerun schedule --list` lists"};
+  }
+  if (!workload.after.empty() || !workload.arrays.empty()) {
+    return Error{"jobs that run after others and arrays are not replayed", "", "take the columns after and array out"};
+  }
   Replay replay;
   replay.speed = options.speed;
   Replayer replayer(workload, options, control);

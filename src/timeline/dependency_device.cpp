@@ -62,6 +62,28 @@ void RankDependencies::measure_usual() {
   usual_lag_ = median_or(std::move(lags), usual_lag_);
   usual_gap_ = std::min(median_or(std::move(gaps), usual_gap_), int64_t{2'000});
   usual_call_ = std::min(median_or(std::move(calls), usual_call_), kSlowLaunch);
+  usual_crossing_ = usual_gap_;
+  measure_usual_crossing();
+}
+
+// From the end of work to the start of what an event made wait for it, where nothing else held that back.
+void RankDependencies::measure_usual_crossing() {
+  std::vector<int64_t> crossings;
+  for (const CrossWait& wait : cross_) {
+    const std::vector<EventIndex>& work = streams_[stream_of(wait.after)].work;
+    const auto here = std::lower_bound(work.begin(), work.end(), wait.after);
+    const int64_t free = here == work.begin() ? INT64_MIN : end(*(here - 1));
+    const int64_t lag = start(wait.after) - end(wait.before);
+    const bool decided = end(wait.before) > std::max(free, launch_time(wait.after) + usual_lag_);
+    if (decided && lag >= 0 && lag <= kUnexplained) crossings.push_back(lag);
+  }
+  usual_crossing_ = median_or(std::move(crossings), usual_crossing_);
+}
+
+int64_t RankDependencies::distance(int64_t own, int64_t usual, bool decided) const {
+  const bool overlap = own < 0;
+  if (!decided || overlap) return std::min(own, usual);
+  return options_.usual_lags ? usual : own;
 }
 
 void RankDependencies::link_device() {
@@ -117,20 +139,17 @@ void RankDependencies::place(EventIndex work, EventIndex before, EventIndex late
     decides = Decides::other;
   }
   const TaskId entry = entry_[work];
-  const bool measured = !options_.usual_lags;
   if (call != kNoIndex) {
-    const int64_t lag = from - start(call);
-    depend(entry, task_[call], Anchor::start, measured && decides == Decides::launch ? lag : std::min(lag, usual_lag_));
+    const int64_t lag = distance(from - start(call), usual_lag_, decides == Decides::launch);
+    depend(entry, task_[call], Anchor::start, lag);
   }
   if (before != kNoIndex) {
-    const int64_t gap = from - end(before);
-    out_.builder.set_gap(task_[before],
-                         Nanoseconds(measured && decides == Decides::stream ? gap : std::min(gap, usual_gap_)));
+    const int64_t gap = distance(from - end(before), usual_gap_, decides == Decides::stream);
+    out_.builder.set_gap(task_[before], Nanoseconds(gap));
   }
   for (const EventIndex other : others) {
-    const bool decided = measured && decides == Decides::other && end(other) == last_other;
-    const int64_t lag = from - end(other);
-    depend(entry, task_[other], Anchor::end, decided ? lag : std::min(lag, usual_gap_));
+    const bool decided = decides == Decides::other && end(other) == last_other;
+    depend(entry, task_[other], Anchor::end, distance(from - end(other), usual_crossing_, decided));
   }
   if (decides == Decides::nothing) depend(entry, out_.beginning, Anchor::start, from);
 }

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 
+#include "base/statistics.h"
 #include "timeline/dependency_rank.h"
 
 namespace forerun {
@@ -13,11 +15,16 @@ namespace {
 // A collective as it can be told apart on every rank: the kernel's name, its stream, and how many of those came before.
 using CollectiveKey = std::tuple<std::string, int64_t, size_t>;
 
-std::map<CollectiveKey, EventIndex> keyed_collectives(const Trace& trace, const RankDependencies& rank) {
+using KeyedCollectives = std::map<CollectiveKey, EventIndex>;
+
+constexpr int64_t kClockSlack = 200'000;  // nanoseconds that ranks may be apart at a collective and on one clock
+
+KeyedCollectives keyed_collectives(const Trace& trace) {
   std::map<std::pair<std::string, int64_t>, std::vector<EventIndex>> alike;
-  for (const EventIndex work : rank.communications())
-    alike[{trace.name(work), rank.stream_number(work)}].push_back(work);
-  std::map<CollectiveKey, EventIndex> keyed;
+  for (const EventIndex work : communications_of(trace)) {
+    alike[{trace.name(work), trace.lane_of(work).thread}].push_back(work);
+  }
+  KeyedCollectives keyed;
   for (const auto& [key, list] : alike) {
     for (size_t i = 0; i < list.size(); ++i) {
       // Counted from the end: profilers start at different moments and stop after a common one.
@@ -25,6 +32,22 @@ std::map<CollectiveKey, EventIndex> keyed_collectives(const Trace& trace, const 
     }
   }
   return keyed;
+}
+
+// By how much the clock of each rank is ahead of the first one's: a collective ends everywhere at once.
+std::vector<int64_t> clock_offsets(std::span<const Trace> traces, const std::vector<KeyedCollectives>& keyed) {
+  std::vector<int64_t> offsets(traces.size(), 0);
+  for (size_t r = 1; r < traces.size(); ++r) {
+    std::vector<int64_t> apart;
+    for (const auto& [key, first] : keyed.front()) {
+      const auto same = keyed[r].find(key);
+      if (same != keyed[r].end()) apart.push_back(traces[r].events.end(same->second) - traces[0].events.end(first));
+    }
+    if (apart.empty()) continue;
+    const int64_t offset = upper_median(std::move(apart));
+    if (std::abs(offset) > kClockSlack) offsets[r] = offset;
+  }
+  return offsets;
 }
 
 // All ranks arrive, then the collective runs; each rank's part lasts from the last arrival to its measured end.
@@ -35,7 +58,6 @@ void meet(const std::vector<EventIndex>& kernels, const std::vector<RankDependen
     last_arrival = std::max(last_arrival, ranks[r].start(kernels[r]));
     first_end = std::min(first_end, ranks[r].end(kernels[r]));
   }
-  constexpr int64_t kClockSlack = 200'000;
   if (last_arrival > first_end + kClockSlack) return;  // not one collective after all
   Rendezvous collective;
   for (size_t r = 0; r < ranks.size(); ++r) {
@@ -51,10 +73,8 @@ void meet(const std::vector<EventIndex>& kernels, const std::vector<RankDependen
   found.push_back(std::move(collective));
 }
 
-std::vector<Rendezvous> meet_all(std::span<const Trace> traces, const std::vector<RankDependencies>& ranks,
+std::vector<Rendezvous> meet_all(const std::vector<KeyedCollectives>& keyed, const std::vector<RankDependencies>& ranks,
                                  GraphAssembly& out) {
-  std::vector<std::map<CollectiveKey, EventIndex>> keyed;
-  for (size_t r = 0; r < ranks.size(); ++r) keyed.push_back(keyed_collectives(traces[r], ranks[r]));
   std::vector<Rendezvous> found;
   for (const auto& [key, event] : keyed.front()) {
     std::vector<EventIndex> kernels;
@@ -93,14 +113,15 @@ bool fits(std::span<const Trace> traces, int64_t origin) {
   return true;
 }
 
-// Where everything counts from.
-int64_t first_start(std::span<const Trace> traces) {
+// Where everything counts from, on the clock of the first rank.
+int64_t first_start(std::span<const Trace> traces, const std::vector<int64_t>& offsets) {
   int64_t first = INT64_MAX;
-  for (const Trace& trace : traces) {
+  for (size_t r = 0; r < traces.size(); ++r) {
+    const Trace& trace = traces[r];
     for (EventIndex i = 0; i < trace.size(); ++i) {
       const EventKind kind = trace.events.kind[i];
       if (is_host(kind) || is_device_work(kind)) {
-        first = std::min(first, trace.events.start[i]);
+        first = std::min(first, trace.events.start[i] - offsets[r]);
         break;  // rows stand in order of start
       }
     }
@@ -134,10 +155,14 @@ DependencyCounts& DependencyCounts::operator+=(const DependencyCounts& other) {
 }
 
 Result<TraceGraph> dependency_graph(std::span<const Trace> ranks, const DependencyOptions& options) {
-  const int64_t origin = first_start(ranks);
+  int64_t origin = first_start(ranks, std::vector<int64_t>(ranks.size(), 0));
   if (origin == INT64_MAX) return Error{"no event to simulate", "", "record host and GPU activities"};
   if (Status status = few_streams(ranks); !status) return status.error();
   if (!fits(ranks, origin)) return Error{"events lie years apart", "", "check the time stamps of the file"};
+  std::vector<KeyedCollectives> keyed;
+  for (size_t r = 0; r < ranks.size() && ranks.size() > 1; ++r) keyed.push_back(keyed_collectives(ranks[r]));
+  const std::vector<int64_t> offsets = clock_offsets(ranks, keyed);
+  origin = first_start(ranks, offsets);
   GraphAssembly out;
   out.names = std::make_shared<StringTable>();
   out.builder = TaskGraphBuilder(out.names);
@@ -156,12 +181,13 @@ Result<TraceGraph> dependency_graph(std::span<const Trace> ranks, const Dependen
   built.reserve(ranks.size());
   for (size_t r = 0; r < ranks.size(); ++r) {
     const auto number = static_cast<int32_t>(ranks[r].rank >= 0 ? ranks[r].rank : static_cast<int64_t>(r));
-    built.emplace_back(ranks[r], number, origin, ranks.size() > 1, options, out).build();
+    built.emplace_back(ranks[r], number, origin + offsets[r], ranks.size() > 1, options, out).build();
     graph.counts += built.back().counts();
     graph.counts.communications += static_cast<int64_t>(built.back().communications().size());
     graph.ranks.push_back(built.back().steps());
+    graph.ranks.back().clock_offset = Nanoseconds(offsets[r]);
   }
-  if (ranks.size() > 1) graph.collectives = meet_all(ranks, built, out);
+  if (ranks.size() > 1) graph.collectives = meet_all(keyed, built, out);
   graph.counts.rendezvous = static_cast<int64_t>(graph.collectives.size());
   built.clear();
   std::vector<TaskId> renumbered;

@@ -47,6 +47,7 @@ struct RankSteps {
   std::vector<Nanoseconds> measured;  // when the marks were, in the same order
   bool to_the_end = false;            // the last iteration ends with the last task of all
   Nanoseconds measured_end{};         // of the rank's last event
+  Nanoseconds clock_offset{};         // of the rank's clock against the first one's, taken out of all times
 };
 
 struct TraceGraph {

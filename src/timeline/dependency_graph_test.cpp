@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "ingest/trace/device_clock.h"
 #include "timeline/layers.h"
 
 namespace forerun {
@@ -45,8 +46,10 @@ class TraceMaker {
     add(EventKind::kernel, kernel, stream, kernel_start, kernel_duration, id);
   }
 
+  // As readers do.
   Trace finish() {
     sort_events(trace_.events);
+    align_device_clocks(trace_);
     return std::move(trace_);
   }
 
@@ -204,26 +207,34 @@ TEST(DependencyGraphTest, WaitsThatTheTracerTellsAreTaken) {
   }
 }
 
-TEST(DependencyGraphTest, RanksMeetInACollective) {
+// Two ranks, the second later at the collective; its machine's clock is `ahead` of the first one's.
+std::vector<Trace> two_ranks(double ahead) {
   std::vector<Trace> ranks;
   for (int rank = 0; rank < 2; ++rank) {
     TraceMaker maker;
-    const double busy = rank == 0 ? 50 : 300;  // the second rank comes later
-    maker.launch(0, "gemm", 8, busy);
-    maker.launch(20, "ncclDevKernel_AllReduce", 8 + busy + 1, rank == 0 ? 350 : 100);
+    const double busy = rank == 0 ? 50 : 300, clock = rank == 0 ? 0 : ahead;
+    maker.launch(clock, "gemm", clock + 8, busy);
+    maker.launch(clock + 20, "ncclDevKernel_AllReduce", clock + 8 + busy + 1, rank == 0 ? 350 : 100);
     maker.trace().rank = rank;
     maker.trace().world_size = 2;
     ranks.push_back(maker.finish());
   }
-  const TraceGraph graph = graph_of(ranks);
-  ASSERT_EQ(graph.collectives.size(), 1u);
-  const Simulation simulation = simulate(graph.tasks);
-  for (size_t r = 0; r < 2; ++r) {
-    EXPECT_EQ(simulation.end_of(graph.tasks, graph.collectives[0].kernels[r]), graph.collectives[0].measured_ends[r]);
+  return ranks;
+}
+
+TEST(DependencyGraphTest, RanksMeetInACollectiveWhateverTheirClocks) {
+  for (const double ahead : {-50'000, -1000, 0, 1000, 50'000}) {
+    const TraceGraph graph = graph_of(two_ranks(ahead));
+    ASSERT_EQ(graph.collectives.size(), 1u) << ahead;
+    EXPECT_EQ(graph.ranks[1].clock_offset, Nanoseconds(static_cast<int64_t>(1000 * ahead)));
+    const Simulation simulation = simulate(graph.tasks);
+    for (size_t r = 0; r < 2; ++r) {
+      EXPECT_EQ(simulation.end_of(graph.tasks, graph.collectives[0].kernels[r]), graph.collectives[0].measured_ends[r]);
+    }
+    // Twice as fast on both ranks: the first waits less for the second.
+    const TaskGraph faster = with_device_scaled(graph.tasks, 0.5);
+    EXPECT_NEAR(end_us(faster), 8 + 150 + 1 + 50, 1) << ahead;
   }
-  // Twice as fast on both ranks: the first waits less for the second.
-  const TaskGraph faster = with_device_scaled(graph.tasks, 0.5);
-  EXPECT_NEAR(end_us(faster), 8 + 150 + 1 + 50, 1);
 }
 
 TEST(DependencyGraphTest, AFullQueueHoldsTheHost) {
@@ -250,6 +261,36 @@ TEST(DependencyGraphTest, DeviceClocksBehindTheHostAreShifted) {
   maker.launch(20, "gemm", 30, 4);
   const TraceGraph graph = graph_of(maker.finish());
   expect_as_measured(graph);
+}
+
+// The kernels of TheWaitOfASyncIsNoConstant, with a device's clock that is off.
+Trace waiting_host(double device_clock) {
+  TraceMaker maker;
+  for (int i = 0; i < 10; ++i) maker.launch(20 * i, "gemm", 8 + 101 * i + device_clock, 100);
+  maker.add(EventKind::runtime, "cudaDeviceSynchronize", kMain, 200, 1020 - 200);
+  maker.add(EventKind::op, "aten::after", kMain, 1025, 5);
+  return maker.finish();
+}
+
+TEST(DependencyGraphTest, WhatWaitsForAKernelDoesSoWhateverTheDevicesClock) {
+  for (const double clock : {-80'000, -5000, -300, 0, 300, 5000, 80'000}) {
+    const TraceGraph graph = graph_of(waiting_host(clock));
+    expect_as_measured(graph);
+    EXPECT_NEAR(end_us(graph.tasks), 1030, 1) << clock;
+    EXPECT_NEAR(end_us(with_device_scaled(graph.tasks, 2)), 2030, 20) << clock;
+    EXPECT_LT(end_us(with_device_scaled(graph.tasks, 0.01)), 230) << clock;
+  }
+}
+
+// One kernel of a thousand whose launch is another one's: the clock is left alone.
+TEST(DependencyGraphTest, AWrongLinkIsNoClock) {
+  TraceMaker maker;
+  for (int i = 0; i < 1000; ++i) maker.launch(20 * i, "gemm", 20 * i + 8, 4);
+  maker.add(EventKind::kernel, "stray", kCompute, 19'990, 4, 9999);
+  maker.add(EventKind::runtime, "cudaLaunchKernel", kMain, 50'000, 5, 9999);
+  const Trace trace = maker.finish();
+  EXPECT_EQ(trace.device_shift, 0);
+  expect_as_measured(graph_of(trace));
 }
 
 TEST(DependencyGraphTest, LaunchesThatCannotBeAreLeftOut) {
@@ -344,6 +385,62 @@ TEST(LayersTest, BackwardOpsFindTheirLayerBySequenceNumber) {
   EXPECT_EQ(layers.phase[5], StepPhase::backward);
   EXPECT_EQ(layers.phase[7], StepPhase::update);
   EXPECT_EQ(layers.outer_op[5], 4u);
+}
+
+// Windows of host time name layers: on the thread of the annotation, on another one, and for the backward pass.
+TEST(LayersTest, AnnotationsStandForModules) {
+  TraceMaker maker;
+  const std::vector<std::string> names = {"stem", "block", "block", "pool", "head"};
+  for (size_t i = 0; i < names.size(); ++i) {
+    const double at = 100.0 * static_cast<double>(i);
+    maker.add(EventKind::annotation, names[i], kMain, at, 90);
+    maker.launch(at + 5, "gemm", at + 20, 10);
+  }
+  maker.add(EventKind::runtime, "cudaLaunchKernel", kAutograd, 150, 5, 77);  // a thread without marks
+  maker.add(EventKind::kernel, "helper", kSide, 160, 5, 77);
+  maker.add(EventKind::op, "aten::addmm", kMain, 230, 8, kNoNumber, 42);
+  maker.add(EventKind::op, "autograd::engine::evaluate_function: AddmmBackward0", kAutograd, 600, 30, kNoNumber, 42);
+  maker.add(EventKind::runtime, "cudaLaunchKernel", kAutograd, 605, 5, 78);
+  maker.add(EventKind::kernel, "backward", kCompute, 620, 5, 78);
+  maker.add(EventKind::annotation, "Optimizer.step#SGD.step", kMain, 700, 50);
+  maker.launch(705, "update", 720, 5);
+  const Trace trace = maker.finish();
+  const TraceLinks links = link_events(trace);
+  const EventLayers layers = map_layers(trace, links, find_iterations(trace, links));
+  EXPECT_TRUE(layers.annotations);
+  EXPECT_FALSE(layers.modules);
+  std::vector<std::pair<std::string, std::string>> of_kernels;
+  for (EventIndex i = 0; i < trace.size(); ++i) {
+    if (trace.events.kind[i] != EventKind::kernel) continue;
+    const NameId layer = layers.layer[i];
+    of_kernels.emplace_back(trace.name(i), layer.valid() ? layers.names[layer.value - trace.names.size()] : "");
+  }
+  EXPECT_EQ(of_kernels, (std::vector<std::pair<std::string, std::string>>{{"gemm", "stem"},
+                                                                          {"gemm", "block#0"},
+                                                                          {"helper", "block#0"},
+                                                                          {"gemm", "block#1"},
+                                                                          {"gemm", "pool"},
+                                                                          {"gemm", "head"},
+                                                                          {"backward", "block#1"},
+                                                                          {"update", ""}}));
+}
+
+// Marks of phases, and marks that most of the forward pass is outside of.
+TEST(LayersTest, FewAnnotationsAreNoLayers) {
+  const auto annotated = [](size_t marks, size_t launches) {
+    TraceMaker maker;
+    for (size_t i = 0; i < launches; ++i) {
+      const double at = 100.0 * static_cast<double>(i);
+      if (i < marks) maker.add(EventKind::annotation, "mark " + std::to_string(i), kMain, at, 90);
+      maker.launch(at + 5, "gemm", at + 20, 10);
+    }
+    const Trace trace = maker.finish();
+    const TraceLinks links = link_events(trace);
+    return map_layers(trace, links, find_iterations(trace, links)).annotations;
+  };
+  EXPECT_TRUE(annotated(6, 6));
+  EXPECT_FALSE(annotated(2, 2));
+  EXPECT_FALSE(annotated(6, 20));
 }
 
 TEST(LayersTest, ModuleEventsNameTheLayer) {

@@ -10,13 +10,22 @@ namespace forerun {
 namespace {
 
 // In nanoseconds, as everywhere.
-constexpr int64_t kWorstShift = 1'000'000;   // of the device clock; beyond it the launch is wrong
 constexpr int64_t kHandOverSlack = 200'000;  // main thread's own time around the other's turn
 constexpr int64_t kTurn = 50'000;            // shorter turns are worth waiting for only if nothing else is
 
 bool has_part(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 }  // namespace
+
+std::vector<EventIndex> communications_of(const Trace& trace) {
+  const std::vector<bool> named = communicating_kernels(trace);
+  std::vector<EventIndex> kernels;
+  for (EventIndex i = 0; i < trace.size(); ++i) {
+    if (trace.events.kind[i] != EventKind::kernel) continue;
+    if (named[trace.events.name[i].value] || trace.events.collective[i] != kNoIndex) kernels.push_back(i);
+  }
+  return kernels;
+}
 
 TaskId GraphAssembly::add(const Task& task, int64_t from, int64_t to) {
   start.push_back(from);
@@ -35,7 +44,9 @@ void RankDependencies::build() {
   layers_ = map_layers(trace_, links_, iterations_);
   running_ = running_threads(trace_);
   name_calls();
-  shift_device_clock();
+  communications_ = communications_of(trace_);
+  communicates_.assign(trace_.size(), false);
+  for (const EventIndex kernel : communications_) communicates_[kernel] = true;
   add_lanes();
   add_tasks();
   close_lanes();
@@ -68,7 +79,6 @@ void RankDependencies::name_calls() {
   }};
   name_map_.assign(trace_.names.size() + layers_.names.size(), NameId());
   call_kind_.assign(trace_.names.size(), CallKind::other);
-  communicates_ = communicating_kernels(trace_);
   for (size_t i = 0; i < trace_.names.size(); ++i) {
     const std::string& text = trace_.names[NameId(i)];
     for (const auto& [part, kind] : kParts) {
@@ -77,17 +87,6 @@ void RankDependencies::name_calls() {
       break;
     }
   }
-}
-
-// Nothing on a device begins before it was launched: where the file says so its clocks are not aligned.
-void RankDependencies::shift_device_clock() {
-  int64_t shift = 0;
-  for (EventIndex i = 0; i < trace_.size(); ++i) {
-    if (!is_device_work(trace_.events.kind[i]) || links_.launch[i] == kNoIndex) continue;
-    const int64_t early = trace_.events.start[links_.launch[i]] - trace_.events.start[i];
-    if (early <= kWorstShift) shift = std::max(shift, early);
-  }
-  device_shift_ = shift;
 }
 
 void RankDependencies::add_lanes() {
@@ -162,16 +161,12 @@ void RankDependencies::add_mark(int64_t at, const char* text) {
 
 void RankDependencies::add_device(EventIndex i) {
   const EventKind kind = trace_.events.kind[i];
-  const bool communication = kind == EventKind::kernel &&
-                             (communicates_[trace_.events.name[i].value] || trace_.events.collective[i] != kNoIndex);
+  const bool communication = communicates_[i];
   TaskKind as = kind == EventKind::kernel ? TaskKind::kernel : TaskKind::memset;
   if (kind == EventKind::copy) as = TaskKind::memcpy;
   if (communication) as = TaskKind::communication;
   Task task = task_of(i, as);
-  if (communication) {
-    communications_.push_back(i);
-    if (rendezvous_) entry_[i] = out_.add(task, start(i), start(i));
-  }
+  if (communication && rendezvous_) entry_[i] = out_.add(task, start(i), start(i));
   task.duration = Nanoseconds(trace_.events.duration[i]);
   task_[i] = out_.add(task, start(i), end(i));
   if (!entry_[i].valid()) entry_[i] = task_[i];

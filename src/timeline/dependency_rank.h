@@ -13,6 +13,9 @@ namespace forerun {
 
 constexpr int64_t kDeviceClockSlack = 5'000;  // nanoseconds by which clocks of host and device may differ
 
+// Kernels of collectives, in order of start.
+std::vector<EventIndex> communications_of(const Trace& trace);
+
 // What the ranks build together.
 struct GraphAssembly {
   TaskGraphBuilder builder;
@@ -37,11 +40,8 @@ class RankDependencies {
   [[nodiscard]] const std::vector<EventIndex>& communications() const { return communications_; }
   [[nodiscard]] TaskId arrival(EventIndex communication) const { return entry_[communication]; }
   [[nodiscard]] TaskId task(EventIndex event) const { return task_[event]; }
-  [[nodiscard]] int64_t start(EventIndex i) const {
-    return trace_.events.start[i] - origin_ + (is_device_work(trace_.events.kind[i]) ? device_shift_ : 0);
-  }
+  [[nodiscard]] int64_t start(EventIndex i) const { return trace_.events.start[i] - origin_; }
   [[nodiscard]] int64_t end(EventIndex i) const { return start(i) + trace_.events.duration[i]; }
-  [[nodiscard]] int64_t stream_number(EventIndex i) const { return trace_.lane_of(i).thread; }
 
  private:
   // What a CUDA or HIP call may wait for, by its name.
@@ -60,7 +60,6 @@ class RankDependencies {
 
   // dependency_host.cpp: tasks of all events; waits of the host; threads.
   void name_calls();
-  void shift_device_clock();
   void add_lanes();
   void add_tasks();
   Task task_of(EventIndex i, TaskKind kind);
@@ -76,8 +75,11 @@ class RankDependencies {
   // dependency_device.cpp: streams.
   void collect_streams();
   void measure_usual();
+  void measure_usual_crossing();
   void link_device();
   void place(EventIndex work, EventIndex before, EventIndex latest, std::vector<EventIndex>& others);
+  // A distance as it goes into the graph: where it decided its own, or with usual_lags the usual one; else at most that.
+  [[nodiscard]] int64_t distance(int64_t own, int64_t usual, bool decided) const;
   [[nodiscard]] EventIndex coincident(EventIndex work) const;
   void queue_waits();
 
@@ -113,8 +115,7 @@ class RankDependencies {
   std::vector<bool> running_;
   std::vector<NameId> name_map_;     // of the trace -> of the graph
   std::vector<CallKind> call_kind_;  // by name of the trace
-  std::vector<bool> communicates_;   // by name of the trace
-  int64_t device_shift_ = 0;         // added to device times, so that nothing begins before its launch
+  std::vector<bool> communicates_;   // by event
 
   struct OpenTask {
     TaskId task;
@@ -130,6 +131,7 @@ class RankDependencies {
   std::unordered_map<int64_t, EventIndex> records_;  // by correlation: calls that record an event
   std::vector<CrossWait> cross_;
   int64_t usual_lag_ = 5000, usual_gap_ = 1000, usual_call_ = 5000;
+  int64_t usual_crossing_ = 1000;  // from the end of work to the start of what waited for it on another stream
 
   DependencyCounts counts_;
   RankSteps steps_;

@@ -4,6 +4,8 @@
 #include <map>
 #include <unordered_map>
 
+#include "timeline/annotation_layers.h"
+
 namespace forerun {
 namespace {
 
@@ -38,6 +40,7 @@ class LayerMapper {
     for (EventIndex i = 0; i < trace_.size(); ++i) {
       if (is_host(trace_.events.kind[i])) come_down(i);
     }
+    if (!layers_.modules) take_annotations();
     name_layers();
     for (EventIndex i = 0; i < trace_.size(); ++i) {
       if (!is_device_work(trace_.events.kind[i])) continue;
@@ -92,13 +95,26 @@ class LayerMapper {
     return trace_.ops[events.detail[i]].module;
   }
 
-  // Layers of outermost forward ops where the file has no modules, then those of the backward pass.
+  // Where the file has no modules: the annotation whose window each host event began in.
+  void take_annotations() {
+    AnnotationLayers found = annotation_layers(trace_, links_, iterations_, name_phase_, layers_.phase);
+    if (found.names.empty()) return;
+    layers_.annotations = true;
+    std::vector<NameId> ids;
+    for (std::string& name : found.names) ids.push_back(added(std::move(name)));
+    for (EventIndex i = 0; i < trace_.size(); ++i) {
+      if (found.layer[i] != kNoIndex) layers_.layer[i] = ids[found.layer[i]];
+    }
+  }
+
+  // Layers of outermost forward ops where the file names none, then those of the backward pass.
   void name_layers() {
     const TraceEvents& events = trace_.events;
     std::unordered_map<int64_t, NameId> by_sequence;
-    std::unordered_map<uint32_t, uint32_t> counts;                           // by name, within the iteration
-    std::map<std::pair<uint32_t, uint32_t>, NameId> numbered;                // name and count -> layer
-    std::vector<NameId> own(layers_.modules ? 0 : trace_.size(), NameId());  // by outermost op
+    std::unordered_map<uint32_t, uint32_t> counts;             // by name, within the iteration
+    std::map<std::pair<uint32_t, uint32_t>, NameId> numbered;  // name and count -> layer
+    const bool by_op = !layers_.modules && !layers_.annotations;
+    std::vector<NameId> own(by_op ? trace_.size() : 0, NameId());  // by outermost op
     size_t boundary = 0;
     for (EventIndex i = 0; i < trace_.size(); ++i) {
       if (!is_host(events.kind[i]) || layers_.phase[i] == StepPhase::backward) continue;
@@ -107,13 +123,13 @@ class LayerMapper {
         counts.clear();
       }
       const EventIndex outer = layers_.outer_op[i];
-      if (!layers_.modules && outer == i && layers_.phase[i] == StepPhase::forward) {
+      if (by_op && outer == i && layers_.phase[i] == StepPhase::forward) {
         const uint32_t number = counts[events.name[i].value]++;
         NameId& layer = numbered[{events.name[i].value, number}];
         if (!layer.valid()) layer = added(trace_.name(i) + "#" + std::to_string(number));
         own[i] = layer;
       }
-      if (!layers_.modules && outer != kNoIndex) layers_.layer[i] = own[outer];
+      if (by_op && outer != kNoIndex) layers_.layer[i] = own[outer];
       if (events.sequence[i] >= 0 && layers_.layer[i].valid())
         by_sequence.emplace(events.sequence[i], layers_.layer[i]);
     }

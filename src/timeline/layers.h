@@ -1,9 +1,9 @@
 // Which op, layer and phase each event of a trace belongs to, without any synchronisation.
 //
 // Phase and outermost op come down the nesting of host events. The layer of forward ops comes from what the file has:
-// module events ("nn.Module: Linear_3"), the module hierarchy of ops, or else the outermost op counted within its
-// iteration ("aten::conv2d#12"). Backward ops take the layer of the forward op with the same sequence number.
-// Device work takes everything from the call that launched it.
+// module events ("nn.Module: Linear_3"), the module hierarchy of ops, a user's annotations (annotation_layers.h), or else the
+// outermost op counted within its iteration ("aten::conv2d#12"). Backward ops take the layer of the forward op with the
+// same sequence number. Device work takes everything from the call that launched it.
 #pragma once
 
 #include <vector>
@@ -18,6 +18,7 @@ struct EventLayers {
   std::vector<NameId> layer;         // of the trace's names, or of `names` behind them
   std::vector<StepPhase> phase;
   bool modules = false;            // the file names modules
+  bool annotations = false;        // it does not, and a user's annotations stand for them
   std::vector<std::string> names;  // NameId(trace.names.size() + i)
 };
 

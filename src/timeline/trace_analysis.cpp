@@ -27,6 +27,7 @@ RankAnalysis analyze_rank(const Trace& trace, const AnalysisOptions& options, Ra
   rank.counts = trace.counts;
   rank.device_work = links.device_work;
   rank.linked = links.linked;
+  rank.device_shift = Nanoseconds(trace.device_shift);
   rank.communication_kernels = std::count(data.kinds.begin(), data.kinds.end(), WorkKind::communication);
   rank.names_process_group = trace.names_process_group;
   rank.step_source = iterations.source;
@@ -36,6 +37,7 @@ RankAnalysis analyze_rank(const Trace& trace, const AnalysisOptions& options, Ra
   rank.devices = break_down(trace, links, data.kinds, data.work, options.breakdown);
   rank.usage = usage_of(trace, links, layers, data.kinds, data.work);
   rank.has_modules = layers.modules;
+  rank.has_annotations = layers.annotations;
   rank.launches = launch_statistics(trace, links, data.work);
   rank.queues = queue_lengths(trace, links, data.work);
   return rank;

@@ -27,6 +27,7 @@ struct RankAnalysis {
   int64_t rank = -1;
   TraceCounts counts;
   int64_t device_work = 0, linked = 0;
+  Nanoseconds device_shift;  // that was added to the device's times, whose clock was off
   int64_t communication_kernels = 0;
   bool names_process_group = false;
   IterationSource step_source = IterationSource::whole_trace;
@@ -34,6 +35,7 @@ struct RankAnalysis {
   std::vector<DeviceBreakdown> devices;
   Usage usage;
   bool has_modules = false;
+  bool has_annotations = false;  // that stand for modules
   LaunchStatistics launches;
   std::vector<QueueLength> queues;
 };

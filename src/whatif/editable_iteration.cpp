@@ -1,5 +1,7 @@
 #include "whatif/editable_iteration.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
@@ -29,6 +31,10 @@ Result<EditableIteration> EditableIteration::of(const Trace& trace, const OpTime
   edited.graph_ = std::move(made->tasks);
   edited.steps_ = std::move(made->ranks.front());
   edited.beginning_ = TaskId(0);
+  if (trace.device_shift != 0) {
+    edited.assume(fmt::format("the device's clock contradicts the host's in this file: {:+.3f} ms added to it",
+                              milliseconds(Nanoseconds(trace.device_shift))));
+  }
   if (edited.steps_.marks.empty()) {
     return Error{"no host thread that drives an iteration", trace.file, "record CPU activities too"};
   }

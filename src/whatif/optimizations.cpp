@@ -120,6 +120,11 @@ Result<Application> parse_application(const std::string& text) {
   return made;
 }
 
+Result<Application> with_parameter(const Application& application, const std::string& key, const std::string& value) {
+  const char* joint = application.parameters.values().empty() ? ":" : ",";
+  return parse_application(application.text + joint + key + "=" + value);
+}
+
 Result<std::vector<Application>> parse_applications(const std::vector<std::string>& texts) {
   std::vector<Application> applications;
   for (const std::string& text : texts) {

@@ -50,6 +50,8 @@ struct Application {
 // "amp", "faster_kernel:match=gemm,factor=2". An Error names what there is.
 Result<Application> parse_application(const std::string& text);
 Result<std::vector<Application>> parse_applications(const std::vector<std::string>& texts);
+// The same with one more parameter: "p3:workers=4" and network=10gbe. One that it has or does not take is an Error.
+Result<Application> with_parameter(const Application& application, const std::string& key, const std::string& value);
 
 // One file each.
 Status apply_amp(EditableIteration& edited, const Parameters& parameters);

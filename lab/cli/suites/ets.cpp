@@ -1,4 +1,5 @@
 // The suites ets-t4 and ets-2080ti: learned predictors on the op-level traces that the authors of ETS published.
+#include "cli/command_work.h"
 #include "lab/cli/answer.h"
 #include "lab/cli/suites/suites.h"
 #include "lab/eval/learned_suites.h"
@@ -20,7 +21,12 @@ Suite ets_suite(const std::string& name, const std::string& summary, std::vector
     app.add_option("--traces", options->data.traces, "Folder of the ETS authors' traces");
     app.add_option("--cache", options->data.cache, "A data set that `forerun train --write-cache` wrote");
     app.add_flag("--json", options->json, "Print one JSON object");
-    return [options, name] { return print_answer(evaluate_learned(name, options->data), options->json); };
+    return [options, name] {
+      const CommandWork work;
+      LearnedSuiteOptions data = options->data;
+      data.control = work.control();
+      return print_answer(evaluate_learned(name, data), options->json);
+    };
   };
   return {.name = name, .summary = summary, .add = add, .examples = std::move(examples)};
 }

@@ -29,7 +29,10 @@ int evaluate_families_left_out(const H200Options& options) {
 
 int evaluate_h200(const H200Options& options) {
   if (options.leave_one_out) return evaluate_families_left_out(options);
-  return print_answer(evaluate_learned("h200", options.data), options.json);
+  const CommandWork work;
+  LearnedSuiteOptions data = options.data;
+  data.control = work.control();
+  return print_answer(evaluate_learned("h200", data), options.json);
 }
 
 Run add_h200(CLI::App& app) {

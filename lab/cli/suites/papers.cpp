@@ -1,4 +1,5 @@
 // The suite papers: the tables and ablations of ETS's and DNNPerf's papers, ours beside what they published.
+#include "cli/command_work.h"
 #include "lab/cli/answer.h"
 #include "lab/cli/suites/suites.h"
 #include "lab/eval/learned_suites.h"
@@ -12,7 +13,10 @@ struct PapersSuiteOptions {
 };
 
 int print_papers(const PapersSuiteOptions& options) {
-  const auto results = evaluate_papers(options.data);
+  const CommandWork work;
+  PapersOptions data = options.data;
+  data.control = work.control();
+  const auto results = evaluate_papers(data);
   if (!results) return fail(results.error());
   for (const SuiteResult& result : *results) print_answer(Result<SuiteResult>(result), options.json);
   return kDone;

@@ -11,6 +11,7 @@ const std::vector<Suite>& suites() {
       devices_suite(),        //
       memory_suite(),         //
       whatif_suite(),         //
+      daydream_suite(),       //
       ddl_benchmark_suite(),  //
       vtrain_suite(),         //
       megatron_suite(),       //

@@ -19,6 +19,7 @@ Suite papers_suite();
 Suite devices_suite();
 Suite memory_suite();
 Suite whatif_suite();
+Suite daydream_suite();
 Suite ddl_benchmark_suite();
 Suite vtrain_suite();
 Suite megatron_suite();

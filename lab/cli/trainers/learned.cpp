@@ -37,7 +37,12 @@ Trainer learned_trainer(const std::string& name, const std::string& summary, boo
     add_suite_data(app, training->data);
     app.add_option("--out", training->out, "Folder for the weights; without it they are not kept");
     add_predictor_options(app, training->words);
-    if (in_epochs) add_epoch_options(app, training->words);
+    if (in_epochs) {
+      add_epoch_options(app, training->words);
+      app.add_option(
+          "--start", training->words.options.start,
+          "Go on from the weights of this folder, such as ones pre-trained on what `forerun simulate` wrote");
+    }
     app.add_flag("--json", training->json, "Print one JSON object");
     return [name, training] { return train_learned(name, *training); };
   };

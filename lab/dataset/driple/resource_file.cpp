@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "lab/dataset/weights_json.h"
+#include "lab/dataset/weights_files.h"
 
 namespace forerun::learn {
 namespace {

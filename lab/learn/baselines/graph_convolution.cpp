@@ -72,7 +72,7 @@ class GroupingNet : public GraphNet {
       layers_.push_back(
           register_module("layer" + std::to_string(i), torch::nn::Linear(options.hidden, options.hidden)));
     }
-    readout_ = register_module("readout", Readout(options.hidden, options.readout == "mean"));
+    readout_ = register_module("readout", Readout(options.hidden, options.readout));
   }
 
   torch::Tensor forward(const GraphBatch& batch) override {

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/nearest.h"
 #include "lab/dataset/metrics.h"
-#include "lab/dataset/weights_json.h"
+#include "lab/dataset/weights_files.h"
 #include "lab/learn/trainer.h"
 
 namespace forerun::learn {

@@ -29,7 +29,7 @@ class SequenceNet : public GraphNet {
                                   .bidirectional(true)
                                   .batch_first(true)));
     out_ = register_module("out", torch::nn::Linear(2 * options.hidden, options.hidden));
-    readout_ = register_module("readout", Readout(options.hidden, options.readout == "mean"));
+    readout_ = register_module("readout", Readout(options.hidden, options.readout));
   }
 
   torch::Tensor forward(const GraphBatch& batch) override {

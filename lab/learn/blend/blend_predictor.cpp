@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
-#include "lab/dataset/weights_json.h"
+#include "lab/dataset/weights_files.h"
 
 namespace forerun::learn {
 namespace {

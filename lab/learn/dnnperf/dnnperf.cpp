@@ -84,7 +84,7 @@ class DnnPerfNet : public GraphNet {
       const bool renews = i + 1 < options.layers;
       rounds_.push_back(register_module("round" + std::to_string(i), Round(hidden, edge_width, use_, renews)));
     }
-    readout_ = register_module("readout", Readout(hidden, options.readout == "mean"));
+    readout_ = register_module("readout", Readout(hidden, options.readout));
   }
 
   torch::Tensor forward(const GraphBatch& batch) override {
@@ -106,7 +106,7 @@ class DnnPerfNet : public GraphNet {
 
 GraphSystem dnnperf_system() {
   return {.name = "dnnperf",
-          .defaults = {.layers = 3, .hidden = 64, .encoder = "anee"},
+          .defaults = {.layers = 3, .hidden = 64, .encoder = "anee", .readout = "log_sum"},
           .encoders = {"anee", "gat", "concat"},
           .make = [](const GraphOptions& options, const GraphWidths& widths) -> std::shared_ptr<GraphNet> {
             return std::make_shared<DnnPerfNet>(options, widths);

@@ -65,7 +65,7 @@ Status set(EtsOptions& options, const std::string& key, const std::string& value
     if (!one_of(value, {"l1", "smooth_l1", "huber", "mse"})) return bad(key, value, "l1, smooth_l1, huber or mse");
     options.loss = value;
   } else if (key == "target") {
-    if (!one_of(value, {"ms", "log", "ratio"})) return bad(key, value, "ms, log or ratio");
+    if (!one_of(value, {"ms", "log", "ratio", "lanes"})) return bad(key, value, "ms, log, ratio or lanes");
     options.target = value;
   } else {
     std::vector<std::string> known;

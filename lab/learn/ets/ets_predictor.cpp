@@ -8,8 +8,9 @@
 
 #include "base/check.h"
 #include "lab/dataset/metrics.h"
-#include "lab/dataset/weights_json.h"
+#include "lab/dataset/weights_files.h"
 #include "lab/dataset/windows.h"
+#include "lab/learn/ets/lane_times.h"
 #include "lab/learn/ets/op_scales.h"
 #include "lab/learn/trainer.h"
 
@@ -50,7 +51,10 @@ std::string weights_file(const std::string& folder, size_t net) {
 
 }  // namespace
 
-int64_t EtsPredictor::columns() const { return static_cast<int64_t>(encoder_.width() + (ratio() ? kScaleColumns : 0)); }
+int64_t EtsPredictor::columns() const {
+  const size_t told = lanes() ? kLaneColumns : ratio() ? kScaleColumns : 0;
+  return static_cast<int64_t>(encoder_.width() + told);
+}
 
 void EtsPredictor::add_features(const DataSet& data, const Example& example, std::span<const uint32_t> places,
                                 std::vector<float>& features, std::vector<float>& scales,
@@ -58,12 +62,23 @@ void EtsPredictor::add_features(const DataSet& data, const Example& example, std
   std::vector<uint32_t> rows;
   for (const uint32_t place : places) rows.push_back(example.ops[place]);
   const std::vector<float> encoded = encoder_.encode(data, example, rows);
-  if (!ratio()) {
+  if (!relative()) {
     features.insert(features.end(), encoded.begin(), encoded.end());
     return;
   }
   const auto width = static_cast<std::ptrdiff_t>(encoder_.width());
   auto row = encoded.begin();
+  if (lanes()) {
+    for (const LaneScale& scale : lane_scales(data, example, places, devices_.find(example.device))) {
+      features.insert(features.end(), row, row + width);
+      row += width;
+      add_lane_columns(scale, example, features);
+      scales.push_back(static_cast<float>(scale.gpu_us / 1000));
+      scales.push_back(static_cast<float>(scale.host_us / 1000));
+      offsets.insert(offsets.end(), 2, 0.0F);
+    }
+    return;
+  }
   for (const OpScale& scale : scales_of(data, example, places)) {
     features.insert(features.end(), row, row + width);
     row += width;
@@ -95,9 +110,10 @@ EtsPredictor::Windows EtsPredictor::windows_of(const DataSet& data, const Select
     }
     add_features(data, example, positions, features, scales, offsets);
     if (with_targets) {
-      for (const uint32_t i : positions) {
-        targets.push_back(to_target(example.targets.op_us[i], log));
-        targets.push_back(to_target(example.targets.gap_us[i], log));
+      const std::vector<float> host = lanes() ? lane_host_us(example, positions) : std::vector<float>();
+      for (size_t i = 0; i < positions.size(); ++i) {
+        targets.push_back(to_target(example.targets.op_us[positions[i]], log));
+        targets.push_back(to_target(lanes() ? host[i] : example.targets.gap_us[positions[i]], log));
       }
     }
     const auto count = static_cast<int64_t>(positions.size());
@@ -114,7 +130,7 @@ EtsPredictor::Windows EtsPredictor::windows_of(const DataSet& data, const Select
   }
   features.resize(features.size() + static_cast<size_t>(columns()));
   windows.features = torch::from_blob(features.data(), {total + 1, columns()}).clone().to(device_);
-  if (ratio()) {
+  if (relative()) {
     scales.resize(scales.size() + kTargets, kPaddingScaleMs);
     offsets.resize(offsets.size() + kTargets);
     windows.scales = torch::from_blob(scales.data(), {total + 1, kTargets}).clone().to(device_);
@@ -127,7 +143,7 @@ EtsPredictor::Windows EtsPredictor::windows_of(const DataSet& data, const Select
   windows.places =
       torch::from_blob(places.data(), {static_cast<int64_t>(spans.size()), width}, torch::kInt64).clone().to(device_);
   if (options_.net.cell == EtsCell::gcn) add_adjacency(data, examples, windows);
-  if (with_targets && (options_.balance > 0 || ratio())) add_weights(data, examples, windows);
+  if (with_targets && (options_.balance > 0 || relative())) add_weights(data, examples, windows);
   return windows;
 }
 
@@ -137,14 +153,14 @@ void EtsPredictor::add_weights(const DataSet& data, const Selection& examples, W
   for (size_t e = 0; e < examples.size(); ++e) {
     const double ms = std::max(data.examples()[examples[e]].targets.iteration_ms, kShortestMs);
     const double cell_ms = ms / static_cast<double>(kTargets * std::max<size_t>(windows.ops[e].size(), 1));
-    const double weight = std::pow(ratio() ? cell_ms : ms, -options_.balance);
+    const double weight = std::pow(relative() ? cell_ms : ms, -options_.balance);
     weights.insert(weights.end(), windows.starts[e].size(), static_cast<float>(weight));
     times.insert(times.end(), windows.starts[e].size(), static_cast<float>(cell_ms));
   }
   const auto count = static_cast<int64_t>(weights.size());
   const torch::Tensor all = torch::from_blob(weights.data(), {count}).clone();
-  // With ratio times are weighed against logarithms, so the mean time of a cell becomes 1.
-  const torch::Tensor mean = ratio() ? (all * torch::from_blob(times.data(), {count})).mean() : all.mean();
+  // With ratios times are weighed against logarithms, so the mean time of a cell becomes 1.
+  const torch::Tensor mean = relative() ? (all * torch::from_blob(times.data(), {count})).mean() : all.mean();
   windows.weights = (all / mean).to(device_);
 }
 
@@ -191,7 +207,7 @@ torch::Tensor EtsPredictor::forward(EtsNet& net, const Windows& windows, const t
   const torch::Tensor adjacency =
       windows.adjacency.defined() ? windows.adjacency.index_select(0, batch) : torch::Tensor();
   const torch::Tensor output = net(input, present, adjacency);
-  if (!ratio()) return output;
+  if (!relative()) return output;
   const torch::Tensor times = output.clamp(kLeastRatio, kMostRatio).exp();
   const auto of_ops = [&](const torch::Tensor& table) {
     return table.index_select(0, places.view(-1)).view_as(output);
@@ -217,7 +233,7 @@ torch::Tensor EtsPredictor::loss_of(EtsNet& net, const Windows& windows, const t
     loss = loss + options_.sums / cells * distance(output.sum({1, 2}), target.sum({1, 2}));
   }
   if (windows.weights.defined()) loss = loss * windows.weights.index_select(0, on_device);
-  if (options_.logs > 0 && ratio()) {
+  if (options_.logs > 0 && relative()) {
     const torch::Tensor present = (places != windows.features.size(0) - 1).view({-1, options_.net.width, 1});
     const torch::Tensor off = (output.clamp_min(kLeastMs / 100).log() - target.clamp_min(kLeastMs).log()).abs();
     loss = loss + options_.logs * (off * present).mean({1, 2});
@@ -232,21 +248,29 @@ void EtsPredictor::forget() {
 }
 
 Result<TrainingLog> EtsPredictor::train(const DataSet& data, const TrainOptions& options) {
-  auto chosen = EtsOptions::from_settings(options.settings, defaults_);
-  if (!chosen) return chosen.error();
   auto device = device_named(options.device);
   if (!device) return device.error();
-  options_ = *chosen;
+  if (options.start.empty()) {
+    auto chosen = EtsOptions::from_settings(options.settings, defaults_);
+    if (!chosen) return chosen.error();
+    options_ = *chosen;
+  } else if (const Status status = load(options.start); !status.ok()) {
+    return status.error();
+  }
   device_ = *device;
 
   Fold fold = fold_for(data, options);
   const auto untimed = [&](uint32_t i) {
     const Targets& targets = data.examples()[i].targets;
-    return targets.op_us.empty() || targets.gap_us.empty();
+    return targets.op_us.empty() || (lanes() ? targets.host_us : targets.gap_us).empty();
   };
   std::erase_if(fold.train, untimed);
-  encoder_ = FeatureEncoder(choice_for(data), OpVocabulary::of(data, fold.train));
-  encoder_.fit_scaler(Scaler::Kind::standard, data, fold.train);
+  std::vector<EtsNet> begun = std::move(nets_);
+  if (options.start.empty()) {
+    begun.clear();
+    encoder_ = FeatureEncoder(choice_for(data), OpVocabulary::of(data, fold.train));
+    encoder_.fit_scaler(Scaler::Kind::standard, data, fold.train);
+  }
   forget();
   const Windows windows = windows_of(data, fold.train, true);
   const Windows validation = windows_of(data, fold.validation, false);
@@ -260,7 +284,7 @@ Result<TrainingLog> EtsPredictor::train(const DataSet& data, const TrainOptions&
     of_net.seconds = options.seconds / static_cast<double>(options_.nets);
     if (i > 0 && !options.checkpoint.empty()) of_net.checkpoint += "/net" + std::to_string(i + 1);
     torch::manual_seed(of_net.seed);
-    EtsNet net(options_.net);
+    EtsNet net = begun.empty() ? EtsNet(options_.net) : begun[static_cast<size_t>(i)];
     net->to(device_);
     task.module = net.get();
     task.loss = [&](const torch::Tensor& batch) { return loss_of(net, windows, batch); };
@@ -337,6 +361,17 @@ std::vector<Prediction> EtsPredictor::predict_windows(EtsNet& net, const DataSet
     const size_t op_count = data.examples()[examples[e]].ops.size();
     prediction.op_us.resize(op_count);
     prediction.gap_us.resize(op_count);
+    if (lanes()) {
+      std::vector<float> gpu_us;
+      std::vector<float> host_us;
+      for (size_t i = 0; i < ops.size(); ++i) {
+        gpu_us.push_back(from_target(means[2 * i], log));
+        host_us.push_back(from_target(means[2 * i + 1], log));
+      }
+      const Device device = devices_.find(data.examples()[examples[e]].device);
+      predictions.push_back(lane_prediction(gpu_us, host_us, ops, op_count, device));
+      continue;
+    }
     double busy = 0;
     double idle = 0;
     for (size_t i = 0; i < ops.size(); ++i) {

@@ -20,13 +20,15 @@
 // trained). `target` ratio: the network gives logarithms of the ratios of time and gap to what they would take by rule of
 // thumb (op_scales.h), and is told that too, four features more; the loss stays that of times, those of an iteration over
 // their mean where `balance` is 1, and `logs` times the error of the logarithms is added, so that short ops count. Then
-// layers larger than any in training are predicted in proportion. `dropout`: this share of what passes between the cell's
+// layers larger than any in training are predicted in proportion. `target` lanes: the same with what an op asks of the GPU and
+// of the host, of which two lanes make the iteration (lane_times.h). `dropout`: this share of what passes between the cell's
 // layers is left out in training.
 #pragma once
 
 #include <string>
 
 #include "lab/dataset/features.h"
+#include "lab/dataset/known_devices.h"
 #include "lab/dataset/predictor.h"
 #include "lab/learn/ets/ets_net.h"
 
@@ -37,9 +39,9 @@ struct EtsOptions {
   int64_t stride = 3;
   int64_t hidden = 0;         // 0: as wide as the features
   std::string loss = "l1";    // l1, smooth_l1, huber, mse
-  std::string target = "ms";  // ms; log: ln(1 + us); ratio: ln of the ratio to op_scales.h
+  std::string target = "ms";  // ms; log: ln(1 + us); ratio: ln of the ratio to op_scales.h; lanes: to lane_times.h
   double sums = 0;
-  double logs = 0;  // with ratio
+  double logs = 0;  // with ratio and lanes
   double balance = 0;
   int64_t nets = 1;
 
@@ -66,7 +68,7 @@ class EtsPredictor : public Predictor {
   struct Windows {
     torch::Tensor features;                    // [ops + 1, features]
     torch::Tensor targets;                     // [ops + 1, 2], where asked for
-    torch::Tensor scales, offsets;             // [ops + 1, 2] in milliseconds, with ratio
+    torch::Tensor scales, offsets;             // [ops + 1, 2] in milliseconds, with ratio and lanes
     torch::Tensor places;                      // int64 [windows, width]
     torch::Tensor adjacency;                   // [windows, width, width], for gcn
     torch::Tensor weights;                     // [windows], where they are balanced
@@ -80,18 +82,21 @@ class EtsPredictor : public Predictor {
                     std::vector<float>& features, std::vector<float>& scales, std::vector<float>& offsets) const;
   void add_weights(const DataSet& data, const Selection& examples, Windows& windows) const;
   torch::Tensor loss_of(EtsNet& net, const Windows& windows, const torch::Tensor& batch) const;
-  // In the unit of the targets; with ratio in milliseconds.
+  // In the unit of the targets; with ratio and lanes in milliseconds.
   torch::Tensor forward(EtsNet& net, const Windows& windows, const torch::Tensor& batch) const;
   // Of one network; of the mean of all.
   std::vector<Prediction> predict_windows(EtsNet& net, const DataSet& data, const Selection& examples,
                                           const Windows& windows) const;
   std::vector<Prediction> predict_windows(const DataSet& data, const Selection& examples, const Windows& windows);
   [[nodiscard]] bool ratio() const { return options_.target == "ratio"; }
-  [[nodiscard]] int64_t columns() const;  // features of an op
-  void forget();                          // all networks; the next are as wide as the encoder says
+  [[nodiscard]] bool lanes() const { return options_.target == "lanes"; }
+  [[nodiscard]] bool relative() const { return ratio() || lanes(); }  // to what the network is told
+  [[nodiscard]] int64_t columns() const;                              // features of an op
+  void forget();  // all networks; the next are as wide as the encoder says
 
   EtsOptions defaults_;
   EtsOptions options_;
+  KnownDevices devices_;
   FeatureEncoder encoder_;
   std::vector<EtsNet> nets_;
   torch::Device device_ = torch::kCPU;

@@ -8,6 +8,7 @@
 #include "lab/dataset/test_data.h"
 #include "lab/dataset/windows.h"
 #include "lab/learn/ets/ets_predictor.h"
+#include "lab/learn/ets/lane_times.h"
 #include "lab/learn/ets/op_scales.h"
 #include "lab/learn/predictors.h"
 #include "lab/trees/op_figures.h"
@@ -285,6 +286,32 @@ TEST(Weights, AreReadBackToTheSameBits) {
   ASSERT_FALSE(unknown.ok());
   EXPECT_NE(unknown.error().message().find("ets"), std::string::npos);
   fs::remove_all(folder);
+}
+
+TEST(LaneTimes, AnIterationIsThatOfTheSlowerLane) {
+  const Device device{.launch_gap = Nanoseconds(0)};
+  const std::vector<uint32_t> places = {1, 2, 5};
+  const Prediction by_gpu =
+      lane_prediction(std::vector<float>{100, 200, 300}, std::vector<float>{10, 10, 10}, places, 6, device);
+  EXPECT_NEAR(*by_gpu.iteration_ms, 0.6, 1e-6);
+  EXPECT_NEAR(*by_gpu.gpu_busy_ms, 0.6, 1e-6);
+  const Prediction by_host =
+      lane_prediction(std::vector<float>{1, 2, 3}, std::vector<float>{40, 50, 60}, places, 6, device);
+  EXPECT_NEAR(*by_host.iteration_ms, 0.15, 1e-6);
+  EXPECT_NEAR(*by_host.gpu_busy_ms, 0.006, 1e-6);
+  ASSERT_EQ(by_host.op_us.size(), 6U);
+  EXPECT_EQ(by_host.op_us[5], 3);
+  EXPECT_EQ(by_host.op_us[0], 0);
+  const double gaps = by_host.gap_us[1] + by_host.gap_us[2] + by_host.gap_us[5];
+  EXPECT_NEAR(gaps, 144, 1e-3);
+  EXPECT_NEAR(by_host.gap_us[5] / by_host.gap_us[1], 40.0 / 50.0, 1e-5)
+      << "behind the last op the first of the next iteration";
+}
+
+TEST(LaneTimes, HostTimeOfOpsWithoutKernelsGoesToTheNextOp) {
+  Example example;
+  example.targets.host_us = {1, 2, 4, 8, 16};
+  EXPECT_EQ(lane_host_us(example, std::vector<uint32_t>{1, 2, 4}), (std::vector<float>{3, 4, 24}));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/csv_cells.h"
 #include "base/csv_rows.h"
 #include "base/options_text.h"
 #include "cluster/sources/cell_values.h"
@@ -32,7 +33,7 @@ std::string lower_case(std::string text) {
 
 struct CsvColumns {
   std::optional<size_t> id, submit, gpus, deadline, user, vc, model, priority, memory, least, most, iterations, batch,
-      precision, optimizer, set, gradients;
+      precision, optimizer, set, gradients, limit, after, array;
   std::vector<size_t> times;                                                      // durations or step times
   std::vector<std::string> types;                                                 // of those, where they have types
   bool steps = false;                                                             // they are milliseconds of a step
@@ -40,9 +41,9 @@ struct CsvColumns {
 };
 
 // Columns that say when or where a job may run, which is not simulated: to pass them over would change what is asked.
-constexpr const char* kNotSimulated[] = {"after",        "afterok",     "depends", "depends_on", "dependency",
-                                         "dependencies", "requires",    "begin",   "not_before", "hold",
-                                         "array",        "reservation", "gpu_type"};
+constexpr const char* kNotSimulated[] = {"afterok",      "depends",     "depends_on", "dependency",
+                                         "dependencies", "requires",    "begin",      "not_before",
+                                         "hold",         "reservation", "gpu_type"};
 
 bool is_time_column(const std::string& name) {
   for (const char* prefix : {"duration", "step_ms"}) {
@@ -55,14 +56,16 @@ bool is_time_column(const std::string& name) {
 Result<std::vector<std::string>> unused_columns(const CsvRows& rows) {
   const std::vector<std::string> known = {"id",       "submit",       "gpus",      "deadline",   "user",  "vc",
                                           "model",    "priority",     "min_gpus",  "memory_gib", "batch", "iterations",
-                                          "max_gpus", "gradient_mib", "precision", "optimizer",  "set"};
+                                          "max_gpus", "gradient_mib", "precision", "optimizer",  "set",   "group",
+                                          "limit",    "after",        "array"};
   std::vector<std::string> unused;
   for (const std::string& name : rows.heading()) {
     const std::string plain = lower_case(name);
     for (const char* refused : kNotSimulated) {
       if (plain == refused) {
         return Error{fmt::format("the column '{}' is not simulated", name), rows.name() + ":1",
-                     "take it out, if the jobs may run without it; docs/jobs.md lists the columns there are"};
+                     "take it out, if the jobs may run without it (jobs that run after others name them in a column "
+                     "'after'); docs/jobs.md lists the columns there are"};
       }
     }
     if (is_time_column(plain) || std::find(known.begin(), known.end(), plain) != known.end()) continue;
@@ -87,18 +90,27 @@ Status check_time_columns(const CsvRows& rows) {
     }
     types.push_back(type);
   }
+  if (rows.column("group") && rows.column("vc")) {
+    return Error{"the heading has both a group and a vc, which are one", rows.name() + ":1", "take one of the two out"};
+  }
   if (ways.size() < 2) return {};
   return Error{fmt::format("the heading states times in two ways: {}", fmt::join(ways, " and ")), rows.name() + ":1",
                "keep one of duration, duration_TYPE, step_ms and step_ms_TYPE"};
 }
 
+// A group by either of its names.
+std::optional<size_t> group_column(const CsvRows& rows) {
+  const auto group = rows.column("group");
+  return group ? group : rows.column("vc");
+}
+
 Result<CsvColumns> find_columns(const CsvRows& rows, const LoadOptions& options, const StepTables* tables) {
-  CsvColumns found{rows.column("id"),       rows.column("submit"),      rows.column("gpus"),
-                   rows.column("deadline"), rows.column("user"),        rows.column("vc"),
-                   rows.column("model"),    rows.column("priority"),    rows.column("memory_gib"),
-                   rows.column("min_gpus"), rows.column("max_gpus"),    rows.column("iterations"),
-                   rows.column("batch"),    rows.column("precision"),   rows.column("optimizer"),
-                   rows.column("set"),      rows.column("gradient_mib")};
+  CsvColumns found{
+      rows.column("id"),           rows.column("submit"),    rows.column("gpus"),      rows.column("deadline"),
+      rows.column("user"),         group_column(rows),       rows.column("model"),     rows.column("priority"),
+      rows.column("memory_gib"),   rows.column("min_gpus"),  rows.column("max_gpus"),  rows.column("iterations"),
+      rows.column("batch"),        rows.column("precision"), rows.column("optimizer"), rows.column("set"),
+      rows.column("gradient_mib"), rows.column("limit"),     rows.column("after"),     rows.column("array")};
   for (const std::string prefix : {"duration", "step_ms"}) {
     if (!found.times.empty()) break;
     found.steps = prefix == "step_ms";
@@ -242,6 +254,13 @@ JobRow read_row(const CsvRows& rows, const CsvColumns& columns, RowReader& cells
   row.job.memory = cells.bytes(columns.memory, 30);
   row.gradients = cells.bytes(columns.gradients, 20);
   row.iterations = cells.number(columns.iterations, 0);
+  if (!rows.cell(columns.limit).empty()) {
+    const double limit = cells.number(columns.limit, 1);
+    if (!(limit > 0 && limit <= kMostSeconds)) cells.fail(columns.limit, "is no time limit in seconds");
+    row.limit = time_from_seconds(limit);
+  }
+  row.after.resize(split_csv(rows.cell(columns.after), ';', row.after));
+  std::erase(row.after, "");
   row.user = rows.cell(columns.user);
   row.virtual_cluster = rows.cell(columns.vc);
   row.kind = rows.cell(columns.model);
@@ -253,6 +272,38 @@ JobRow read_row(const CsvRows& rows, const CsvColumns& columns, RowReader& cells
     row.measured = columns.by != CsvColumns::Steps::predicted;
   }
   return row;
+}
+
+constexpr size_t kLargestArray = 10'000;      // a short file is not to ask for more memory than a machine has
+constexpr int64_t kLargestIndex = 4'000'000;  // as Slurm has it
+
+// As Slurm writes it: "0-15%4", "1,3,5-9", "0-20:5".
+std::optional<ArrayRow> parse_array(std::string_view text) {
+  ArrayRow array;
+  const size_t percent = text.find('%');
+  if (percent != std::string_view::npos) {
+    const auto most = parse_integer(text.substr(percent + 1));
+    if (!most || *most < 1 || *most > 1'000'000'000) return std::nullopt;
+    array.most_at_once = static_cast<int32_t>(*most);
+  }
+  for (std::string_view part : split_list(text.substr(0, percent), ",")) {
+    std::optional<int64_t> step = 1;
+    if (const size_t colon = part.find(':'); colon != std::string_view::npos) {
+      step = parse_integer(part.substr(colon + 1));
+      part = part.substr(0, colon);
+    }
+    const size_t dash = part.find('-');
+    const auto first = parse_integer(part.substr(0, dash));
+    const auto last = dash == std::string_view::npos ? first : parse_integer(part.substr(dash + 1));
+    if (!first || !last || !step || *first < 0 || *last < *first || *step < 1 || *last > kLargestIndex) {
+      return std::nullopt;
+    }
+    if (static_cast<uint64_t>((*last - *first) / *step) >= kLargestArray - array.indices.size()) return std::nullopt;
+    for (int64_t index = *first; index <= *last; index += *step) array.indices.push_back(index);
+  }
+  std::sort(array.indices.begin(), array.indices.end());
+  const bool once = std::adjacent_find(array.indices.begin(), array.indices.end()) == array.indices.end();
+  return once && !array.indices.empty() ? std::optional(std::move(array)) : std::nullopt;
 }
 
 Status add_csv_row(const CsvRows& rows, const CsvColumns& columns, const StepTables* tables, JobCollector& jobs) {
@@ -280,7 +331,14 @@ Status add_csv_row(const CsvRows& rows, const CsvColumns& columns, const StepTab
                                                                     : look_up_durations(columns, *tables, row);
     if (!found) return jobs.reject(Fault::no_duration, rows.line(), found.error().message(), kCsvRemedy);
   }
-  return jobs.add(std::move(row), rows.line());
+  if (rows.cell(columns.array).empty()) return jobs.add(std::move(row), rows.line());
+  const auto array = parse_array(rows.cell(columns.array));
+  if (!array) {
+    return jobs.reject(Fault::malformed, rows.line(),
+                       fmt::format("'{}' in column array is no list of indices", rows.cell(columns.array)),
+                       "write 0-15, 0-15%4 for four at once, or 1,3,7");
+  }
+  return jobs.add_array(row, *array, rows.line());
 }
 
 }  // namespace
@@ -303,6 +361,7 @@ Result<LoadedJobs> load_csv_with(LineReader reader, const StepTables* tables, co
   if (!columns) return columns.error();
   JobCollector jobs(rows.name(), options, columns->types);
   jobs.require_order();
+  if (columns->after) jobs.expect_dependencies();
   while (true) {
     const auto more = rows.next();
     if (!more) return more.error();
@@ -316,7 +375,8 @@ Result<LoadedJobs> load_csv_with(LineReader reader, const StepTables* tables, co
     if (std::find(unused->begin(), unused->end(), name) == unused->end()) loaded->real.push_back(name);
   }
   Workload& workload = loaded->workload;
-  if (columns->by == CsvColumns::Steps::predicted) loaded->made = {"durations: iterations x predicted step times"};
+  if (columns->by == CsvColumns::Steps::predicted)
+    loaded->made.emplace_back("durations: iterations x predicted step times");
   if (tables == nullptr || options.cluster == nullptr) return loaded;
   std::vector<std::string> types;
   for (const GpuPool& pool : options.cluster->pools) types.push_back(pool.type);

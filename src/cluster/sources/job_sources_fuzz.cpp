@@ -41,6 +41,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (JobIndex job = 0; job < workload.jobs.size(); ++job) {
     CHECK(job == 0 || workload.jobs[job - 1].arrival <= workload.jobs[job].arrival, "jobs are not in order");
     CHECK(can_ever_run(workload.jobs[job], workload.truth, job, *cluster), "a job that can never run");
+    for (const JobIndex before : workload.after.empty() ? std::vector<JobIndex>() : workload.after[job]) {
+      CHECK(before < job, "a job that runs after a later one");
+    }
   }
   return 0;
 }

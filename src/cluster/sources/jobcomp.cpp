@@ -6,8 +6,8 @@
 //
 // (one line in the file). Values may hold blanks: a value ends before the next word that is a capital letter, letters and
 // '='. GPUs stand in Tres where slurm.conf has AccountingStorageTRES=gres/gpu; without any the file cannot be used. Jobs
-// without GPUs and those that never ran are passed over. All columns are real; the time limit, the user's guess, is not
-// taken for a duration.
+// without GPUs and those that never ran are passed over. All columns are real; the time limit (minutes), the user's guess, is
+// kept beside the duration.
 #include <fmt/format.h>
 
 #include <cctype>
@@ -84,6 +84,8 @@ Status add_jobcomp_line(std::string_view text, int64_t line, JobCollector& jobs,
   row.virtual_cluster = field(fields, "Partition");
   row.kind = field(fields, "Name");
   row.durations = {*end - *start};
+  const auto minutes = parse_integer(field(fields, "TimeLimit"));  // or UNLIMITED, or Partition_Limit
+  if (minutes && *minutes > 0 && *minutes < kMostSeconds / 60) row.limit = Time(*minutes * 60 * kSecond.value);
   return jobs.add(std::move(row), line);
 }
 
@@ -105,7 +107,9 @@ Result<LoadedJobs> load_jobcomp(LineReader reader, const LoadOptions& options) {
                  "Slurm writes them where slurm.conf has AccountingStorageTRES=gres/gpu"};
   }
   auto loaded = jobs.finish(TieOrder::source);
-  if (loaded) loaded->real = {"submission", "duration", "GPUs", "user", "partition"};
+  if (!loaded) return loaded;
+  loaded->real = {"submission", "duration", "GPUs", "user", "partition"};
+  if (!loaded->workload.limits.empty()) loaded->real.emplace_back("time limit");
   return loaded;
 }
 

@@ -29,13 +29,32 @@ std::vector<uint32_t> order_of(const std::vector<Job>& jobs, TieOrder ties) {
   return order;
 }
 
+// Dependencies as they are once the jobs stand in that order. Jobs that are left out come behind those that need them.
+void reorder_after(Workload& workload, const std::vector<uint32_t>& order) {
+  if (workload.after.empty()) return;
+  std::vector<JobIndex> place(workload.jobs.size(), kNoJob);
+  for (size_t to = 0; to < order.size(); ++to) place[order[to]] = static_cast<JobIndex>(to);
+  std::vector<std::vector<JobIndex>> after;
+  for (const uint32_t from : order) {
+    after.emplace_back();
+    for (const JobIndex before : workload.after[from]) {
+      CHECK(place[before] < after.size(), "a job that runs after a later one");
+      after.back().push_back(place[before]);
+    }
+  }
+  workload.after = std::move(after);
+}
+
 // The workload with its jobs in that order; those behind the end of `order` are left out.
 void reorder(Workload& workload, const std::vector<uint32_t>& order) {
   std::vector<Job> jobs;
   std::vector<std::string> ids;
   std::vector<NamedConfiguration> named;
   std::vector<GangTraffic> traffic;
+  std::vector<Time> limits;
+  std::vector<int32_t> array_of;
   Durations truth(workload.truth.types());
+  reorder_after(workload, order);
   jobs.reserve(order.size());
   truth.reserve(order.size());
   for (const uint32_t from : order) {
@@ -43,12 +62,16 @@ void reorder(Workload& workload, const std::vector<uint32_t>& order) {
     if (!workload.ids.empty()) ids.push_back(std::move(workload.ids[from]));
     if (!workload.named.empty()) named.push_back(workload.named[from]);
     if (!workload.traffic.empty()) traffic.push_back(workload.traffic[from]);
+    if (!workload.limits.empty()) limits.push_back(workload.limits[from]);
+    if (!workload.array_of.empty()) array_of.push_back(workload.array_of[from]);
     for (TypeIndex type = 0; type < truth.types(); ++type) truth.add(workload.truth.of(from, type));
   }
   workload.jobs = std::move(jobs);
   workload.ids = std::move(ids);
   workload.named = std::move(named);
   workload.traffic = std::move(traffic);
+  workload.limits = std::move(limits);
+  workload.array_of = std::move(array_of);
   workload.truth = std::move(truth);
 }
 
@@ -194,11 +217,65 @@ void JobCollector::keep_details(const JobRow& row) {
   } else if (!workload.named.empty()) {
     workload.named.emplace_back();
   }
+  if (row.limit != kNever || !workload.limits.empty()) {
+    workload.limits.resize(workload.jobs.size(), kNever);
+    workload.limits.back() = row.limit;
+  }
+  if (array_ >= 0 || !workload.array_of.empty()) {
+    workload.array_of.resize(workload.jobs.size(), -1);
+    workload.array_of.back() = array_;
+  }
   const GangTraffic traffic{row.gradients, row.iterations};
   if (traffic.known() || !workload.traffic.empty()) {
     workload.traffic.resize(workload.jobs.size());
     workload.traffic.back() = traffic;
   }
+}
+
+// The jobs that a row's must wait for. What the options leave out is not waited for.
+Result<std::vector<JobIndex>> JobCollector::those_before(const JobRow& row, int64_t line) {
+  std::vector<JobIndex> before;
+  for (const std::string& name : row.after) {
+    const auto found = called_.find(name);
+    if (found != called_.end()) {
+      before.insert(before.end(), found->second.begin(), found->second.end());
+    } else if (seen_.contains(name) && name != row.id) {
+      ++dropped_;
+    } else {
+      if (const Status status = reject_order(row.id, name, line); !status) return status.error();
+      return std::vector<JobIndex>();
+    }
+  }
+  std::sort(before.begin(), before.end());
+  before.erase(std::unique(before.begin(), before.end()), before.end());
+  return before;
+}
+
+Status JobCollector::reject_order(const std::string& job, const std::string& before, int64_t line) {
+  return reject(Fault::malformed, line,
+                fmt::format("job '{}' runs after '{}', which does not stand above it", job, before), kSkip);
+}
+
+Status JobCollector::add_array(const JobRow& row, const ArrayRow& array, int64_t line) {
+  if (std::find(row.after.begin(), row.after.end(), row.id) != row.after.end()) {
+    return reject_order(row.id, row.id, line);
+  }
+  if (!seen_.insert(row.id).second) {
+    return reject(Fault::duplicate, line, fmt::format("job '{}' stands in the file already", row.id), kSkip);
+  }
+  array_ = static_cast<int32_t>(loaded_.workload.arrays.size());
+  loaded_.workload.arrays.push_back({array.most_at_once});
+  for (const int64_t index : array.indices) {
+    JobRow one = row;
+    one.id = fmt::format("{}_{}", row.id, index);
+    const size_t before = loaded_.workload.jobs.size();
+    if (Status status = add(std::move(one), line); !status) return status;
+    if (dependencies_ && loaded_.workload.jobs.size() > before) {
+      called_[row.id].push_back(static_cast<JobIndex>(before));
+    }
+  }
+  array_ = -1;
+  return {};
 }
 
 Status JobCollector::add(JobRow row, int64_t line) {
@@ -213,11 +290,18 @@ Status JobCollector::add(JobRow row, int64_t line) {
     return {};
   }
   if (Status status = check_size(row, line); !status || rejected_) return status;
+  const auto before = those_before(row, line);
+  if (!before) return before.error();
+  if (rejected_) return {};
   Workload& workload = loaded_.workload;
   row.job.user = intern(row.user, workload.users, users_);
   row.job.virtual_cluster = intern(row.virtual_cluster, workload.virtual_clusters, virtual_clusters_);
   row.job.kind = intern(row.kind, workload.kinds, kinds_);
   workload.jobs.push_back(row.job);
+  if (dependencies_) {
+    workload.after.push_back(*before);
+    called_[row.id].push_back(static_cast<JobIndex>(workload.jobs.size() - 1));
+  }
   workload.ids.push_back(std::move(row.id));
   for (const Time duration : row.durations) workload.truth.add(duration);
   keep_details(row);
@@ -242,6 +326,9 @@ Result<LoadedJobs> JobCollector::finish(TieOrder ties) {
     auto placed = on_cluster(std::move(workload), *options_.cluster);
     if (!placed) return placed.error();
     loaded_.workload = *std::move(placed);
+  }
+  if (dropped_ > 0) {
+    loaded_.made.push_back(fmt::format("{} dependencies on jobs left out: taken as met", dropped_));
   }
   return std::move(loaded_);
 }

@@ -77,8 +77,16 @@ struct JobRow {
   std::string user, virtual_cluster, kind;
   std::optional<Configuration> configuration;
   double iterations = 0;
-  bool measured = false;  // the durations are not predicted from the configuration
-  Bytes gradients;        // exchanged in a step; 0: not known
+  bool measured = false;           // the durations are not predicted from the configuration
+  Bytes gradients;                 // exchanged in a step; 0: not known
+  Time limit = kNever;             // that its user stated; kNever: none
+  std::vector<std::string> after;  // ids of jobs or arrays that must have ended before it
+};
+
+// The jobs of an array: the row's once for each index, called ID_INDEX.
+struct ArrayRow {
+  std::vector<int64_t> indices;
+  int32_t most_at_once = 0;  // 0: all
 };
 
 // How jobs that arrive at the same time are ordered.
@@ -93,10 +101,13 @@ class JobCollector {
 
   // Takes the row, counts it, or gives the Error that ends loading.
   Status add(JobRow row, int64_t line);
+  // The same of all jobs of an array.
+  Status add_array(const JobRow& row, const ArrayRow& array, int64_t line);
   Status reject(Fault fault, int64_t line, const std::string& what, const std::string& remedy);
   void pass_over() { ++loaded_.passed_over; }
   void require_order() { must_be_sorted_ = true; }  // rows that arrive before the one above are faults
   void allow_duplicates() { duplicates_ = true; }
+  void expect_dependencies() { dependencies_ = true; }  // ids are kept for rows that run after them
   [[nodiscard]] const LoadOptions& options() const { return options_; }
 
   Result<LoadedJobs> finish(TieOrder ties);
@@ -106,6 +117,8 @@ class JobCollector {
   Status check_size(const JobRow& row, int64_t line);
   [[nodiscard]] bool wanted(const JobRow& row) const;
   void keep_details(const JobRow& row);
+  Status reject_order(const std::string& job, const std::string& before, int64_t line);
+  Result<std::vector<JobIndex>> those_before(const JobRow& row, int64_t line);
   int32_t intern(const std::string& name, std::vector<std::string>& names,
                  std::unordered_map<std::string, int32_t>& index);
 
@@ -115,7 +128,11 @@ class JobCollector {
   std::vector<std::optional<TypeIndex>> column_;  // by pool of the cluster: the source's type
   bool must_be_sorted_ = false;
   bool duplicates_ = false;
-  bool rejected_ = false;  // the row in hand
+  bool dependencies_ = false;
+  bool rejected_ = false;                                          // the row in hand
+  int32_t array_ = -1;                                             // of the row in hand
+  int64_t dropped_ = 0;                                            // dependencies on jobs that the options leave out
+  std::unordered_map<std::string, std::vector<JobIndex>> called_;  // jobs by id, and those of arrays
   Time latest_{std::numeric_limits<int64_t>::min()};
   std::unordered_set<std::string> seen_;
   std::unordered_map<std::string, int32_t> users_, virtual_clusters_, kinds_;

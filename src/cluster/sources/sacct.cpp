@@ -5,7 +5,7 @@
 //
 // Needed: JobID, Submit, ElapsedRaw (or Elapsed, or Start and End), and ReqTRES or AllocTRES (or ReqGRES). Job steps
 // ("812.0", "812.batch") and jobs without GPUs are passed over, as are those that never ran. All columns are real. The
-// time limit is the user's guess and is not taken for a duration.
+// time limit (TimelimitRaw, minutes, or Timelimit), the user's guess, is kept beside the duration.
 #include <fmt/format.h>
 
 #include "base/csv_rows.h"
@@ -20,14 +20,14 @@ constexpr const char* kSacctRemedy = "correct the row, or pass --lenient to leav
 
 struct SacctColumns {
   std::optional<size_t> id, user, account, partition, submit, start, end, raw, elapsed, requested, allocated, gres,
-      name;
+      name, limit_minutes, limit;
 };
 
 SacctColumns find_columns(const CsvRows& rows) {
-  return {rows.column("JobID"),   rows.column("User"),    rows.column("Account"),   rows.column("Partition"),
-          rows.column("Submit"),  rows.column("Start"),   rows.column("End"),       rows.column("ElapsedRaw"),
-          rows.column("Elapsed"), rows.column("ReqTRES"), rows.column("AllocTRES"), rows.column("ReqGRES"),
-          rows.column("JobName")};
+  return {rows.column("JobID"),   rows.column("User"),         rows.column("Account"),   rows.column("Partition"),
+          rows.column("Submit"),  rows.column("Start"),        rows.column("End"),       rows.column("ElapsedRaw"),
+          rows.column("Elapsed"), rows.column("ReqTRES"),      rows.column("AllocTRES"), rows.column("ReqGRES"),
+          rows.column("JobName"), rows.column("TimelimitRaw"), rows.column("Timelimit")};
 }
 
 // "[days-]hours:minutes:seconds".
@@ -57,6 +57,14 @@ std::optional<Time> duration_of(const CsvRows& rows, const SacctColumns& columns
   const auto end = parse_date(rows.cell(columns.end));
   if (!start || !end) return std::nullopt;
   return *end - *start;
+}
+
+// "60" minutes or "1-00:00:00"; "UNLIMITED" and "Partition_Limit" state none.
+Time limit_of(const CsvRows& rows, const SacctColumns& columns) {
+  const auto minutes = parse_integer(rows.cell(columns.limit_minutes));
+  if (minutes && *minutes > 0 && *minutes < kMostSeconds / 60) return Time(*minutes * 60 * kSecond.value);
+  const auto stated = parse_elapsed(rows.cell(columns.limit));
+  return stated && stated->value > 0 ? *stated : kNever;
 }
 
 Status add_sacct_row(const CsvRows& rows, const SacctColumns& columns, JobCollector& jobs) {
@@ -93,6 +101,7 @@ Status add_sacct_row(const CsvRows& rows, const SacctColumns& columns, JobCollec
   row.virtual_cluster = rows.cell(columns.partition);
   row.kind = rows.cell(columns.name);
   row.durations = {*duration};
+  row.limit = limit_of(rows, columns);
   return jobs.add(std::move(row), rows.line());
 }
 
@@ -113,7 +122,9 @@ Result<LoadedJobs> load_sacct(LineReader reader, const LoadOptions& options) {
     if (Status status = add_sacct_row(rows, columns, jobs); !status) return status.error();
   }
   auto loaded = jobs.finish(TieOrder::source);
-  if (loaded) loaded->real = {"submission", "duration", "GPUs", "user", "partition"};
+  if (!loaded) return loaded;
+  loaded->real = {"submission", "duration", "GPUs", "user", "partition"};
+  if (!loaded->workload.limits.empty()) loaded->real.emplace_back("time limit");
   return loaded;
 }
 

@@ -81,7 +81,7 @@ TEST(CsvSource, ColumnsThatAreNotReadAreNamedOrRefused) {
   ASSERT_TRUE(loaded.ok()) << loaded.error().message();
   EXPECT_EQ(loaded->unused, (std::vector<std::string>{"colour"}));
   EXPECT_EQ(loaded->real, (std::vector<std::string>{"id", "duration"}));
-  EXPECT_EQ(message(load_csv, "id,duration,After\nb,5,a\n").find("jobs.csv:1: the column 'After' is not simulated"),
+  EXPECT_EQ(message(load_csv, "id,duration,Depends\nb,5,a\n").find("jobs.csv:1: the column 'Depends' is not simulated"),
             0U);
   EXPECT_NE(message(load_csv, "id,duration,Duration\na,5,6\n").find("'Duration' twice"), std::string::npos);
   EXPECT_NE(message(load_philly, "timestamp,duration,num_gpus,duration\n").find("'duration' twice"), std::string::npos);
@@ -170,6 +170,75 @@ TEST(AlibabaSource, PassesOverPodsWithoutGpus) {
   EXPECT_EQ(message(load_alibaba, text, "a100=1").find("jobs.csv:4: pod 'p2' needs a GPU of type V100M16|T4"), 0U);
 }
 
+TEST(CsvSource, ReadsWhatJobsRunAfterArraysAndLimits) {
+  const auto loaded = read(load_csv,
+                           "id,submit,duration,after,array,limit,group\n"
+                           "prepare,0,60,,,90,vision\n"
+                           "sweep,0,100,prepare,0-4:2%2,,vision\n"
+                           "report,5,10,prepare; sweep,,20.5,\n"
+                           "last,6,10,sweep_2,,,\n",
+                           "8");
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+  const Workload& jobs = loaded->workload;
+  EXPECT_EQ(jobs.ids, (std::vector<std::string>{"prepare", "sweep_0", "sweep_2", "sweep_4", "report", "last"}));
+  EXPECT_EQ(jobs.array_of, (std::vector<int32_t>{-1, 0, 0, 0, -1, -1}));
+  ASSERT_EQ(jobs.arrays.size(), 1U);
+  EXPECT_EQ(jobs.arrays[0].most_at_once, 2);
+  const std::vector<std::vector<JobIndex>> after = {{}, {0}, {0}, {0}, {0, 1, 2, 3}, {2}};
+  EXPECT_EQ(jobs.after, after);
+  EXPECT_EQ(jobs.limits[0], Time(90 * kSecond.value));
+  EXPECT_EQ(jobs.limits[3], kNever);
+  EXPECT_EQ(jobs.limits[4], Time(20'500'000'000));
+  EXPECT_EQ(jobs.virtual_clusters, (std::vector<std::string>{"vision"}));
+}
+
+TEST(CsvSource, RefusesDependenciesAndArraysThatCannotBe) {
+  const std::string heading = "id,duration,after,array\n";
+  for (const char* rows : {"a,5,a,\n", "a,5,b,\nb,5,,\n", "a,5,,\nb,5,c,\n", "a,5,,0-2\nb,5,a_3,\n", "a,5,a,0-2\n"}) {
+    EXPECT_NE(message(load_csv, heading + rows).find("which does not stand above it"), std::string::npos) << rows;
+  }
+  for (const char* array :
+       {"x", "3-1", "0-", "-2", "0-3%0", "0-3%", "0-9999999", "9223372036854775807", "1;1", "0-4:0", "%3"}) {
+    EXPECT_NE(message(load_csv, heading + "a,5,," + array + "\n").find("in column array is no list"), std::string::npos)
+        << array;
+  }
+  EXPECT_NE(message(load_csv, heading + "a,5,,\"1,1\"\n").find("no list of indices"), std::string::npos);
+  EXPECT_NE(message(load_csv, heading + "a,5,,0-1\na,5,,\n").find("stands in the file already"), std::string::npos);
+  EXPECT_NE(message(load_csv, heading + "a_1,5,,\na,5,,0-1\n").find("stands in the file already"), std::string::npos);
+  EXPECT_NE(message(load_csv, "id,duration,limit\na,5,0\n").find("is no time limit"), std::string::npos);
+  EXPECT_NE(message(load_csv, "id,duration,vc,group\na,5,x,y\n").find("which are one"), std::string::npos);
+}
+
+TEST(CsvSource, DoesNotWaitForJobsThatAreNotAskedFor) {
+  Cluster cluster = *parse_cluster("8");
+  LoadOptions options;
+  options.cluster = &cluster;
+  options.most_gpus = 1;
+  const auto loaded = load_csv(
+      LineReader::from_text("id,gpus,duration,after\nwide,4,10,\na,1,10,wide\nb,1,10,a;wide\n", "jobs.csv"), options);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+  const std::vector<std::vector<JobIndex>> after = {{}, {0}};
+  EXPECT_EQ(loaded->workload.after, after);
+  ASSERT_EQ(loaded->made.size(), 1U);
+  EXPECT_EQ(loaded->made[0], "2 dependencies on jobs left out: taken as met");
+}
+
+TEST(SacctSource, KeepsWhatUsersStatedAsLimits) {
+  const std::string row = "|2024-03-01T10:00:00|3600|gres/gpu=2\n";
+  const auto raw = read(load_sacct, "JobID|TimelimitRaw|Submit|ElapsedRaw|ReqTRES\n1|90" + row + "2|" + row, "4");
+  ASSERT_TRUE(raw.ok()) << raw.error().message();
+  EXPECT_EQ(raw->workload.limits, (std::vector<Time>{Time(5400 * kSecond.value), kNever}));
+  EXPECT_EQ(raw->real.back(), "time limit");
+  const auto text = read(
+      load_sacct,
+      "JobID|Timelimit|Submit|ElapsedRaw|ReqTRES\n1|1-00:00:30" + row + "2|UNLIMITED" + row + "3|Partition_Limit" + row,
+      "4");
+  ASSERT_TRUE(text.ok()) << text.error().message();
+  EXPECT_EQ(text->workload.limits, (std::vector<Time>{Time(86430 * kSecond.value), kNever, kNever}));
+  const auto none = read(load_sacct, "JobID|Submit|ElapsedRaw|ReqTRES\n1" + row, "4");
+  EXPECT_TRUE(none->workload.limits.empty());
+}
+
 TEST(SacctSource, ReadsAccounting) {
   const std::string text =
       "JobID|User|Partition|Submit|Elapsed|ReqTRES|State\n"
@@ -208,6 +277,7 @@ TEST(JobcompSource, ReadsTheLogOfCompletedJobs) {
   EXPECT_EQ(jobs.jobs[0].gpus, 2);
   EXPECT_EQ(jobs.truth.of(0, 0), Time(60 * kSecond.value));
   EXPECT_EQ(jobs.users[0], "ann");
+  EXPECT_EQ(jobs.limits[0], Time(300 * kSecond.value));
   EXPECT_EQ(jobs.virtual_clusters[0], "gpu");
   EXPECT_EQ(jobs.kinds[0], "my job");  // a word like a key ends it
   EXPECT_EQ(jobs.origin, 1794758429);

@@ -96,6 +96,12 @@ Result<StepTables> StepTables::read(const std::vector<TarMember>& members, const
   return read;
 }
 
+void StepTables::limit_batch(const std::string& application, double local_batch) {
+  for (auto& [subject, table] : tables_) {
+    if (subject.first == application) table.drop_batches_above(local_batch);
+  }
+}
+
 const SpeedTable* StepTables::find(const std::string& application, const std::string& type) const {
   const auto found = tables_.find({application, type});
   return found == tables_.end() ? nullptr : &found->second;

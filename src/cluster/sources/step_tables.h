@@ -25,6 +25,8 @@ class StepTables {
  public:
   static Result<StepTables> read(const std::vector<TarMember>& members, const std::string& name);
 
+  // Has an application pass at most so many samples at a time.
+  void limit_batch(const std::string& application, double local_batch);
   [[nodiscard]] const SpeedTable* find(const std::string& application, const std::string& type) const;
   [[nodiscard]] const std::vector<std::string>& types() const { return types_; }  // as canonical_type() writes them
   [[nodiscard]] std::vector<std::string> applications() const;

@@ -4,6 +4,7 @@
 
 #include "ingest/kineto/event_text.h"
 #include "ingest/kineto/numbers.h"
+#include "ingest/trace/device_clock.h"
 
 namespace forerun {
 namespace {
@@ -245,6 +246,7 @@ Trace TraceBuilder::finish(int64_t base) {
   }
   trace_.counts.kept = static_cast<int64_t>(trace_.size());
   sort_events(trace_.events);
+  align_device_clocks(trace_);
   return std::move(trace_);
 }
 

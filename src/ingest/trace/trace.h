@@ -150,7 +150,8 @@ struct Trace {
   std::string backend;  // of torch.distributed: "nccl"; empty
   int64_t rank = -1;    // -1: not told
   int64_t world_size = -1;
-  int64_t time_base = 0;             // nanoseconds that were added to the times of the file (baseTimeNanoseconds)
+  int64_t time_base = 0;     // nanoseconds that were added to the times of the file (baseTimeNanoseconds)
+  int64_t device_shift = 0;  // nanoseconds that were added to a device's times, the most of them (device_clock.h)
   bool names_process_group = false;  // the file says that the run is distributed (world size above 1, or unknown)
 
   StringTable names;
