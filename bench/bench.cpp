@@ -10,16 +10,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
-#include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/check.h"
 #include "base/datasets.h"
+#include "base/provenance.h"
 #include "cluster_bench.h"
 #include "memory_bench.h"
 #include "predict/cost_models.h"
@@ -41,22 +39,6 @@ double peak_mebibytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<double>(usage.ru_maxrss) / 1024.0;
-}
-
-std::string processor() {
-  std::ifstream info("/proc/cpuinfo");
-  std::string line;
-  while (std::getline(info, line)) {
-    if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
-  }
-  return "unknown processor";
-}
-
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  char text[16];
-  std::strftime(text, sizeof text, "%Y-%m-%d", std::gmtime(&now));
-  return text;
 }
 
 struct NamedCase {
@@ -197,7 +179,7 @@ int main(int argc, char** argv) {
   app.footer(help + "Example:\n  ./run bench records --records FILE.jsonl.gz");
   CLI11_PARSE(app, argc, argv);
 
-  fmt::print("{} UTC, {}, {} cores\n", today(), processor(), std::thread::hardware_concurrency());
+  fmt::print("{} UTC, {}\n", today_utc(), this_machine());
   bool good = true;
   for (const Part& part : parts) {
     if (asked.empty() || std::find(asked.begin(), asked.end(), part.name) != asked.end()) good = part.run() && good;

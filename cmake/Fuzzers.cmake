@@ -3,7 +3,12 @@
 file(GLOB_RECURSE FORERUN_FUZZERS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/*_fuzz.cpp)
 if(FORERUN_BUILD_LAB)
   file(GLOB_RECURSE lab_fuzzers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lab/*_fuzz.cpp)
-  list(APPEND FORERUN_FUZZERS ${lab_fuzzers})
+  foreach(fuzzer ${lab_fuzzers})
+    string(REGEX REPLACE "^${CMAKE_SOURCE_DIR}/lab/([a-z_]+)/.*" "\\1" stage ${fuzzer})
+    if(TARGET forerun_lab_${stage})  # the sanitizers build some of the stages
+      list(APPEND FORERUN_FUZZERS ${fuzzer})
+    endif()
+  endforeach()
 endif()
 
 # forerun_fuzzer(SOURCE): sets `name`, X of X_fuzz.cpp, and `libraries`, what it links.

@@ -82,6 +82,8 @@ CASES = [
     ("whatif", "whatif resnet18 --all --json", 0),
     ("whatif.sweep", "whatif resnet18 --apply ddp --apply p3 --each --sweep workers=2,4 --json", 0),
     ("scale", "scale resnet50 --gpus 1,8 --json", 0),
+    ("scale", "scale resnet50 --gpus 8 --samples 1M --json", 0),
+    ("scale", "scale resnet50 --gpu h200=8,t4=8 --network h200=8xndr,t4=25gbe --batches by-speed --json", 0),
     ("scale", "scale llama2_7b --gpu t4 --gpus 2 --json", 3),
     ("scale", "scale gpt2_small --gpus 8 --global-batch 64 --search --json", 0),
     ("scale.testbed", "scale resnet50 --testbed P1w2-10G --micro-batch 32 --json", 0),

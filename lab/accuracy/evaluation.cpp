@@ -14,12 +14,14 @@
 namespace forerun {
 namespace {
 
-constexpr const char* kKeptMark = " *";
 constexpr const char* kKeptNote =
     "  * kept from an earlier training and not computed now (data/weights/*/ablations.jsonl)\n";
+constexpr const char* kStaleNote = "  ** kept likewise, and trained or judged on other data than is here now\n";
 
 using learn::Evaluation;
 using learn::Target;
+
+const char* mark_of(const SuiteRow& row) { return row.stale ? " **" : row.kept ? " *" : ""; }
 
 std::string percent_or_dash(double share) { return share > 0 ? percent(share) : "-"; }
 std::string one_decimal(double value) { return value > 0 ? fmt::format("{:.1f}", value) : "-"; }
@@ -105,6 +107,7 @@ std::string overall(const SuiteResult& result, Target quantity) {
   table.align_left(11);
   bool any = false;
   bool kept = false;
+  bool stale = false;
   std::set<std::string> sources;
   std::string missing;
   for (const SuiteRow& row : result.rows) {
@@ -113,8 +116,9 @@ std::string overall(const SuiteResult& result, Target quantity) {
     any = true;
     const PublishedFigure* figure = published_for(result, row.label, quantity);
     if (figure != nullptr) sources.insert(figure->source);
-    kept = kept || row.kept;
-    table.add(cells_of(row.label + (row.kept ? kKeptMark : ""), evaluation, figure));
+    kept = kept || (row.kept && !row.stale);
+    stale = stale || row.stale;
+    table.add(cells_of(row.label + mark_of(row), evaluation, figure));
   }
   for (const PublishedFigure& figure : result.published.systems) {
     if (quantity != figure.quantity || find(result, figure.label, quantity) != nullptr) continue;
@@ -126,20 +130,15 @@ std::string overall(const SuiteResult& result, Target quantity) {
   if (!any) return "";
   std::string text = fmt::format("{}\n{}{}", title(quantity), table.text(), missing);
   if (kept) text += kKeptNote;
+  if (stale) text += kStaleNote;
   for (const std::string& source : sources) text += fmt::format("  published: {}\n", source);
   return text + "\n";
 }
 
-bool is_kept(const SuiteResult& result, const std::string& label) {
-  return std::any_of(result.rows.begin(), result.rows.end(),
-                     [&](const SuiteRow& row) { return row.label == label && row.kept; });
-}
-
-double validation_error(const SuiteResult& result, const std::string& label) {
-  for (const SuiteRow& row : result.rows) {
-    if (row.label == label) return row.validation_error;
-  }
-  return 0;
+const SuiteRow* row_labelled(const SuiteResult& result, const std::string& label) {
+  const auto found =
+      std::find_if(result.rows.begin(), result.rows.end(), [&](const SuiteRow& row) { return row.label == label; });
+  return found == result.rows.end() ? nullptr : &*found;
 }
 
 std::string ablations(const SuiteResult& result) {
@@ -149,12 +148,11 @@ std::string ablations(const SuiteResult& result) {
   std::string missing;
   for (const PublishedFigure& figure : result.published.ablations) {
     const Evaluation* evaluation = find(result, figure.label, figure.quantity);
+    const SuiteRow* row = row_labelled(result, figure.label);
     table.add({fmt::format("{} ({})", figure.label, figure.system),
                figure.quantity == Target::peak_bytes ? "memory" : "time",
-               percent_or_dash(validation_error(result, figure.label)),
-               evaluation == nullptr
-                   ? "not trained"
-                   : percent_or_dash(evaluation->all.mre) + (is_kept(result, figure.label) ? kKeptMark : ""),
+               row == nullptr ? "-" : percent_or_dash(row->training.validation_error),
+               evaluation == nullptr ? "not trained" : percent_or_dash(evaluation->all.mre) + mark_of(*row),
                evaluation == nullptr ? "-" : one_decimal(rmse(*evaluation)), percent_or_dash(figure.mre),
                one_decimal(figure.rmse)});
     if (evaluation == nullptr && missing.empty())
@@ -162,8 +160,10 @@ std::string ablations(const SuiteResult& result) {
     sources.insert(figure.source);
   }
   if (sources.empty()) return "";
-  const bool kept = std::any_of(result.rows.begin(), result.rows.end(), [](const SuiteRow& row) { return row.kept; });
-  std::string text = "ablations\n" + table.text() + missing + (kept ? kKeptNote : "");
+  const auto any = [&](auto which) { return std::any_of(result.rows.begin(), result.rows.end(), which); };
+  std::string text = "ablations\n" + table.text() + missing;
+  if (any([](const SuiteRow& row) { return row.kept && !row.stale; })) text += kKeptNote;
+  if (any([](const SuiteRow& row) { return row.stale; })) text += kStaleNote;
   for (const std::string& source : sources) text += fmt::format("  published: {}\n", source);
   return text + "\n";
 }
@@ -194,6 +194,44 @@ std::string broken_down(const SuiteResult& result, Part part, Target quantity, c
   return fmt::format("{}, MRE by {}\n{}\n", title(quantity), what, table.text());
 }
 
+// Until the epoch whose weights were kept.
+std::string until_best(const learn::Training& training) {
+  if (training.epochs == 0) return "-";
+  return one_decimal(training.seconds * static_cast<double>(training.best_epoch) /
+                     static_cast<double>(training.epochs));
+}
+
+std::string epochs_of(const learn::Training& training) {
+  return training.epochs == 0 ? "-" : fmt::format("{} of {}", training.best_epoch, training.epochs);
+}
+
+// How long an answer takes, and how long it took until the weights were good: pre-trained on simulation and then tuned on
+// measured runs, or trained on those at once.
+std::string effort(const SuiteResult& result) {
+  Table table({"predictor", "ms an answer", "pre-training: best epoch", "s until then", "validation",
+               "training: best epoch", "s until then", "validation"});
+  bool any = false;
+  for (const SuiteRow& row : result.rows) {
+    if (row.asked == 0) continue;
+    any = true;
+    table.add({row.label, fmt::format("{:.1f}", 1000 * row.seconds / static_cast<double>(row.asked)),
+               epochs_of(row.pretraining), until_best(row.pretraining),
+               percent_or_dash(row.pretraining.validation_error), epochs_of(row.training), until_best(row.training),
+               percent_or_dash(row.training.validation_error)});
+  }
+  if (!any) return "";
+  return fmt::format(
+      "What answers and trainings take (answers here, many asked at once: {}; trainings as their cards say)\n{}\n",
+      result.machine, table.text());
+}
+
+nlohmann::ordered_json to_json(const learn::Training& training) {
+  return {{"epochs", training.epochs},
+          {"best_epoch", training.best_epoch},
+          {"seconds", training.seconds},
+          {"validation_error", training.validation_error}};
+}
+
 nlohmann::ordered_json all_json(const std::vector<Evaluation>& evaluations) {
   auto list = nlohmann::ordered_json::array();
   for (const Evaluation& evaluation : evaluations) list.push_back(learn::to_json(evaluation));
@@ -205,6 +243,7 @@ nlohmann::ordered_json all_json(const std::vector<Evaluation>& evaluations) {
 std::string to_text(const SuiteResult& result) {
   std::string text =
       fmt::format("{}: {} test examples; {}\n", shown_name(result), grouped(result.examples), result.data);
+  if (!result.date.empty()) text += fmt::format("  judged {} on {}\n", result.date, result.machine);
   std::map<std::string, int> problems;
   for (const std::string& problem : result.problems) ++problems[problem];
   for (const auto& [problem, count] : problems) {
@@ -224,7 +263,10 @@ std::string to_text(const SuiteResult& result) {
         fmt::format("Out of distribution, neither trained on nor counted above: {} examples\n", grouped(result.ood));
     text += broken_down(result, &SuiteRow::ood, Target::iteration_ms, "family", &Evaluation::by_group);
     text += broken_down(result, &SuiteRow::ood, Target::peak_bytes, "family", &Evaluation::by_group);
+    text += broken_down(result, &SuiteRow::randwire, Target::iteration_ms, "number of ops of randwire",
+                        &Evaluation::by_length);
   }
+  text += effort(result);
   return text;
 }
 
@@ -235,10 +277,16 @@ std::string to_json(const SuiteResult& result) {
     rows.push_back({{"predictor", row.predictor},
                     {"label", row.label},
                     {"trained_on", row.trained_on},
+                    {"weights", row.weights},
                     {"seconds", row.seconds},
+                    {"asked", row.asked},
+                    {"training", to_json(row.training)},
+                    {"pretraining", to_json(row.pretraining)},
                     {"kept", row.kept},
+                    {"stale", row.stale},
                     {"evaluations", all_json(row.evaluations)},
-                    {"ood", all_json(row.ood)}});
+                    {"ood", all_json(row.ood)},
+                    {"randwire", all_json(row.randwire)}});
   }
   Json published = Json::array();
   for (const auto* figures : {&result.published.systems, &result.published.ablations}) {
@@ -257,6 +305,8 @@ std::string to_json(const SuiteResult& result) {
   return Json{{"schema", eval_schema(result.suite)},
               {"suite", shown_name(result)},
               {"data", result.data},
+              {"date", result.date},
+              {"machine", result.machine},
               {"examples", result.examples},
               {"ood", result.ood},
               {"predictors", rows},

@@ -7,6 +7,7 @@
 
 #include "lab/accuracy/published.h"
 #include "lab/dataset/metrics.h"
+#include "lab/learn/predictors.h"
 
 namespace forerun {
 
@@ -17,15 +18,22 @@ struct SuiteRow {
   std::string trained_on;
   std::vector<learn::Evaluation> evaluations;  // of the test split, by quantity
   std::vector<learn::Evaluation> ood;          // of what is in neither split
+  std::vector<learn::Evaluation> randwire;     // of its randomly wired networks alone
   double seconds = 0;                          // for all predictions
-  double validation_error = 0;                 // MRE on families held out of the training; 0: not known
-  bool kept = false;                           // a stored result of an earlier training, not computed now
+  int64_t asked = 0;                           // of which there are so many
+  learn::Training training = {};
+  learn::Training pretraining = {};  // on simulation
+  std::string weights;               // fingerprint of what it was loaded from; empty: not known
+  bool kept = false;                 // a stored result of an earlier training, not computed now
+  bool stale = false;                // of other data than is here
 };
 
 struct SuiteResult {
   std::string suite;
   std::string split;  // what of it, in words; empty: its test split
-  std::string data;   // what it is, in words
+  std::string data;   // what it is, in words, with its fingerprint
+  std::string date;   // when it was judged, and on what; empty: not told
+  std::string machine;
   int64_t examples = 0;
   int64_t ood = 0;
   bool ablations = false;      // show the papers' ablations too

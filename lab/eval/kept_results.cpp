@@ -29,14 +29,18 @@ learn::ErrorSummary summary_from(const nlohmann::json& json) {
 }
 
 // A row of one line; nothing where the line is not one. Other libraries' exceptions stop here.
-std::optional<SuiteRow> row_from(const std::string& line) {
+std::optional<SuiteRow> row_from(const std::string& line, const std::string& data) {
   try {
     const auto json = nlohmann::json::parse(line);
     SuiteRow row{.predictor = json.at("predictor").get<std::string>(),
                  .label = json.at("label").get<std::string>(),
                  .trained_on = json.value("device", ""),
-                 .validation_error = json.at("validation_error").get<double>(),
-                 .kept = true};
+                 .training = {.epochs = json.value("epochs", int64_t{0}),
+                              .best_epoch = json.value("best_epoch", int64_t{0}),
+                              .seconds = json.value("seconds", 0.0),
+                              .validation_error = json.at("validation_error").get<double>()},
+                 .kept = true,
+                 .stale = json.value("data", "") != data};
     for (const auto& test : json.at("test")) {
       const auto quantity = quantity_named(test.at("quantity").get<std::string>());
       if (!quantity) return std::nullopt;
@@ -50,7 +54,7 @@ std::optional<SuiteRow> row_from(const std::string& line) {
 
 }  // namespace
 
-Result<std::vector<SuiteRow>> read_kept_results(const std::string& path) {
+Result<std::vector<SuiteRow>> read_kept_results(const std::string& path, const std::string& data) {
   std::vector<SuiteRow> rows;
   if (!std::filesystem::exists(path)) return rows;
   std::ifstream file(path);
@@ -58,7 +62,7 @@ Result<std::vector<SuiteRow>> read_kept_results(const std::string& path) {
   for (std::string line; std::getline(file, line);) {
     ++number;
     if (line.empty()) continue;
-    auto row = row_from(line);
+    auto row = row_from(line, data);
     if (!row) {
       return Error{"no result of a training", fmt::format("{}:{}", path, number), "remove the line, or train it again"};
     }

@@ -19,26 +19,38 @@ constexpr const char* kLine =
     R"("iteration_ms", "all": {"count": 176, "mre": 0.11, "median": 0.08, "p90": 0.2, "bias": -0.01, "rmse": 9.5}}]})";
 
 TEST(KeptResults, AreReadBack) {
-  const auto rows = read_kept_results(written(std::string(kLine) + "\n\n" + kLine + "\n"));
+  const auto rows = read_kept_results(written(std::string(kLine) + "\n\n" + kLine + "\n"), "");
   ASSERT_TRUE(rows.ok()) << rows.error().message();
   ASSERT_EQ(rows->size(), 2U);
   const SuiteRow& row = rows->front();
   EXPECT_EQ(row.label, "ets-gru");
-  EXPECT_DOUBLE_EQ(row.validation_error, 0.09);
+  EXPECT_DOUBLE_EQ(row.training.validation_error, 0.09);
   ASSERT_EQ(row.evaluations.size(), 1U);
   EXPECT_EQ(row.evaluations[0].all.count, 176);
   EXPECT_DOUBLE_EQ(row.evaluations[0].all.mre, 0.11);
 }
 
+TEST(KeptResults, OfOtherDataAreStale) {
+  std::string told = kLine;
+  told.insert(1, R"("data": "1102 records, fingerprint a", )");
+  const std::string path = written(told + "\n" + kLine);
+  const auto stale = [&](const char* now) {
+    const auto rows = read_kept_results(path, now);
+    return std::make_pair(rows->at(0).stale, rows->at(1).stale);
+  };
+  EXPECT_EQ(stale("1102 records, fingerprint a"), std::make_pair(false, true));
+  EXPECT_EQ(stale("1102 records, fingerprint b"), std::make_pair(true, true));
+}
+
 TEST(KeptResults, NoFileMeansNone) {
-  const auto rows = read_kept_results(testing::TempDir() + "/there_is_no_such_file.jsonl");
+  const auto rows = read_kept_results(testing::TempDir() + "/there_is_no_such_file.jsonl", "");
   ASSERT_TRUE(rows.ok());
   EXPECT_TRUE(rows->empty());
 }
 
 TEST(KeptResults, ABrokenLineIsNamed) {
   for (const char* broken : {"{", R"({"label": "a"})", "[]"}) {
-    const auto rows = read_kept_results(written(std::string(kLine) + "\n" + broken));
+    const auto rows = read_kept_results(written(std::string(kLine) + "\n" + broken), "");
     ASSERT_FALSE(rows.ok()) << broken;
     EXPECT_NE(rows.error().message().find("jsonl:2"), std::string::npos);
   }

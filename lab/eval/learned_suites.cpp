@@ -8,6 +8,7 @@
 #include "base/data_dir.h"
 #include "base/datasets.h"
 #include "base/nearest.h"
+#include "base/provenance.h"
 #include "lab/eval/kept_results.h"
 #include "lab/learn/predictors.h"
 #include "lab/learn/training_session.h"
@@ -27,6 +28,7 @@ struct LearnedSuite {
 };
 constexpr LearnedSuite kSuites[] = {{"ets-t4", "T4", true}, {"ets-2080ti", "2080Ti", false}, {"h200", nullptr, true}};
 constexpr const char* kForerun = "forerun";
+constexpr const char* kRandWire = "randwire";
 // A row whose predictor was told how slow the host of each judged run was, by readings taken beside it (host_us).
 constexpr const char* kCalibrated = ", host calibrated";
 
@@ -73,7 +75,19 @@ std::string label_of(const std::string& name, const Examples& examples) {
   return examples.calibrated ? name + kCalibrated : name;
 }
 
-SuiteRow evaluate_weights(const std::string& folder, learn::LoadedPredictor& loaded, const Examples& examples) {
+// Of predictions of what is out of distribution, those of randomly wired networks.
+std::vector<learn::Evaluation> evaluate_randwire(const Examples& examples, std::span<const learn::Prediction> ood) {
+  learn::Selection selection;
+  std::vector<learn::Prediction> predictions;
+  for (size_t i = 0; i < examples.ood.size(); ++i) {
+    if (examples.data.examples()[examples.ood[i]].group != kRandWire) continue;
+    selection.push_back(examples.ood[i]);
+    predictions.push_back(ood[i]);
+  }
+  return learn::evaluate_all(examples.data, selection, predictions);
+}
+
+Result<SuiteRow> evaluate_weights(const std::string& folder, learn::LoadedPredictor& loaded, const Examples& examples) {
   const auto begun = std::chrono::steady_clock::now();
   const auto predict = [&](const learn::Selection& selection) {
     return learn::evaluate_all(examples.data, selection, loaded.predictor->predict(examples.data, selection));
@@ -81,9 +95,17 @@ SuiteRow evaluate_weights(const std::string& folder, learn::LoadedPredictor& loa
   SuiteRow row{.predictor = loaded.name,
                .label = label_of(fs::path(folder).filename().string(), examples),
                .trained_on = loaded.trained_on,
-               .evaluations = predict(examples.test),
-               .ood = predict(examples.ood)};
+               .evaluations = predict(examples.test)};
   row.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  row.asked = static_cast<int64_t>(examples.test.size());
+  const auto unlike = loaded.predictor->predict(examples.data, examples.ood);
+  row.ood = learn::evaluate_all(examples.data, examples.ood, unlike);
+  row.randwire = evaluate_randwire(examples, unlike);
+  row.training = loaded.training;
+  row.pretraining = loaded.pretraining;
+  auto weights = fingerprint({fs::path(folder)});
+  if (!weights) return weights.error();
+  row.weights = std::move(*weights);
   return row;
 }
 
@@ -116,16 +138,22 @@ Result<SuiteRow> evaluate_forerun(const LearnedSuiteOptions& options, const Exam
   const Status status =
       scan_files(*files, Fields::inputs, {.run = take, .sample = {}, .problem = [](const DataProblem&) {}});
   if (!status.ok()) return status.error();
-  const auto evaluated = [&](const learn::Selection& selection) {
+  const auto predicted = [&](const learn::Selection& selection) {
     std::vector<learn::Prediction> predictions;
     for (const uint32_t i : selection) predictions.push_back(by_id[examples.data.examples()[i].id]);
-    return learn::evaluate_all(examples.data, selection, predictions);
+    return predictions;
   };
+  const auto unlike = predicted(examples.ood);
+  auto models = cost_models_fingerprint();
+  if (!models) return models.error();
   SuiteRow row{.predictor = kForerun,
                .label = label_of(kForerun, examples),
                .trained_on = "data/cost, data/host",
-               .evaluations = evaluated(examples.test),
-               .ood = evaluated(examples.ood)};
+               .evaluations = learn::evaluate_all(examples.data, examples.test, predicted(examples.test)),
+               .ood = learn::evaluate_all(examples.data, examples.ood, unlike),
+               .randwire = evaluate_randwire(examples, unlike),
+               .asked = static_cast<int64_t>(examples.test.size() + examples.ood.size()),
+               .weights = std::move(*models)};
   row.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   return row;
 }
@@ -158,6 +186,8 @@ Result<SuiteResult> evaluate_one(const LearnedSuite& suite, const LearnedSuiteOp
   if (!published) return published.error();
   SuiteResult result{.suite = suite.name,
                      .data = data->source,
+                     .date = today_utc(),
+                     .machine = this_machine(),
                      .examples = static_cast<int64_t>(examples.test.size()),
                      .ood = static_cast<int64_t>(examples.ood.size()),
                      .published = std::move(*published)};
@@ -178,11 +208,14 @@ Result<SuiteResult> evaluate_one(const LearnedSuite& suite, const LearnedSuiteOp
       result.problems.push_back(loaded.error().message());
       continue;
     }
-    result.rows.push_back(evaluate_weights(folder, *loaded, examples));
+    auto row = evaluate_weights(folder, *loaded, examples);
+    if (!row) return row.error();
+    result.rows.push_back(std::move(*row));
     if (!readings) continue;
-    SuiteRow told = evaluate_weights(folder, *loaded, calibrated);
+    auto told = evaluate_weights(folder, *loaded, calibrated);
+    if (!told) return told.error();
     // Predictors that do not look at the host say the same.
-    if (learn::differ(told.evaluations, result.rows.back().evaluations)) result.rows.push_back(std::move(told));
+    if (learn::differ(told->evaluations, result.rows.back().evaluations)) result.rows.push_back(std::move(*told));
   }
   if (const Status status = work.advance(); !status.ok()) return status.error();
   return result;
@@ -192,7 +225,7 @@ Result<SuiteResult> evaluate_one(const LearnedSuite& suite, const LearnedSuiteOp
 void add_kept_results(SuiteResult& result) {
   const auto data = data_dir();
   if (!data) return;
-  auto kept = read_kept_results((*data / "weights" / result.suite / "ablations.jsonl").string());
+  auto kept = read_kept_results((*data / "weights" / result.suite / "ablations.jsonl").string(), result.data);
   if (!kept) {
     result.problems.push_back(kept.error().message());
     return;

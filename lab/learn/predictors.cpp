@@ -1,9 +1,11 @@
 #include "lab/learn/predictors.h"
 
-#include <ctime>
+#include <fmt/format.h>
+
 #include <filesystem>
 
 #include "base/nearest.h"
+#include "base/provenance.h"
 #include "lab/dataset/weights_files.h"
 #include "lab/learn/baselines/graph_baselines.h"
 #include "lab/learn/baselines/habitat.h"
@@ -29,13 +31,12 @@ std::unique_ptr<Predictor> make_graph() {
 
 std::unique_ptr<Predictor> make_op_mlp() { return std::make_unique<EtsPredictor>(op_mlp_options()); }
 
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  char text[16];
-  std::strftime(text, sizeof text, "%Y-%m-%d", &parts);
-  return text;
+// How one training went, as a card tells it; zeros where it does not.
+Training training_from(const nlohmann::json& card) {
+  return {.epochs = card.value("epochs", int64_t{0}),
+          .best_epoch = card.value("best_epoch", int64_t{0}),
+          .seconds = card.value("training_seconds", 0.0),
+          .validation_error = card.value("validation_error", 0.0)};
 }
 
 }  // namespace
@@ -94,7 +95,7 @@ Status save_weights(const std::string& folder, std::string_view name, const Pred
                          {"training_seconds", log.seconds},
                          {"device", log.device},
                          {"libtorch", TORCH_VERSION},
-                         {"date", today()}};
+                         {"date", today_utc()}};
   if (!options.start.empty()) {
     auto before = read_json(options.start, "card.json", {});
     if (!before) return before.error();
@@ -118,7 +119,14 @@ Result<LoadedPredictor> load_weights(const std::string& folder) {
   auto predictor = make_predictor(name.get<std::string>());
   if (!predictor) return predictor.error().within(folder);
   if (const Status status = (*predictor)->load(folder); !status.ok()) return status.error();
-  return LoadedPredictor{name.get<std::string>(), source.get<std::string>(), std::move(*predictor)};
+  LoadedPredictor loaded{name.get<std::string>(), source.get<std::string>(), std::move(*predictor)};
+  try {
+    loaded.training = training_from(*card);
+    if (card->contains("started_from")) loaded.pretraining = training_from(card->at("started_from"));
+  } catch (const nlohmann::json::exception& failed) {
+    return Error{fmt::format("the card cannot be read: {}", failed.what()), folder, "train it again"};
+  }
+  return loaded;
 }
 
 }  // namespace forerun::learn

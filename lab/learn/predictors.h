@@ -26,10 +26,19 @@ Result<std::unique_ptr<Predictor>> make_predictor(std::string_view name);
 // well it did on the validation groups.
 Status save_weights(const std::string& folder, std::string_view name, const Predictor& predictor, const DataSet& data,
                     const TrainOptions& options, const TrainingLog& log);
+// How a training went: what the table of convergence shows.
+struct Training {
+  int64_t epochs = 0;  // 0: not told
+  int64_t best_epoch = 0;
+  double seconds = 0;
+  double validation_error = 0;
+};
 struct LoadedPredictor {
   std::string name;
   std::string trained_on;  // DataSet::source
   std::unique_ptr<Predictor> predictor;
+  Training training = {};
+  Training pretraining = {};  // what it was started from
 };
 Result<LoadedPredictor> load_weights(const std::string& folder);
 

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/provenance.h"
+
 namespace forerun::learn {
 namespace {
 
@@ -72,7 +74,7 @@ Result<TrainingOutcome> train_and_save(const TrainingRequest& request, const Dat
     return Error{"no training family begins with '" + families.front() + "'", "--validate-on",
                  "name one of the data set's, such as resnet"};
   }
-  TrainingOutcome outcome;
+  TrainingOutcome outcome{.data = data.source};
   auto log = (*predictor)->train(data, request.options);
   if (!log) return log.error();
   outcome.log = std::move(*log);
@@ -116,12 +118,18 @@ std::string to_text(const TrainingOutcome& outcome) {
 std::string to_json(const TrainingRequest& request, const TrainingOutcome& outcome) {
   OrderedJson tests = OrderedJson::array();
   for (const Evaluation& evaluation : outcome.test) tests.push_back(to_json(evaluation));
-  const OrderedJson object = {
-      {"predictor", request.predictor},       {"seed", request.options.seed},
-      {"settings", request.options.settings}, {"epochs", outcome.log.epochs.size()},
-      {"best_epoch", outcome.log.best_epoch}, {"validation_error", outcome.log.best_validation_error},
-      {"seconds", outcome.log.seconds},       {"predict_seconds", outcome.predict_seconds},
-      {"device", outcome.log.device},         {"test", tests}};
+  const OrderedJson object = {{"predictor", request.predictor},
+                              {"seed", request.options.seed},
+                              {"settings", request.options.settings},
+                              {"epochs", outcome.log.epochs.size()},
+                              {"best_epoch", outcome.log.best_epoch},
+                              {"validation_error", outcome.log.best_validation_error},
+                              {"seconds", outcome.log.seconds},
+                              {"predict_seconds", outcome.predict_seconds},
+                              {"device", outcome.log.device},
+                              {"date", today_utc()},
+                              {"data", outcome.data},
+                              {"test", tests}};
   return object.dump();
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <unordered_set>
 
+#include "base/provenance.h"
 #include "lab/dataset/record_example.h"
 #include "lab/simulation/simulated_iterations.h"
 #include "records/data_files.h"
@@ -118,25 +119,41 @@ Result<learn::DataSet> load_record_data(const std::vector<std::string>& paths, c
   };
   const Status status = scan_files(*files, Fields::everything, {.run = take, .sample = {}, .problem = problem});
   if (!status.ok()) return status.error();
-  data.source = fmt::format("{} run records of {} files", data.examples().size(), files->size());
+  if (places.size() == files->size()) {
+    for (const std::string& file : *files) {  // the split decides what is judged
+      const auto beside = std::filesystem::path(file).parent_path() / DataSplit::kFile;
+      if (std::filesystem::exists(beside)) places.push_back(beside.string());
+    }
+  }
+  std::sort(places.begin(), places.end());
+  places.erase(std::unique(places.begin(), places.end()), places.end());
+  const auto data_print = fingerprint({places.begin(), places.end()});
+  if (!data_print) return data_print.error();
+  data.source =
+      fmt::format("{} run records of {} files, fingerprint {}", data.examples().size(), files->size(), *data_print);
   return data;
 }
 
 Result<learn::DataSet> load_ets_data(const std::string& folder, const std::string& gpu, int64_t most_a_model) {
   learn::DataSet data;
-  const auto file = [&](const char* part) {
-    return (std::filesystem::path(folder) / fmt::format("ets_{}_{}.csv.gz", gpu, part)).string();
-  };
-  if (const Status status = add_traces(file("train"), Split::train, gpu, most_a_model, data); !status.ok()) {
-    return status.error();
-  }
-  if (std::filesystem::exists(file("eval"))) {
-    if (const Status status = add_traces(file("eval"), Split::test, gpu, most_a_model, data); !status.ok()) {
+  const std::pair<const char*, Split> parts[] = {{"train", Split::train}, {"eval", Split::test}};
+  std::vector<std::filesystem::path> files;
+  for (const auto& [name, split] : parts) {
+    const auto file = std::filesystem::path(folder) / fmt::format("ets_{}_{}.csv.gz", gpu, name);
+    if (!std::filesystem::exists(file)) continue;
+    if (const Status status = add_traces(file.string(), split, gpu, most_a_model, data); !status.ok()) {
       return status.error();
     }
+    files.push_back(file);
   }
-  data.source = fmt::format("traces of the authors of ETS, {}{}", gpu,
-                            most_a_model > 0 ? fmt::format(", {} of a model at most", most_a_model) : "");
+  if (files.empty()) {
+    return Error{fmt::format("holds neither ets_{0}_train.csv.gz nor ets_{0}_eval.csv.gz", gpu), folder,
+                 "name the folder of the traces with --traces"};
+  }
+  const auto data_print = fingerprint(files);
+  if (!data_print) return data_print.error();
+  data.source = fmt::format("traces of the authors of ETS, {}{}, fingerprint {}", gpu,
+                            most_a_model > 0 ? fmt::format(", {} of a model at most", most_a_model) : "", *data_print);
   return data;
 }
 

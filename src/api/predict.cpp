@@ -6,12 +6,14 @@ Result<PredictAnswer> predict_built(const PredictRequest& request, RunBuilder* b
                                     const WorkControl& control) {
   Work work(control);
   if (const Status status = check_memory(request.memory); !status.ok()) return status.error();
+  if (const Status status = check_job_length(request.job); !status.ok()) return status.error();
   const Result<Device> device = cost_models.devices.find(request.gpu.empty() ? kDefaultGpu : request.gpu);
   if (!device) return device.error();
   const Result<TrainingRun> run = build(request.model, *device);
   if (!run) return run.error();
   if (const Status status = work.check(); !status.ok()) return status.error();
   PredictAnswer answer{.prediction = predict(*run, *device, cost_models, request.memory), .memory_log = std::nullopt};
+  set_job(request.job, answer.prediction);
   if (const Status status = work.check(); !status.ok()) return status.error();
   if (!request.memory_log) return answer;
   Result<PredictedLog> log = predicted_log(*run, *device, cost_models.workspaces, request.memory);

@@ -21,6 +21,7 @@ struct PredictRequest {
   ModelRequest model;
   std::string gpu;  // by name; empty: kDefaultGpu
   MemoryQuestion memory;
+  JobLength job;
   bool memory_log = false;  // also every allocation and free of the iteration
 };
 
@@ -43,6 +44,7 @@ struct PredictRecordsRequest {
   std::string file;
   std::string gpu;  // empty: the one that each record names
   MemoryQuestion memory;
+  JobLength job;
   bool errors = false;  // also how far predictions lie from what was measured, where the GPU is the recorded one
 };
 

@@ -11,6 +11,7 @@ Result<PredictAnswer> predict(const PredictRequest& request, const CostModels& c
 Result<PredictRecordsAnswer> predict_records(const PredictRecordsRequest& request, const CostModels& cost_models,
                                              const RecordHandlers& handlers, const WorkControl& control) {
   if (const Status status = check_memory(request.memory); !status.ok()) return status.error();
+  if (const Status status = check_job_length(request.job); !status.ok()) return status.error();
   std::optional<Device> gpu;
   if (!request.gpu.empty()) {
     Result<Device> found = cost_models.devices.find(request.gpu);
@@ -19,9 +20,11 @@ Result<PredictRecordsAnswer> predict_records(const PredictRecordsRequest& reques
   }
   PredictRecordsAnswer answer;
   const RecordHandlers counting{.prediction =
-                                    [&](const Prediction& prediction) {
+                                    [&](const Prediction& predicted) {
+                                      Prediction prediction = predicted;
+                                      set_job(request.job, prediction);
                                       if (handlers.prediction) handlers.prediction(prediction);
-                                      answer.predictions.push_back(prediction);
+                                      answer.predictions.push_back(std::move(prediction));
                                     },
                                 .bad_record =
                                     [&](const Error& error) {

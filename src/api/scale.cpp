@@ -111,6 +111,7 @@ Status check_question(const ScaleQuestion& question) {
     return Error{"a batch is negative or too large", "--global-batch, --micro-batch",
                  fmt::format("give 1 to {}", kMostSamples)};
   }
+  if (Status status = check_job_length(question.job); !status) return status;
   for (const int64_t gpus : question.gpus) {
     if (gpus < 1 || gpus > 1'000'000)
       return Error{fmt::format("{} GPUs make no cluster", gpus), "--gpus", "give 1 to 1,000,000"};
@@ -164,10 +165,15 @@ ScaleAnswer empty_answer(const ScaleQuestion& question, const ScaledModel& model
   answer.device_memory = cluster.gpu.memory;
   answer.precision = name_of(model.setup.precision);
   answer.searched = question.search && question.gpus.size() == 1;
+  answer.job = question.job;
   return answer;
 }
 
 }  // namespace
+
+JobTime job_time(const JobLength& length, const scale::Step& step) {
+  return job_time(length.in_iterations(step.plan.global_batch()), step.parts);
+}
 
 Result<ScaleAnswer> scale_out(const ScaleQuestion& question, const CostModels& cost_models,
                               const WorkControl& control) {

@@ -9,6 +9,7 @@
 #include "base/work_control.h"
 #include "graph/training_run.h"
 #include "predict/cost_models.h"
+#include "predict/job_time.h"
 #include "scale/step.h"
 
 namespace forerun {
@@ -29,7 +30,11 @@ struct ScaleAnswer {
   double seconds = 0;  // the search took; neither form prints it, so that they are the same every time
   Bytes device_memory;
   std::vector<std::string> assumptions;
+  JobLength job;  // of the question
 };
+
+// What a job takes with one of the steps.
+JobTime job_time(const JobLength& length, const scale::Step& step);
 
 struct ScaleQuestion {
   std::string model;                                          // zoo name
@@ -47,6 +52,7 @@ struct ScaleQuestion {
   bool default_precision = true;  // bfloat16 with autocast for transformers, float32 for others
   bool default_optimizer = true;  // AdamW for tokens, SGD with momentum for images
   bool plain_attention = false;   // scores are written to memory, as without fused attention
+  JobLength job;                  // nothing: its hours are not asked for
   std::string efficiency;         // file of constants; empty: data/scale/a100_megatron.json
 };
 

@@ -36,6 +36,15 @@ TEST(MeasuredErrors, OfEveryPredictorComeFromTheEvaluations) {
   EXPECT_NE(find_measured_errors("ets@h20").error().message().find("h200"), std::string::npos);
 }
 
+// The errors that are kept in data/evaluations are those of the weights and cost models beside them.
+TEST(MeasuredErrors, AreOfTheWeightsOfToday) {
+  for (const char* name : {"hybrid", "ets", "dnnperf", "mlp", "gbdt", "ets@ets-t4"}) {
+    EXPECT_EQ(find_measured_errors(name)->source.find("STALE"), std::string::npos)
+        << find_measured_errors(name)->source << "\n(write it again: forerun-lab eval --suite h200 --json)";
+  }
+  EXPECT_NE(find_measured_errors("ets@h200-measured-only")->source.find("STALE"), std::string::npos);
+}
+
 TEST(LearnedPredictors, AreNoErrorsDrawnUnderTheirNames) {
   for (const char* name : {"ets", "dnnperf", "birnn", "arnn", "mlp", "gbdt", "brp-nas", "habitat", "neusight"}) {
     const auto predictor = parse_predictor(name);

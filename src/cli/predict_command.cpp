@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include "cli/job_options.h"
 #include "report/prediction.h"
 
 namespace forerun::cli {
@@ -22,7 +23,7 @@ Result<Settings> predict_settings(const PredictOptions& options) {
 }
 
 Result<PredictRequest> predict_request(const PredictOptions& options, std::optional<FileKind> file, Settings settings) {
-  PredictRequest question{.gpu = options.gpu, .memory_log = options.memory_files.any()};
+  PredictRequest question{.gpu = options.gpu, .job = options.job, .memory_log = options.memory_files.any()};
   ModelRequest& request = question.model;
   request.model = options.model;
   request.file = file;
@@ -95,6 +96,7 @@ void add_predict_with(const PredictFiles& files, CLI::App& app, Run& chosen) {
   add_setup_options(*verb, options->setup);
   add_memory_options(*verb, options->memory);
   add_memory_files(*verb, options->memory_files);
+  add_job_options(*verb, options->job);
   verb->add_option("--device-file", options->device_files, "JSON file with a further GPU; repeatable")
       ->allow_extra_args(false);
   verb->add_option(
@@ -114,6 +116,7 @@ void add_predict_with(const PredictFiles& files, CLI::App& app, Run& chosen) {
       "  forerun predict resnet50 --batch 256 --precision amp_bf16 --channels-last\n"
       "  forerun predict vit_b_16 --gpu a100_80gb --set image=384 --optimizer adamw:impl=fused\n"
       "  forerun predict model.onnx --batch 32 --json\n"
+      "  forerun predict resnet50 --batch 256 --samples 115M        hours of 90 epochs of 1.28 million images\n"
       "  forerun predict gpt2_small --zero 3 --gpus 8 --memory-svg memory.svg\n"
       "  forerun predict runs.jsonl.gz --csv > predictions.csv\n"
       "  forerun predict resnet50 --with ets,dnnperf --op-svg trace.svg\n"

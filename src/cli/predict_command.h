@@ -29,6 +29,7 @@ struct PredictOptions {
   SetupOptions setup;
   MemoryOptions memory;
   MemoryFiles memory_files;
+  JobLength job;
   WorkLimits limits;
   std::vector<std::string> with;  // learned predictors that are asked beside Forerun
   std::string weights;            // folder of weights of the user's own, for one of those

@@ -36,9 +36,9 @@ int predict_file(const PredictOptions& options, const CostModels& cost_models) {
             }
           },
       .bad_record = [&](const Error& error) { fmt::print(stderr, "forerun: {}\n", error.message()); }};
-  const auto answer =
-      predict_records({.file = options.model, .gpu = options.gpu, .memory = std::move(*memory), .errors = text},
-                      cost_models, handlers, CommandWork(options.limits, CommandWork::Answer::as_it_comes).control());
+  const auto answer = predict_records(
+      {.file = options.model, .gpu = options.gpu, .memory = std::move(*memory), .job = options.job, .errors = text},
+      cost_models, handlers, CommandWork(options.limits, CommandWork::Answer::as_it_comes).control());
   if (!answer) return fail(answer.error());
   const std::vector<Prediction>& predictions = answer->predictions;
   if (options.csv && first) fmt::print("{}", csv_header());

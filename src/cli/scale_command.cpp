@@ -8,6 +8,7 @@
 #include "base/output_file.h"
 #include "cli/command.h"
 #include "cli/command_work.h"
+#include "cli/job_options.h"
 #include "cli/setup_options.h"
 #include "report/scale.h"
 #include "report/scale_records.h"
@@ -21,6 +22,7 @@ struct ScaleOptions {
   std::vector<std::string> settings;
   SetupOptions setup;
   std::string attention = "fused";
+  std::string batches = "even";
   std::string svg;
   size_t top = 10;
   bool json = false;
@@ -92,6 +94,18 @@ int simulate_files(const ScaleOptions& options) {
   return kDone;
 }
 
+int mixed_command(const ScaleOptions& options, const CostModels& cost_models) {
+  if (options.batches != "even" && options.batches != "by-speed") {
+    return fail({"batches are not '" + options.batches + "'", "--batches", "even or by-speed"});
+  }
+  if (!options.svg.empty()) return fail({"there is no picture of mixed GPUs", "--svg", "leave it out"});
+  const auto share = options.batches == "even" ? BatchShare::even : BatchShare::by_speed;
+  const auto answer = scale_out_mixed(options.question, share, cost_models, CommandWork(options.limits).control());
+  if (!answer) return fail(answer.error());
+  fmt::print("{}", options.json ? to_json(*answer) + "\n" : to_text(*answer));
+  return answer->whole.steps.front().fits ? kDone : kDoesNotFit;
+}
+
 int scale_command(ScaleOptions options) {
   ScaleQuestion& question = options.question;
   if (!options.records.empty()) return simulate_files(options);
@@ -112,6 +126,7 @@ int scale_command(ScaleOptions options) {
   question.plain_attention = options.attention == "plain";
   const auto cost_models = load_cost_models();
   if (!cost_models) return fail(cost_models.error());
+  if (names_kinds(question.gpu)) return mixed_command(options, *cost_models);
   const auto answer = scale_out(question, *cost_models, CommandWork(options.limits).control());
   if (!answer) return fail(answer.error());
   fmt::print("{}", options.json ? to_json(*answer) + "\n" : to_text(*answer, options.top));
@@ -151,6 +166,8 @@ constexpr const char* kScaleFooter =
     "of\n"
     "GPU, GPU memory, sent and received bytes:\n"
     "  forerun scale resnet50 --testbed P1w2-10G --micro-batch 32 --svg series.svg\n"
+    "Several kinds of GPU train data-parallel replicas; all wait for the slowest:\n"
+    "  forerun scale resnet50 --gpu h200=8,a100=8 --network h200=8xndr,a100=25gbe --batches by-speed\n"
     "How it is computed and how accurate it is: docs/scale.md.";
 
 }  // namespace
@@ -162,11 +179,15 @@ void add_scale(CLI::App& app, Run& chosen) {
       app.add_subcommand("scale", "Time, throughput and memory of training on many GPUs; finds the best plan");
   verb->add_option("MODEL", question.model, "A model or family of `forerun zoo`");
   verb->add_option("--set", options->settings, "Parameters of the family: NAME=VALUE,...")->allow_extra_args(false);
-  verb->add_option("--gpu", question.gpu, "A GPU of `forerun devices` (default h200)");
+  verb->add_option("--gpu", question.gpu,
+                   "A GPU of `forerun devices` (default h200); or several kinds with numbers, h200=16,a100=8");
   verb->add_option("--gpus", question.gpus, "How many; several numbers give a row each (default 8)")->delimiter(',');
   verb->add_option("--node", question.node, "GPUs of a node (default 8)");
   verb->add_option("--network", question.network,
-                   "A node's connection: a link of `forerun devices`, 4xhdr (default), 800Gb/s or 100GB/s");
+                   "A node's connection: a link of `forerun devices`, 4xhdr (default), 800Gb/s or 100GB/s; of several "
+                   "kinds of GPU one for all or each its own, h200=8xndr,a100=25gbe");
+  verb->add_option("--batches", options->batches,
+                   "Of several kinds of GPU: even (default), or by-speed, so that none waits for long");
   verb->add_option("--within", question.within, "Link between GPUs of a node, where it is not the GPU's own");
   verb->add_option("--strategy", question.strategy, "The plan (default dp); see below");
   verb->add_flag("--search", question.search,
@@ -177,6 +198,7 @@ void add_scale(CLI::App& app, Run& chosen) {
   verb->add_option("--micro-batch", question.micro_batch,
                    "Samples that pass through the model at once (default: 1 of a transformer, 32 of others)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  add_job_options(*verb, question.job);
   verb->add_option("--attention", options->attention, "fused (default), or plain: scores are written to memory");
   verb->add_option("--efficiency", question.efficiency, "File of constants, in place of data/scale/a100_megatron.json");
   verb->add_option("--testbed", options->testbed,

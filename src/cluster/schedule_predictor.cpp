@@ -11,6 +11,7 @@
 #include "base/data_dir.h"
 #include "base/nearest.h"
 #include "base/options_text.h"
+#include "base/provenance.h"
 #include "cost/collective/link_name.h"
 #include "derive/precision_support.h"
 #include "predict/predict.h"
@@ -62,6 +63,25 @@ std::string predictor_name(const std::string& label) {
   return label.ends_with("-time") ? label.substr(0, label.size() - 5) : label;
 }
 
+// What a row of an evaluation was judged with, as it lies here now; empty where it was not kept.
+std::string weights_now(const std::string& suite, const std::string& label) {
+  const auto data = data_dir();
+  const auto now = label == kHybridLabel ? cost_models_fingerprint()
+                   : data                ? fingerprint({*data / "weights" / suite / label})
+                                         : Result<std::string>(data.error());
+  return now ? *now : "";
+}
+
+// Why the errors of a row may not be those of the predictor of today; empty: they are.
+std::string staleness(const nlohmann::json& row, const nlohmann::json& suite, const std::string& label) {
+  const std::string then = row.value("weights", "");
+  const std::string now = weights_now(suite.value("suite", ""), label);
+  if (!then.empty() && then == now) return "";
+  const std::string what = label == kHybridLabel ? "cost models" : "weights";
+  return fmt::format("; STALE: measured {} with {} that are {}", suite.value("date", "before dates were kept"), what,
+                     now.empty() ? "not kept" : "not those of today");
+}
+
 Result<cluster::MeasuredErrors> errors_in(const nlohmann::json& suite, const std::string& name,
                                           const std::string& file) {
   std::vector<std::string> known;
@@ -71,9 +91,9 @@ Result<cluster::MeasuredErrors> errors_in(const nlohmann::json& suite, const std
     if (!errors) continue;
     known.push_back(predictor_name(label));
     if (name != label && name != known.back()) continue;
-    errors->source = fmt::format("{}: {} on {} iterations of unseen model families, suite {}, mean error {:.1f} %",
+    errors->source = fmt::format("{}: {} on {} iterations of unseen model families, suite {}, mean error {:.1f} %{}",
                                  file, label == kHybridLabel ? "forerun predict" : label, errors->examples,
-                                 suite.value("suite", ""), 100 * errors->mean);
+                                 suite.value("suite", ""), 100 * errors->mean, staleness(row, suite, label));
     return *errors;
   }
   return Error{fmt::format("no errors of '{}' were measured in {}", name, file), "--predictor",

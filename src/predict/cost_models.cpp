@@ -1,6 +1,7 @@
 #include "predict/cost_models.h"
 
 #include "base/data_dir.h"
+#include "base/provenance.h"
 
 namespace forerun {
 
@@ -39,6 +40,14 @@ Result<CostModels> load_cost_models(const std::vector<std::string>& device_files
   return CostModels{std::move(*devices),       std::move(*analytic), *host,
                     std::move(residual_model), std::move(*scale),    *intervals,
                     std::move(*workspaces),    memory_intervals};
+}
+
+Result<std::string> cost_models_fingerprint() {
+  const Result<std::filesystem::path> folder = data_dir();
+  if (!folder) return folder.error();
+  const auto file = [&](const char* name) { return *folder / name; };
+  return fingerprint({file("cost/analytic.json"), file(hybrid::kHybridFile), file(kHostFile),
+                      file("memory/workspaces.json"), file("memory/convolutions.tsv.zst")});
 }
 
 }  // namespace forerun

@@ -36,4 +36,8 @@ enum class Trees : uint8_t { with, without };  // without: there is no residual 
 // `device_files`: further devices from the user.
 Result<CostModels> load_cost_models(const std::vector<std::string>& device_files = {}, Trees trees = Trees::with);
 
+// Of what predictions for the GPU that was measured, an H200, are made from (base/provenance.h): errors that were kept of them
+// are stale once it changes.
+Result<std::string> cost_models_fingerprint();
+
 }  // namespace forerun

@@ -183,6 +183,15 @@ void add_rates(Prediction& p) {
 
 }  // namespace
 
+void set_job(const JobLength& length, Prediction& prediction) {
+  if (!length.any()) return;
+  JobTime job = job_time(length.in_iterations(prediction.input.batch), prediction.parts);
+  const auto iteration = static_cast<double>(std::max<int64_t>(prediction.times.iteration.value, 1));
+  job.p10 = job.hours * (static_cast<double>(prediction.p10.value) / iteration);
+  job.p90 = job.hours * (static_cast<double>(prediction.p90.value) / iteration);
+  prediction.job = job;
+}
+
 TrainingSetup chosen_setup(const ModelRequest& request, InputKind kind) {
   TrainingSetup setup = request.setup;
   if (!request.default_optimizer) return setup;
@@ -261,6 +270,7 @@ Prediction predicted_speed(const TrainingRun& run, const Device& device, const C
   const std::vector<OpCost> costs = gpu_costs(run, device, cost_models);
   p.times = times_of(run, device, cost_models, costs);
   add_range(cost_models, p);
+  p.parts = time_parts(costs, p.times.iteration);
   add_rates(p);
   add_costs(run.graph, costs, p);
   return p;

@@ -69,6 +69,9 @@ IterationTiming predicted_times(const TrainingRun& run, const Device& device, co
 Prediction predict(const TrainingRun& run, const Device& device, const CostModels& cost_models,
                    const MemoryQuestion& question = {}, unsigned threads = 2);
 
+// What a job of that length takes; without a length nothing.
+void set_job(const JobLength& length, Prediction& prediction);
+
 // A file of recorded runs, one prediction each, from the predictor's input fields alone. `gpu` replaces the recorded one
 // if given. A broken record goes to `bad_record` and the rest continues; a broken file is an Error.
 struct RecordHandlers {

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/quantity.h"
 #include "graph/training_run.h"
 #include "memory/live_storages.h"
+#include "predict/job_time.h"
 #include "predict/memory_answer.h"
 #include "timeline/host_gpu_timeline.h"
 
@@ -35,8 +37,10 @@ struct Prediction {
   int64_t kernels = 0;
 
   IterationTiming times;
-  Nanoseconds p10, p90;       // between which eight of ten measured iterations lie
-  double measured_share = 0;  // of the GPU's busy time, in ops whose like was measured
+  TimeParts parts;             // of an iteration
+  std::optional<JobTime> job;  // where the user said how long it is
+  Nanoseconds p10, p90;        // between which eight of ten measured iterations lie
+  double measured_share = 0;   // of the GPU's busy time, in ops whose like was measured
   std::map<std::string, int64_t>
       out_of_distribution;  // the other ops, by name: outside what was measured, costed all the same
   double samples_per_second = 0;

@@ -4,6 +4,7 @@
 
 #include "base/csv_cells.h"
 #include "base/json_writer.h"
+#include "report/job_time.h"
 #include "report/prediction.h"
 #include "report/table.h"
 
@@ -96,8 +97,9 @@ void write_time(JsonWriter& json, const Prediction& p) {
       .field("forward_ms", milliseconds(t.phases[0]))
       .field("backward_ms", milliseconds(t.phases[1]))
       .field("update_ms", milliseconds(t.phases[2]))
-      .end_object()
-      .field("samples_per_second", p.samples_per_second);
+      .end_object();
+  write_json(json.key("parts_ms"), p.parts);
+  json.field("samples_per_second", p.samples_per_second);
 }
 
 }  // namespace
@@ -111,6 +113,7 @@ void write_fields(JsonWriter& json, const Prediction& p) {
       .field("precision", name_of(p.setup.precision))
       .field("optimizer", name_of(p.setup.optimizer.kind));
   write_time(json, p);
+  if (p.job) write_json(json.key("job"), *p.job);
   json.field("params", p.parameters)
       .field("ops", p.ops)
       .field("kernels", p.kernels)

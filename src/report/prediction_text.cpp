@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/statistics.h"
+#include "report/job_time.h"
 #include "report/prediction.h"
 #include "report/table.h"
 
@@ -97,6 +98,7 @@ std::string to_text(const Prediction& p) {
   out += fmt::format("\n  8 of 10 such runs take {} to {}", ms(p.p10), ms(p.p90));
   out += fmt::format("\n  forward {}, backward {}, update {}\n", ms(t.phases[0]), ms(t.phases[1]), ms(t.phases[2]));
   out += fmt::format("  GPU {}, host {}: {}\n\n", ms(t.gpu_busy), ms(t.host_busy), bound_text(t));
+  if (p.job) out += job_text(*p.job) + "\n";
   out += memory_headline(p);
   out += memory_text(p.memory, p.memory_answer, p.context);
   out += "\nCostliest ops\n" + costs_text(p.costliest_ops, false);
@@ -134,9 +136,10 @@ std::string summary_header() {
 }
 
 std::string summary_line(const Prediction& p) {
-  return fmt::format("{:<28} {:>11} {:>11} {:>11}  {:<7} {:>11} {:>11}  {}\n", p.id, ms(p.times.iteration),
+  return fmt::format("{:<28} {:>11} {:>11} {:>11}  {:<7} {:>11} {:>11}  {}{}\n", p.id, ms(p.times.iteration),
                      ms(p.times.gpu_busy), ms(p.times.host_busy), name_of(p.times.bound),
-                     bytes(p.memory.peak_allocated), bytes(p.memory.peak_reserved), fits_cell(p.memory_answer.verdict));
+                     bytes(p.memory.peak_allocated), bytes(p.memory.peak_reserved), fits_cell(p.memory_answer.verdict),
+                     p.job ? "  job " + duration_text(p.job->hours) : "");
 }
 
 namespace {

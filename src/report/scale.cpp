@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/json_writer.h"
+#include "report/job_time.h"
 #include "report/table.h"
 
 namespace forerun {
@@ -67,7 +68,7 @@ void write_json(JsonWriter& json, const scale::MemoryUse& memory) {
       .end_object();
 }
 
-void write_json(JsonWriter& json, const scale::Step& s) {
+void write_json(JsonWriter& json, const scale::Step& s, const JobLength& job) {
   json.begin_object().field("gpus", s.plan.gpus());
   write_json(json.key("plan"), s.plan);
   json.field("global_batch", s.plan.global_batch())
@@ -83,8 +84,24 @@ void write_json(JsonWriter& json, const scale::Step& s) {
       .field("exposed_ms", milliseconds(s.exposed))
       .field("update_ms", milliseconds(s.update))
       .field("fits", s.fits);
+  write_json(json.key("parts_ms"), s.parts);
+  if (job.any()) write_json(json.key("job"), job_time(job, s));
   write_json(json.key("memory"), s.memory);
   json.end_object();
+}
+
+// The hours of the job with each of the steps that are shown.
+std::string jobs_text(const ScaleAnswer& answer, size_t most) {
+  Table table({answer.searched ? "" : "GPUs", "iterations", "job", "GPU hours", "spent on"});
+  table.align_left(4);
+  for (size_t i = 0; i < answer.steps.size() && i < most; ++i) {
+    const scale::Step& step = answer.steps[i];
+    const JobTime job = job_time(answer.job, step);
+    table.add({answer.searched ? fmt::format("{}", i + 1) : grouped(step.plan.gpus()), grouped(job.iterations),
+               duration_text(job.hours), scale_rate(job.hours * static_cast<double>(step.plan.gpus())),
+               parts_text(job)});
+  }
+  return "The job\n" + table.text();
 }
 
 }  // namespace
@@ -115,16 +132,16 @@ std::string to_text(const ScaleAnswer& answer, size_t most) {
     if (!shown.fits)
       text += "  ! does not fit: try --search, zero=1 to 3, checkpoint, or more tensor or pipeline parallelism\n";
   }
+  if (answer.job.any()) text += jobs_text(answer, most);
   text += "Assumed:\n";
   for (const std::string& line : answer.assumptions) text += "  - " + line + "\n";
   return text;
 }
 
-std::string to_json(const ScaleAnswer& answer) {
-  JsonWriter json;
-  json.begin_object()
-      .field("schema", "forerun.scale/1")
-      .field("model", answer.model)
+namespace {
+
+void write_fields(JsonWriter& json, const ScaleAnswer& answer) {
+  json.field("model", answer.model)
       .field("parameters", answer.parameters)
       .field("gpu", answer.gpu)
       .field("node", answer.node)
@@ -135,8 +152,57 @@ std::string to_json(const ScaleAnswer& answer) {
     json.field("considered", answer.considered).field("feasible", answer.feasible).field("too_large", answer.too_large);
   }
   json.key(answer.searched ? "plans" : "steps").begin_array();
-  for (const scale::Step& step : answer.steps) write_json(json, step);
-  return json.end_array().field("assumptions", answer.assumptions).end_object().take();
+  for (const scale::Step& step : answer.steps) write_json(json, step, answer.job);
+  json.end_array().field("assumptions", answer.assumptions);
+}
+
+JsonWriter begun_answer() {
+  JsonWriter json;
+  json.begin_object().field("schema", "forerun.scale/1");
+  return json;
+}
+
+}  // namespace
+
+std::string to_json(const ScaleAnswer& answer) {
+  JsonWriter json = begun_answer();
+  write_fields(json, answer);
+  return json.end_object().take();
+}
+
+std::string to_text(const MixedAnswer& answer) {
+  std::string text = fmt::format("Data-parallel replicas on {} kinds of GPU, batches {}\n", answer.kinds.size(),
+                                 answer.share == BatchShare::by_speed ? "by speed" : "even");
+  Table table({"GPUs", "kind", "network", "batch", "own step ms", "waits ms", "GiB", "of"});
+  table.align_left(1);
+  table.align_left(2);
+  for (const KindStep& kind : answer.kinds) {
+    table.add({grouped(kind.kind.gpus), kind.kind.gpu, kind.kind.network, grouped(kind.step.plan.micro_batch),
+               scale_ms(kind.step.time), scale_ms(kind.waits),
+               scale_gib(kind.step.memory.total()) + (kind.step.fits ? "" : " !"), scale_gib(kind.device_memory)});
+  }
+  return text + table.text() + "\n" + to_text(answer.whole);
+}
+
+std::string to_json(const MixedAnswer& answer) {
+  JsonWriter json = begun_answer();
+  write_fields(json, answer.whole);
+  json.field("batches", answer.share == BatchShare::by_speed ? "by-speed" : "even").key("kinds").begin_array();
+  for (const KindStep& kind : answer.kinds) {
+    json.begin_object()
+        .field("gpu", kind.kind.gpu)
+        .field("gpus", kind.kind.gpus)
+        .field("network", kind.kind.network)
+        .field("batch", kind.step.plan.micro_batch)
+        .field("own_step_ms", milliseconds(kind.step.time))
+        .field("waits_ms", milliseconds(kind.waits))
+        .field("fits", kind.step.fits)
+        .field("device_memory", kind.device_memory.value);
+    write_json(json.key("parts_ms"), kind.step.parts);
+    write_json(json.key("memory"), kind.step.memory);
+    json.end_object();
+  }
+  return json.end_array().end_object().take();
 }
 
 }  // namespace forerun

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "api/scale.h"
+#include "api/mixed_scale.h"
 
 namespace forerun {
 
@@ -13,5 +13,9 @@ namespace forerun {
 std::string to_text(const ScaleAnswer& answer, size_t most = 10);
 std::string to_json(const ScaleAnswer& answer);
 std::string to_svg(const ScaleAnswer& answer);
+
+// The step of a cluster of several kinds of GPU, and what each kind does in it.
+std::string to_text(const MixedAnswer& answer);
+std::string to_json(const MixedAnswer& answer);
 
 }  // namespace forerun

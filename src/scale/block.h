@@ -11,6 +11,7 @@
 
 #include "base/quantity.h"
 #include "base/result.h"
+#include "cost/time_parts.h"
 
 namespace forerun::scale {
 
@@ -29,6 +30,7 @@ struct Block {
 
 struct ModelCosts {
   std::vector<Block> blocks;
+  TimeParts passes;               // what forward and backward passes of all blocks are spent on, communication apart
   int64_t tied_parameters = 0;    // of the first block, which the last one uses too: a pipeline's last stage has a copy
   double update_ns = 0;           // of one parameter
   Nanoseconds update_fixed;       // besides

@@ -95,6 +95,15 @@ void scale_to(std::vector<Block>& blocks, Nanoseconds Block::*field, Nanoseconds
     block.*field = Nanoseconds(std::llround(factor * static_cast<double>((block.*field).value)));
 }
 
+// The update is apart.
+TimeParts passes_of(const Graph& graph, std::span<const OpCost> costs, const IterationTiming& times) {
+  std::vector<OpCost> passes;
+  for (size_t i = 0; i < graph.op_count(); ++i) {
+    if (graph.ops()[i].phase != Phase::update) passes.push_back(costs[i]);
+  }
+  return time_parts(passes, times.phases[0] + times.phases[1]);
+}
+
 }  // namespace
 
 ModelCosts graph_costs(const TrainingRun& run, std::span<const OpCost> costs, const HostCosts& host,
@@ -109,6 +118,7 @@ ModelCosts graph_costs(const TrainingRun& run, std::span<const OpCost> costs, co
   scale_to(result.blocks, &Block::backward, times.phases[1]);
   int64_t parameters = 0;
   for (const Block& block : result.blocks) parameters += block.parameters;
+  result.passes = passes_of(run.graph, costs, times);
   result.update_ns = static_cast<double>(times.phases[2].value) / static_cast<double>(std::max<int64_t>(parameters, 1));
   const auto samples = static_cast<double>(std::max<int64_t>(run.input.batch, 1));
   result.flops_per_sample = products.flops / samples;

@@ -80,6 +80,7 @@ Result<double> ideal_seconds(const CostSource& source, const Plan& plan) {
 }  // namespace
 
 void set_exchange(Step& step, Nanoseconds exchange, Nanoseconds exposed) {
+  step.parts.communication += exposed - step.exposed;
   const double before = seconds(step.time);
   step.time += exposed - step.exposed;
   step.exposed = exposed;
@@ -131,6 +132,10 @@ Result<Step> estimate_step(const CostSource& source, const StepSetup& setup, con
     add_passes(before, plan, step);
     step.bubble = std::max(passed - step.compute - step.tensor_exchange, Nanoseconds());
   }
+  step.parts = costs->passes.of(step.compute);
+  step.parts.memory_access += step.update;
+  step.parts.communication = step.exposed + step.tensor_exchange;
+  step.parts.bubble = step.time - step.parts.total();
   step.memory = memory_of(costs->blocks, *stages, plan, setup.bytes);
   step.fits = step.memory.total() <= setup.cluster.gpu.memory;
 

@@ -24,6 +24,7 @@ struct Step {
   Nanoseconds exchange;         // of gradients and parameters, hidden or not
   Nanoseconds exposed;          // of that, what adds to the step
   Nanoseconds update;
+  TimeParts parts;  // what the step is spent on: passes as the whole model's, the update as access to memory
   double samples_per_second = 0;
   double tokens_per_second = 0;
   double model_flops_share = 0;  // of the GPUs' peak, by the model's own products; of the units that run them

@@ -40,6 +40,10 @@ TEST(Step, PartsAddUp) {
     const Step step = step_of(test, plan);
     const Nanoseconds sum = step.compute + step.tensor_exchange + step.bubble + step.exposed + step.update;
     EXPECT_EQ(step.time, sum) << describe(plan);
+    EXPECT_EQ(step.parts.total(), step.time) << describe(plan);
+    EXPECT_EQ(step.parts.communication, step.exposed + step.tensor_exchange) << describe(plan);
+    EXPECT_EQ(step.parts.bubble, step.bubble) << describe(plan);
+    EXPECT_GT(step.parts.computation, Nanoseconds()) << describe(plan);
     EXPECT_LE(step.exposed, step.exchange) << describe(plan);
     EXPECT_LT(step.efficiency, 1) << describe(plan);
   }

@@ -23,6 +23,8 @@ struct Shape {
 struct Seconds {
   double forward = 0;
   double backward = 0;
+  double computing = 0;  // of both, what arithmetic limits; the rest is the memory's, or the host's
+  double moving = 0;
 };
 
 // Hopper's share of its peak, and that of later GPUs until somebody measures theirs.
@@ -40,12 +42,18 @@ class LayerTimer {
 
   // One product with a weight: y[m,n] = x[m,k] w[k,n], then its two gradients.
   [[nodiscard]] Seconds linear(double m, double n, double k) const {
-    return {product(m, n, k), product(m, k, n) + product(k, n, m)};
+    const Product result = product(m, n, k);
+    const Product gradients[] = {product(m, k, n), product(k, n, m)};
+    Seconds sum{.forward = result.seconds, .backward = gradients[0].seconds + gradients[1].seconds};
+    for (const Product& one : {result, gradients[0], gradients[1]}) {
+      (one.computes ? sum.computing : sum.moving) += one.seconds;
+    }
+    return sum;
   }
 
   [[nodiscard]] Seconds moved(double bytes) const {
     const double seconds = bytes / bandwidth_;
-    return {kForwardPart * seconds, (1 - kForwardPart) * seconds};
+    return {.forward = kForwardPart * seconds, .backward = (1 - kForwardPart) * seconds, .moving = seconds};
   }
 
   [[nodiscard]] Seconds attention(const Transformer& model, const Shape& s) const {
@@ -54,12 +62,15 @@ class LayerTimer {
     const double flops = 4 * scores * queries;
     const double rate = peak_ * e_.attention;
     if (e_.fused_attention) {
-      const double part = model.causal ? 0.5 : 1;
-      return {part * flops / rate, kFusedBackward * part * flops / rate};
+      const double once = (model.causal ? 0.5 : 1) * flops / rate;
+      return {.forward = once, .backward = kFusedBackward * once, .computing = (1 + kFusedBackward) * once};
     }
     const Seconds bytes =
         moved(scores * std::max(1.0, static_cast<double>(model.heads) / s.tensor) * e_.score_bytes * element_ / 2);
-    return {flops / rate + bytes.forward, 2 * flops / rate + bytes.backward};
+    return {.forward = flops / rate + bytes.forward,
+            .backward = 2 * flops / rate + bytes.backward,
+            .computing = 3 * flops / rate,
+            .moving = bytes.moving};
   }
 
   // GPU work that the host issues in the given time.
@@ -68,15 +79,22 @@ class LayerTimer {
       return std::pow(std::pow(a, e_.sharpness) + std::pow(b, e_.sharpness), 1 / e_.sharpness);
     };
     const double host = host_us * 1e-6;
-    return {both(gpu.forward, kForwardPart * host), both(gpu.backward, (1 - kForwardPart) * host)};
+    return {.forward = both(gpu.forward, kForwardPart * host),
+            .backward = both(gpu.backward, (1 - kForwardPart) * host),
+            .computing = gpu.computing,
+            .moving = gpu.moving};
   }
 
  private:
-  [[nodiscard]] double product(double m, double n, double k) const {
+  struct Product {
+    double seconds = 0;
+    bool computes = true;  // arithmetic limits it
+  };
+  [[nodiscard]] Product product(double m, double n, double k) const {
     const bool odd = std::fmod(m, 2) != 0 || std::fmod(n, 2) != 0 || std::fmod(k, 2) != 0;
     const double compute = 2 * m * n * k / (peak_ * e_.gemm * (odd ? e_.misaligned : 1));
     const double memory = element_ * (m * n + n * k + m * k) / (bandwidth_ * kMemoryShare);
-    return std::max(compute, memory);
+    return {std::max(compute, memory), compute >= memory};
   }
 
   const Efficiency& e_;
@@ -88,6 +106,8 @@ class LayerTimer {
 void add(Seconds& sum, const Seconds& more) {
   sum.forward += more.forward;
   sum.backward += more.backward;
+  sum.computing += more.computing;
+  sum.moving += more.moving;
 }
 
 Nanoseconds whole(double seconds) { return Nanoseconds(std::llround(seconds * 1e9)); }
@@ -161,14 +181,23 @@ Result<ModelCosts> transformer_costs(const Transformer& model, const GpuCluster&
     b.output = state;
     return b;
   };
-  Block embedding =
-      block("embedding", timer.issued(timer.moved(s.tokens * s.hidden * kEmbeddingBytes), e.host_embedding_us),
-            factors.ends, (padded_vocab(model.vocab, tensor) / tensor + model.positions) * model.hidden);
+  const auto count = [&](const Seconds& time, double factor, int64_t times) {
+    const auto part = [&](double seconds) { return whole(seconds * factor) * times; };
+    costs.passes.computation += part(time.computing);
+    costs.passes.memory_access += part(time.moving);
+    costs.passes.idle += part(std::max(time.forward + time.backward - time.computing - time.moving, 0.0));
+  };
+  const Seconds embedding_time = timer.issued(timer.moved(s.tokens * s.hidden * kEmbeddingBytes), e.host_embedding_us);
+  count(embedding_time, factors.ends, 1);
+  Block embedding = block("embedding", embedding_time, factors.ends,
+                          (padded_vocab(model.vocab, tensor) / tensor + model.positions) * model.hidden);
   embedding.forward_exchange = exchange;
   embedding.saved = whole_bytes(s.tokens * s.hidden);  // dropout's mask
   costs.blocks.push_back(embedding);
 
-  Block layer = block("layer", layer_seconds(model, timer, e, s), factors.layer, model.layer_parameters() / tensor);
+  const Seconds layer_time = layer_seconds(model, timer, e, s);
+  count(layer_time, factors.layer, model.layers);
+  Block layer = block("layer", layer_time, factors.layer, model.layer_parameters() / tensor);
   layer.layer = true;
   layer.forward_exchange = exchange * 2;
   layer.backward_exchange = exchange * 2;
@@ -176,7 +205,9 @@ Result<ModelCosts> transformer_costs(const Transformer& model, const GpuCluster&
   for (int64_t i = 0; i < model.layers; ++i) costs.blocks.push_back(layer);
 
   const int64_t words = padded_vocab(model.vocab, tensor) / tensor;
-  Block head = block("head", head_seconds(model, timer, e, s), factors.ends,
+  const Seconds head_time = head_seconds(model, timer, e, s);
+  count(head_time, factors.ends, 1);
+  Block head = block("head", head_time, factors.ends,
                      model.tied ? model.head_parameters() : words * model.hidden + model.hidden);
   head.backward_exchange = exchange;
   head.saved = Bytes(2 * state.value);

@@ -143,8 +143,39 @@ EtsPredictor::Windows EtsPredictor::windows_of(const DataSet& data, const Select
   windows.places =
       torch::from_blob(places.data(), {static_cast<int64_t>(spans.size()), width}, torch::kInt64).clone().to(device_);
   if (options_.net.cell == EtsCell::gcn) add_adjacency(data, examples, windows);
+  if (!with_targets) add_distinct(windows, std::move(places));
   if (with_targets && (options_.balance > 0 || relative())) add_weights(data, examples, windows);
   return windows;
+}
+
+// What the network and `forward` are given for an op is a row of three tables.
+void EtsPredictor::add_distinct(Windows& windows, std::vector<int64_t> places) const {
+  const int64_t count = windows.places.size(0);
+  windows.distinct = windows.alike = torch::arange(count, torch::kInt64);
+  if (windows.adjacency.defined() || count == 0) return;
+  const torch::Tensor told =
+      relative() ? torch::cat({windows.features, windows.scales, windows.offsets}, 1) : windows.features;
+  const torch::Tensor rows = told.to(torch::kCPU).contiguous();
+  const std::vector<int64_t> op_like =
+      first_alike({rows.data_ptr<float>(), static_cast<size_t>(rows.numel())}, rows.size(1));
+  const int64_t padding = rows.size(0) - 1;
+  for (int64_t& place : places) {
+    if (place != padding) place = op_like[static_cast<size_t>(place)];
+  }
+  const std::vector<int64_t> window_like = first_alike(places, options_.net.width);
+  std::vector<int64_t> distinct;
+  std::vector<int64_t> place_of(window_like.size());  // of a window among those that differ
+  std::vector<int64_t> alike;
+  for (size_t i = 0; i < window_like.size(); ++i) {
+    const auto first = static_cast<size_t>(window_like[i]);
+    if (first == i) {
+      place_of[i] = static_cast<int64_t>(distinct.size());
+      distinct.push_back(static_cast<int64_t>(i));
+    }
+    alike.push_back(place_of[first]);
+  }
+  windows.distinct = torch::tensor(distinct, torch::kInt64);
+  windows.alike = torch::tensor(alike, torch::kInt64);
 }
 
 void EtsPredictor::add_weights(const DataSet& data, const Selection& examples, Windows& windows) const {
@@ -342,12 +373,13 @@ std::vector<Prediction> EtsPredictor::predict_windows(EtsNet& net, const DataSet
                                                       const Windows& windows) const {
   const bool log = options_.target == "log";
   std::vector<torch::Tensor> parts;
-  const int64_t count = windows.places.size(0);
+  const int64_t count = windows.distinct.size(0);
   for (int64_t first = 0; first < count; first += kWindowsAtOnce) {
     const int64_t last = std::min(first + kWindowsAtOnce, count);
-    parts.push_back(forward(net, windows, torch::arange(first, last, torch::kInt64).to(device_)).to(torch::kCPU));
+    parts.push_back(forward(net, windows, windows.distinct.slice(0, first, last).to(device_)).to(torch::kCPU));
   }
-  const torch::Tensor all = parts.empty() ? torch::zeros({0}) : torch::cat(parts).contiguous();
+  const torch::Tensor all =
+      parts.empty() ? torch::zeros({0}) : torch::cat(parts).index_select(0, windows.alike).contiguous();
   const float* value = all.data_ptr<float>();
   const int64_t width = options_.net.width;
   std::vector<Prediction> predictions;

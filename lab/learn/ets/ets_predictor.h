@@ -72,10 +72,13 @@ class EtsPredictor : public Predictor {
     torch::Tensor places;                      // int64 [windows, width]
     torch::Tensor adjacency;                   // [windows, width, width], for gcn
     torch::Tensor weights;                     // [windows], where they are balanced
+    torch::Tensor distinct, alike;             // int64: windows that differ; [windows], which of those each is like
     std::vector<std::vector<int64_t>> starts;  // by example
     std::vector<std::vector<uint32_t>> ops;    // by example: positions of the ops that have kernels
   };
   [[nodiscard]] Windows windows_of(const DataSet& data, const Selection& examples, bool with_targets) const;
+  // Windows that hold the same ops are computed once.
+  void add_distinct(Windows& windows, std::vector<int64_t> places) const;
   void add_adjacency(const DataSet& data, const Selection& examples, Windows& windows) const;
   // Features of the ops at these places of an example, their scales and what is added, at the end of all three.
   void add_features(const DataSet& data, const Example& example, std::span<const uint32_t> places,

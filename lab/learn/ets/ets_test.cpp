@@ -63,6 +63,26 @@ TEST(Windows, AveragesEqualThePlainTwin) {
   }
 }
 
+TEST(Windows, FirstAlikeEqualsThePlainTwin) {
+  std::mt19937_64 random(5);
+  for (int round = 0; round < 100; ++round) {
+    const size_t columns = 1 + random() % 4;
+    const size_t count = random() % 40;
+    std::vector<int64_t> rows(columns * count);
+    for (int64_t& value : rows) value = static_cast<int64_t>(random() % 2);
+    std::vector<int64_t> plain;
+    for (size_t i = 0; i < count; ++i) {
+      const auto begin = [&](size_t row) { return rows.begin() + static_cast<std::ptrdiff_t>(row * columns); };
+      size_t first = 0;
+      while (!std::equal(begin(i), begin(i + 1), begin(first))) ++first;
+      plain.push_back(static_cast<int64_t>(first));
+    }
+    EXPECT_EQ(first_alike(rows, static_cast<int64_t>(columns)), plain);
+    const std::vector<float> floats(rows.begin(), rows.end());
+    EXPECT_EQ(first_alike(floats, static_cast<int64_t>(columns)), plain);
+  }
+}
+
 TrainOptions quick(const Settings& settings) {
   Settings all = {{"layers", "1"}, {"hidden", "24"}};
   for (const auto& [key, value] : settings) all[key] = value;
@@ -83,6 +103,29 @@ TEST(Ets, LearnsWhatHoldsForUnseenFamilies) {
   const double error = test_error(ets, data);
   EXPECT_LT(error, 0.5 * naive) << naive;
   EXPECT_LT(log->best_validation_error, 0.5 * naive);
+}
+
+// Windows that are alike are computed once, within an iteration and across those asked together.
+TEST(Ets, AskedTogetherOrAloneSaysTheSame) {
+  DataSet data = made_up_data(6, 3);
+  for (Example& example : data.examples()) {  // the same ops over and over, as in repeated blocks
+    for (size_t i = 12; i < example.ops.size(); ++i) example.ops[i] = example.ops[i % 12];
+  }
+  for (const char* target : {"ms", "ratio"}) {
+    EtsPredictor ets;
+    TrainOptions options = quick({{"target", target}});
+    options.epochs = 2;
+    ASSERT_TRUE(ets.train(data, options).ok());
+    Selection all(data.examples().size());
+    std::iota(all.begin(), all.end(), 0U);
+    const auto together = ets.predict(data, all);
+    for (const uint32_t i : all) {
+      const Prediction alone = ets.predict(data, {i}).front();
+      EXPECT_NEAR(*alone.iteration_ms / *together[i].iteration_ms, 1, 1e-4) << target;
+      ASSERT_EQ(alone.op_us.size(), together[i].op_us.size());
+      for (size_t op = 0; op < alone.op_us.size(); ++op) EXPECT_NEAR(alone.op_us[op], together[i].op_us[op], 0.05);
+    }
+  }
 }
 
 TEST(Ets, EveryCellAndLossTrains) {

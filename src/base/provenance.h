@@ -1,0 +1,23 @@
+// Where a figure that is kept comes from: the day, the machine, and a fingerprint of the files behind it, by which a figure is
+// known to be stale once those have changed.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace forerun {
+
+std::string today_utc();  // "2026-11-16"
+
+// "Neoverse-N1, 2 cores"; the architecture where the kernel does not name the processor.
+std::string this_machine();
+
+// 16 hexadecimal digits over the names and bytes of these files and of all files below these folders. It tells changes, not
+// forgeries. The same wherever the files lie: names count from the given path, its last part included. An Error where one cannot
+// be read.
+Result<std::string> fingerprint(const std::vector<std::filesystem::path>& paths);
+
+}  // namespace forerun
