@@ -4,8 +4,8 @@
 #
 # A test program runs all of its cases in one process, or in as many as it has shards: starting one process a case takes
 # longer than most cases, above all under the sanitizers. What each case did is written to cases/<name>.<shard>.xml in the
-# build folder, where `./run test` counts. Labels: `sanitized` for what the sanitizers repeat, `threads` for what the
-# thread sanitizer runs.
+# build folder, where `./run test` counts. Labels: `sanitized` for what the sanitizers repeat (programs in two halves,
+# `sanitized_0` and `sanitized_1`, which `./run test` takes in turn), `threads` for what the thread sanitizer runs.
 
 enable_testing()
 if(FORERUN_TRAIN_ONLY AND EXISTS ${FORERUN_HEADERS}/googletest/CMakeLists.txt)
@@ -33,6 +33,10 @@ target_link_libraries(forerun_test_settings INTERFACE GTest::gtest GTest::gtest_
 target_compile_options(forerun_test_settings INTERFACE -O0)  # the tests' own code: compiling it is what takes long
 
 add_custom_target(sanitized_tests)
+add_custom_target(sanitized_tests_0)
+add_custom_target(sanitized_tests_1)
+add_dependencies(sanitized_tests sanitized_tests_0 sanitized_tests_1)
+set(FORERUN_SANITIZED_COUNT 0)
 add_custom_target(threads_tests)
 
 # Shards of the programs that take longest, so that two cores end at about the same time.
@@ -56,8 +60,11 @@ function(forerun_add_test name libraries)
   target_link_libraries(${name} PRIVATE ${libraries} forerun_test_settings)
   set(labels tests)
   if(NOT name IN_LIST FORERUN_UNSANITIZED_TESTS)
-    set(labels sanitized)
-    add_dependencies(sanitized_tests ${name})
+    math(EXPR half "${FORERUN_SANITIZED_COUNT} % 2")
+    math(EXPR count "${FORERUN_SANITIZED_COUNT} + 1")
+    set(FORERUN_SANITIZED_COUNT ${count} PARENT_SCOPE)
+    set(labels sanitized sanitized_${half})
+    add_dependencies(sanitized_tests_${half} ${name})
   endif()
   if(name IN_LIST FORERUN_THREADED_TESTS)
     list(APPEND labels threads)
@@ -77,12 +84,12 @@ function(forerun_add_test name libraries)
 endfunction()
 
 # forerun_add_stage_test(NAME FOLDER LIBRARIES): the tests that stand beside a stage's sources.
-function(forerun_add_stage_test name folder libraries)
+macro(forerun_add_stage_test name folder libraries)
   file(GLOB_RECURSE tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/*_test.cpp)
   if(tests)
     forerun_add_test(${name} "${libraries}" ${tests})
   endif()
-endfunction()
+endmacro()
 
 # Tests of a stage may look at what report/ makes of its answers.
 set(report "")
@@ -135,11 +142,12 @@ if(NOT FORERUN_TRAIN_ONLY)
     target_link_libraries(${name}_replay PRIVATE ${libraries})
     target_link_libraries(replay_corpus PRIVATE ${name}_replay ${libraries})
     add_test(NAME replay.${name} COMMAND replay_corpus ${name} ${CMAKE_SOURCE_DIR}/tests/corpus/${name})
-    set_tests_properties(replay.${name} PROPERTIES LABELS sanitized TIMEOUT 600)
+    set_tests_properties(replay.${name} PROPERTIES LABELS "sanitized;sanitized_0;sanitized_1" TIMEOUT 600)
   endforeach()
   file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/fuzzers.txt CONTENT "${list}")
   target_compile_definitions(replay_corpus PRIVATE FORERUN_FUZZERS="${CMAKE_BINARY_DIR}/fuzzers.txt")
-  add_dependencies(sanitized_tests replay_corpus)
+  add_dependencies(sanitized_tests_0 replay_corpus)
+  add_dependencies(sanitized_tests_1 replay_corpus)
 
   # The verbs that have threads, as the thread sanitizer and the others run them.
   if(TARGET forerun)
@@ -147,7 +155,8 @@ if(NOT FORERUN_TRAIN_ONLY)
     add_test(NAME threads.fit COMMAND forerun fit resnet18 --gpu t4)
     add_test(NAME threads.schedule COMMAND forerun schedule ${CMAKE_SOURCE_DIR}/examples/jobs.csv --gpus a100=4,v100=8
              --policy sjf --predictor error:8 --repeat 6 --threads 3)
-    set_tests_properties(threads.sweep threads.fit threads.schedule PROPERTIES LABELS "threads;sanitized" TIMEOUT 600)
+    set_tests_properties(threads.sweep threads.fit threads.schedule PROPERTIES LABELS "threads;sanitized;sanitized_0;sanitized_1"
+                         TIMEOUT 600)
   endif()
 
   find_package(Python3 COMPONENTS Interpreter)

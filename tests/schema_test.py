@@ -31,6 +31,7 @@ CLUSTER = "--gpus a100=4,v100=8"
 # Schema, arguments after the program's name, exit code. {tmp} is a folder of inputs that write_inputs makes.
 CASES = [
     ("predict", "predict resnet18 --batch 8 --json", 0),
+    ("predict", "predict resnet18 --batch 8 --samples 1M --json", 0),
     ("predict", "predict llama2_7b --gpu t4 --json", 3),
     ("predict", "predict bert_base --gpu a100_80gb --zero 3 --gpus 4 --json", 0),
     ("predict", "predict examples/onnx/small_cnn.onnx --json", 0),

@@ -15,9 +15,12 @@ using OrderedJson = nlohmann::ordered_json;
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
+// Errors to six digits: more are noise, and fill the files that are kept.
+double six_digits(double value) { return std::stod(fmt::format("{:.6g}", value)); }
+
 OrderedJson to_json(const ErrorSummary& errors) {
-  return {{"count", errors.count}, {"mre", errors.mre},   {"median", errors.median},
-          {"p90", errors.p90},     {"bias", errors.bias}, {"rmse", errors.rmse}};
+  return {{"count", errors.count},         {"mre", six_digits(errors.mre)},   {"median", six_digits(errors.median)},
+          {"p90", six_digits(errors.p90)}, {"bias", six_digits(errors.bias)}, {"rmse", six_digits(errors.rmse)}};
 }
 
 OrderedJson to_json(const std::vector<ErrorRow>& rows) {
@@ -29,9 +32,11 @@ OrderedJson to_json(const std::vector<ErrorRow>& rows) {
 }  // namespace
 
 OrderedJson to_json(const Evaluation& evaluation) {
+  std::vector<double> ratios;
+  for (const double ratio : evaluation.ratios) ratios.push_back(six_digits(ratio));
   return {{"quantity", name_of(evaluation.quantity)}, {"all", to_json(evaluation.all)},
           {"by_bound", to_json(evaluation.by_bound)}, {"by_group", to_json(evaluation.by_group)},
-          {"by_ops", to_json(evaluation.by_length)},  {"ratios", evaluation.ratios}};
+          {"by_ops", to_json(evaluation.by_length)},  {"ratios", ratios}};
 }
 
 std::vector<Evaluation> evaluate_all(const DataSet& data, const Selection& examples,

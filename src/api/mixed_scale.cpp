@@ -42,6 +42,7 @@ Status check_mixed(const ScaleQuestion& question, const std::vector<GpuKind>& ki
 struct SlowestLinks {
   std::string within;
   std::string between;
+  std::string within_words;
 };
 
 Result<SlowestLinks> slowest_links(const std::vector<GpuKind>& kinds, int64_t node, const CostModels& cost_models) {
@@ -61,6 +62,7 @@ Result<SlowestLinks> slowest_links(const std::vector<GpuKind>& kinds, int64_t no
     if (slowest.within.empty() || link.bandwidth < within) {
       within = link.bandwidth;
       slowest.within = fmt::format("{:.6f}GB/s", within / 1e9);
+      slowest.within_words = fmt::format("{} {:.0f} GB/s a direction", link.name, within / 1e9);
     }
   }
   return slowest;
@@ -102,19 +104,19 @@ scale::Step whole_step(const std::vector<KindStep>& kinds) {
                                         [](const KindStep& a, const KindStep& b) { return a.step.time < b.step.time; });
   scale::Step whole = slowest->step;
   const double seconds = static_cast<double>(whole.time.value) * 1e-9;
-  double samples = 0;
+  whole.samples = 0;
   double ideal = 0;  // samples a second of GPUs that never wait
   double peak = 0;   // the same at the peak of their units
   for (const KindStep& kind : kinds) {
     const auto gpus = static_cast<double>(kind.kind.gpus);
     const auto all = static_cast<double>(kind.step.plan.gpus());
-    samples += gpus * static_cast<double>(kind.step.plan.micro_batch);
+    whole.samples += kind.kind.gpus * kind.step.plan.micro_batch;
     ideal += gpus / all * kind.step.samples_per_second / kind.step.efficiency;
     peak += gpus / all * kind.step.samples_per_second / kind.step.model_flops_share;
     whole.fits = whole.fits && kind.step.fits;
   }
   const double tokens = whole.tokens_per_second / whole.samples_per_second;
-  whole.samples_per_second = samples / seconds;
+  whole.samples_per_second = static_cast<double>(whole.samples) / seconds;
   whole.tokens_per_second = tokens * whole.samples_per_second;
   whole.efficiency = whole.samples_per_second / ideal;
   whole.model_flops_share = whole.samples_per_second / peak;
@@ -134,8 +136,9 @@ Result<std::vector<GpuKind>> parse_gpu_kinds(const std::string& gpus, const std:
     links = std::move(*parsed);
   }
   std::vector<GpuKind> kinds;
-  for (const auto& [gpu, number] : *named) {
-    const auto count = whole_number(number);
+  for (const KeyValue& kind : *named) {
+    const std::string& gpu = kind.first;
+    const auto count = whole_number(kind.second);
     if (!count) return count.error();
     const auto link = std::find_if(links.begin(), links.end(), [&](const KeyValue& of) { return of.first == gpu; });
     if (names_kinds(networks) && link == links.end()) {
@@ -143,7 +146,8 @@ Result<std::vector<GpuKind>> parse_gpu_kinds(const std::string& gpus, const std:
     }
     kinds.push_back({gpu, *count, link == links.end() ? networks : link->second});
   }
-  for (const auto& [gpu, link] : links) {
+  for (const KeyValue& link : links) {
+    const std::string& gpu = link.first;
     const bool known = std::any_of(kinds.begin(), kinds.end(), [&](const GpuKind& kind) { return kind.gpu == gpu; });
     if (!known) return Error{fmt::format("--gpu names no {}", gpu), network_grammar.where, network_grammar.remedy};
   }
@@ -163,6 +167,10 @@ Result<MixedAnswer> scale_out_mixed(const ScaleQuestion& asked, BatchShare share
     return Error{fmt::format("{} samples do not go round {} GPUs", asked.global_batch, gpus), "--global-batch",
                  "give each GPU one at least"};
   }
+  if (share == BatchShare::even && asked.global_batch % gpus != 0) {
+    return Error{fmt::format("{} samples are not even on {} GPUs", asked.global_batch, gpus), "--global-batch",
+                 "give a multiple of the number of GPUs, or --batches by-speed"};
+  }
   ScaleQuestion question = asked;
   question.gpus = {gpus};
   question.network = links->between;
@@ -174,10 +182,8 @@ Result<MixedAnswer> scale_out_mixed(const ScaleQuestion& asked, BatchShare share
       question.gpu = (*kinds)[k].gpu;
       auto answer = answer_of_kind(question, batches[k], cost_models, control);
       if (!answer) return answer.error();
-      mixed.kinds.push_back({.kind = (*kinds)[k],
-                             .step = answer->steps.front(),
-                             .waits = {},
-                             .device_memory = answer->device_memory});
+      mixed.kinds.push_back(
+          {.kind = (*kinds)[k], .step = answer->steps.front(), .waits = {}, .device_memory = answer->device_memory});
       if (k == 0 || answer->steps.front().time > mixed.whole.steps.front().time) mixed.whole = std::move(*answer);
     }
     return {};
@@ -195,6 +201,8 @@ Result<MixedAnswer> scale_out_mixed(const ScaleQuestion& asked, BatchShare share
     if (Status status = ask(dealt(*kinds, speeds, samples)); !status) return status.error();
   }
   mixed.whole.steps = {whole_step(mixed.kinds)};
+  mixed.whole.within = links->within_words + " (the slowest)";
+  mixed.whole.between += " (the slowest)";
   mixed.whole.gpu.clear();
   for (const GpuKind& kind : *kinds) {
     mixed.whole.gpu += fmt::format("{}{} {}", mixed.whole.gpu.empty() ? "" : " and ", kind.gpus, kind.gpu);

@@ -29,8 +29,8 @@ inline bool names_kinds(const std::string& gpu) { return gpu.find('=') != std::s
 // What each kind does in a step of the whole cluster.
 struct KindStep {
   GpuKind kind;
-  scale::Step step;     // as if all were of this kind, with the exchange of this cluster
-  Nanoseconds waits;    // for slower kinds, in every step
+  scale::Step step;   // as if all were of this kind, with the exchange of this cluster
+  Nanoseconds waits;  // for slower kinds, in every step
   Bytes device_memory;
 };
 

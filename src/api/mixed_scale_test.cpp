@@ -61,6 +61,8 @@ TEST_F(MixedScale, BatchesBySpeedLeaveNobodyWaitingForLong) {
     EXPECT_LT(kind.waits.value, fair.whole.steps[0].time.value / 4) << kind.kind.gpu;
   const int64_t samples = 8 * (fair.kinds[0].step.plan.micro_batch + fair.kinds[1].step.plan.micro_batch);
   EXPECT_NEAR(static_cast<double>(samples), 16 * 64, 16);
+  EXPECT_EQ(fair.whole.steps[0].samples, samples);
+  EXPECT_EQ(job_time({.samples = 10 * samples}, fair.whole.steps[0]).iterations, 10);
 }
 
 TEST_F(MixedScale, TheSlowestNetworkIsEverybodys) {
@@ -91,6 +93,8 @@ TEST_F(MixedScale, WhatMakesNoSenseIsRefused) {
   asked = question("h200=8,t4=8");
   asked.global_batch = 8;
   refused(asked, "go round");
+  asked.global_batch = 1000;
+  refused(asked, "not even");
   asked = question("h200=8,t4=8");
   asked.search = true;
   refused(asked, "--search");

@@ -172,7 +172,7 @@ ScaleAnswer empty_answer(const ScaleQuestion& question, const ScaledModel& model
 }  // namespace
 
 JobTime job_time(const JobLength& length, const scale::Step& step) {
-  return job_time(length.in_iterations(step.plan.global_batch()), step.parts);
+  return job_time(length.in_iterations(step.samples), step.parts);
 }
 
 Result<ScaleAnswer> scale_out(const ScaleQuestion& question, const CostModels& cost_models,

@@ -71,7 +71,7 @@ void write_json(JsonWriter& json, const scale::MemoryUse& memory) {
 void write_json(JsonWriter& json, const scale::Step& s, const JobLength& job) {
   json.begin_object().field("gpus", s.plan.gpus());
   write_json(json.key("plan"), s.plan);
-  json.field("global_batch", s.plan.global_batch())
+  json.field("global_batch", s.samples)
       .field("step_ms", milliseconds(s.time))
       .field("samples_per_second", s.samples_per_second)
       .field("tokens_per_second", s.tokens_per_second)

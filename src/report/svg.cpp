@@ -51,9 +51,31 @@ std::string stroke(const Line& line) {
   return text;
 }
 
+// In tenths of a pixel, as pictures are written.
+std::pair<int64_t, int64_t> tenths(const Point& point) {
+  return {std::llround(10 * point.first), std::llround(10 * point.second)};
+}
+
+// Whether b adds nothing between a and c: it lies on their way, along one of the axes.
+bool on_the_way(const Point& a, const Point& b, const Point& c) {
+  const auto [ax, ay] = tenths(a);
+  const auto [bx, by] = tenths(b);
+  const auto [cx, cy] = tenths(c);
+  const bool upright = ax == bx && bx == cx && (ay - by) * (by - cy) >= 0;
+  const bool level = ay == by && by == cy && (ax - bx) * (bx - cx) >= 0;
+  return upright || level;
+}
+
+// Steps of a series that is finer than the picture are drawn once: a tenth of the text, and the same picture.
 std::string joined(const std::vector<Point>& points) {
+  std::vector<Point> kept;
+  for (const Point& point : points) {
+    if (!kept.empty() && tenths(kept.back()) == tenths(point)) continue;
+    while (kept.size() >= 2 && on_the_way(kept[kept.size() - 2], kept.back(), point)) kept.pop_back();
+    kept.push_back(point);
+  }
   std::string text;
-  for (const auto& [x, y] : points) text += fmt::format("{}{:.1f},{:.1f}", text.empty() ? "" : " ", x, y);
+  for (const auto& [x, y] : kept) text += fmt::format("{}{:.1f},{:.1f}", text.empty() ? "" : " ", x, y);
   return text;
 }
 

@@ -40,6 +40,14 @@ TEST(Svg, LongNamesAreCutBetweenCharacters) {
   EXPECT_EQ(shortened("", 4), "");
 }
 
+TEST(Svg, StepsFinerThanThePictureAreDrawnOnce) {
+  svg::Picture picture(100, 100);
+  picture.curve({{0, 0}, {0.01, 0}, {0.02, 0}, {5, 0}, {5, 3}, {5, 9}, {5, 4}, {8, 4}}, {});
+  // The way back from 9 to 4 stays: it was drawn.
+  EXPECT_NE(picture.document().find("points=\"0.0,0.0 5.0,0.0 5.0,9.0 5.0,4.0 8.0,4.0\""), std::string::npos)
+      << picture.document();
+}
+
 TEST(Svg, TicksAreRoundAndEnough) {
   EXPECT_EQ(round_ticks(10), (std::vector<double>{0, 2, 4, 6, 8, 10}));
   EXPECT_EQ(round_ticks(54), (std::vector<double>{0, 10, 20, 30, 40, 50}));

@@ -139,8 +139,8 @@ Result<Step> estimate_step(const CostSource& source, const StepSetup& setup, con
   step.memory = memory_of(costs->blocks, *stages, plan, setup.bytes);
   step.fits = step.memory.total() <= setup.cluster.gpu.memory;
 
-  const auto samples = static_cast<double>(plan.global_batch());
-  step.samples_per_second = samples / seconds(step.time);
+  step.samples = plan.global_batch();
+  step.samples_per_second = static_cast<double>(step.samples) / seconds(step.time);
   step.tokens_per_second = step.samples_per_second * static_cast<double>(costs->tokens_per_sample);
   step.model_flops_share = costs->peak_seconds * step.samples_per_second / static_cast<double>(plan.gpus());
   const Result<double> ideal = ideal_seconds(source, plan);

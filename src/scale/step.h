@@ -25,6 +25,8 @@ struct Step {
   Nanoseconds exposed;          // of that, what adds to the step
   Nanoseconds update;
   TimeParts parts;  // what the step is spent on: passes as the whole model's, the update as access to memory
+  int64_t samples =
+      0;  // of the whole cluster; other than the plan's where GPUs of several kinds have batches of their own
   double samples_per_second = 0;
   double tokens_per_second = 0;
   double model_flops_share = 0;  // of the GPUs' peak, by the model's own products; of the units that run them
