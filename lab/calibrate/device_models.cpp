@@ -17,13 +17,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kForward = "forward";
+constexpr const char* kForwardBackward = "forward, backward";
+
 // "bert_large-train-512-8.json": model, what, length, batch.
 std::optional<OtherGpuRun> run_named(const std::string& stem) {
   std::string commas = stem;
   std::replace(commas.begin(), commas.end(), '-', ',');
   const std::vector<std::string> parts = csv_cells(commas);
   if (parts.size() != 4 || (parts[1] != "train" && parts[1] != "inf")) return std::nullopt;
-  OtherGpuRun run{.model = parts[0], .what = parts[1] == "train" ? "forward, backward" : "forward"};
+  OtherGpuRun run{.model = parts[0], .what = parts[1] == "train" ? kForwardBackward : kForward};
   if (!parse_cell(parts[2], run.length) || !parse_cell(parts[3], run.batch)) return std::nullopt;
   return run;
 }
@@ -44,7 +47,8 @@ Result<ModelRequest> request_of(const fs::path& configuration, const OtherGpuRun
                         {"heads", setting("num_attention_heads")},
                         {"intermediate", setting("intermediate_size")},
                         {"positions", setting("max_position_embeddings")},
-                        {"vocab", setting("vocab_size")}};
+                        {"vocab", setting("vocab_size")},
+                        {"head", run.what == kForward ? "classifier" : "mlm"}};
   } else if (type == "gpt2") {
     request.settings = {{"width", setting("n_embd")},
                         {"layers", setting("n_layer")},
@@ -56,7 +60,8 @@ Result<ModelRequest> request_of(const fs::path& configuration, const OtherGpuRun
   }
   if (!file->status().ok()) return file->status().error();
   request.settings.emplace_back("length", fmt::format("{}", run.length));
-  if (run.what == "forward") request.settings.emplace_back("dropout", "0");
+  request.settings.emplace_back("attention", "eager");
+  if (run.what == kForward) request.settings.emplace_back("dropout", "0");
   return request;
 }
 
@@ -75,7 +80,7 @@ Result<OtherGpuRun> predicted_run(const fs::path& label, const fs::path& configu
   if (!built) return built.error();
   const IterationTiming times = predict(*built, device, cost_models).times;
   run->predicted_ms = milliseconds(times.phases[0]);
-  if ((run->what != "forward")) run->predicted_ms += milliseconds(times.phases[1]);
+  if (run->what != kForward) run->predicted_ms += milliseconds(times.phases[1]);
   return *run;
 }
 
