@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <limits>
 #include <map>
-#include <set>
+#include <optional>
 
 #include "base/data_dir.h"
 #include "base/datasets.h"
@@ -30,44 +30,41 @@ Result<std::string> dataset_folder(const std::string& given, const char* name) {
   return folder->string();
 }
 
-std::set<std::string> gpus_of(const std::vector<DeviceOp>& ops) {
-  std::set<std::string> gpus;
-  for (const DeviceOp& op : ops) gpus.insert(op.gpu);
-  return gpus;
-}
-
-// Fits to all GPUs but one (empty: to all).
+// Fits to all GPUs but those with one chip (empty: to all).
 class ScaleSearch {
  public:
-  ScaleSearch(const std::vector<DeviceOp>& ops, const CostModels& cost_models)
-      : boards_(cost_models.scale.most_watts_per_rate) {
+  ScaleSearch(const std::vector<DeviceOp>& ops, const CostModels& cost_models) : given_(cost_models.scale) {
     const auto attempt = [&](const BoardPower& power) {
-      tried_.emplace_back(power, carried_ops(ops, cost_models, scale_with(power)));
+      DeviceScale scale = given_;
+      scale.power = power;
+      tried_.emplace_back(power, carried_ops(ops, cost_models, scale));
     };
     attempt({});
-    for (const double enough : {0.6, 0.65, 0.7, 0.75, 0.8}) {
+    for (const double enough : {0.6, 0.7, 0.8}) {
       for (const double idle : {0.0, 0.15, 0.3}) attempt({enough, idle});
     }
   }
 
-  [[nodiscard]] DeviceScale scale_with(const BoardPower& power) const {
+  // The analytic ratio alone.
+  [[nodiscard]] DeviceScale plain() const {
     DeviceScale scale;
-    scale.most_watts_per_rate = boards_;
-    scale.power = power;
+    scale.most_watts_per_rate = given_.most_watts_per_rate;
     return scale;
   }
 
-  // What boards need is chosen so that matrix products are too slow on one GPU as rarely as too fast on another:
-  // convolutions were measured in bursts that are over before clocks fall.
+  // What boards need is chosen so that matrix products in models are too slow on one GPU as rarely as too fast on another:
+  // single ops were measured in bursts that are over before clocks fall.
   [[nodiscard]] DeviceScale fit(const std::string& without = "") const {
     DeviceScale best;
     double least = std::numeric_limits<double>::infinity();
     for (const auto& [power, rows] : tried_) {
-      DeviceScale scale = scale_with(power);
-      scale.carry = hybrid::calibrate_carry(rows, without);
+      DeviceScale scale = given_;
+      scale.power = power;
+      scale.bandwidth_reach = hybrid::calibrate_reach(rows, kElementwise, without);
+      scale.carry = hybrid::calibrate_carry(rows, scale, without);
       double off = 0;
-      for (const hybrid::CarriedError& row : hybrid::carried_errors(rows, scale)) {
-        if (row.gpu != without && row.kind == kMatrixProduct) off += std::abs(std::log(row.ratio));
+      for (const hybrid::CarriedError& row : hybrid::carried_errors(kept(rows, without), scale)) {
+        if (row.kind == kModelProduct) off += std::abs(std::log(row.ratio));
       }
       if (off < least) {
         least = off;
@@ -75,6 +72,31 @@ class ScaleSearch {
       }
     }
     return best;
+  }
+
+  // By GPU, each by a fit without its chip, or by `scale` alone.
+  [[nodiscard]] std::vector<hybrid::CarriedError> errors(const std::optional<DeviceScale>& scale = {}) const {
+    std::map<std::string, std::string> chips;  // by GPU
+    for (const CarriedOp& op : tried_.front().second) chips.emplace(op.gpu, op.chip);
+    std::vector<hybrid::CarriedError> all;
+    for (const auto& [gpu, chip] : chips) {
+      const DeviceScale used = scale ? *scale : fit(chip);
+      std::vector<CarriedOp> rows;
+      for (const CarriedOp& row : rows_of(used)) {
+        if (row.gpu == gpu) rows.push_back(row);
+      }
+      const auto found = hybrid::carried_errors(rows, used);
+      all.insert(all.end(), found.begin(), found.end());
+    }
+    return all;
+  }
+
+ private:
+  [[nodiscard]] static std::vector<CarriedOp> kept(const std::vector<CarriedOp>& rows, const std::string& without) {
+    std::vector<CarriedOp> list;
+    std::copy_if(rows.begin(), rows.end(), std::back_inserter(list),
+                 [&](const CarriedOp& row) { return row.chip != without; });
+    return list;
   }
 
   [[nodiscard]] const std::vector<CarriedOp>& rows_of(const DeviceScale& scale) const {
@@ -85,22 +107,14 @@ class ScaleSearch {
     return found->second;
   }
 
- private:
-  std::map<std::string, double> boards_;
+  DeviceScale given_;  // what is not fitted: the share of products, graphics chips, boards
   std::vector<std::pair<BoardPower, std::vector<CarriedOp>>> tried_;
 };
 
-std::vector<hybrid::CarriedError> errors_on(const std::string& gpu, const ScaleSearch& search,
-                                            const DeviceScale& scale) {
-  std::vector<CarriedOp> rows;
-  for (const CarriedOp& row : search.rows_of(scale)) {
-    if (row.gpu == gpu) rows.push_back(row);
-  }
-  return hybrid::carried_errors(rows, scale);
-}
-
-void append(std::vector<hybrid::CarriedError>& all, const std::vector<hybrid::CarriedError>& rows) {
-  all.insert(all.end(), rows.begin(), rows.end());
+Status add_ops(Result<std::vector<DeviceOp>> more, std::vector<DeviceOp>& ops) {
+  if (!more) return more.error();
+  ops.insert(ops.end(), std::make_move_iterator(more->begin()), std::make_move_iterator(more->end()));
+  return {};
 }
 
 void add_runs(OtherGpuRuns found, DeviceAccuracy& accuracy) {
@@ -124,25 +138,22 @@ Result<DeviceAccuracy> evaluate_devices(const DeviceRequest& request, const Work
   auto ops = load_neusight_ops(request.ops.empty() ? *neusight : request.ops, cost_models->devices);
   if (!ops) return ops.error();
   if (const Status status = work.advance(); !status.ok()) return status.error();
-  if (auto more = load_ets_convolutions(*ets, cost_models->devices)) {
-    ops->insert(ops->end(), std::make_move_iterator(more->begin()), std::make_move_iterator(more->end()));
-  } else {
-    accuracy.problems.push_back(more.error().message());
+  if (const Status added = add_ops(load_neusight_model_ops(*neusight, cost_models->devices), *ops); !added.ok()) {
+    accuracy.problems.push_back(added.error().message());
+  }
+  if (const Status added = add_ops(load_ets_convolutions(*ets, cost_models->devices), *ops); !added.ok()) {
+    accuracy.problems.push_back(added.error().message());
   }
   if (const Status status = work.advance(); !status.ok()) return status.error();
   const ScaleSearch search(*ops, *cost_models);
   accuracy.scale = search.fit();
-  const DeviceScale nothing = search.scale_with({});
-  for (const std::string& gpu : gpus_of(*ops)) {
-    append(accuracy.plain, errors_on(gpu, search, nothing));
-    append(accuracy.fitted, errors_on(gpu, search, search.fit(gpu)));
-    if (const Status status = work.check(); !status.ok()) return status.error();
-  }
+  accuracy.plain = search.errors(search.plain());
+  accuracy.fitted = search.errors();
   if (const Status status = work.advance(); !status.ok()) return status.error();
   const auto lambda = dataset_folder(request.lambda, "lambda");
   if (!lambda) return lambda.error();
   auto without = [&](const Device& device) -> const CostModels& {
-    cost_models->scale = search.fit(device.name);
+    cost_models->scale = search.fit(chip_of(device));
     return *cost_models;
   };
   add_runs(runs_of_neusight(*neusight, cost_models->devices, without), accuracy);
