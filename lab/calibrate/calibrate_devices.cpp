@@ -52,8 +52,8 @@ class ScaleSearch {
     return scale;
   }
 
-  // What boards need is chosen so that matrix products in models are too slow on one GPU as rarely as too fast on another:
-  // single ops were measured in bursts that are over before clocks fall.
+  // What boards need is chosen so that matrix products are too slow on one GPU as rarely as too fast on another, in models
+  // and in long rows of calls; convolutions were measured in bursts that are over before clocks fall.
   [[nodiscard]] DeviceScale fit(const std::string& without = "") const {
     DeviceScale best;
     double least = std::numeric_limits<double>::infinity();
@@ -64,7 +64,7 @@ class ScaleSearch {
       scale.carry = hybrid::calibrate_carry(rows, scale, without);
       double off = 0;
       for (const hybrid::CarriedError& row : hybrid::carried_errors(kept(rows, without), scale)) {
-        if (row.kind == kModelProduct) off += std::abs(std::log(row.ratio));
+        if (row.kind == kMatrixProduct || row.kind == kModelProduct) off += std::abs(std::log(row.ratio));
       }
       if (off < least) {
         least = off;

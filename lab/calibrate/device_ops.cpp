@@ -26,7 +26,7 @@ std::string kind_name(const std::string& kind) {
   return kind == "softmax" ? "softmax" : kElementwise;
 }
 
-std::string kind_in_models(const std::string& kind) { return kind_name(kind) + " in models"; }
+std::string kind_in_models(const std::string& kind) { return kind_name(kind) + std::string(hybrid::kInModels); }
 
 // Every so many, so that `most` remain, in their order.
 template <class Item>

@@ -12,6 +12,8 @@ namespace {
 constexpr int kReweightings = 12;
 constexpr double kSmallestError = 0.05;  // in logarithms: below, all errors weigh the same
 constexpr double kAtTheBound = 1.15;     // of the least time by bandwidth: an op below it tells that bound alone
+constexpr double kLongCallUs = 500;      // the launch is no longer to be seen in a call's time
+constexpr double kModelWeight = 4;       // of ops as models have them; of extents drawn at random: 1
 constexpr double kPull = 1;              // of the weight to 1, as so many of a GPU's mean ops
 
 struct Point {
@@ -53,8 +55,8 @@ Carry fit_line(const std::vector<Point>& points) {
 double calibrate_reach(std::span<const CarriedOp> ops, const std::string& kind, const std::string& without) {
   std::map<std::string, std::vector<double>> by_gpu;
   for (const CarriedOp& op : ops) {
-    if (op.kind == kind && op.chip != without && op.row.memory_us > 0)
-      by_gpu[op.gpu].push_back(op.row.memory_us / op.us);
+    if (op.kind != kind || op.chip == without || op.us < kLongCallUs || op.row.memory_us <= 0) continue;
+    by_gpu[op.gpu].push_back(op.row.memory_us / op.us);
   }
   double sum = 0;
   for (auto& [gpu, shares] : by_gpu) sum += upper_median(shares);
@@ -75,7 +77,7 @@ std::array<Carry, kCarriedCount> calibrate_carry(std::span<const CarriedOp> ops,
     std::vector<Point> points;
     for (auto& [group, list] : groups) {
       for (Point& point : list) {
-        point.weight = 1 / static_cast<double>(list.size());
+        point.weight = (group.second.ends_with(kInModels) ? kModelWeight : 1) / static_cast<double>(list.size());
         points.push_back(point);
       }
     }

@@ -4,12 +4,16 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cost/hybrid/device_scale.h"
 #include "lab/accuracy/device_accuracy.h"
 
 namespace forerun::hybrid {
+
+// How the kinds of ops that models have end: "softmax in models".
+inline constexpr std::string_view kInModels = " in models";
 
 // One op on another GPU.
 struct CarriedOp {
@@ -25,7 +29,7 @@ struct CarriedOp {
 double calibrate_reach(std::span<const CarriedOp> ops, const std::string& kind, const std::string& without = "");
 
 // Offset and weight of each kind that has ops, the others as in `scale`, whose bound by bandwidth hides some ops. They
-// minimise absolute errors of logarithms, every kind of op on every GPU counts the same, and the weight is pulled to 1.
+// minimise absolute errors of logarithms, every GPU counts the same, ops in models more, and the weight is pulled to 1.
 // `without`: a chip whose ops are left out.
 std::array<Carry, kCarriedCount> calibrate_carry(std::span<const CarriedOp> ops, const DeviceScale& scale,
                                                  const std::string& without = "");

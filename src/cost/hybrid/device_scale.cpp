@@ -62,7 +62,8 @@ Device DeviceScale::sustaining(Device device) const {
   return device;
 }
 
-std::optional<Carried> carried_as(Model model, Unit unit, const Device& measured, const Device& there) {
+std::optional<Carried> carried_as(Model model, std::string_view op, Unit unit, const Device& measured,
+                                  const Device& there) {
   if (!there.architecture.empty() && there.architecture == measured.architecture) return std::nullopt;
   if (measured.compute_capability > 0 && there.compute_capability > measured.compute_capability) return std::nullopt;
   switch (model) {
@@ -76,7 +77,9 @@ std::optional<Carried> carried_as(Model model, Unit unit, const Device& measured
     case Model::weight_gradient:
       if (there.unit_or_fallback(unit) == measured.unit_or_fallback(unit)) return std::nullopt;
       return model == Model::convolution ? Carried::convolution : Carried::gradient;
-    case Model::normalization: return Carried::normalization;
+    case Model::normalization:
+      if (op.find("layer_norm") == std::string_view::npos) return std::nullopt;
+      return Carried::normalization;
     case Model::softmax: return Carried::softmax;
     default: return std::nullopt;
   }

@@ -36,7 +36,8 @@ namespace forerun::hybrid {
 // Where `predict` looks for it, below the data folder.
 inline constexpr const char* kDeviceScaleFile = "cost/devices.json";
 
-// graphics_product: fp32 products on multiprocessors as graphics boards have them; gradient: of convolutions
+// graphics_product: fp32 products on multiprocessors as graphics boards have them; gradient: of convolutions; normalization:
+// layer norm
 enum class Carried : uint8_t { product, graphics_product, convolution, gradient, normalization, softmax };
 constexpr size_t kCarriedCount = static_cast<size_t>(Carried::softmax) + 1;
 std::string_view name_of(Carried kind);
@@ -67,7 +68,8 @@ struct DeviceScale {
 };
 
 // Which offset and weight count for a feature row; nothing: what was measured holds as it is. `unit`: that its products ask for.
-std::optional<Carried> carried_as(Model model, Unit unit, const Device& measured, const Device& there);
+std::optional<Carried> carried_as(Model model, std::string_view op, Unit unit, const Device& measured,
+                                  const Device& there);
 
 // The device as the analytic times that are carried over see it.
 Device without_cache(Device device);
