@@ -1,13 +1,8 @@
 #include "lab/calibrate/calibrate_devices.h"
 
-#include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <filesystem>
-#include <limits>
 #include <map>
-#include <optional>
 
 #include "base/data_dir.h"
 #include "base/datasets.h"
@@ -19,7 +14,6 @@ namespace forerun {
 namespace {
 
 namespace fs = std::filesystem;
-using hybrid::BoardPower;
 using hybrid::CarriedOp;
 using hybrid::DeviceScale;
 
@@ -30,85 +24,37 @@ Result<std::string> dataset_folder(const std::string& given, const char* name) {
   return folder->string();
 }
 
-// Fits to all GPUs but those with one chip (empty: to all).
+// Fits to all GPUs but those with one chip (empty: to all). What boards need to sustain their rates, what products sustain, and
+// graphics chips are taken as given.
 class ScaleSearch {
  public:
-  ScaleSearch(const std::vector<DeviceOp>& ops, const CostModels& cost_models) : given_(cost_models.scale) {
-    const auto attempt = [&](const BoardPower& power) {
-      DeviceScale scale = given_;
-      scale.power = power;
-      tried_.emplace_back(power, carried_ops(ops, cost_models, scale));
-    };
-    attempt({});
-    for (const double enough : {0.6, 0.7, 0.8}) {
-      for (const double idle : {0.0, 0.15, 0.3}) attempt({enough, idle});
-    }
-  }
+  ScaleSearch(const std::vector<DeviceOp>& ops, const CostModels& cost_models)
+      : given_(cost_models.scale), rows_(carried_ops(ops, cost_models, given_)) {}
 
-  // The analytic ratio alone.
-  [[nodiscard]] DeviceScale plain() const {
-    DeviceScale scale;
-    scale.most_watts_per_rate = given_.most_watts_per_rate;
+  [[nodiscard]] DeviceScale fit(const std::string& without = "") const {
+    DeviceScale scale = given_;
+    scale.bandwidth_reach = hybrid::calibrate_reach(rows_, kElementwise, without);
+    scale.carry = hybrid::calibrate_carry(rows_, scale, without);
     return scale;
   }
 
-  // What boards need is chosen so that matrix products are too slow on one GPU as rarely as too fast on another, in models
-  // and in long rows of calls; convolutions were measured in bursts that are over before clocks fall.
-  [[nodiscard]] DeviceScale fit(const std::string& without = "") const {
-    DeviceScale best;
-    double least = std::numeric_limits<double>::infinity();
-    for (const auto& [power, rows] : tried_) {
-      DeviceScale scale = given_;
-      scale.power = power;
-      scale.bandwidth_reach = hybrid::calibrate_reach(rows, kElementwise, without);
-      scale.carry = hybrid::calibrate_carry(rows, scale, without);
-      double off = 0;
-      for (const hybrid::CarriedError& row : hybrid::carried_errors(kept(rows, without), scale)) {
-        if (row.kind == kMatrixProduct || row.kind == kModelProduct) off += std::abs(std::log(row.ratio));
-      }
-      if (off < least) {
-        least = off;
-        best = scale;
-      }
+  // By the analytic ratio alone, and each GPU by a fit without its chip.
+  void judge(DeviceAccuracy& accuracy) const {
+    std::map<std::string, std::vector<CarriedOp>> by_gpu;
+    for (const CarriedOp& row : rows_) by_gpu[row.gpu].push_back(row);
+    for (const auto& [gpu, rows] : by_gpu) {
+      append(hybrid::carried_errors(rows, DeviceScale()), accuracy.plain);
+      append(hybrid::carried_errors(rows, fit(rows.front().chip)), accuracy.fitted);
     }
-    return best;
-  }
-
-  // By GPU, each by a fit without its chip, or by `scale` alone.
-  [[nodiscard]] std::vector<hybrid::CarriedError> errors(const std::optional<DeviceScale>& scale = {}) const {
-    std::map<std::string, std::string> chips;  // by GPU
-    for (const CarriedOp& op : tried_.front().second) chips.emplace(op.gpu, op.chip);
-    std::vector<hybrid::CarriedError> all;
-    for (const auto& [gpu, chip] : chips) {
-      const DeviceScale used = scale ? *scale : fit(chip);
-      std::vector<CarriedOp> rows;
-      for (const CarriedOp& row : rows_of(used)) {
-        if (row.gpu == gpu) rows.push_back(row);
-      }
-      const auto found = hybrid::carried_errors(rows, used);
-      all.insert(all.end(), found.begin(), found.end());
-    }
-    return all;
   }
 
  private:
-  [[nodiscard]] static std::vector<CarriedOp> kept(const std::vector<CarriedOp>& rows, const std::string& without) {
-    std::vector<CarriedOp> list;
-    std::copy_if(rows.begin(), rows.end(), std::back_inserter(list),
-                 [&](const CarriedOp& row) { return row.chip != without; });
-    return list;
+  static void append(const std::vector<hybrid::CarriedError>& rows, std::vector<hybrid::CarriedError>& all) {
+    all.insert(all.end(), rows.begin(), rows.end());
   }
 
-  [[nodiscard]] const std::vector<CarriedOp>& rows_of(const DeviceScale& scale) const {
-    const auto found = std::find_if(tried_.begin(), tried_.end(), [&](const auto& entry) {
-      return entry.first.enough == scale.power.enough && entry.first.idle == scale.power.idle;
-    });
-    CHECK(found != tried_.end(), "the scale is one of those tried");
-    return found->second;
-  }
-
-  DeviceScale given_;  // what is not fitted: the share of products, graphics chips, boards
-  std::vector<std::pair<BoardPower, std::vector<CarriedOp>>> tried_;
+  DeviceScale given_;
+  std::vector<CarriedOp> rows_;
 };
 
 Status add_ops(Result<std::vector<DeviceOp>> more, std::vector<DeviceOp>& ops) {
@@ -147,8 +93,7 @@ Result<DeviceAccuracy> evaluate_devices(const DeviceRequest& request, const Work
   if (const Status status = work.advance(); !status.ok()) return status.error();
   const ScaleSearch search(*ops, *cost_models);
   accuracy.scale = search.fit();
-  accuracy.plain = search.errors(search.plain());
-  accuracy.fitted = search.errors();
+  search.judge(accuracy);
   if (const Status status = work.advance(); !status.ok()) return status.error();
   const auto lambda = dataset_folder(request.lambda, "lambda");
   if (!lambda) return lambda.error();

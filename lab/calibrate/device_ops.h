@@ -16,7 +16,6 @@
 namespace forerun {
 
 inline constexpr const char* kMatrixProduct = "matrix product";
-inline constexpr const char* kModelProduct = "matrix product in models";
 inline constexpr const char* kElementwise = "element-wise";
 
 // An op with what it was measured at.

@@ -31,8 +31,8 @@ double watts_per_rate(const Device& device) { return device.power_w / device.pea
 }  // namespace
 
 std::string_view name_of(Carried kind) {
-  constexpr std::array<std::string_view, kCarriedCount> kNames = {"product",  "graphics_product", "convolution",
-                                                                  "gradient", "normalization",    "softmax"};
+  constexpr std::array<std::string_view, kCarriedCount> kNames = {
+      "product", "graphics_product", "graphics_tensor", "convolution", "gradient", "normalization", "softmax"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -62,24 +62,23 @@ Device DeviceScale::sustaining(Device device) const {
   return device;
 }
 
-std::optional<Carried> carried_as(Model model, std::string_view op, Unit unit, const Device& measured,
-                                  const Device& there) {
+std::optional<Carried> carried_as(Model model, Unit unit, const Device& measured, const Device& there) {
   if (!there.architecture.empty() && there.architecture == measured.architecture) return std::nullopt;
   if (measured.compute_capability > 0 && there.compute_capability > measured.compute_capability) return std::nullopt;
+  const std::optional<Carried> on_tensor_cores =
+      is_graphics_chip(there) ? std::optional(Carried::graphics_tensor) : std::nullopt;
   switch (model) {
     case Model::gemm:
-      if (!is_fp32(there.unit_or_fallback(unit))) return std::nullopt;
+      if (!is_fp32(there.unit_or_fallback(unit))) return on_tensor_cores;
       if (lanes(there) < 0.75 * lanes(measured)) return Carried::product;
       if (is_graphics_chip(there)) return Carried::graphics_product;
       return std::nullopt;
     case Model::convolution:
     case Model::data_gradient:
     case Model::weight_gradient:
-      if (there.unit_or_fallback(unit) == measured.unit_or_fallback(unit)) return std::nullopt;
+      if (there.unit_or_fallback(unit) == measured.unit_or_fallback(unit)) return on_tensor_cores;
       return model == Model::convolution ? Carried::convolution : Carried::gradient;
-    case Model::normalization:
-      if (op.find("layer_norm") == std::string_view::npos) return std::nullopt;
-      return Carried::normalization;
+    case Model::normalization: return Carried::normalization;
     case Model::softmax: return Carried::softmax;
     default: return std::nullopt;
   }

@@ -5,7 +5,7 @@
 // it, and offset and weight say how much of that holds on others, by kind of kernel. They were fitted to op latencies of
 // older GPUs. On a GPU of the measured one's architecture, and on later ones, everything holds. Where an older GPU computes
 // with other units than the measured one (fp32 lanes in place of tensor cores; half as many lanes in a multiprocessor; half
-// the load and store units for each lane), its own offset and weight count. Both analytic times are without a cache: kernels
+// the load and store units for each lane; tensor cores that memory feeds more easily), its own offset and weight count. Both analytic times are without a cache: kernels
 // that stream through memory were seen to run at one share of the bandwidth, whatever the size of the L2.
 //
 // Three bounds beside it:
@@ -36,9 +36,17 @@ namespace forerun::hybrid {
 // Where `predict` looks for it, below the data folder.
 inline constexpr const char* kDeviceScaleFile = "cost/devices.json";
 
-// graphics_product: fp32 products on multiprocessors as graphics boards have them; gradient: of convolutions; normalization:
-// layer norm
-enum class Carried : uint8_t { product, graphics_product, convolution, gradient, normalization, softmax };
+// Of products (and, on tensor cores, convolutions) on multiprocessors as graphics boards have them: in fp32, on tensor cores.
+// gradient: of convolutions.
+enum class Carried : uint8_t {
+  product,
+  graphics_product,
+  graphics_tensor,
+  convolution,
+  gradient,
+  normalization,
+  softmax
+};
 constexpr size_t kCarriedCount = static_cast<size_t>(Carried::softmax) + 1;
 std::string_view name_of(Carried kind);
 
@@ -68,8 +76,7 @@ struct DeviceScale {
 };
 
 // Which offset and weight count for a feature row; nothing: what was measured holds as it is. `unit`: that its products ask for.
-std::optional<Carried> carried_as(Model model, std::string_view op, Unit unit, const Device& measured,
-                                  const Device& there);
+std::optional<Carried> carried_as(Model model, Unit unit, const Device& measured, const Device& there);
 
 // The device as the analytic times that are carried over see it.
 Device without_cache(Device device);

@@ -219,7 +219,7 @@ CarriedRow carried_row(const MeasuredRow& measured, const FeatureRow& there, Uni
                        const Device& device) {
   CarriedRow row{.analytic_us = there.analytic_us,
                  .correction = correction_of(measured, there.model, unit, other.scale),
-                 .kind = carried_as(there.model, there.op, unit, other.measured, device)};
+                 .kind = carried_as(there.model, unit, other.measured, device)};
   if (is_reach_bound(device)) {
     // What the cache can hold of the operands of the op before need not be moved.
     const double held_us = kHeldShare * static_cast<double>(device.l2.value) / device.memory_bandwidth * 1e6;
