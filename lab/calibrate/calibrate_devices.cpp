@@ -1,11 +1,12 @@
 #include "lab/calibrate/calibrate_devices.h"
 
-
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
 #include "base/data_dir.h"
 #include "base/datasets.h"
+#include "base/json_file.h"
 #include "lab/calibrate/calibrate_intervals.h"
 #include "lab/calibrate/device_models.h"
 #include "lab/calibrate/device_ops.h"
@@ -63,6 +64,32 @@ Status add_ops(Result<std::vector<DeviceOp>> more, std::vector<DeviceOp>& ops) {
   return {};
 }
 
+// Of eight of ten runs, where every GPU counts the same: with as many ratios, taken evenly from its own.
+RatioInterval range_over_gpus(const std::vector<OtherGpuRun>& runs) {
+  constexpr size_t kOfEach = 60;
+  std::map<std::string, std::vector<double>> by_gpu;
+  for (const OtherGpuRun& run : runs) by_gpu[run.gpu].push_back(run.measured_ms / run.predicted_ms);
+  std::vector<double> ratios;
+  for (auto& [gpu, own] : by_gpu) {
+    std::sort(own.begin(), own.end());
+    for (size_t i = 0; i < kOfEach; ++i) ratios.push_back(own[i * own.size() / kOfEach]);
+  }
+  return range_of(std::move(ratios));
+}
+
+// {"errors": {"NVIDIA L4": 0.124}}: by GPU.
+Result<std::map<std::string, double>> published_errors() {
+  const Result<fs::path> folder = data_dir();
+  if (!folder) return folder.error();
+  Result<JsonObject> file = JsonObject::read(*folder / "papers" / "neusight.json");
+  if (!file) return file.error();
+  JsonObject errors = file->object("errors");
+  std::map<std::string, double> by_gpu;
+  for (const std::string& gpu : errors.keys()) by_gpu.emplace(gpu, errors.number(gpu));
+  if (!file->status().ok()) return file->status().error();
+  return by_gpu;
+}
+
 void add_runs(OtherGpuRuns found, DeviceAccuracy& accuracy) {
   accuracy.runs.insert(accuracy.runs.end(), found.runs.begin(), found.runs.end());
   accuracy.problems.insert(accuracy.problems.end(), found.problems.begin(), found.problems.end());
@@ -103,9 +130,10 @@ Result<DeviceAccuracy> evaluate_devices(const DeviceRequest& request, const Work
   };
   add_runs(runs_of_neusight(*neusight, cost_models->devices, without), accuracy);
   add_runs(runs_of_lambda(*lambda, cost_models->devices, without), accuracy);
-  std::vector<double> ratios;
-  for (const OtherGpuRun& run : accuracy.runs) ratios.push_back(run.measured_ms / run.predicted_ms);
-  accuracy.range = range_of(std::move(ratios));
+  accuracy.range = range_over_gpus(accuracy.runs);
+  auto published = published_errors();
+  if (!published) return published.error();
+  accuracy.neusight = std::move(*published);
   return accuracy;
 }
 

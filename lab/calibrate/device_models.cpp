@@ -133,6 +133,7 @@ Result<OtherGpuRun> predicted_run(const fs::path& label, const fs::path& configu
   Result<JsonObject> file = JsonObject::read(label);
   if (!file) return file.error();
   run->gpu = device.name;
+  run->source = kNeuSight;
   run->measured_ms = file->number("fw_latency") + file->number("bwall_latency", Sign::not_negative);
   if (!file->status().ok()) return file->status().error();
   const auto request = request_of(configurations / (run->model + ".json"), *run);
@@ -264,7 +265,8 @@ OtherGpuRuns runs_of_lambda(const std::string& folder, const DeviceCatalogue& de
                               .batch = *request->batch,
                               .length = built->input.size,
                               .measured_ms = 1e3 * batch->second / rate,
-                              .predicted_ms = milliseconds(predicted_times(*built, *device, known).iteration)});
+                              .predicted_ms = milliseconds(predicted_times(*built, *device, known).iteration),
+                              .source = kLambda});
       }
     }
   }
