@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "lab/accuracy/eval_schema.h"
 #include "report/table.h"
@@ -50,12 +51,44 @@ std::string runs_table(const DeviceAccuracy& accuracy) {
       100 * sum / static_cast<double>(accuracy.runs.size()), accuracy.range.low, accuracy.range.high, table.text());
 }
 
+std::string gpus_table(const DeviceAccuracy& accuracy) {
+  if (accuracy.runs.empty()) return "";
+  Table table({"GPU", "runs of", "number", "MRE", "bias", "NeuSight's own"});
+  table.align_left(1);
+  for (const OtherGpuError& row : errors_by_gpu(accuracy)) {
+    table.add({row.gpu, row.source, grouped(row.runs), percent(row.mre, 1), fmt::format("{:+.1f} %", 100 * row.bias),
+               row.published ? percent(*row.published, 1) : "-"});
+  }
+  return fmt::format("The same by GPU (beside: what NeuSight's authors print for their predictor there)\n{}\n",
+                     table.text());
+}
+
 }  // namespace
+
+std::vector<OtherGpuError> errors_by_gpu(const DeviceAccuracy& accuracy) {
+  std::map<std::pair<std::string, std::string>, OtherGpuError> rows;
+  for (const OtherGpuRun& run : accuracy.runs) {
+    OtherGpuError& row = rows[{run.source, run.gpu}];
+    ++row.runs;
+    row.mre += other_gpu_error(run);
+    row.bias += run.predicted_ms / run.measured_ms - 1;
+  }
+  std::vector<OtherGpuError> list;
+  for (auto& [key, row] : rows) {
+    std::tie(row.source, row.gpu) = key;
+    row.mre /= static_cast<double>(row.runs);
+    row.bias /= static_cast<double>(row.runs);
+    const auto published = accuracy.neusight.find(row.gpu);
+    if (row.source == kNeuSight && published != accuracy.neusight.end()) row.published = published->second;
+    list.push_back(row);
+  }
+  return list;
+}
 
 std::string to_text(const DeviceAccuracy& accuracy) {
   std::string text;
   for (const std::string& problem : accuracy.problems) text += fmt::format("left out: {}\n", problem);
-  return text + ops_table(accuracy) + runs_table(accuracy);
+  return text + ops_table(accuracy) + runs_table(accuracy) + gpus_table(accuracy);
 }
 
 std::string to_json(const DeviceAccuracy& accuracy) {
@@ -70,7 +103,8 @@ std::string to_json(const DeviceAccuracy& accuracy) {
   };
   Json runs = Json::array();
   for (const OtherGpuRun& run : accuracy.runs) {
-    runs.push_back({{"gpu", run.gpu},
+    runs.push_back({{"source", run.source},
+                    {"gpu", run.gpu},
                     {"model", run.model},
                     {"what", run.what},
                     {"batch", run.batch},
@@ -78,11 +112,18 @@ std::string to_json(const DeviceAccuracy& accuracy) {
                     {"measured_ms", run.measured_ms},
                     {"predicted_ms", run.predicted_ms}});
   }
+  Json gpus = Json::array();
+  for (const OtherGpuError& row : errors_by_gpu(accuracy)) {
+    Json entry = {{"gpu", row.gpu}, {"source", row.source}, {"runs", row.runs}, {"mre", row.mre}, {"bias", row.bias}};
+    if (row.published) entry["published_mre"] = *row.published;
+    gpus.push_back(std::move(entry));
+  }
   return Json{{"schema", eval_schema("devices")},
               {"suite", "devices"},
               {"scaled", errors(accuracy.plain)},
               {"fitted", errors(accuracy.fitted)},
               {"runs", runs},
+              {"gpus", gpus},
               {"range", {{"low", accuracy.range.low}, {"high", accuracy.range.high}}},
               {"problems", accuracy.problems}}
       .dump();

@@ -1,16 +1,12 @@
 #include "lab/calibrate/calibrate_devices.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
-#include <limits>
 #include <map>
-#include <set>
 
 #include "base/data_dir.h"
 #include "base/datasets.h"
+#include "base/json_file.h"
 #include "lab/calibrate/calibrate_intervals.h"
 #include "lab/calibrate/device_models.h"
 #include "lab/calibrate/device_ops.h"
@@ -19,7 +15,6 @@ namespace forerun {
 namespace {
 
 namespace fs = std::filesystem;
-using hybrid::BoardPower;
 using hybrid::CarriedOp;
 using hybrid::DeviceScale;
 
@@ -30,77 +25,69 @@ Result<std::string> dataset_folder(const std::string& given, const char* name) {
   return folder->string();
 }
 
-std::set<std::string> gpus_of(const std::vector<DeviceOp>& ops) {
-  std::set<std::string> gpus;
-  for (const DeviceOp& op : ops) gpus.insert(op.gpu);
-  return gpus;
-}
-
-// Fits to all GPUs but one (empty: to all).
+// Fits to all GPUs but those with one chip (empty: to all). What boards need to sustain their rates, what products sustain, and
+// graphics chips are taken as given.
 class ScaleSearch {
  public:
   ScaleSearch(const std::vector<DeviceOp>& ops, const CostModels& cost_models)
-      : boards_(cost_models.scale.most_watts_per_rate) {
-    const auto attempt = [&](const BoardPower& power) {
-      tried_.emplace_back(power, carried_ops(ops, cost_models, scale_with(power)));
-    };
-    attempt({});
-    for (const double enough : {0.6, 0.65, 0.7, 0.75, 0.8}) {
-      for (const double idle : {0.0, 0.15, 0.3}) attempt({enough, idle});
-    }
-  }
+      : given_(cost_models.scale), rows_(carried_ops(ops, cost_models, given_)) {}
 
-  [[nodiscard]] DeviceScale scale_with(const BoardPower& power) const {
-    DeviceScale scale;
-    scale.most_watts_per_rate = boards_;
-    scale.power = power;
+  [[nodiscard]] DeviceScale fit(const std::string& without = "") const {
+    DeviceScale scale = given_;
+    scale.bandwidth_reach = hybrid::calibrate_reach(rows_, kElementwise, without);
+    scale.carry = hybrid::calibrate_carry(rows_, scale, without);
     return scale;
   }
 
-  // What boards need is chosen so that matrix products are too slow on one GPU as rarely as too fast on another:
-  // convolutions were measured in bursts that are over before clocks fall.
-  [[nodiscard]] DeviceScale fit(const std::string& without = "") const {
-    DeviceScale best;
-    double least = std::numeric_limits<double>::infinity();
-    for (const auto& [power, rows] : tried_) {
-      DeviceScale scale = scale_with(power);
-      scale.carry = hybrid::calibrate_carry(rows, without);
-      double off = 0;
-      for (const hybrid::CarriedError& row : hybrid::carried_errors(rows, scale)) {
-        if (row.gpu != without && row.kind == kMatrixProduct) off += std::abs(std::log(row.ratio));
-      }
-      if (off < least) {
-        least = off;
-        best = scale;
-      }
+  // By the analytic ratio alone, and each GPU by a fit without its chip.
+  void judge(DeviceAccuracy& accuracy) const {
+    std::map<std::string, std::vector<CarriedOp>> by_gpu;
+    for (const CarriedOp& row : rows_) by_gpu[row.gpu].push_back(row);
+    for (const auto& [gpu, rows] : by_gpu) {
+      append(hybrid::carried_errors(rows, DeviceScale()), accuracy.plain);
+      append(hybrid::carried_errors(rows, fit(rows.front().chip)), accuracy.fitted);
     }
-    return best;
-  }
-
-  [[nodiscard]] const std::vector<CarriedOp>& rows_of(const DeviceScale& scale) const {
-    const auto found = std::find_if(tried_.begin(), tried_.end(), [&](const auto& entry) {
-      return entry.first.enough == scale.power.enough && entry.first.idle == scale.power.idle;
-    });
-    CHECK(found != tried_.end(), "the scale is one of those tried");
-    return found->second;
   }
 
  private:
-  std::map<std::string, double> boards_;
-  std::vector<std::pair<BoardPower, std::vector<CarriedOp>>> tried_;
+  static void append(const std::vector<hybrid::CarriedError>& rows, std::vector<hybrid::CarriedError>& all) {
+    all.insert(all.end(), rows.begin(), rows.end());
+  }
+
+  DeviceScale given_;
+  std::vector<CarriedOp> rows_;
 };
 
-std::vector<hybrid::CarriedError> errors_on(const std::string& gpu, const ScaleSearch& search,
-                                            const DeviceScale& scale) {
-  std::vector<CarriedOp> rows;
-  for (const CarriedOp& row : search.rows_of(scale)) {
-    if (row.gpu == gpu) rows.push_back(row);
-  }
-  return hybrid::carried_errors(rows, scale);
+Status add_ops(Result<std::vector<DeviceOp>> more, std::vector<DeviceOp>& ops) {
+  if (!more) return more.error();
+  ops.insert(ops.end(), std::make_move_iterator(more->begin()), std::make_move_iterator(more->end()));
+  return {};
 }
 
-void append(std::vector<hybrid::CarriedError>& all, const std::vector<hybrid::CarriedError>& rows) {
-  all.insert(all.end(), rows.begin(), rows.end());
+// Of eight of ten runs, where every GPU counts the same: with as many ratios, taken evenly from its own.
+RatioInterval range_over_gpus(const std::vector<OtherGpuRun>& runs) {
+  constexpr size_t kOfEach = 60;
+  std::map<std::string, std::vector<double>> by_gpu;
+  for (const OtherGpuRun& run : runs) by_gpu[run.gpu].push_back(run.measured_ms / run.predicted_ms);
+  std::vector<double> ratios;
+  for (auto& [gpu, own] : by_gpu) {
+    std::sort(own.begin(), own.end());
+    for (size_t i = 0; i < kOfEach; ++i) ratios.push_back(own[i * own.size() / kOfEach]);
+  }
+  return range_of(std::move(ratios));
+}
+
+// {"errors": {"NVIDIA L4": 0.124}}: by GPU.
+Result<std::map<std::string, double>> published_errors() {
+  const Result<fs::path> folder = data_dir();
+  if (!folder) return folder.error();
+  Result<JsonObject> file = JsonObject::read(*folder / "papers" / "neusight.json");
+  if (!file) return file.error();
+  JsonObject errors = file->object("errors");
+  std::map<std::string, double> by_gpu;
+  for (const std::string& gpu : errors.keys()) by_gpu.emplace(gpu, errors.number(gpu));
+  if (!file->status().ok()) return file->status().error();
+  return by_gpu;
 }
 
 void add_runs(OtherGpuRuns found, DeviceAccuracy& accuracy) {
@@ -124,32 +111,29 @@ Result<DeviceAccuracy> evaluate_devices(const DeviceRequest& request, const Work
   auto ops = load_neusight_ops(request.ops.empty() ? *neusight : request.ops, cost_models->devices);
   if (!ops) return ops.error();
   if (const Status status = work.advance(); !status.ok()) return status.error();
-  if (auto more = load_ets_convolutions(*ets, cost_models->devices)) {
-    ops->insert(ops->end(), std::make_move_iterator(more->begin()), std::make_move_iterator(more->end()));
-  } else {
-    accuracy.problems.push_back(more.error().message());
+  if (const Status added = add_ops(load_neusight_model_ops(*neusight, cost_models->devices), *ops); !added.ok()) {
+    accuracy.problems.push_back(added.error().message());
+  }
+  if (const Status added = add_ops(load_ets_convolutions(*ets, cost_models->devices), *ops); !added.ok()) {
+    accuracy.problems.push_back(added.error().message());
   }
   if (const Status status = work.advance(); !status.ok()) return status.error();
   const ScaleSearch search(*ops, *cost_models);
   accuracy.scale = search.fit();
-  const DeviceScale nothing = search.scale_with({});
-  for (const std::string& gpu : gpus_of(*ops)) {
-    append(accuracy.plain, errors_on(gpu, search, nothing));
-    append(accuracy.fitted, errors_on(gpu, search, search.fit(gpu)));
-    if (const Status status = work.check(); !status.ok()) return status.error();
-  }
+  search.judge(accuracy);
   if (const Status status = work.advance(); !status.ok()) return status.error();
   const auto lambda = dataset_folder(request.lambda, "lambda");
   if (!lambda) return lambda.error();
   auto without = [&](const Device& device) -> const CostModels& {
-    cost_models->scale = search.fit(device.name);
+    cost_models->scale = search.fit(chip_of(device));
     return *cost_models;
   };
   add_runs(runs_of_neusight(*neusight, cost_models->devices, without), accuracy);
   add_runs(runs_of_lambda(*lambda, cost_models->devices, without), accuracy);
-  std::vector<double> ratios;
-  for (const OtherGpuRun& run : accuracy.runs) ratios.push_back(run.measured_ms / run.predicted_ms);
-  accuracy.range = range_of(std::move(ratios));
+  accuracy.range = range_over_gpus(accuracy.runs);
+  auto published = published_errors();
+  if (!published) return published.error();
+  accuracy.neusight = std::move(*published);
   return accuracy;
 }
 

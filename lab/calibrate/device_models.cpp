@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -10,12 +11,17 @@
 #include "base/csv_cells.h"
 #include "base/json_file.h"
 #include "base/line_reader.h"
+#include "memory/iteration_replay.h"
 #include "predict/predict.h"
+#include "timeline/host_gpu_timeline.h"
 
 namespace forerun {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kForward = "forward";
+constexpr const char* kForwardBackward = "forward, backward";
 
 // "bert_large-train-512-8.json": model, what, length, batch.
 std::optional<OtherGpuRun> run_named(const std::string& stem) {
@@ -23,7 +29,7 @@ std::optional<OtherGpuRun> run_named(const std::string& stem) {
   std::replace(commas.begin(), commas.end(), '-', ',');
   const std::vector<std::string> parts = csv_cells(commas);
   if (parts.size() != 4 || (parts[1] != "train" && parts[1] != "inf")) return std::nullopt;
-  OtherGpuRun run{.model = parts[0], .what = parts[1] == "train" ? "forward, backward" : "forward"};
+  OtherGpuRun run{.model = parts[0], .what = parts[1] == "train" ? kForwardBackward : kForward};
   if (!parse_cell(parts[2], run.length) || !parse_cell(parts[3], run.batch)) return std::nullopt;
   return run;
 }
@@ -44,7 +50,8 @@ Result<ModelRequest> request_of(const fs::path& configuration, const OtherGpuRun
                         {"heads", setting("num_attention_heads")},
                         {"intermediate", setting("intermediate_size")},
                         {"positions", setting("max_position_embeddings")},
-                        {"vocab", setting("vocab_size")}};
+                        {"vocab", setting("vocab_size")},
+                        {"head", run.what == kForward ? "classifier" : "mlm"}};
   } else if (type == "gpt2") {
     request.settings = {{"width", setting("n_embd")},
                         {"layers", setting("n_layer")},
@@ -56,8 +63,67 @@ Result<ModelRequest> request_of(const fs::path& configuration, const OtherGpuRun
   }
   if (!file->status().ok()) return file->status().error();
   request.settings.emplace_back("length", fmt::format("{}", run.length));
-  if (run.what == "forward") request.settings.emplace_back("dropout", "0");
+  request.settings.emplace_back("attention", "eager");
+  if (run.what == kForward) request.settings.emplace_back("dropout", "0");
   return request;
+}
+
+// What a call of cudaMalloc keeps the host, from passes on an H200 with and without an emptied cache.
+constexpr Nanoseconds kDriverAllocation(130'000);
+
+// Segments that the allocator asks the driver for, by op, when an iteration starts with none to spare.
+std::vector<int> driver_allocations(const TrainingRun& run, const Device& device, const CostModels& cost_models) {
+  std::vector<int> allocations(run.graph.op_count());
+  int64_t reserved = 0;
+  IterationReplayOptions options;
+  options.iterations = 1;
+  options.cublas_workspace = device.blas_workspace;
+  options.temporaries.workspaces = &cost_models.workspaces;
+  options.observe = [&](const ReplayEvent& event) {
+    if (event.reserved > reserved && event.op.valid()) ++allocations[event.op.value];
+    reserved = event.reserved;
+  };
+  replay_iterations(run.graph, options);
+  return allocations;
+}
+
+bool is_loss(std::string_view op) { return op.find("log_softmax") != op.npos || op.find("nll_loss") != op.npos; }
+
+// Adding a gradient to the one of the pass before reads both and writes one.
+LaneOp accumulation(Bytes parameter, const Device& device, const CostModels& cost_models) {
+  constexpr double kReach = 0.85;  // of the bandwidth, by plain element-wise ops
+  const double seconds = 3 * static_cast<double>(parameter.value) / (kReach * device.memory_bandwidth);
+  const Nanoseconds gpu = Nanoseconds(std::llround(seconds * 1e9)) + cost_models.analytic.kernel_floor;
+  return {.host = cost_models.host.of(Phase::backward, OpClass::elementwise),
+          .gpu = gpu,
+          .kernels = 1,
+          .phase = Phase::backward,
+          .bound = Bound::memory};
+}
+
+// The passes as NeuSight timed them: each on its own, without the loss between them; the allocator's cache emptied before, so
+// that a forward pass that keeps its activations asks the driver for their memory; gradients added up over iterations.
+double passes_ms(const TrainingRun& run, const Device& device, const CostModels& cost_models, bool trains) {
+  const std::vector<OpCost> costs = gpu_costs(run, device, cost_models);
+  const HostCosts host = host_costs(run.graph, costs, cost_models.host);
+  const std::vector<LaneOp> lanes = lane_ops(run.graph, costs, host);
+  const std::vector<int> allocations =
+      trains ? driver_allocations(run, device, cost_models) : std::vector<int>(lanes.size());
+  std::vector<LaneOp> forward;
+  std::vector<LaneOp> backward;
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    const Op& op = run.graph.ops()[i];
+    if (op.phase == Phase::update || (op.phase == Phase::forward && is_loss(run.graph.name(op)))) continue;
+    (op.phase == Phase::forward ? forward : backward).push_back(lanes[i]);
+    if (op.phase == Phase::forward) forward.back().host += kDriverAllocation * allocations[i];
+  }
+  for (const TensorId parameter : run.graph.parameters()) {
+    backward.push_back(accumulation(run.graph.bytes_of(parameter), device, cost_models));
+  }
+  const LaneSetup setup{.gap = device.launch_gap, .per_iteration = Nanoseconds()};
+  double ms = milliseconds(host_gpu_timeline(forward, setup).iteration);
+  if (trains) ms += milliseconds(host_gpu_timeline(backward, setup).iteration);
+  return ms;
 }
 
 Result<OtherGpuRun> predicted_run(const fs::path& label, const fs::path& configurations, const Device& device,
@@ -67,15 +133,14 @@ Result<OtherGpuRun> predicted_run(const fs::path& label, const fs::path& configu
   Result<JsonObject> file = JsonObject::read(label);
   if (!file) return file.error();
   run->gpu = device.name;
+  run->source = kNeuSight;
   run->measured_ms = file->number("fw_latency") + file->number("bwall_latency", Sign::not_negative);
   if (!file->status().ok()) return file->status().error();
   const auto request = request_of(configurations / (run->model + ".json"), *run);
   if (!request) return request.error();
   const auto built = build_run(*request, device);
   if (!built) return built.error();
-  const IterationTiming times = predict(*built, device, cost_models).times;
-  run->predicted_ms = milliseconds(times.phases[0]);
-  if ((run->what != "forward")) run->predicted_ms += milliseconds(times.phases[1]);
+  run->predicted_ms = passes_ms(*built, device, cost_models, run->what != kForward);
   return *run;
 }
 
@@ -200,7 +265,8 @@ OtherGpuRuns runs_of_lambda(const std::string& folder, const DeviceCatalogue& de
                               .batch = *request->batch,
                               .length = built->input.size,
                               .measured_ms = 1e3 * batch->second / rate,
-                              .predicted_ms = milliseconds(predict(*built, *device, known).times.iteration)});
+                              .predicted_ms = milliseconds(predicted_times(*built, *device, known).iteration),
+                              .source = kLambda});
       }
     }
   }

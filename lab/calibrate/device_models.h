@@ -1,7 +1,7 @@
 // Whole models that others ran on other GPUs, predicted.
 //
 // From NeuSight: forward, or forward and backward, of transformers in fp32 (label/GPU/MODEL-WHAT-LENGTH-BATCH.json and
-// DLmodel_configs/MODEL.json; attention there is spelled out, where ours is one op). From Lambda: throughputs of training
+// DLmodel_configs/MODEL.json), with eager attention; a forward pass alone is of BERT as a classifier and without dropout. From Lambda: throughputs of training
 // ResNet-50 and BERT on one GPU (pytorch-train-{bs,throughput}-{fp32,fp16}.csv; fp32 there is TF32 where the GPU has it).
 // What the zoo or the catalogue does not know is passed over, and named among the problems.
 #pragma once

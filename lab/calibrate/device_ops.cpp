@@ -6,6 +6,7 @@
 
 #include "cost/analytic/analytic.h"
 #include "lab/papers/ets/ets_trace.h"
+#include "lab/papers/neusight/model_ops.h"
 #include "lab/papers/neusight/op_latency.h"
 #include "lab/training_data/measured_ops.h"
 
@@ -22,8 +23,10 @@ std::string kind_name(const std::string& kind) {
   if (kind == "bmm" || kind == "linear") return kMatrixProduct;
   if (kind == "conv") return "convolution";
   if (kind == "ln") return "layer norm";
-  return kind == "softmax" ? "softmax" : "element-wise";
+  return kind == "softmax" ? "softmax" : kElementwise;
 }
+
+std::string kind_in_models(const std::string& kind) { return kind_name(kind) + std::string(hybrid::kInModels); }
 
 // Every so many, so that `most` remain, in their order.
 template <class Item>
@@ -70,13 +73,22 @@ std::optional<DeviceOp> convolution_of(const EtsOp& op, const std::string& gpu) 
   return result;
 }
 
-// The sum over the feature rows of an op.
-struct Costed {
-  double us = 0;
-  double analytic_us = 0;
+// The board as it was measured: without TF32.
+struct Board {
+  Device device;
+  Device sustaining;  // without its cache
 };
 
+Board board_of(const Device& device, const hybrid::DeviceScale& scale) {
+  Board board{device, {}};
+  board.device.peak.tf32_tensor = 0;
+  board.sustaining = hybrid::without_cache(scale.sustaining(board.device));
+  return board;
+}
+
 }  // namespace
+
+std::string chip_of(const Device& device) { return device.architecture + " " + std::to_string(device.sm_count); }
 
 Result<std::vector<DeviceOp>> load_neusight_ops(const std::string& neusight, const DeviceCatalogue& devices,
                                                 size_t most) {
@@ -101,6 +113,28 @@ Result<std::vector<DeviceOp>> load_neusight_ops(const std::string& neusight, con
       const auto device = devices.find(latency.gpu);
       if (!device) return device.error().within(file);
       ops.push_back({device->name, kind_name(latency.kind), std::move(latency.sample)});
+    }
+  }
+  return ops;
+}
+
+Result<std::vector<DeviceOp>> load_neusight_model_ops(const std::string& neusight, const DeviceCatalogue& devices) {
+  std::vector<fs::path> files;
+  std::error_code code;
+  for (const auto& entry : fs::recursive_directory_iterator(fs::path(neusight) / "label", code)) {
+    if (entry.path().extension() == ".csv") files.push_back(entry.path());
+  }
+  if (code || files.empty()) return Error{"NeuSight's labels are not there", neusight, "name their folder"};
+  std::sort(files.begin(), files.end());
+  std::vector<DeviceOp> ops;
+  for (const fs::path& file : files) {
+    const auto device = devices.find(file.parent_path().filename().string());
+    if (!device) continue;
+    auto latencies = read_model_ops(file.string());
+    if (!latencies) return latencies.error();
+    for (OpLatency& latency : *latencies) {
+      if (latency.sample.us < kShortestCallUs) continue;
+      ops.push_back({device->name, kind_in_models(latency.kind), std::move(latency.sample)});
     }
   }
   return ops;
@@ -134,36 +168,43 @@ std::vector<hybrid::CarriedOp> carried_ops(const std::vector<DeviceOp>& ops, con
   const Result<Device> measured = cost_models.devices.find(cost_models.residual_model->gpu);
   CHECK(measured.ok(), "the catalogue has the GPU that was measured");
   const TrainingSetup setup;
-  std::map<std::string, Device> boards;
+  const hybrid::OtherGpu other{*measured, scale};
+  const Device plain = hybrid::without_cache(*measured);
+  std::map<std::string, Board> boards;
   std::vector<hybrid::CarriedOp> list;
   for (const DeviceOp& op : ops) {
     auto board = boards.find(op.gpu);
     if (board == boards.end()) {
-      Device there = scale.sustaining(*cost_models.devices.find(op.gpu));
-      there.peak.tf32_tensor = 0;  // as it was measured
-      board = boards.emplace(op.gpu, std::move(there)).first;
+      board = boards.emplace(op.gpu, board_of(*cost_models.devices.find(op.gpu), scale)).first;
     }
     const Graph graph = graph_of(op.sample);
     const Op& only = graph.ops()[0];
     const OpWork work = work_of(graph, only);
     const LayoutTracker layouts(graph, false);
-    const auto feature_rows = hybrid::featurize(graph, only, work, layouts, *measured, setup, cost_models.analytic);
-    const auto there = hybrid::featurize(graph, only, work, layouts, board->second, setup, cost_models.analytic);
-    if (feature_rows.empty()) continue;
-    Costed known;
-    double analytic = 0;
-    for (size_t i = 0; i < feature_rows.size(); ++i) {
-      known.us += cost_models.residual_model->cost(feature_rows[i]).us;
-      known.analytic_us += feature_rows[i].analytic_us;
-      analytic += there[i].analytic_us;
+    const auto featurized = [&](const Device& device) {
+      return hybrid::featurize(graph, only, work, layouts, device, setup, cost_models.analytic);
+    };
+    const auto asked = featurized(*measured);
+    const auto known = featurized(plain);
+    const auto there = featurized(board->second.sustaining);
+    if (asked.empty()) continue;
+    // Of several feature rows, the sum: they are of one kind.
+    hybrid::MeasuredRow sum;
+    hybrid::FeatureRow whole = there[0];
+    whole.analytic_us = whole.memory_us = 0;
+    for (size_t i = 0; i < asked.size(); ++i) {
+      sum.us += cost_models.residual_model->cost(asked[i]).us;
+      sum.analytic_us += known[i].analytic_us;
+      sum.compute_us += known[i].compute_us;
+      whole.analytic_us += there[i].analytic_us;
+      whole.memory_us += there[i].memory_us;
     }
-    list.push_back({.gpu = op.gpu,
-                    .kind = op.kind,
-                    .carried = hybrid::carried_as(feature_rows[0].model, product_unit(work, setup.precision), *measured,
-                                                  board->second),
-                    .analytic_us = analytic,
-                    .correction = known.us / known.analytic_us,
-                    .us = op.sample.us});
+    list.push_back(
+        {.gpu = op.gpu,
+         .chip = chip_of(board->second.device),
+         .kind = op.kind,
+         .row = hybrid::carried_row(sum, whole, product_unit(work, setup.precision), other, board->second.device),
+         .us = op.sample.us});
   }
   return list;
 }

@@ -67,9 +67,34 @@ TEST_F(NeuSightOps, AreCarriedToTheirGpu) {
   const double t4_us = flops / (cost_models_->devices.find("t4")->peak.fp32 * 1e-6);
   EXPECT_EQ(carried[0].kind, kMatrixProduct);
   EXPECT_DOUBLE_EQ(carried[0].us, 2000);
-  EXPECT_GE(carried[0].analytic_us, 0.99 * t4_us);  // no faster than the board's peak
-  EXPECT_GT(carried[0].analytic_us, 1.2 * carried[1].analytic_us);
-  EXPECT_DOUBLE_EQ(carried[0].correction, carried[1].correction);  // one op, corrected as where it was measured
+  EXPECT_GE(carried[0].row.analytic_us, 0.99 * t4_us);  // no faster than the board's peak
+  EXPECT_GT(carried[0].row.analytic_us, 1.2 * carried[1].row.analytic_us);
+  EXPECT_GT(carried[0].row.memory_us, 0);  // its check bits lie beside the data
+  EXPECT_DOUBLE_EQ(carried[1].row.memory_us, 0);
+  EXPECT_DOUBLE_EQ(carried[0].row.correction, carried[1].row.correction);  // one op, corrected as where it was measured
+}
+
+TEST_F(NeuSightOps, OpsOfModelsAreReadFromTheLabels) {
+  fs::create_directories(folder_ / "label" / "Tesla_T4");
+  fs::create_directories(folder_ / "label" / "abacus");
+  for (const char* gpu : {"Tesla_T4", "abacus"}) {
+    std::ofstream(folder_ / "label" / gpu / "small-inf-64-4.csv")
+        << "op,target,input_shapes,fw_latency,output_shape\n"
+           "call_module,a.dense,\"[[512, 1024]]\",0.25,\"(512, 1024)\"\n"
+           "call_module,a.dense,\"[[5, 10]]\",0.05,\"(5, 10)\"\n";
+  }
+  const auto ops = load_neusight_model_ops(folder_.string(), cost_models_->devices);
+  ASSERT_TRUE(ops.ok()) << ops.error().message();
+  ASSERT_EQ(ops->size(), 1U);
+  EXPECT_EQ(ops->front().gpu, "Tesla T4");
+  EXPECT_EQ(ops->front().kind, "matrix product in models");
+  EXPECT_FALSE(load_neusight_model_ops((folder_ / "nothing").string(), cost_models_->devices).ok());
+}
+
+TEST_F(NeuSightOps, BoardsOfOneChipAreOne) {
+  const DeviceCatalogue& devices = cost_models_->devices;
+  EXPECT_EQ(chip_of(*devices.find("a100-pcie-40gb")), chip_of(*devices.find("a100")));
+  EXPECT_NE(chip_of(*devices.find("t4")), chip_of(*devices.find("2080ti")));
 }
 
 TEST_F(NeuSightOps, ConvolutionsOfEts) {

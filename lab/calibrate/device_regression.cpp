@@ -11,6 +11,9 @@ namespace {
 
 constexpr int kReweightings = 12;
 constexpr double kSmallestError = 0.05;  // in logarithms: below, all errors weigh the same
+constexpr double kAtTheBound = 1.15;     // of the least time by bandwidth: an op below it tells that bound alone
+constexpr double kLongCallUs = 500;      // the launch is no longer to be seen in a call's time
+constexpr double kModelWeight = 4;       // of ops as models have them; of extents drawn at random: 1
 constexpr double kPull = 1;              // of the weight to 1, as so many of a GPU's mean ops
 
 struct Point {
@@ -49,22 +52,32 @@ Carry fit_line(const std::vector<Point>& points) {
 
 }  // namespace
 
-double predicted_us(const CarriedOp& op, const DeviceScale& scale) {
-  return carried_us(op.analytic_us, op.correction, op.carried, scale);
+double calibrate_reach(std::span<const CarriedOp> ops, const std::string& kind, const std::string& without) {
+  std::map<std::string, std::vector<double>> by_gpu;
+  for (const CarriedOp& op : ops) {
+    if (op.kind != kind || op.chip == without || op.us < kLongCallUs || op.row.memory_us <= 0) continue;
+    by_gpu[op.gpu].push_back(op.row.memory_us / op.us);
+  }
+  double sum = 0;
+  for (auto& [gpu, shares] : by_gpu) sum += upper_median(shares);
+  return by_gpu.empty() ? 0 : sum / static_cast<double>(by_gpu.size());
 }
 
-std::array<Carry, kCarriedCount> calibrate_carry(std::span<const CarriedOp> ops, const std::string& without) {
-  std::array<Carry, kCarriedCount> carry = {};
+std::array<Carry, kCarriedCount> calibrate_carry(std::span<const CarriedOp> ops, const DeviceScale& scale,
+                                                 const std::string& without) {
+  std::array<Carry, kCarriedCount> carry = scale.carry;
   for (size_t kind = 0; kind < kCarriedCount; ++kind) {
-    std::map<std::string, std::vector<Point>> by_gpu;
+    std::map<std::pair<std::string, std::string>, std::vector<Point>> groups;
     for (const CarriedOp& op : ops) {
-      if (op.gpu == without || op.carried != static_cast<Carried>(kind) || op.us <= 0) continue;
-      by_gpu[op.gpu].push_back({std::log(op.correction), std::log(op.us / op.analytic_us)});
+      if (op.chip == without || op.row.kind != static_cast<Carried>(kind) || op.us <= 0) continue;
+      const bool hidden = scale.bandwidth_reach > 0 && op.us < kAtTheBound * op.row.memory_us / scale.bandwidth_reach;
+      if (hidden) continue;
+      groups[{op.gpu, op.kind}].push_back({std::log(op.row.correction), std::log(op.us / op.row.analytic_us)});
     }
     std::vector<Point> points;
-    for (auto& [gpu, list] : by_gpu) {
+    for (auto& [group, list] : groups) {
       for (Point& point : list) {
-        point.weight = 1 / static_cast<double>(list.size());
+        point.weight = (group.second.ends_with(kInModels) ? kModelWeight : 1) / static_cast<double>(list.size());
         points.push_back(point);
       }
     }
@@ -75,7 +88,7 @@ std::array<Carry, kCarriedCount> calibrate_carry(std::span<const CarriedOp> ops,
 
 std::vector<CarriedError> carried_errors(std::span<const CarriedOp> ops, const DeviceScale& scale) {
   std::map<std::pair<std::string, std::string>, std::vector<double>> ratios;
-  for (const CarriedOp& op : ops) ratios[{op.gpu, op.kind}].push_back(op.us / predicted_us(op, scale));
+  for (const CarriedOp& op : ops) ratios[{op.gpu, op.kind}].push_back(op.us / carried_us(op.row, scale));
   std::vector<CarriedError> rows;
   for (auto& [key, list] : ratios) {
     CarriedError row{.gpu = key.first, .kind = key.second, .ops = static_cast<int64_t>(list.size())};

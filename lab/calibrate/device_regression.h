@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cost/hybrid/device_scale.h"
@@ -11,21 +12,27 @@
 
 namespace forerun::hybrid {
 
+// How the kinds of ops that models have end: "softmax in models".
+inline constexpr std::string_view kInModels = " in models";
+
 // One op on another GPU.
 struct CarriedOp {
   std::string gpu;
+  std::string chip;  // what boards that are one GPU under two names have in common
   std::string kind;  // as a table names it: "matrix product"
-  std::optional<Carried> carried;
-  double analytic_us = 0;  // there
-  double correction = 1;   // measured / analytic time on the measured GPU, as the trees say
-  double us = 0;           // measured there
+  CarriedRow row;
+  double us = 0;  // measured there
 };
 
-double predicted_us(const CarriedOp& op, const DeviceScale& scale);
+// The share of their bandwidth that boards whose reach is bound get at most: the mean over GPUs of what the element-wise ops
+// among these (of this kind) reach. 0 where there are none. `without`: a chip that is left out.
+double calibrate_reach(std::span<const CarriedOp> ops, const std::string& kind, const std::string& without = "");
 
-// Offset and weight of each kind that has ops. They minimise absolute errors of logarithms, every GPU counts the same, and
-// the weight is pulled to 1. `without`: a GPU whose ops are left out.
-std::array<Carry, kCarriedCount> calibrate_carry(std::span<const CarriedOp> ops, const std::string& without = "");
+// Offset and weight of each kind that has ops, the others as in `scale`, whose bound by bandwidth hides some ops. They
+// minimise absolute errors of logarithms, every GPU counts the same, ops in models more, and the weight is pulled to 1.
+// `without`: a chip whose ops are left out.
+std::array<Carry, kCarriedCount> calibrate_carry(std::span<const CarriedOp> ops, const DeviceScale& scale,
+                                                 const std::string& without = "");
 
 // The errors by GPU and kind, in the order of their names.
 std::vector<CarriedError> carried_errors(std::span<const CarriedOp> ops, const DeviceScale& scale);

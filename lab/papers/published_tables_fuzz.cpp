@@ -6,6 +6,7 @@
 #include "ingest/resources/resource_record.h"
 #include "lab/papers/ddl_benchmark/throughput_table.h"
 #include "lab/papers/ets/ets_trace.h"
+#include "lab/papers/neusight/model_ops.h"
 #include "lab/papers/neusight/op_latency.h"
 #include "lab/papers/published_runs.h"
 #include "lab/papers/vtrain/megatron_rows.h"
@@ -79,6 +80,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     case 3: check_error(megatron_rows_from_text(text, "fuzz")); break;
     case 4: read_resources(text); break;
     case 5: read_foundry(text); break;
+    case 6: check_error(model_ops_from_text(text, "fuzz")); break;
     default: read_papers(text); break;
   }
   return 0;

@@ -6,6 +6,18 @@ namespace forerun::zoo {
 
 using Scope = ForwardBuilder::Scope;
 
+namespace {
+
+// x[None, :, None, None] with `dim` the one that stays: [extent] -> rank 4.
+TensorId along(ForwardBuilder& b, TensorId x, int64_t dim) {
+  for (int64_t i = 0; i < 4; ++i) {
+    if (i != dim) x = b.unsqueeze(x, i);
+  }
+  return x;
+}
+
+}  // namespace
+
 std::vector<Parameter> with_token_parameters(std::vector<Parameter> own, int64_t batch, int64_t length, int64_t vocab) {
   own.push_back({"batch", batch, "sequences in a batch"});
   own.push_back({"length", length, "tokens in a sequence"});
@@ -86,6 +98,48 @@ TensorId split_heads(ForwardBuilder& b, TensorId x, int64_t head) {
 TensorId merge_heads(ForwardBuilder& b, TensorId x) {
   x = b.contiguous(b.transpose(x, 1, 2));
   return b.reshape(x, {b.extent(x, 0), b.extent(x, 1), -1});
+}
+
+bool is_eager(const Configuration& c) { return c.text("attention") == "eager"; }
+
+bool is_attention(ForwardBuilder& b, const Configuration& c) {
+  if (is_eager(c) || c.text("attention") == "sdpa") return true;
+  b.fail(fmt::format("attention is '{}'", c.text("attention")), "set attention to sdpa or eager");
+  return false;
+}
+
+Parameter attention_parameter() {
+  return {"attention", "sdpa", "sdpa (one op) or eager (products, masks and softmax apart)"};
+}
+
+TensorId eager_attention(ForwardBuilder& b, TensorId query, TensorId key, TensorId value,
+                         const EagerAttention& options) {
+  TensorId scores = b.mul_scalar(b.matmul(query, b.transpose(key, 2, 3)), options.scale);
+  for (const TensorId addend : options.addends) scores = b.add(scores, addend);
+  TensorId weights = b.softmax(scores, -1);
+  if (options.dropout > 0) weights = b.dropout(weights, options.dropout);
+  return b.matmul(weights, value);
+}
+
+TensorId causal_mask(ForwardBuilder& b, int64_t batch, int64_t length) {
+  const TensorId sample = arange(b, batch);
+  const TensorId head = arange(b, 1);
+  const TensorId queries = b.unary("aten.add.Tensor", arange(b, length), {{"other", int64_t{0}}});
+  const TensorId keys = b.unary("aten.add.Tensor", arange(b, length), {{"other", int64_t{0}}});
+  along(b, sample, 0);  // of no use where nothing is padded, but made
+  along(b, head, 1);
+  const TensorId query = along(b, queries, 2);
+  const TensorId key = along(b, keys, 3);
+  const TensorId seen = b.expand(b.binary("aten.le.Tensor", key, query), {batch, -1, length, length});
+  const TensorId zero = b.create("aten.lift_fresh.default", {}, DType::float32, {{"on_gpu", true}});
+  const TensorId lowest = b.create("aten.scalar_tensor.default", {}, DType::float32);
+  return b.where(seen, zero, lowest);
+}
+
+TensorId padding_mask(ForwardBuilder& b, TensorId given) {
+  const TensorId kept = b.to_dtype(b.unsqueeze(b.unsqueeze(given, 1), 2), DType::float32);
+  const TensorId padded = b.unary("aten.sub.Tensor", kept, {{"other", 1.0}});  // 0 or -1
+  return b.mul_scalar(padded, std::numeric_limits<float>::max());
 }
 
 Mlp::Mlp(ForwardBuilder& b, int64_t width, int64_t inner)

@@ -50,6 +50,26 @@ TensorId split_heads(ForwardBuilder& b, TensorId x, int64_t head);
 // [batch, heads, length, head] -> [batch, length, heads * head].
 TensorId merge_heads(ForwardBuilder& b, TensorId x);
 
+// Fails and answers false where "attention" is neither sdpa nor eager.
+bool is_attention(ForwardBuilder& b, const Configuration& c);
+bool is_eager(const Configuration& c);
+Parameter attention_parameter();
+
+// What eager attention does beside its products and its softmax.
+struct EagerAttention {
+  double scale = 1;
+  double dropout = 0;
+  std::vector<TensorId> addends = {};  // masks and biases, added to the scores one by one
+};
+// Attention spelled out (attn_implementation="eager"): scores, their scaling, masks, softmax, dropout and the product with the
+// values are ops of their own. Takes and gives [batch, heads, length, head].
+TensorId eager_attention(ForwardBuilder& b, TensorId query, TensorId key, TensorId value,
+                         const EagerAttention& options);
+// The mask of eager causal attention: [batch, 1, length, length] of 0 and the lowest float.
+TensorId causal_mask(ForwardBuilder& b, int64_t batch, int64_t length);
+// A mask of padding, handed over with the tokens, as eager attention adds it: [batch, 1, 1, length] of 0 and the lowest float.
+TensorId padding_mask(ForwardBuilder& b, TensorId given);
+
 // The feed-forward part of torchvision's ViT and Swin blocks: mlp.0, GELU, mlp.3.
 class Mlp {
  public:

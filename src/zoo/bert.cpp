@@ -1,7 +1,8 @@
 // BERT as the transformers library trains it: BertForMaskedLM (head mlm, the default), BertForSequenceClassification
 // (head classifier) or the bare BertModel with its pooler (head none).
 //
-// Source: transformers 5, sdpa attention, no attention mask given (so none is made), absolute positions, one segment.
+// Source: transformers 5, sdpa attention, no attention mask given (so none is made), absolute positions, one segment; with
+// eager attention a mask of padding is given, as tokenizers make it.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -61,20 +62,25 @@ class BertLayer {
         intermediate_(b, "intermediate.dense", s.hidden, s.intermediate),
         output_(b, "output", s.intermediate, s) {}
 
-  TensorId operator()(TensorId x) const {
+  // `mask`: what eager attention adds to its scores; none: sdpa.
+  TensorId operator()(TensorId x, std::optional<TensorId> mask) const {
     const Scope scope(b_, path_, Scope::absolute);
-    x = attention_output_(attend(x), x);
+    x = attention_output_(attend(x, mask), x);
     return output_(activate(intermediate_(x)), x);
   }
 
  private:
-  [[nodiscard]] TensorId attend(TensorId x) const {
+  [[nodiscard]] TensorId attend(TensorId x, std::optional<TensorId> mask) const {
     const Scope scope(b_, "attention.self");
     const int64_t head = sizes_.hidden / sizes_.heads;
     const TensorId query = split_heads(b_, query_(x), head);
     const TensorId key = split_heads(b_, key_(x), head);
     const TensorId value = split_heads(b_, value_(x), head);
     const double scale = std::pow(static_cast<double>(head), -0.5);
+    if (mask) {
+      const EagerAttention eager = {.scale = scale, .dropout = sizes_.dropout, .addends = {*mask}};
+      return merge_heads(b_, eager_attention(b_, query, key, value, eager));
+    }
     const AttentionOptions options = {.mask = {}, .dropout = sizes_.dropout, .scale = scale};
     return merge_heads(b_, b_.attention(query, key, value, options));
   }
@@ -168,7 +174,7 @@ bool bert_makes_sense(ForwardBuilder& b, const Configuration& c) {
   }
   if (!within(b, c, {"batch", "length", "vocab", "hidden", "heads", "intermediate", "positions", "types", "labels"}) ||
       !within(b, c, {"layers"}, 1, kMostLayers) || !heads_divide(b, c.integer("heads"), c.integer("hidden")) ||
-      !is_dropout(b, c.real("dropout"))) {
+      !is_dropout(b, c.real("dropout")) || !is_attention(b, c)) {
     return false;
   }
   return fits_positions(b, c);
@@ -180,6 +186,8 @@ void build_bert(ForwardBuilder& b, const Configuration& c) {
   const bool masked_lm = c.text("head") == "mlm";
   const bool bare = c.text("head") == "none";
   const TensorId tokens = token_input(b, c);
+  std::optional<TensorId> mask;
+  if (is_eager(c)) mask = b.input("mask", {c.integer("batch"), c.integer("length")}, DType::int64);
   std::optional<BertEmbeddings> embeddings;
   std::vector<BertLayer> layers;
   std::optional<Linear> pooler, classifier;
@@ -199,7 +207,8 @@ void build_bert(ForwardBuilder& b, const Configuration& c) {
   if (!masked_lm && !bare) classifier.emplace(b, "classifier", sizes.hidden, c.integer("labels"));
 
   TensorId x = (*embeddings)(tokens);
-  for (const BertLayer& layer : layers) x = layer(x);
+  if (mask) mask = padding_mask(b, *mask);
+  for (const BertLayer& layer : layers) x = layer(x, mask);
   if (lm_head) return b.result((*lm_head)(x));
   {
     const Scope scope(b, pooler_path, Scope::absolute);
@@ -226,6 +235,7 @@ Family bert_family() {
                                                {"types", 2, "token types (segments)"},
                                                {"dropout", 0.1, "dropout, in attention too"},
                                                {"head", "mlm", "mlm, classifier or none (pooled output)"},
+                                               attention_parameter(),
                                                {"labels", 2, "classes of the classifier"}},
                                               16, 128, 30522),
           .build = build_bert};

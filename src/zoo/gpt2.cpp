@@ -1,11 +1,12 @@
 // GPT-2 with its language-model head tied to the token embedding.
 //
-// Source: GPT2LMHeadModel of transformers 5, causal sdpa attention without a mask. Left out: the key-value cache, which
+// Source: GPT2LMHeadModel of transformers 5, causal sdpa attention without a mask or eager attention with one. Left out: the key-value cache, which
 // training does not use (use_cache=False).
 #include <fmt/format.h>
 
 #include <cmath>
 #include <numbers>
+#include <optional>
 #include <string>
 
 #include "zoo/attention_layers.h"
@@ -64,14 +65,15 @@ class Gpt2Block {
         fc_(b, "mlp.c_fc", width, inner),
         mlp_out_(b, "mlp.c_proj", inner, width) {}
 
-  TensorId operator()(TensorId x) const {
+  // `mask`: what eager attention adds to its scores; none: sdpa.
+  TensorId operator()(TensorId x, std::optional<TensorId> mask) const {
     const Scope scope(b_, path_, Scope::absolute);
-    x = b_.add(attend(norm1_(x)), x);
+    x = b_.add(attend(norm1_(x), mask), x);
     return b_.add(x, feed_forward(norm2_(x)));
   }
 
  private:
-  [[nodiscard]] TensorId attend(TensorId x) const {
+  [[nodiscard]] TensorId attend(TensorId x, std::optional<TensorId> mask) const {
     const Scope scope(b_, "attn");
     const int64_t head = width_ / heads_;
     std::vector<TensorId> parts = b_.split_every(qkv_(x), width_, 2);
@@ -79,9 +81,12 @@ class Gpt2Block {
     const TensorId key = split_heads(b_, parts[1], head);
     const TensorId value = split_heads(b_, parts[2], head);
     const TensorId query = split_heads(b_, parts[0], head);
-    const AttentionOptions options = {
-        .mask = {}, .dropout = p_, .causal = b_.extent(x, 1) > 1, .scale = std::pow(static_cast<double>(head), -0.5)};
-    const TensorId y = attention_out_(merge_heads(b_, b_.attention(query, key, value, options)));
+    const double scale = std::pow(static_cast<double>(head), -0.5);
+    const AttentionOptions sdpa = {.mask = {}, .dropout = p_, .causal = b_.extent(x, 1) > 1, .scale = scale};
+    const TensorId heads =
+        mask ? eager_attention(b_, query, key, value, {.scale = scale, .dropout = p_, .addends = {*mask}})
+             : b_.attention(query, key, value, sdpa);
+    const TensorId y = attention_out_(merge_heads(b_, heads));
     return Dropout(b_, "resid_dropout", p_)(y);
   }
 
@@ -108,7 +113,7 @@ class Gpt2Block {
 bool gpt2_makes_sense(ForwardBuilder& b, const Configuration& c) {
   if (!within(b, c, {"batch", "length", "vocab", "width", "heads", "positions"}) || !within(b, c, {"inner"}, 0) ||
       !within(b, c, {"layers"}, 1, kMostLayers) || !heads_divide(b, c.integer("heads"), c.integer("width")) ||
-      !is_dropout(b, c.real("dropout"))) {
+      !is_dropout(b, c.real("dropout")) || !is_attention(b, c)) {
     return false;
   }
   return fits_positions(b, c);
@@ -135,9 +140,14 @@ void build_gpt2(ForwardBuilder& b, const Configuration& c) {
     x = words(b.view(input, {-1, length}));
     const TensorId numbers = position_numbers(b, length);
     x = b.add(x, positions(numbers));
-    look_for_packed_sequences(b, numbers, c.integer("batch"));
+    std::optional<TensorId> mask;
+    if (is_eager(c)) {
+      mask = causal_mask(b, c.integer("batch"), length);
+    } else {
+      look_for_packed_sequences(b, numbers, c.integer("batch"));
+    }
     x = Dropout(b, "drop", c.real("dropout"))(x);
-    for (const Gpt2Block& block : blocks) x = block(x);
+    for (const Gpt2Block& block : blocks) x = block(x, mask);
     x = b.view(norm(x), {-1, length, width});
   }
   x = alias(b, x);  // hidden_states[:, 0:, :]
@@ -162,7 +172,8 @@ Family gpt2_family() {
                                            {"heads", 12, "attention heads"},
                                            {"inner", 0, "width of the feed-forward layers; 0: four times the width"},
                                            {"positions", 1024, "longest sequence"},
-                                           {"dropout", 0.1, "dropout, in attention too"}},
+                                           {"dropout", 0.1, "dropout, in attention too"},
+                                           attention_parameter()},
                                           4, 1024, 50257),
       .build = build_gpt2};
 }

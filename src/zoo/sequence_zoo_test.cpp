@@ -128,6 +128,24 @@ TEST(SequenceZoo, EveryParameterIsUsed) {
   }
 }
 
+TEST(SequenceZoo, EagerAttentionIsSpelledOut) {
+  for (const char* name : {"bert", "gpt2"}) {
+    const Model plain = built(name);
+    const Model eager = built(name, {{"attention", "eager"}});
+    EXPECT_TRUE(verify(eager.forward)) << name;
+    EXPECT_EQ(eager.forward.parameter_count(), plain.forward.parameter_count()) << name;
+    auto counts = op_counts(eager.forward);
+    auto plain_counts = op_counts(plain.forward);
+    EXPECT_EQ(counts["aten.scaled_dot_product_attention.default"], 0) << name;
+    EXPECT_EQ(counts["aten.matmul.default"] - plain_counts["aten.matmul.default"], 12 * 2) << name;
+    EXPECT_EQ(counts["aten.softmax.int"] + counts["aten._softmax.default"], 12) << name;
+    EXPECT_GE(counts["aten.add.Tensor"], plain_counts["aten.add.Tensor"] + 12) << name;
+  }
+  const auto wrong = build("bert", {{"attention", "flash"}});
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_NE(wrong.error().message().find("sdpa or eager"), std::string::npos) << wrong.error().message();
+}
+
 TEST(SequenceZoo, SourceLevelCallsOfBert) {
   auto counts = op_counts(built("bert").forward);
   EXPECT_EQ(counts["aten.linear.default"], 12 * 6 + 2);

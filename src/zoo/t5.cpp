@@ -59,30 +59,6 @@ TensorId position_buckets(ForwardBuilder& b, int64_t length, const T5Sizes& s, b
   return result ? b.add_(*result, bucket) : b.unary("aten.add.Tensor", bucket, {{"other", int64_t{0}}});
 }
 
-// x[None, :, None, None] with `dim` the one that stays: [extent] -> rank 4.
-TensorId along(ForwardBuilder& b, TensorId x, int64_t dim) {
-  for (int64_t i = 0; i < 4; ++i) {
-    if (i != dim) x = b.unsqueeze(x, i);
-  }
-  return x;
-}
-
-// The mask of eager causal attention: [batch, 1, length, length] of 0 and the lowest float.
-TensorId causal_mask(ForwardBuilder& b, int64_t batch, int64_t length) {
-  const TensorId sample = arange(b, batch);
-  const TensorId head = arange(b, 1);
-  const TensorId queries = b.unary("aten.add.Tensor", arange(b, length), {{"other", int64_t{0}}});
-  const TensorId keys = b.unary("aten.add.Tensor", arange(b, length), {{"other", int64_t{0}}});
-  along(b, sample, 0);  // of no use where nothing is padded, but made
-  along(b, head, 1);
-  const TensorId query = along(b, queries, 2);
-  const TensorId key = along(b, keys, 3);
-  const TensorId seen = b.expand(b.binary("aten.le.Tensor", key, query), {batch, -1, length, length});
-  const TensorId zero = b.create("aten.lift_fresh.default", {}, DType::float32, {{"on_gpu", true}});
-  const TensorId lowest = b.create("aten.scalar_tensor.default", {}, DType::float32);
-  return b.where(seen, zero, lowest);
-}
-
 class T5Attention {
  public:
   T5Attention(ForwardBuilder& b, std::string_view name, const T5Sizes& s, bool has_bias, bool decodes)
@@ -107,12 +83,9 @@ class T5Attention {
     if (!position_bias) {
       position_bias = bias_ ? relative_bias(b_.extent(x, 1)) : no_bias(b_.extent(x, 1), b_.extent(memory, 1));
     }
-    TensorId scores = b_.mul_scalar(b_.matmul(query, b_.transpose(key, 2, 3)), 1.0);
-    scores = b_.add(scores, *position_bias);
-    if (mask) scores = b_.add(scores, *mask);
-    TensorId weights = b_.softmax(scores, -1);
-    if (sizes_.dropout > 0) weights = b_.dropout(weights, sizes_.dropout);
-    return out_(merge_heads(b_, b_.matmul(weights, value)));
+    EagerAttention options = {.scale = 1, .dropout = sizes_.dropout, .addends = {*position_bias}};
+    if (mask) options.addends.push_back(*mask);
+    return out_(merge_heads(b_, eager_attention(b_, query, key, value, options)));
   }
 
  private:

@@ -19,17 +19,17 @@ using Build = bool (*)(const Extents&, OpSample&);
 
 bool build_bmm(const Extents& d, OpSample& sample) {
   sample.op = "aten.bmm.default";
-  sample.inputs = {matrix({d[0], d[1], d[3]}), matrix({d[0], d[3], d[2]})};
-  sample.outputs = {matrix({d[0], d[1], d[2]})};
+  sample.inputs = {matrix({d[0], d[1], d[2]}), matrix({d[0], d[2], d[3]})};
+  sample.outputs = {matrix({d[0], d[1], d[3]})};
   return true;
 }
 
 bool build_linear(const Extents& d, OpSample& sample) {
   sample.op = "aten.addmm.default";
-  SampleTensor weight = matrix({d[3], d[2]});
-  weight.strides = Shape{1, d[3]};
-  sample.inputs = {matrix({d[2]}), matrix({d[0] * d[1], d[3]}), weight};
-  sample.outputs = {matrix({d[0] * d[1], d[2]})};
+  SampleTensor weight = matrix({d[2], d[3]});
+  weight.strides = Shape{1, d[2]};
+  sample.inputs = {matrix({d[3]}), matrix({d[0] * d[1], d[2]}), weight};
+  sample.outputs = {matrix({d[0] * d[1], d[3]})};
   return true;
 }
 
@@ -107,6 +107,11 @@ const std::vector<Kind>& kinds() {
   return list;
 }
 
+const Kind* kind_named(std::string_view name) {
+  const auto kind = std::find_if(kinds().begin(), kinds().end(), [&](const Kind& k) { return name == k.name; });
+  return kind == kinds().end() ? nullptr : &*kind;
+}
+
 class LatencyReader {
  public:
   explicit LatencyReader(LineReader lines) : lines_(std::move(lines)) {}
@@ -146,8 +151,8 @@ class LatencyReader {
     const std::string* gpu = cell(cells, "Device");
     const std::string* latency = cell(cells, "Latency");
     if (name == nullptr || gpu == nullptr || latency == nullptr) return fault("OPName, Latency or Device is missing");
-    const auto kind = std::find_if(kinds().begin(), kinds().end(), [&](const Kind& k) { return *name == k.name; });
-    if (kind == kinds().end()) return fault("'" + *name + "' is no known kind of op");
+    const Kind* kind = kind_named(*name);
+    if (kind == nullptr) return fault("'" + *name + "' is no known kind of op");
     Extents extents;
     for (const char* column : kind->columns) {
       const std::string* extent = cell(cells, column);
@@ -157,13 +162,12 @@ class LatencyReader {
       }
       extents.push_back(value);
     }
-    OpLatency result{.gpu = *gpu, .kind = *name, .sample = {}};
     double ms = 0;
     if (!parse_cell(*latency, ms) || !std::isfinite(ms) || ms <= 0) return fault("the latency is no number above 0");
-    result.sample.op = kind->op;
-    result.sample.us = 1e3 * ms;
-    if (!kind->build(extents, result.sample)) return fault("the window is larger than the image");
-    return result;
+    std::optional<OpSample> sample = neusight_op(*name, extents);
+    if (!sample) return fault("the window is larger than the image");
+    sample->us = 1e3 * ms;
+    return OpLatency{.gpu = *gpu, .kind = *name, .sample = std::move(*sample)};
   }
 
   LineReader lines_;
@@ -171,6 +175,15 @@ class LatencyReader {
 };
 
 }  // namespace
+
+std::optional<OpSample> neusight_op(std::string_view name, const std::vector<int64_t>& extents) {
+  const Kind* kind = kind_named(name);
+  if (kind == nullptr || extents.size() != kind->columns.size()) return std::nullopt;
+  OpSample sample;
+  sample.op = kind->op;
+  if (!kind->build(extents, sample)) return std::nullopt;
+  return sample;
+}
 
 Result<std::vector<OpLatency>> read_op_latencies(const std::string& path) {
   auto lines = LineReader::open(path);

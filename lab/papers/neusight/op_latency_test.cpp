@@ -17,9 +17,9 @@ TEST(OpLatency, ReadsQuotedNamesAndBuildsTheOp) {
   EXPECT_EQ(op.gpu, "Tesla T4");
   EXPECT_EQ(op.sample.op, "aten.addmm.default");
   EXPECT_DOUBLE_EQ(op.sample.us, 250);
-  EXPECT_EQ(op.sample.inputs[1]->shape, (Shape{16, 32}));
-  EXPECT_EQ(*op.sample.inputs[2]->strides, (Shape{1, 32}));
-  EXPECT_EQ(op.sample.outputs[0]->shape, (Shape{16, 16}));
+  EXPECT_EQ(op.sample.inputs[1]->shape, (Shape{16, 16}));
+  EXPECT_EQ(*op.sample.inputs[2]->strides, (Shape{1, 16}));
+  EXPECT_EQ(op.sample.outputs[0]->shape, (Shape{16, 32}));
 }
 
 TEST(OpLatency, ComputesTheExtentOfAConvolution) {

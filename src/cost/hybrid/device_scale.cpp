@@ -11,10 +11,17 @@ namespace forerun::hybrid {
 namespace {
 
 constexpr double kLeastSustained = 0.2;  // of the peak rates: boards are not built to do less
+constexpr double kPlainMemory = 0.95;    // of a board's memory that programs can take: less where check bits lie in it
+constexpr int kVolta = 70;               // compute capability 7.0
 
 // Lanes of a multiprocessor that compute in fp32, from the peak rate; a lane multiplies and adds in a cycle.
 double lanes(const Device& device) {
   return device.peak.fp32 / (2e6 * static_cast<double>(std::max<int64_t>(device.sm_count, 1)) * device.clock_mhz);
+}
+
+// Half as many load and store units for each lane as the data-centre chips of their time.
+bool is_graphics_chip(const Device& device) {
+  return device.compute_capability == 86 || device.compute_capability == 89;
 }
 
 bool is_fp32(Unit unit) { return unit == Unit::fp32 || unit == Unit::fp32_matrix; }
@@ -24,8 +31,8 @@ double watts_per_rate(const Device& device) { return device.power_w / device.pea
 }  // namespace
 
 std::string_view name_of(Carried kind) {
-  constexpr std::array<std::string_view, kCarriedCount> kNames = {"product", "convolution", "gradient", "normalization",
-                                                                  "softmax"};
+  constexpr std::array<std::string_view, kCarriedCount> kNames = {
+      "product", "graphics_product", "graphics_tensor", "convolution", "gradient", "normalization", "softmax"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -58,14 +65,18 @@ Device DeviceScale::sustaining(Device device) const {
 std::optional<Carried> carried_as(Model model, Unit unit, const Device& measured, const Device& there) {
   if (!there.architecture.empty() && there.architecture == measured.architecture) return std::nullopt;
   if (measured.compute_capability > 0 && there.compute_capability > measured.compute_capability) return std::nullopt;
+  const std::optional<Carried> on_tensor_cores =
+      is_graphics_chip(there) ? std::optional(Carried::graphics_tensor) : std::nullopt;
   switch (model) {
     case Model::gemm:
-      if (is_fp32(there.unit_or_fallback(unit)) && lanes(there) < 0.75 * lanes(measured)) return Carried::product;
+      if (!is_fp32(there.unit_or_fallback(unit))) return on_tensor_cores;
+      if (lanes(there) < 0.75 * lanes(measured)) return Carried::product;
+      if (is_graphics_chip(there)) return Carried::graphics_product;
       return std::nullopt;
     case Model::convolution:
     case Model::data_gradient:
     case Model::weight_gradient:
-      if (there.unit_or_fallback(unit) == measured.unit_or_fallback(unit)) return std::nullopt;
+      if (there.unit_or_fallback(unit) == measured.unit_or_fallback(unit)) return on_tensor_cores;
       return model == Model::convolution ? Carried::convolution : Carried::gradient;
     case Model::normalization: return Carried::normalization;
     case Model::softmax: return Carried::softmax;
@@ -73,22 +84,44 @@ std::optional<Carried> carried_as(Model model, Unit unit, const Device& measured
   }
 }
 
-double carried_us(double analytic_us, double correction, const std::optional<Carried>& kind, const DeviceScale& scale) {
-  const Carry carry = kind ? scale.carry[static_cast<size_t>(*kind)] : Carry{};
-  return analytic_us * std::exp(carry.offset) * std::pow(correction, carry.weight);
+Device without_cache(Device device) {
+  device.l2 = Bytes(0);
+  return device;
+}
+
+bool is_reach_bound(const Device& device) {
+  const bool inline_ecc =
+      static_cast<double>(device.memory.value) < kPlainMemory * static_cast<double>(device.board_memory.value);
+  return inline_ecc || (device.compute_capability > 0 && device.compute_capability < kVolta);
+}
+
+double correction_of(const MeasuredRow& row, Model model, Unit unit, const DeviceScale& scale) {
+  double us = row.us;
+  if (model == Model::gemm && is_fp32(unit) && scale.product_share > 0) {
+    us = std::max(us, row.compute_us / scale.product_share);
+  }
+  return us / row.analytic_us;
+}
+
+double carried_us(const CarriedRow& row, const DeviceScale& scale) {
+  const Carry carry = row.kind ? scale.carry[static_cast<size_t>(*row.kind)] : Carry{};
+  const double us = row.analytic_us * std::exp(carry.offset) * std::pow(row.correction, carry.weight);
+  return scale.bandwidth_reach > 0 ? std::max(us, row.memory_us / scale.bandwidth_reach) : us;
 }
 
 Result<DeviceScale> load_device_scale(const std::filesystem::path& path) {
   Result<JsonObject> file = JsonObject::read(path);
   if (!file.ok()) return file.error();
   const std::string format = file->text("format");
-  if (format != "devices/1") file->fail("format", "unknown format \"" + format + "\"", "known is devices/1");
+  if (format != "devices/2") file->fail("format", "unknown format \"" + format + "\"", "known is devices/2");
   DeviceScale scale;
   JsonObject power = file->object("power");
   scale.power = {power.number("enough", Sign::not_negative), power.number("idle", Sign::not_negative)};
   if (file->status().ok() && scale.power.enough > 0 && scale.power.idle >= scale.power.enough) {
     power.fail("idle", "must be below enough");
   }
+  scale.bandwidth_reach = file->number("bandwidth_reach", Sign::not_negative);
+  scale.product_share = file->number("product_share", Sign::not_negative);
   JsonObject carry = file->object("carry");
   for (size_t i = 0; i < kCarriedCount; ++i) {
     JsonObject entry = carry.object(std::string(name_of(static_cast<Carried>(i))));
@@ -101,8 +134,9 @@ Result<DeviceScale> load_device_scale(const std::filesystem::path& path) {
 Status save_device_scale(const DeviceScale& scale, const std::filesystem::path& path) {
   const auto rounded = [](double value) { return std::round(1000 * value) / 1000; };
   JsonWriter json(2);
-  json.begin_object().field("format", "devices/1").key("power").begin_object();
+  json.begin_object().field("format", "devices/2").key("power").begin_object();
   json.field("enough", scale.power.enough).field("idle", scale.power.idle).end_object();
+  json.field("bandwidth_reach", rounded(scale.bandwidth_reach)).field("product_share", rounded(scale.product_share));
   json.key("carry").begin_object();
   for (size_t i = 0; i < kCarriedCount; ++i) {
     json.key(name_of(static_cast<Carried>(i))).begin_object();

@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::string_view kMagic = "forerun hybrid/2\n";
 constexpr double kLongestUs = 9e9;
+constexpr double kHeldShare = 0.5;  // of the L2
 
 void put_text(std::string& bytes, std::string_view text) {
   bytes.push_back(static_cast<char>(text.size()));
@@ -96,12 +97,10 @@ Bound bound_of(std::span<const FeatureRow> feature_rows, double us) {
   return compute > memory ? Bound::compute : Bound::memory;
 }
 
-// The cost of a feature row on another GPU, from that on the measured one and its analytic time there.
-FeatureRowCost carried(const FeatureRowCost& cost, double measured_us, const FeatureRow& feature_row, Unit unit,
-                       const OtherGpu& other, const Device& there) {
-  const auto kind = carried_as(feature_row.model, unit, other.measured, there);
+// The cost of a feature row on another GPU.
+FeatureRowCost carried(const FeatureRowCost& cost, const CarriedRow& row, const DeviceScale& scale) {
   FeatureRowCost result = cost;
-  result.us = carried_us(feature_row.analytic_us, cost.us / measured_us, kind, other.scale);
+  result.us = carried_us(row, scale);
   result.overlapped_us = cost.us > 0 ? cost.overlapped_us * result.us / cost.us : 0;
   return result;
 }
@@ -169,9 +168,9 @@ namespace {
 struct GraphFeatures {
   std::vector<FeatureRow> feature_rows;  // on the device
   std::vector<uint32_t> asked;           // numbers of the feature rows on the measured GPU
-  // Of the feature rows, where the device was not measured: what their products ask for, analytic times on the measured one.
+  // Of the feature rows, where the device was not measured: what their products ask for, and how the measured one sees them.
   std::vector<Unit> units;
-  std::vector<double> measured_us;
+  std::vector<MeasuredRow> measured;
   std::vector<uint32_t> behind;  // by op, where its feature rows end
   DistinctPieces distinct;
 };
@@ -183,6 +182,7 @@ GraphFeatures features_of(const Graph& graph, const Device& there, const Trainin
   all.asked.reserve(graph.op_count());
   all.behind.reserve(graph.op_count());
   LayoutTracker layouts(graph, setup.channels_last);
+  const Device plain = other ? without_cache(other->measured) : Device{};
   for (const Op& op : graph.ops()) {
     const OpWork work = work_of(graph, op);
     const std::vector<FeatureRow> feature_rows = featurize(graph, op, work, layouts, there, setup, constants);
@@ -190,8 +190,10 @@ GraphFeatures features_of(const Graph& graph, const Device& there, const Trainin
       const Unit unit = product_unit(work, setup.precision);
       for (const FeatureRow& feature_row : featurize(graph, op, work, layouts, other->measured, setup, constants)) {
         all.asked.push_back(all.distinct.number_of(feature_row));
+      }
+      for (const FeatureRow& feature_row : featurize(graph, op, work, layouts, plain, setup, constants)) {
         all.units.push_back(unit);
-        all.measured_us.push_back(feature_row.analytic_us);
+        all.measured.push_back({.analytic_us = feature_row.analytic_us, .compute_us = feature_row.compute_us});
       }
     } else {
       for (const FeatureRow& feature_row : feature_rows) all.asked.push_back(all.distinct.number_of(feature_row));
@@ -204,12 +206,32 @@ GraphFeatures features_of(const Graph& graph, const Device& there, const Trainin
   return all;
 }
 
+CarriedRow carried_row(const FeatureRowCost& cost, const GraphFeatures& all, size_t row, const OtherGpu& other,
+                       const Device& device) {
+  MeasuredRow measured = all.measured[row];
+  measured.us = cost.us;
+  return carried_row(measured, all.feature_rows[row], all.units[row], other, device);
+}
+
 }  // namespace
+
+CarriedRow carried_row(const MeasuredRow& measured, const FeatureRow& there, Unit unit, const OtherGpu& other,
+                       const Device& device) {
+  CarriedRow row{.analytic_us = there.analytic_us,
+                 .correction = correction_of(measured, there.model, unit, other.scale),
+                 .kind = carried_as(there.model, unit, other.measured, device)};
+  if (is_reach_bound(device)) {
+    // What the cache can hold of the operands of the op before need not be moved.
+    const double held_us = kHeldShare * static_cast<double>(device.l2.value) / device.memory_bandwidth * 1e6;
+    row.memory_us = std::max(0.0, there.memory_us - held_us);
+  }
+  return row;
+}
 
 std::vector<OpCost> hybrid_costs(const Graph& graph, const Device& device, const TrainingSetup& setup,
                                  const AnalyticConstants& constants, const ResidualModel& residual_model,
                                  const std::optional<OtherGpu>& other) {
-  const Device there = other ? other->scale.sustaining(device) : device;
+  const Device there = other ? without_cache(other->scale.sustaining(device)) : device;
   const GraphFeatures all = features_of(graph, there, setup, constants, other);
   const std::vector<FeatureRowCost> known = residual_model.costs(all.distinct.feature_rows());
   std::vector<OpCost> costs;
@@ -219,10 +241,8 @@ std::vector<OpCost> hybrid_costs(const Graph& graph, const Device& device, const
   for (const uint32_t behind : all.behind) {
     parts.clear();
     for (size_t i = first; i < behind; ++i) {
-      const uint32_t asked = all.asked[i];
-      parts.push_back(other
-                          ? carried(known[asked], all.measured_us[i], all.feature_rows[i], all.units[i], *other, there)
-                          : known[asked]);
+      const FeatureRowCost& cost = known[all.asked[i]];
+      parts.push_back(other ? carried(cost, carried_row(cost, all, i, *other, device), other->scale) : cost);
     }
     costs.push_back(sum_of(std::span(all.feature_rows).subspan(first, behind - first), parts));
     first = behind;

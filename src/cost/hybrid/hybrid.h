@@ -67,6 +67,11 @@ struct OtherGpu {
   DeviceScale scale;
 };
 
+// A feature row of `device`, which is not the measured GPU, as it is carried over: `there` was made for the device with the
+// rates that it sustains and without its cache.
+CarriedRow carried_row(const MeasuredRow& measured, const FeatureRow& there, Unit unit, const OtherGpu& other,
+                       const Device& device);
+
 // One cost per op, in the graph's order. `other` where the device is not the one that was measured.
 std::vector<OpCost> hybrid_costs(const Graph& graph, const Device& device, const TrainingSetup& setup,
                                  const AnalyticConstants& constants, const ResidualModel& residual_model,
