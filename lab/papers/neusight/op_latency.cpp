@@ -141,6 +141,18 @@ class LatencyReader {
     return found != columns_.end() && found->second < cells.size() ? &cells[found->second] : nullptr;
   }
 
+  // The product of three extents; 0 where one is missing or no sound number.
+  [[nodiscard]] int64_t volume(const std::vector<std::string>& cells, std::initializer_list<const char*> names) const {
+    double all = 1;
+    for (const char* name : names) {
+      const std::string* text = cell(cells, name);
+      double extent = 0;
+      if (text == nullptr || !parse_cell(*text, extent) || !(extent >= 1 && extent <= kLargestExtent)) return 0;
+      all *= std::floor(extent);
+    }
+    return all <= 1e15 ? static_cast<int64_t>(all) : 0;
+  }
+
   [[nodiscard]] Result<OpLatency> row(const std::vector<std::string>& cells) const {
     const std::string* name = cell(cells, "OPName");
     const std::string* gpu = cell(cells, "Device");
@@ -158,6 +170,9 @@ class LatencyReader {
       extents.push_back(value);
     }
     OpLatency result{.gpu = *gpu, .kind = *name, .sample = {}};
+    if (const std::string* kernel = cell(cells, "Kernel Name")) result.kernel = *kernel;
+    result.blocks = volume(cells, {"Grid x", "Grid y", "Grid z"});
+    result.threads = volume(cells, {"Block x", "Block y", "Block z"});
     double ms = 0;
     if (!parse_cell(*latency, ms) || !std::isfinite(ms) || ms <= 0) return fault("the latency is no number above 0");
     result.sample.op = kind->op;
