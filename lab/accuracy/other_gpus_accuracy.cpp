@@ -119,8 +119,9 @@ std::string pairs_table(const OtherGpusAccuracy& accuracy) {
   return fmt::format(
       "Habitat as its paper judges it: between GPUs that its MLPs know, ops that they do not; mean of the pairs {} "
       "(its "
-      "paper, whole iterations: {})\n{}\n",
-      percent(sum / static_cast<double>(accuracy.pairs.size())), percent(accuracy.habitat_published), table.text());
+      "paper, whole iterations: {}; ETS's authors on unseen models: {})\n{}\n",
+      percent(sum / static_cast<double>(accuracy.pairs.size())), percent(accuracy.habitat_published),
+      percent(accuracy.habitat_by_ets), table.text());
 }
 
 std::string models_table(const OtherGpusAccuracy& accuracy) {
@@ -235,7 +236,10 @@ std::string to_json(const OtherGpusAccuracy& accuracy) {
               {"pairs", pairs_json(accuracy)},
               {"models", models_json(accuracy)},
               {"not_judged", accuracy.not_judged},
-              {"published", {{"habitat", accuracy.habitat_published}, {"neusight", accuracy.neusight_published}}}}
+              {"published",
+               {{"habitat", accuracy.habitat_published},
+                {"habitat_by_ets", accuracy.habitat_by_ets},
+                {"neusight", accuracy.neusight_published}}}}
       .dump();
 }
 
@@ -245,6 +249,7 @@ Status add_published(OtherGpusAccuracy& accuracy) {
   auto file = JsonObject::read(*folder / "papers" / "other_gpus.json");
   if (!file) return file.error();
   accuracy.habitat_published = file->number("habitat_iterations");
+  accuracy.habitat_by_ets = file->number("habitat_by_ets");
   for (JsonObject row : file->objects("neusight")) accuracy.neusight_published.push_back(row.number("error"));
   return file->status();
 }

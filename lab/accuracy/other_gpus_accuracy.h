@@ -47,6 +47,7 @@ struct OtherGpusAccuracy {
   std::vector<OtherGpuModel> models;
   std::vector<std::string> not_judged;  // what and why
   double habitat_published = 0;         // error of iterations between GPUs, as its paper has it
+  double habitat_by_ets = 0;            // the same, as the authors of ETS found it
   std::vector<double> neusight_published;
 };
 

@@ -57,7 +57,7 @@ TEST_F(AskTest, AnotherGpuIsRefused) {
 }
 
 TEST_F(AskTest, UnknownNamesAndWeightsOfOthersAreRefused) {
-  EXPECT_NE(LearnedPredictor::load("habitat").error().message().find("there are ets, dnnperf"), std::string::npos);
+  EXPECT_NE(LearnedPredictor::load("paleo").error().message().find("there are ets, dnnperf"), std::string::npos);
   const auto folder = data_dir();
   ASSERT_TRUE(folder);
   const auto other = LearnedPredictor::load("ets", (*folder / "weights/h200/gbdt").string());

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/work_control.h"
+#include "lab/dataset/metrics.h"
 #include "lab/dataset/other_gpus/other_gpu_predictor.h"
 
 namespace forerun {
