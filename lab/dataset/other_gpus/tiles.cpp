@@ -86,6 +86,7 @@ nlohmann::json TileTable::to_json() const {
 
 Result<TileTable> TileTable::from_json(const nlohmann::json& json) {
   TileTable table;
+  if (!json.is_array()) return Error{"the profiled tiles are no list", "", "train the predictor again"};
   try {
     for (const auto& row : json) {
       const auto numbers = row.get<std::vector<int64_t>>();

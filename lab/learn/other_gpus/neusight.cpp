@@ -5,17 +5,19 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/output_file.h"
 #include "lab/dataset/weights_files.h"
 #include "lab/learn/trainer.h"
 
 namespace forerun::learn {
 namespace {
 
-constexpr size_t kProfiledTiles = 250;  // kept of a kind and architecture
+constexpr size_t kProfiledTiles = 120;  // kept of a kind and architecture
 constexpr size_t kMostRows = 4000;      // of a kind on a GPU
 constexpr double kLeastUtilisation = 0.005;
 constexpr double kWinogradGain = 2.25;
 constexpr int64_t kColumns = 7;
+constexpr const char* kTilesFile = "tiles.json";  // or compressed, with .zst behind its name
 constexpr double kMicroseconds = 1e6;
 
 double log2_of(double value) { return std::log2(std::max(value, 1e-9)); }
@@ -120,14 +122,16 @@ std::vector<double> NeuSight::predict(std::span<const OriginWork> work, const De
 }
 
 Status NeuSight::save(const std::string& folder) const {
-  if (Status status = write_json(folder, "predictor.json", {{"tiles", tiles_.to_json()}}); !status.ok()) return status;
+  const std::string tiles = (std::filesystem::path(folder) / kTilesFile).string();
+  if (Status status = write_whole_file(tiles, tiles_.to_json().dump() + "\n"); !status.ok()) return status;
   return save_module(*nets_, (std::filesystem::path(folder) / "weights.pt").string());
 }
 
 Status NeuSight::load(const std::string& folder) {
-  const auto described = read_json(folder, "predictor.json", {"tiles"});
-  if (!described) return described.error();
-  auto tiles = TileTable::from_json(described->at("tiles"));
+  const std::string path = (std::filesystem::path(folder) / kTilesFile).string();
+  const auto text = bytes_of(std::filesystem::exists(path) ? path : path + ".zst");
+  if (!text) return text.error();
+  auto tiles = TileTable::from_json(nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false));
   if (!tiles) return tiles.error().within(folder);
   tiles_ = std::move(*tiles);
   return load_module(*nets_, (std::filesystem::path(folder) / "weights.pt").string());
