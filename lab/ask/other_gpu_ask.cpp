@@ -62,8 +62,8 @@ Result<OtherGpuAnswer> ask_other_gpu(learn::OtherGpuPredictor& predictor, const 
   if (predictor.needs_origin()) {
     // What was measured on the very GPU that is asked about is no prediction, and not looked at.
     const auto timed = cost_models.devices.find(origin != nullptr ? origin->gpu : std::string(kOriginOfForerun));
-    const bool measured = origin != nullptr && origin->op_us.size() == run.graph.op_count() && timed.ok() &&
-                          timed->name != device->name;
+    const bool measured =
+        origin != nullptr && origin->op_us.size() == run.graph.op_count() && timed.ok() && timed->name != device->name;
     const auto found = known_gpu(cost_models, measured ? origin->gpu : kOriginOfForerun);
     if (!found) return found.error();
     from = *found;

@@ -74,10 +74,8 @@ std::vector<GpuWork> gpu_work(const Graph& graph, const Op& op, Precision precis
   const OpWork work = work_of(graph, op);
   if (!work.on_gpu || work.bytes().value <= 0) return {};
   if (auto products = products_of(graph, op, work, product_unit(work, precision)); !products.empty()) return products;
-  GpuWork part{.kind = WorkKind::elementwise,
-               .flops = as_double(work.flops.value),
-               .bytes = as_double(work.bytes().value),
-               .unit = arithmetic_unit(work, precision)};
+  GpuWork part{
+      .kind = WorkKind::elementwise, .bytes = as_double(work.bytes().value), .unit = arithmetic_unit(work, precision)};
   const auto element = std::max<int64_t>(1, static_cast<int64_t>(size_of(work.compute_dtype)));
   part.rows = std::max<int64_t>(1, work.written.value / element);
   const bool norm = base_name(graph.name(op)).find("layer_norm") != std::string_view::npos;
@@ -86,6 +84,7 @@ std::vector<GpuWork> gpu_work(const Graph& graph, const Op& op, Precision precis
     part.width = row_width(graph, op);
     part.rows = std::max<int64_t>(1, part.rows / part.width);
   }
+  part.flops = as_double(part.rows * part.width);
   return {part};
 }
 

@@ -1,7 +1,7 @@
 // GpuWork: an op as predictors of other GPUs see it (Habitat, NeuSight): a kind, the sizes of what it computes, FLOPs and bytes.
 //
 // An op is one piece of work, or several where it computes several products (a convolution's two gradients). Whatever is no
-// product, softmax or layer norm is taken as element-wise by its bytes, since bytes decide its time.
+// product, softmax or layer norm is taken as element-wise by its bytes, since bytes decide its time; its FLOPs are one an element.
 #pragma once
 
 #include <array>

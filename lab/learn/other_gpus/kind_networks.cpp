@@ -15,7 +15,9 @@ std::string module_name(WorkKind kind) { return "kind" + std::to_string(static_c
 
 KindNetworkImpl::KindNetworkImpl(int64_t columns, int64_t layers, int64_t hidden, int64_t outputs)
     : mean_(register_buffer("mean", torch::zeros({columns}))),
-      spread_(register_buffer("spread", torch::ones({columns}))) {
+      spread_(register_buffer("spread", torch::ones({columns}))),
+      least_(register_buffer("least", torch::zeros({columns}))),
+      most_(register_buffer("most", torch::zeros({columns}))) {
   for (int64_t i = 0; i < layers; ++i) {
     layers_->push_back(torch::nn::Linear(i == 0 ? columns : hidden, hidden));
     layers_->push_back(torch::nn::ReLU());
@@ -25,12 +27,14 @@ KindNetworkImpl::KindNetworkImpl(int64_t columns, int64_t layers, int64_t hidden
 }
 
 torch::Tensor KindNetworkImpl::forward(const torch::Tensor& columns) {
-  return layers_->forward((columns - mean_) / spread_);
+  return layers_->forward((torch::min(torch::max(columns, least_), most_) - mean_) / spread_);
 }
 
 void KindNetworkImpl::fit_scales(const torch::Tensor& columns) {
   torch::NoGradGuard guard;
   mean_.copy_(columns.mean(0));
+  least_.copy_(columns.amin(0));
+  most_.copy_(columns.amax(0));
   spread_.copy_(columns.std(0, /*unbiased=*/false).clamp_min(kLeastSpread));
 }
 

@@ -1,4 +1,5 @@
-// KindNetworks: a small MLP for each kind of work, over columns that it scales by their mean and spread in training. Habitat
+// KindNetworks: a small MLP for each kind of work, over columns that it scales by their mean and spread in training. A column
+// beyond what training had counts as the outermost there, since what a network makes of it else is anyone's guess. Habitat
 // and NeuSight differ in what the columns are and in what is made of the outputs.
 #pragma once
 
@@ -19,7 +20,7 @@ class KindNetworkImpl : public torch::nn::Module {
   void fit_scales(const torch::Tensor& columns);
 
  private:
-  torch::Tensor mean_, spread_;
+  torch::Tensor mean_, spread_, least_, most_;
   torch::nn::Sequential layers_;
 };
 TORCH_MODULE(KindNetwork);
