@@ -21,9 +21,11 @@ using Json = nlohmann::ordered_json;
 std::string percent_or_none(std::optional<double> share) { return share ? percent(*share, 0) : "-"; }
 
 // The runs that a predictor answers; Habitat answers once for every origin.
-std::vector<PredictedPair> pairs_of(const OtherGpusAccuracy& accuracy, std::string_view predictor) {
+std::vector<PredictedPair> pairs_of(const OtherGpusAccuracy& accuracy, std::string_view predictor,
+                                    const std::string& gpu = "") {
   std::vector<PredictedPair> pairs;
   for (const OtherGpuModel& model : accuracy.models) {
+    if (!gpu.empty() && model.gpu != gpu) continue;
     if (predictor == "forerun" && model.forerun_ms) pairs.push_back({model.measured_ms, *model.forerun_ms});
     if (predictor == "neusight" && model.neusight_ms) pairs.push_back({model.measured_ms, *model.neusight_ms});
     if (predictor != "habitat") continue;
@@ -152,6 +154,16 @@ std::string models_table(const OtherGpusAccuracy& accuracy) {
     const learn::ErrorSummary errors = learn::summarize(pairs);
     text += fmt::format("  {:<9} MRE {}, median {}, bias {}, over {} cases\n", name, percent(errors.mre),
                         percent(errors.median), signed_percent(errors.bias), errors.count);
+  }
+  std::set<std::string> gpus;
+  for (const OtherGpuModel& model : accuracy.models) gpus.insert(model.gpu);
+  for (const std::string& gpu : gpus) {
+    std::vector<std::string> parts;
+    for (const char* name : kSideBySide) {
+      const learn::ErrorSummary errors = learn::summarize(pairs_of(accuracy, name, gpu));
+      if (errors.count > 0) parts.push_back(fmt::format("{} {} ({})", name, percent(errors.mre), errors.count));
+    }
+    text += fmt::format("  on {}: {}\n", gpu, fmt::join(parts, ", "));
   }
   if (const CommonRuns common = common_runs(accuracy); common.runs > 0) {
     text += fmt::format("  on the {} runs that all answer: forerun {}, habitat {}, neusight {}\n", common.runs,

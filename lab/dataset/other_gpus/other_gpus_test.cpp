@@ -101,10 +101,9 @@ TEST(GpuWork, OfAGraphIsThatOfItsSizes) {
     return builder.add_tensor(builder.add_storage(Bytes(4 * count)), DType::float32, shape);
   };
   const Attributes none;
-  builder.add_op({.name = "aten.mm.default",
-                  .inputs = {matrix({128, 32}), matrix({32, 64})},
-                  .outputs = {matrix({128, 64})},
-                  .attributes = &none});
+  const std::vector<TensorId> inputs = {matrix({128, 32}), matrix({32, 64})};
+  const std::vector<TensorId> outputs = {matrix({128, 64})};
+  builder.add_op({.name = "aten.mm.default", .inputs = inputs, .outputs = outputs, .attributes = &none});
   const Graph graph = builder.finish();
   const auto work = gpu_work(graph, graph.ops()[0], Precision::fp32);
   ASSERT_EQ(work.size(), 1U);
