@@ -73,6 +73,8 @@ Result<OtherGpuAnswer> ask_other_gpu(learn::OtherGpuPredictor& predictor, const 
     if (from.name == device->name)
       answer.notes.emplace_back("origin and destination are the same GPU: nothing is carried over");
   } else {
+    answer.notes.emplace_back(
+        "what it learned from holds tens of microseconds of launching each op: small ops come out slow");
     answer.based_on = fmt::format("tiles and waves of each op, and the data sheet of {}", device->name);
   }
   if (run.setup.precision != Precision::fp32) {
