@@ -48,9 +48,9 @@ std::vector<GpuWork> products_of(const Graph& graph, const Op& op, const OpWork&
   return parts;
 }
 
-// Elements of the largest input, at least 1: what a reduction walks over.
+// Elements of the largest input.
 int64_t largest_input(const Graph& graph, const Op& op) {
-  int64_t most = 1;
+  int64_t most = 0;
   for (const TensorId input : graph.inputs(op)) most = std::max<int64_t>(most, graph.element_count(input));
   return most;
 }
@@ -86,7 +86,9 @@ std::vector<GpuWork> gpu_work(const Graph& graph, const Op& op, Precision precis
   GpuWork part{
       .kind = WorkKind::elementwise, .bytes = as_double(work.bytes().value), .unit = arithmetic_unit(work, precision)};
   const auto element = std::max<int64_t>(1, static_cast<int64_t>(size_of(work.compute_dtype)));
-  part.rows = std::max<int64_t>(largest_input(graph, op), work.written.value / element);
+  // A reduction walks over its input, a gather only over the rows that it takes.
+  const int64_t walked = std::min(largest_input(graph, op), work.read.value / element);
+  part.rows = std::max({int64_t{1}, walked, work.written.value / element});
   const bool norm = base_name(graph.name(op)).find("layer_norm") != std::string_view::npos;
   if (norm || work.cls == OpClass::softmax) {
     part.kind = norm ? WorkKind::layer_norm : WorkKind::softmax;

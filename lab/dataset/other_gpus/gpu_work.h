@@ -26,7 +26,7 @@ struct GpuWork {
   WorkKind kind = WorkKind::elementwise;
   GemmShape product;   // of products; a convolution as the product that it is
   int64_t window = 1;  // elements of a convolution's filter window
-  int64_t rows = 0;    // of softmax and layer norm; else the elements that are written
+  int64_t rows = 0;    // of softmax and layer norm; else elements: written, or read where a reduction reads more
   int64_t width = 1;   // of a row
   double flops = 0;
   double bytes = 0;

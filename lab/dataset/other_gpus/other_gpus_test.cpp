@@ -110,6 +110,22 @@ TEST(GpuWork, OfAGraphIsThatOfItsSizes) {
   EXPECT_EQ(work[0], product_work({.m = 128, .n = 64, .k = 32}));
 }
 
+TEST(GpuWork, OfAReductionIsWhatItWalksOver) {
+  GraphBuilder builder;
+  const auto row = [&](Shape shape, int64_t count) {
+    return builder.add_tensor(builder.add_storage(Bytes(4 * count)), DType::float32, shape);
+  };
+  const Attributes none;
+  const std::vector<TensorId> inputs = {row({4096, 1024}, 4096 * 1024)};
+  const std::vector<TensorId> outputs = {row({1024}, 1024)};
+  builder.add_op({.name = "aten.sum.dim_IntList", .inputs = inputs, .outputs = outputs, .attributes = &none});
+  const Graph graph = builder.finish();
+  const auto work = gpu_work(graph, graph.ops()[0], Precision::fp32);
+  ASSERT_EQ(work.size(), 1U);
+  EXPECT_EQ(work[0].kind, WorkKind::elementwise);
+  EXPECT_EQ(work[0].rows, 4096 * 1024);
+}
+
 TEST(OtherGpuTables, LeaveOutWhatIsNamedAndChooseEvenly) {
   TimedWorkTable table{.devices = {device_of("t4"), device_of("v100")}, .rows = {}, .source = ""};
   for (int i = 0; i < 10; ++i) {
