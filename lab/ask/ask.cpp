@@ -18,11 +18,13 @@ namespace fs = std::filesystem;
 
 constexpr const char* kTrainedGpu = "NVIDIA H200";
 constexpr const char* kSuite = "h200";
+constexpr const char* kOtherGpus = "other-gpus";
 
-// Folders below data/weights/h200 that answer to a name.
+// Folders below data/weights/SUITE that answer to a name; SUITE is also where it was judged.
 struct Askable {
   const char* name;
   std::vector<const char*> folders;
+  const char* suite = kSuite;
 };
 
 const std::vector<Askable>& askable() {
@@ -32,28 +34,33 @@ const std::vector<Askable>& askable() {
                                             {"arnn", {"arnn-time", "arnn-memory"}},
                                             {"mlp", {"mlp-time", "mlp-memory"}},
                                             {"gbdt", {"gbdt"}},
-                                            {"brp-nas", {"brp-nas-time"}}};
+                                            {"brp-nas", {"brp-nas-time"}},
+                                            {"habitat", {"habitat"}, kOtherGpus},
+                                            {"neusight", {"neusight"}, kOtherGpus}};
   return list;
 }
 
-Result<std::vector<std::string>> folders_of(const std::string& name) {
-  const auto data = data_dir();
-  if (!data) return data.error();
+Result<const Askable*> find_askable(const std::string& name) {
   for (const Askable& entry : askable()) {
-    if (name != entry.name) continue;
-    std::vector<std::string> folders;
-    for (const char* folder : entry.folders) folders.push_back((*data / "weights" / kSuite / folder).string());
-    return folders;
+    if (name == entry.name) return &entry;
   }
   return Error{"there is no learned predictor '" + name + "' to ask", "",
                fmt::format("there are {}", fmt::join(askable_predictors(), ", "))};
 }
 
-// Errors of these weights on the test families, by quantity.
-void add_judged(const std::string& label, std::map<learn::Target, double>& judged) {
+Result<std::vector<std::string>> folders_of(const Askable& entry) {
+  const auto data = data_dir();
+  if (!data) return data.error();
+  std::vector<std::string> folders;
+  for (const char* folder : entry.folders) folders.push_back((*data / "weights" / entry.suite / folder).string());
+  return folders;
+}
+
+// Errors of these weights on what they were kept from, by quantity.
+void add_judged(const std::string& suite, const std::string& label, std::map<learn::Target, double>& judged) {
   const auto data = data_dir();
   if (!data) return;
-  std::ifstream file(*data / "evaluations" / (std::string(kSuite) + ".json"));
+  std::ifstream file(*data / "evaluations" / (suite + ".json"));
   const auto json = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
   try {
     for (const auto& row : json.at("predictors")) {
@@ -71,12 +78,29 @@ void add_judged(const std::string& label, std::map<learn::Target, double>& judge
   }
 }
 
+Error weights_of_another(const std::string& theirs, const std::string& name, const std::string& folder) {
+  return {"these are weights of '" + theirs + "', not of '" + name + "'", folder,
+          "ask for the predictor that they are of"};
+}
+
 std::string source_of(const std::string& folder) {
   const auto card = learn::read_json(folder, "card.json", {"trained_on"});
   if (!card) return "";
   std::string text = card->value("trained_on", "");
   if (card->contains("started_from")) text += ", started from " + card->at("started_from").value("trained_on", "");
   return text;
+}
+
+// Weights of the predictor of that name, from a folder.
+Result<std::unique_ptr<learn::OtherGpuPredictor>> other_gpu_predictor(const std::string& name,
+                                                                      const std::string& folder) {
+  auto predictor = learn::make_other_gpu_predictor(name);
+  if (!predictor) return predictor.error();
+  const auto card = learn::read_json(folder, "card.json", {"predictor", "trained_on"});
+  if (!card) return card.error();
+  if (card->at("predictor") != name) return weights_of_another(card->value("predictor", ""), name, folder);
+  if (const Status status = (*predictor)->load(folder); !status.ok()) return status.error();
+  return predictor;
 }
 
 void take(const learn::Prediction& from, learn::Prediction& into) {
@@ -99,27 +123,42 @@ const std::vector<std::string>& askable_predictors() {
 }
 
 Result<LearnedPredictor> LearnedPredictor::load(const std::string& name, const std::string& weights) {
-  auto folders = folders_of(name);
+  const auto entry = find_askable(name);
+  if (!entry) return entry.error();
+  auto folders = folders_of(**entry);
   if (!folders) return folders.error();
   if (!weights.empty()) folders = std::vector<std::string>{weights};
   LearnedPredictor loaded;
   loaded.name_ = name;
+  if ((*entry)->suite == kOtherGpus) {
+    auto predictor = other_gpu_predictor(name, folders->front());
+    if (!predictor) return predictor.error();
+    loaded.other_gpu_ = std::move(*predictor);
+    loaded.trained_on_.push_back(source_of(folders->front()));
+    if (weights.empty()) add_judged(kOtherGpus, name, loaded.judged_);
+    return loaded;
+  }
   for (const std::string& folder : *folders) {
     auto part = learn::load_weights(folder);
     if (!part) return part.error();
     if (part->name.rfind(name, 0) != 0) {
-      return Error{"these are weights of '" + part->name + "', not of '" + name + "'", folder,
-                   "ask for the predictor that they are of"};
+      return weights_of_another(part->name, name, folder);
     }
     loaded.parts_.push_back(std::move(*part));
     const std::string source = source_of(folder);
     if (loaded.trained_on_.empty() || loaded.trained_on_.back() != source) loaded.trained_on_.push_back(source);
-    if (weights.empty()) add_judged(fs::path(folder).filename().string(), loaded.judged_);
+    if (weights.empty()) add_judged(kSuite, fs::path(folder).filename().string(), loaded.judged_);
   }
   return loaded;
 }
 
-Result<LearnedAnswer> LearnedPredictor::ask(const TrainingRun& run, const CostModels& cost_models) {
+Result<LearnedAnswer> LearnedPredictor::ask(const TrainingRun& run, const CostModels& cost_models,
+                                            const OriginTimes* origin) {
+  if (other_gpu_) {
+    auto answer = ask_other_gpu(*other_gpu_, run, cost_models, origin);
+    if (!answer) return answer.error();
+    return LearnedAnswer{name_, std::move(answer->prediction), std::move(answer->based_on), std::move(answer->notes)};
+  }
   const auto device = cost_models.devices.find(run.environment.gpu);
   if (!device || device->name != kTrainedGpu) {
     return Error{"'" + name_ + "' was trained on an " + kTrainedGpu + " and cannot tell how a run goes on '" +

@@ -56,8 +56,43 @@ TEST_F(AskTest, AnotherGpuIsRefused) {
   EXPECT_NE(answer.error().message().find("H200"), std::string::npos);
 }
 
+TEST_F(AskTest, PredictorsOfOtherGpusAnswerForThem) {
+  const TrainingRun run = run_on("l4");
+  for (const char* name : {"habitat", "neusight"}) {
+    auto predictor = LearnedPredictor::load(name);
+    ASSERT_TRUE(predictor) << predictor.error().message();
+    const auto answer = predictor->ask(run, *cost_models_);
+    ASSERT_TRUE(answer) << answer.error().message();
+    double sum = 0;
+    for (const float us : answer->prediction.op_us) sum += us;
+    EXPECT_NEAR(*answer->prediction.gpu_busy_ms, sum / 1e3, 1e-3 * sum / 1e3) << name;
+    EXPECT_NE(answer->based_on.find("NVIDIA L4"), std::string::npos) << answer->based_on;
+    EXPECT_FALSE(answer->prediction.peak_bytes) << name;
+    TrainingRun elsewhere = run;
+    elsewhere.environment.gpu = "mi300x";
+    EXPECT_FALSE(predictor->ask(elsewhere, *cost_models_)) << name;
+  }
+}
+
+TEST_F(AskTest, HabitatCarriesOverWhatWasMeasuredElsewhere) {
+  const TrainingRun run = run_on("l4");
+  auto habitat = LearnedPredictor::load("habitat");
+  ASSERT_TRUE(habitat) << habitat.error().message();
+  OriginTimes origin{.gpu = "t4", .op_us = std::vector<float>(run.graph.op_count(), 100)};
+  const auto once = habitat->ask(run, *cost_models_, &origin);
+  origin.op_us.assign(run.graph.op_count(), 200);
+  const auto twice = habitat->ask(run, *cost_models_, &origin);
+  ASSERT_TRUE(once && twice);
+  EXPECT_NEAR(*twice->prediction.iteration_ms, 2 * *once->prediction.iteration_ms, 1e-3);
+  EXPECT_NE(once->based_on.find("measured on Tesla T4"), std::string::npos) << once->based_on;
+  origin.gpu = "l4";  // of the GPU that is asked about: no prediction
+  const auto own = habitat->ask(run, *cost_models_, &origin);
+  ASSERT_TRUE(own);
+  EXPECT_NE(own->based_on.find("that Forerun predicts for NVIDIA H200"), std::string::npos) << own->based_on;
+}
+
 TEST_F(AskTest, UnknownNamesAndWeightsOfOthersAreRefused) {
-  EXPECT_NE(LearnedPredictor::load("habitat").error().message().find("there are ets, dnnperf"), std::string::npos);
+  EXPECT_NE(LearnedPredictor::load("paleo").error().message().find("there are ets, dnnperf"), std::string::npos);
   const auto folder = data_dir();
   ASSERT_TRUE(folder);
   const auto other = LearnedPredictor::load("ets", (*folder / "weights/h200/gbdt").string());

@@ -50,10 +50,16 @@ std::string table_of(const AskedRun& asked, const std::vector<LearnedPredictor>&
                error_of(predictors[i], learn::Target::iteration_ms),
                error_of(predictors[i], learn::Target::peak_bytes)});
   }
-  std::string text = "\nAsked beside it (mean errors on model families that were not trained on)\n" + table.text();
+  std::string text =
+      "\nAsked beside it (mean errors on model families, or GPUs, that were not trained on)\n" + table.text();
   for (const LearnedPredictor& predictor : predictors) {
     for (const std::string& source : predictor.trained_on())
       text += fmt::format("  {}: trained on {}\n", predictor.name(), source);
+  }
+  for (const LearnedAnswer& answer : asked.answers) {
+    if (answer.based_on.empty()) continue;
+    text += fmt::format("  {}: from {}\n", answer.predictor, answer.based_on);
+    for (const std::string& note : answer.notes) text += fmt::format("  {}: {}\n", answer.predictor, note);
   }
   return text;
 }
@@ -67,6 +73,7 @@ void write_answer(JsonWriter& json, const LearnedAnswer& answer, const LearnedPr
   json.key("judged_mre").begin_object();
   for (const auto& [target, error] : predictor.judged()) json.field(learn::name_of(target), error);
   json.end_object().field("trained_on", predictor.trained_on());
+  if (!answer.based_on.empty()) json.field("based_on", answer.based_on);
   if (!answer.notes.empty()) json.field("notes", answer.notes);
   if (!said.op_us.empty()) {
     json.key("ops").begin_object().field("gpu_us", said.op_us).field("gap_us", said.gap_us).end_object();
@@ -99,15 +106,15 @@ Status write_op_trace(const PredictOptions& options, const AskedRun& asked) {
   return Error{"none of these predictors tells the times of ops", "--with", "ask ets"};
 }
 
-// All that is said of a run; what predictors say depends on its inputs alone.
+// All that is said of a run; what predictors say depends on its inputs alone, and on times of another GPU (`origin`).
 Result<AskedRun> ask_all(TrainingRun run, std::vector<LearnedPredictor>& predictors, const CostModels& cost_models,
-                         const MemoryQuestion& memory) {
+                         const MemoryQuestion& memory, const OriginTimes* origin = nullptr) {
   AskedRun asked;
   const auto device = cost_models.devices.find(run.environment.gpu);
   if (!device) return device.error();
   asked.own = predict(run, *device, cost_models, memory);
   for (LearnedPredictor& predictor : predictors) {
-    auto answer = predictor.ask(run, cost_models);
+    auto answer = predictor.ask(run, cost_models, origin);
     if (!answer) return answer.error();
     asked.answers.push_back(std::move(*answer));
   }
@@ -176,9 +183,13 @@ int ask_records(const PredictOptions& options, std::vector<LearnedPredictor>& pr
     auto run = recorded_run(record, *device);
     if (!run) return tell_bad(run.error().within(record.run.id));
     run->environment.gpu = device->name;
-    auto asked = ask_all(std::move(*run), predictors, cost_models, {});
+    const std::vector<OpTime> measured = measured_ops_of(record);
+    OriginTimes origin{.gpu = record.run.environment.gpu, .op_us = {}};
+    for (const OpTime& time : measured) origin.op_us.push_back(static_cast<float>(time.gpu_us));
+    auto asked = ask_all(std::move(*run), predictors, cost_models, {}, &origin);
     if (!asked) return tell_bad(asked.error().within(record.run.id));
-    asked->measured = measured_ops_of(record);
+    // Times of ops stand beside those of the GPU that they were measured on.
+    if (asked->run.environment.gpu == record.run.environment.gpu) asked->measured = measured;
     if (options.json) fmt::print("{}\n", json_of(*asked, predictors));
     all.push_back(std::move(*asked));
   };

@@ -33,6 +33,23 @@ TEST_F(PredictWith, PutsTheAnswerBesideForerun) {
   }
 }
 
+TEST_F(PredictWith, HabitatAndNeuSightTellOfOtherGpus) {
+  const Outcome outcome = forerun_outcome("predict resnet18 --batch 8 --gpu l4 --with habitat,neusight --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.out;
+  const auto json = nlohmann::json::parse(outcome.out);
+  for (const auto& answer : json.at("with")) {
+    EXPECT_GT(answer.at("gpu_ms").get<double>(), 0);
+    EXPECT_NE(answer.at("based_on").get<std::string>().find("NVIDIA L4"), std::string::npos);
+    EXPECT_FALSE(answer.contains("peak_allocated"));
+  }
+  const std::string path = testing::TempDir() + "/other_gpu_jobs.csv";
+  std::ofstream(path) << "id,model,batch,iterations,duration\na,resnet18,64,1000,30\nb,resnet50,64,1000,40\n";
+  const Outcome asked = forerun_outcome("schedule " + path + " --gpus t4=1 --policy sjf --predictor neusight --json");
+  EXPECT_EQ(asked.code, 0) << asked.out;
+  EXPECT_NE(asked.out.find("2 jobs predicted by neusight"), std::string::npos) << asked.out;
+  std::filesystem::remove(path);
+}
+
 TEST_F(PredictWith, WritesTheTraceOfOps) {
   const std::string path = testing::TempDir() + "/predict_with_ops.csv";
   const Outcome outcome = forerun_outcome("predict resnet18 --batch 8 --with ets --op-csv " + path);

@@ -21,7 +21,8 @@ std::vector<ErrorRow> summarize_each(const std::map<std::string, std::vector<Pre
   return rows;
 }
 
-// At 0, 5, ... 100 %.
+}  // namespace
+
 std::vector<double> ratio_quantiles(std::span<const PredictedPair> pairs) {
   constexpr int kSteps = 20;
   std::vector<double> ratios;
@@ -32,8 +33,6 @@ std::vector<double> ratio_quantiles(std::span<const PredictedPair> pairs) {
     quantiles.push_back(sorted_quantile(ratios, double{1} * i / kSteps));
   return quantiles;
 }
-
-}  // namespace
 
 ErrorSummary summarize(std::span<const PredictedPair> pairs) {
   ErrorSummary summary;

@@ -28,6 +28,8 @@ struct PredictedPair {
   double predicted = 0;
 };
 ErrorSummary summarize(std::span<const PredictedPair> pairs);
+// Predicted / measured at 0, 5, ... 100 % of the pairs.
+std::vector<double> ratio_quantiles(std::span<const PredictedPair> pairs);
 
 // What is predicted of an iteration.
 enum class Target : uint8_t { iteration_ms, gpu_busy_ms, peak_bytes };

@@ -8,7 +8,6 @@
 
 #include "lab/dataset/test_data.h"
 #include "lab/learn/baselines/graph_baselines.h"
-#include "lab/learn/baselines/habitat.h"
 #include "lab/learn/dnnperf/dnnperf.h"
 #include "lab/learn/predictors.h"
 
@@ -144,8 +143,6 @@ TEST(GraphPredictors, RefuseSettingsThatAreNone) {
   }
   GraphPredictor mlp(mlp_system(), Target::iteration_ms);
   EXPECT_FALSE(mlp.train(data, {.settings = {{"encoder", "gat"}}}).ok());
-  HabitatPredictor habitat;
-  EXPECT_FALSE(habitat.train(data, {.settings = {{"width", "3"}}}).ok());
 }
 
 TEST(GraphPredictors, ForgiveExamplesWithoutOps) {
@@ -165,18 +162,6 @@ TEST(GraphPredictors, ForgiveExamplesWithoutOps) {
     EXPECT_EQ(predictor->predict(data, last).size(), 1) << entry.name;
     EXPECT_TRUE(predictor->predict(data, {}).empty()) << entry.name;
   }
-}
-
-TEST(Habitat, LearnsTheTimeOfOps) {
-  const DataSet data = made_up_data(9, 12);
-  HabitatPredictor habitat;
-  const auto log = habitat.train(data, {.epochs = 40,
-                                        .batch = 64,
-                                        .learning_rate = 3e-3,
-                                        .device = "cpu",
-                                        .settings = {{"layers", "2"}, {"hidden", "32"}}});
-  ASSERT_TRUE(log.ok()) << log.error().message();
-  EXPECT_LT(test_error(habitat, data, Target::gpu_busy_ms), 0.5 * naive_error(data, Target::gpu_busy_ms));
 }
 
 // Whatever is in the list is saved and read back to the same predictions, in few bytes.

@@ -8,7 +8,6 @@
 #include "base/provenance.h"
 #include "lab/dataset/weights_files.h"
 #include "lab/learn/baselines/graph_baselines.h"
-#include "lab/learn/baselines/habitat.h"
 #include "lab/learn/blend/blend_predictor.h"
 #include "lab/learn/dnnperf/dnnperf.h"
 #include "lab/learn/ets/ets_predictor.h"
@@ -50,7 +49,6 @@ const std::vector<PredictorEntry>& predictors() {
       {"op-mlp", "each op by itself through an MLP: GPU time and gap (baseline of ETS)", make_op_mlp},
       {"grouping-gcn", "the trace in 25 groups, graph convolutions: iteration time (baseline of ETS)",
        make_graph<grouping_gcn_system, Target::iteration_ms>},
-      {"habitat", "the GPU time of each op by an MLP for its kind, summed", make<HabitatPredictor>},
       {"dnnperf-time", "attention over nodes and edges of the graph: iteration time",
        make_graph<dnnperf_system, Target::iteration_ms>},
       {"dnnperf-memory", "the same: peak memory", make_graph<dnnperf_system, Target::peak_bytes>},

@@ -1,5 +1,6 @@
 // Stands in for predictors.cpp in a build without LibTorch: there are no learned predictors, and asking for one says why.
 #include "lab/dataset/driple/resource_predictor.h"
+#include "lab/dataset/other_gpus/other_gpu_predictor.h"
 #include "lab/learn/predictors.h"
 
 namespace forerun::learn {
@@ -27,5 +28,7 @@ Status save_weights(const std::string& /*folder*/, std::string_view /*name*/, co
 Result<LoadedPredictor> load_weights(const std::string& /*folder*/) { return missing(); }
 
 Result<std::unique_ptr<ResourcePredictor>> make_driple() { return missing(); }
+
+Result<std::unique_ptr<OtherGpuPredictor>> make_other_gpu_predictor(std::string_view /*name*/) { return missing(); }
 
 }  // namespace forerun::learn

@@ -9,6 +9,8 @@ const std::vector<Trainer>& trainers() {
     std::vector<Trainer> all = {
         hybrid_trainer(),  //
         driple_trainer(),  //
+        habitat_trainer(),
+        neusight_trainer(),
     };
     for (const learn::PredictorEntry& entry : learn::predictors()) {
       all.push_back(learned_trainer(std::string(entry.name), std::string(entry.summary), entry.in_epochs));

@@ -16,6 +16,8 @@ const std::vector<Trainer>& trainers();
 
 Trainer hybrid_trainer();
 Trainer driple_trainer();
+Trainer habitat_trainer();
+Trainer neusight_trainer();
 
 // A predictor of lab/learn/predictors.h; one that is not there fails when it is run. `in_epochs`: it is trained epoch by
 // epoch, and takes the options of that.

@@ -146,6 +146,18 @@ class LatencyReader {
     return found != columns_.end() && found->second < cells.size() ? &cells[found->second] : nullptr;
   }
 
+  // The product of three extents; 0 where one is missing or no sound number.
+  [[nodiscard]] int64_t volume(const std::vector<std::string>& cells, std::initializer_list<const char*> names) const {
+    double all = 1;
+    for (const char* name : names) {
+      const std::string* text = cell(cells, name);
+      double extent = 0;
+      if (text == nullptr || !parse_cell(*text, extent) || !(extent >= 1 && extent <= kLargestExtent)) return 0;
+      all *= std::floor(extent);
+    }
+    return all <= 1e15 ? static_cast<int64_t>(all) : 0;
+  }
+
   [[nodiscard]] Result<OpLatency> row(const std::vector<std::string>& cells) const {
     const std::string* name = cell(cells, "OPName");
     const std::string* gpu = cell(cells, "Device");
@@ -167,7 +179,11 @@ class LatencyReader {
     std::optional<OpSample> sample = neusight_op(*name, extents);
     if (!sample) return fault("the window is larger than the image");
     sample->us = 1e3 * ms;
-    return OpLatency{.gpu = *gpu, .kind = *name, .sample = std::move(*sample)};
+    OpLatency result{.gpu = *gpu, .kind = *name, .sample = std::move(*sample)};
+    if (const std::string* kernel = cell(cells, "Kernel Name")) result.kernel = *kernel;
+    result.blocks = volume(cells, {"Grid x", "Grid y", "Grid z"});
+    result.threads = volume(cells, {"Block x", "Block y", "Block z"});
+    return result;
   }
 
   LineReader lines_;

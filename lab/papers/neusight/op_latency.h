@@ -20,8 +20,11 @@ namespace forerun {
 
 struct OpLatency {
   std::string gpu;
-  std::string kind;  // "bmm"
-  OpSample sample;   // the op as PyTorch dispatches it, with its time
+  std::string kind;     // "bmm"
+  OpSample sample;      // the op as PyTorch dispatches it, with its time
+  std::string kernel;   // the longest of its kernels: "volta_sgemm_64x64_nn"; empty where the table does not say
+  int64_t blocks = 0;   // of that kernel; 0 where the table does not say
+  int64_t threads = 0;  // of a block
 };
 
 // The op as PyTorch dispatches it; nothing where the kind is unknown or has no such extents. Extents as the columns above.
