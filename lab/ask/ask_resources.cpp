@@ -69,13 +69,7 @@ Status check_question(const ResourceQuestion& question, const DripleCard& card, 
 Result<ResourceRecord> asked_record(const ResourceQuestion& question, const Device& gpu) {
   const auto setting = scale::resource_setting(question.setting);
   if (!setting) return setting.error();
-  ModelRequest request{.model = question.model,
-                       .batch = {},
-                       .settings = question.settings,
-                       .setup = question.setup,
-                       .default_optimizer = question.default_optimizer};
-  if (question.batch > 0) request.batch = question.batch;
-  auto run = build_run(request, gpu);
+  auto run = worker_run(question, gpu);
   if (!run) return run.error();
   ResourceRecord record;
   record.id = record.model = question.model;

@@ -100,6 +100,16 @@ scale::WorkerLoad worker_load(const TrainingRun& run, const Device& device, cons
   return load;
 }
 
+Result<TrainingRun> worker_run(const ResourceQuestion& question, const Device& gpu) {
+  ModelRequest request{.model = question.model,
+                       .batch = {},
+                       .settings = question.settings,
+                       .setup = question.setup,
+                       .default_optimizer = question.default_optimizer};
+  if (question.batch > 0) request.batch = question.batch;
+  return build_run(request, gpu);
+}
+
 Result<ResourceAnswer> simulate_training(const ResourceQuestion& question, const CostModels& cost_models) {
   auto setting = scale::resource_setting(question.setting);
   if (!setting) return setting.error().within("--testbed");
@@ -108,13 +118,7 @@ Result<ResourceAnswer> simulate_training(const ResourceQuestion& question, const
   }
   const auto gpu = cost_models.devices.find(question.gpu);
   if (!gpu) return gpu.error();
-  ModelRequest request{.model = question.model,
-                       .batch = {},
-                       .settings = question.settings,
-                       .setup = question.setup,
-                       .default_optimizer = question.default_optimizer};
-  if (question.batch > 0) request.batch = question.batch;
-  const auto run = build_run(request, *gpu);
+  const auto run = worker_run(question, *gpu);
   if (!run) return run.error();
   const auto rates = testbed_rates();
   if (!rates) return rates.error();

@@ -60,6 +60,9 @@ scale::LinkState simulated_links(const ResourceRecord& record);
 // What one worker does in an iteration on a GPU of its own, from the iteration as `forerun predict` sees it.
 scale::WorkerLoad worker_load(const TrainingRun& run, const Device& device, const CostModels& cost_models);
 
+// One worker's iteration.
+Result<TrainingRun> worker_run(const ResourceQuestion& question, const Device& gpu);
+
 Result<ResourceAnswer> simulate_training(const ResourceQuestion& question, const CostModels& cost_models);
 
 }  // namespace forerun
