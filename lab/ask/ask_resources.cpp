@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -25,9 +26,12 @@ namespace fs = std::filesystem;
 
 constexpr const char* kMeasuredGpu = "NVIDIA H200";
 constexpr const char* kClocksNote =
-    "learned from records whose GPU times come from the workers' clocks; of memory's idle and burst the simulation's "
-    "are "
-    "what it learned";
+    "it learned from records whose GPU times come from the workers' clocks: memory's idle and burst it learned from "
+    "the "
+    "simulation, and memory's error is that of the amount";
+constexpr const char* kLinksNote =
+    "it tells the mean over how links come to be shared, which nobody knows before a run; the simulation above has one "
+    "worker favoured";
 
 struct DripleCard {
   std::vector<std::string> knows;  // settings
@@ -47,6 +51,14 @@ Result<DripleCard> read_card(const std::string& folder) {
   }
 }
 
+// Settings that can be asked about: others are told apart in records alone ("P1w2-10G-default").
+std::vector<std::string> askable_settings(const DripleCard& card) {
+  std::vector<std::string> settings;
+  std::copy_if(card.knows.begin(), card.knows.end(), std::back_inserter(settings),
+               [](const std::string& name) { return scale::resource_setting(name).ok(); });
+  return settings;
+}
+
 // What the weights cannot tell.
 Status check_question(const ResourceQuestion& question, const DripleCard& card, const Device& gpu) {
   if (gpu.name != kMeasuredGpu) {
@@ -59,8 +71,9 @@ Status check_question(const ResourceQuestion& question, const DripleCard& card, 
                  "--own-gpus", "leave it out, or ask without --with"};
   }
   if (std::find(card.knows.begin(), card.knows.end(), question.setting) == card.knows.end()) {
-    return Error{fmt::format("driple was not trained on the setting '{}'", question.setting), "--testbed",
-                 fmt::format("it knows {}; without --with the simulation answers", fmt::join(card.knows, ", "))};
+    return Error{
+        fmt::format("driple was not trained on the setting '{}'", question.setting), "--testbed",
+        fmt::format("it knows {}; without --with the simulation answers", fmt::join(askable_settings(card), ", "))};
   }
   return {};
 }
@@ -85,8 +98,14 @@ Result<ResourceRecord> asked_record(const ResourceQuestion& question, const Devi
   return record;
 }
 
-Result<learn::ResourceData> data_of(const ResourceRecord& record, const Device& gpu, const CostModels& cost_models,
-                                    const fs::path& data) {
+// The workload, and whether its setting's links are shared now in one way and now in another.
+struct AskedWorkload {
+  learn::ResourceData data;
+  bool links_differ = false;
+};
+
+Result<AskedWorkload> data_of(const ResourceRecord& record, const Device& gpu, const CostModels& cost_models,
+                              const fs::path& data) {
   const auto rates = testbed_rates();
   if (!rates) return rates.error();
   auto split = DataSplit::beside({(data / "h200" / DataSplit::kFile).string()});
@@ -98,7 +117,8 @@ Result<learn::ResourceData> data_of(const ResourceRecord& record, const Device& 
     builder.learn_link_states(*records);
   }
   if (const Status status = builder.add_asked(record); !status.ok()) return status.error();
-  return std::move(builder).finish();
+  const bool differ = builder.links_differ(record);
+  return AskedWorkload{std::move(builder).finish(), differ};
 }
 
 }  // namespace
@@ -131,9 +151,10 @@ Result<LearnedResources> ask_resources(const std::string& name, const std::strin
   const auto workload = data_of(*record, *gpu, cost_models, *data);
   if (!workload) return workload.error();
   LearnedResources answer{.predictor = name};
-  answer.figures = (*driple)->predict(*workload, {0})[0];
+  answer.figures = (*driple)->predict(workload->data, {0})[0];
   answer.trained_on = card->trained_on;
   answer.notes = {kClocksNote};
+  if (workload->links_differ) answer.notes.emplace_back(kLinksNote);
   if (const auto judged = card->judged.find(question.setting); judged != card->judged.end()) {
     answer.judged = judged->second;
   }

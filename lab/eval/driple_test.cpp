@@ -90,7 +90,7 @@ TEST_F(DripleData, WhatNoRecordTellsIsNotJudged) {
     const bool copied = m == 3 || m == 4;  // idle and burst of memory, which by clocks are the GPU's
     EXPECT_EQ(workloads[0].judged[m], !copied);
     EXPECT_TRUE(workloads[1].judged[m]);
-    if (copied) EXPECT_EQ(workloads[0].measured[m], workloads[0].simulated[m]);
+    EXPECT_EQ(workloads[0].measured[m] == workloads[0].simulated[m], copied) << m;
   }
   EXPECT_DOUBLE_EQ(workloads[1].measured[3], 10);
   const auto errors = learn::resource_errors(build.data(), {0}, {workloads[0].simulated});

@@ -38,6 +38,10 @@ class DripleWorkloadBuilder {
   // One whose numbers nobody knows, to ask about.
   Status add_asked(const ResourceRecord& record);
 
+  // Whether the links of its setting are shared now in one way and now in another.
+  [[nodiscard]] bool links_differ(const ResourceRecord& record) const {
+    return link_shares_.contains(table_setting(record));
+  }
   [[nodiscard]] bool trains_on(const std::string& family) const;
   [[nodiscard]] const learn::ResourceData& data() const { return data_; }
   learn::ResourceData finish() && { return std::move(data_); }

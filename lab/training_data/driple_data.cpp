@@ -22,18 +22,17 @@ constexpr const char* kBaseSetting = "P1w2-10G";
 // The base setting's workloads as they would be in others.
 Status add_unmeasured_settings(const std::vector<std::string>& names, const std::vector<ResourceRecord>& records,
                                DripleWorkloadBuilder& builder) {
-  constexpr size_t kEach =
-      3;  // of the base setting's workloads one in three: about as many as others were measured with
   for (const std::string& name : names) {
     if (std::any_of(records.begin(), records.end(), [&](const auto& record) { return record.setting == name; }))
       continue;
     const auto setting = scale::resource_setting(name);
     if (!setting) return setting.error();
+    const bool ring = setting->servers == 0;
+    const size_t each = ring ? 1 : 3;  // one in so many: about as many workloads as others were measured with
     std::set<std::string> taken;
     for (const ResourceRecord& base : records) {
-      const bool ring = setting->servers == 0;
       if (base.setting != kBaseSetting || base.tcp == "default" || (ring && base.mode != "sync")) continue;
-      if (!taken.insert(base.id).second || taken.size() % kEach != 1) continue;
+      if (!taken.insert(base.id).second || taken.size() % each != 1 % each) continue;
       ResourceRecord record = base;
       record.setting = name;
       record.mode = ring ? "allreduce" : base.mode;
