@@ -69,7 +69,8 @@ void add_computation(const ComputeSpan& span, const Course& course, Steps& held,
     const double from = std::max(span.from, static_cast<double>(i) / count);
     const double to = std::min(span.to, static_cast<double>(i + 1) / count);
     const double begin = time_of(from), end = time_of(to);
-    held.add(begin, end, (end - begin) * (1 - (1 - course.use[i]) * span.pace));
+    const double use = course.use[i];
+    held.add(begin, end, use > 0 ? (end - begin) * use / (use + (1 - use) * span.pace) : 0);
     moved.add(begin, end, course.traffic[i] * (to - from) * count);
   }
 }

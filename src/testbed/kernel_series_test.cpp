@@ -36,8 +36,8 @@ TEST(KernelSeries, PutsTrafficWhereTheCourseHasIt) {
   EXPECT_NEAR(series.gpu.values[45], 0, 1e-6);  // gradients travel
   EXPECT_NEAR(series.memory.values[5], 80, 1e-6);
   EXPECT_NEAR(series.memory.values[15], 0, 1e-6);
-  EXPECT_NEAR(sum_of(series.memory), 100 * 8, 1e-6);  // 8 ms at the memory's bandwidth
-  EXPECT_NEAR(sum_of(series.gpu), 100 * 40, 1e-6);
+  EXPECT_NEAR(sum_of(series.memory), 100 * 8, 1e-3);  // 8 ms at the memory's bandwidth
+  EXPECT_NEAR(sum_of(series.gpu), 100 * 40, 1e-3);
 }
 
 TEST(KernelSeries, MemoryHasBurstsOfItsOwn) {
