@@ -89,6 +89,7 @@ CASES = [
     ("scale", "scale gpt2_small --gpus 8 --global-batch 64 --search --json", 0),
     ("scale.testbed", "scale resnet50 --testbed P1w2-10G --micro-batch 32 --json", 0),
     ("scale.testbed", "scale resnet18 --testbed P1w2-10G --mode async --own-gpus --json", 0),
+    ("scale.testbed", "scale resnet18 --testbed AR4-10G --json", 0),
     ("monitor", "monitor --seconds 0.3 --json", 0),
     ("monitor", "monitor --json -- true", 0),
 ]
@@ -98,6 +99,7 @@ CASES = [
 LEARNED_CASES = [
     ("predict", "predict resnet18 --batch 8 --with gbdt,ets --json", 0),
     ("predict", "predict resnet18 --batch 8 --gpu l4 --with neusight,habitat --json", 0),
+    ("scale.testbed", "scale resnet18 --testbed P1w2-10G --micro-batch 16 --with driple --json", 0),
 ]
 RARE = ["monitor:series.gpu*", "monitor:series.memory", "monitor:metrics.gpu*", "monitor:metrics.memory*",
         "monitor:gpu_missing", "slurm.replay:fault", "slurm.replay:cancelled", "schedule:rows_left_out.*"]

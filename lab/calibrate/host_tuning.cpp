@@ -66,10 +66,11 @@ void tune_sharing(const WorkloadsBySetting& settings, double factor, HostRates& 
 
 }  // namespace
 
-BurstFigureTable burst_figures(const ResourceUse& use) {
+BurstFigureTable burst_figures(const ResourceUse& use, GpuTimes times) {
   BurstFigureTable table = {};
   for (size_t i = 0; i < table.size(); ++i) {
-    const monitor::BurstMetrics& m = use.metrics[i];
+    const bool by_clocks = times == GpuTimes::clocks && i < use.clocks.size();
+    const monitor::BurstMetrics& m = by_clocks ? use.clocks[i] : use.metrics[i];
     table[i] = {m.idle_ms, m.burst_ms, m.amount};
   }
   return table;
@@ -91,7 +92,8 @@ double figures_error(const BurstFigureTable& simulated, const BurstFigureTable& 
 double simulation_error(std::span<const MeasuredWorkload> workloads, const HostRates& rates) {
   double sum = 0;
   for (const MeasuredWorkload& w : workloads) {
-    sum += figures_error(burst_figures(simulate_resources(w.load, w.setting, rates, kTuningRuns)), w.metrics);
+    const ResourceUse use = simulate_resources(w.load, w.setting, rates, kTuningRuns);
+    sum += figures_error(burst_figures(use, w.gpu_times), w.metrics);
   }
   return workloads.empty() ? 0 : sum / static_cast<double>(workloads.size());
 }

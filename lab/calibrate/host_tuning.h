@@ -9,6 +9,7 @@
 #include <functional>
 #include <span>
 
+#include "ingest/resources/resource_record.h"
 #include "testbed/resource_simulation.h"
 
 namespace forerun::scale {
@@ -21,9 +22,11 @@ struct MeasuredWorkload {
   ResourceSetting setting;
   MeasuredPhases phases;
   BurstFigureTable metrics = {};
+  GpuTimes gpu_times = GpuTimes::clocks;
 };
 
-BurstFigureTable burst_figures(const ResourceUse& use);
+// As records with such times of the GPU have them; memory has no times of its own by the workers' clocks.
+BurstFigureTable burst_figures(const ResourceUse& use, GpuTimes times);
 
 // Mean of |simulated - measured| / measured over the figures that are known; no figure counts more than twice itself.
 double figures_error(const BurstFigureTable& simulated, const BurstFigureTable& measured);

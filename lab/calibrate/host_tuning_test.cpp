@@ -24,7 +24,7 @@ std::vector<MeasuredWorkload> tuned_workloads(const HostRates& truth) {
     w.load.layers = {{Nanoseconds(4'000'000 * i), Nanoseconds(8'000'000 * i), Bytes(8'000'000 * (7 - i))}};
     w.load.gpu_percent = 100 - 12 * i;
     w.setting.sync = i % 2 == 0;
-    w.metrics = burst_figures(simulate_resources(w.load, w.setting, truth));
+    w.metrics = burst_figures(simulate_resources(w.load, w.setting, truth), w.gpu_times);
     workloads.push_back(w);
   }
   return workloads;

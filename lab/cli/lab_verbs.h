@@ -14,6 +14,7 @@ void add_eval(CLI::App& app, Run& chosen);
 void add_simulate(CLI::App& app, Run& chosen);
 void add_lab_predict(CLI::App& app, Run& chosen);   // predict --with
 void add_lab_schedule(CLI::App& app, Run& chosen);  // schedule --predictor ets
+void add_lab_scale(CLI::App& app, Run& chosen);     // scale --testbed SETTING --with driple
 
 // What the words after a verb ask for, nothing of it run yet; an Error is one of usage.
 Result<Run> parse_train(const std::vector<std::string>& words);

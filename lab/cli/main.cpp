@@ -12,6 +12,6 @@ int main(int argc, char** argv) {
                    "  forerun-lab train                              what can be trained\n"
                    "  forerun-lab calibrate                          what can be calibrated\n"
                    "  forerun-lab simulate --out simulated.bin       iterations to pre-train predictors on\n",
-       .verbs = {add_train, add_calibrate, add_eval, add_simulate, add_lab_predict, add_lab_schedule}},
+       .verbs = {add_train, add_calibrate, add_eval, add_simulate, add_lab_predict, add_lab_schedule, add_lab_scale}},
       argc, argv);
 }

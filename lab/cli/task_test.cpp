@@ -135,7 +135,8 @@ TEST(Tasks, TakeTheseOptions) {
       {"forerun train hybrid", "--data --without --out --seed --json"},
       {"forerun train driple",
        "--data --cache --write-cache --out --validation --validate-on --seed --set --epochs --batch --rate --patience "
-       "--seconds --minutes --device --checkpoint --resume --curve --folds --setting --pretrain --study --json"},
+       "--seconds --minutes --device --checkpoint --resume --curve --folds --setting --pretrain --all-settings --study "
+       "--json"},
       {"forerun train ets",
        "--suite --traces --data --cache --write-cache --most --out --validation --validate-on --seed --set --epochs "
        "--batch --rate --patience --seconds --minutes --device --checkpoint --resume --curve --start --json"},

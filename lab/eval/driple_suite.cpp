@@ -12,6 +12,7 @@
 #include "base/data_dir.h"
 #include "lab/accuracy/published.h"
 #include "lab/dataset/driple/driple_rows.h"
+#include "lab/eval/driple_sensitivity.h"
 #include "lab/trees/resource_trees.h"
 
 namespace forerun {
@@ -59,9 +60,9 @@ Predictions blended(const std::vector<Predictions>& members) {
   return mean;
 }
 
-// Folders of the data folder's weights that begin with "driple-SETTING", by name.
-std::vector<std::string> kept_weights(const fs::path& weights, const std::string& setting) {
-  const std::string first = "driple-" + setting;
+// Folders of the data folder's weights, by name.
+std::vector<std::string> kept_weights(const fs::path& weights) {
+  const std::string first = kDripleWeights;
   std::vector<std::string> folders;
   std::error_code failed;
   for (const auto& entry : fs::directory_iterator(weights, failed)) {
@@ -71,6 +72,17 @@ std::vector<std::string> kept_weights(const fs::path& weights, const std::string
   std::sort(folders.begin(), folders.end());
   if (folders.empty()) folders.push_back((weights / first).string());
   return folders;
+}
+
+// Figures that no workload tells.
+std::vector<std::string> unjudged_figures(const learn::ResourceData& data, const learn::Selection& workloads) {
+  std::vector<std::string> names;
+  for (size_t m = 0; m < learn::kResourceMetrics; ++m) {
+    const bool any =
+        std::any_of(workloads.begin(), workloads.end(), [&](uint32_t i) { return data.workloads[i].judged[m]; });
+    if (!any) names.push_back(fmt::format("{} {}", learn::kResourceNames[m / 3], learn::kFigureNames[m % 3]));
+  }
+  return names;
 }
 
 class DripleEvaluator {
@@ -107,9 +119,9 @@ class DripleEvaluator {
     accuracy_.rows.push_back(driple_row(name, note, data_, test_, members_.back()));
     if (basis != learn::TreeBasis::simulation) return;
     // Of what trees would correct half is kept: so it errs least on training families that are left out in turn.
-    const std::vector<Predictions> halves = {simulated_metrics(data_, test_), members_.back()};
-    accuracy_.rows.push_back(
-        driple_row("forerun", "geometric mean of simulation and trees on it", data_, test_, blended(halves)));
+    const Predictions half = blended({simulated_metrics(data_, test_), members_.back()});
+    accuracy_.rows.push_back(driple_row("forerun", "geometric mean of simulation and trees on it", data_, test_, half));
+    accuracy_.rows.push_back(each_window(half));
   }
 
   void evaluate_blend() {
@@ -117,6 +129,29 @@ class DripleEvaluator {
     members_.push_back(simulated_metrics(data_, test_));
     accuracy_.rows.push_back(
         driple_row("blend", "geometric mean of networks, simulation and trees", data_, test_, blended(members_)));
+  }
+
+  // The same windows, divided by how links came to be shared: what is known only afterwards.
+  void evaluate_divided() {
+    std::set<std::string> parts;
+    for (const learn::ResourceWorkload& workload : data_.workloads) {
+      const bool ours = workload.labels == learn::Labels::divided && workload.setting.rfind(accuracy_.setting, 0) == 0;
+      if (ours) parts.insert(workload.setting);
+    }
+    for (const std::string& part : parts) {
+      const learn::Selection training = learn::select_workloads(data_, part, learn::Split::train);
+      const learn::Selection test = learn::select_workloads(data_, part, learn::Split::test);
+      if (test.empty()) continue;
+      DripleDivided divided{.setting = part, .training = std::ssize(training), .test = std::ssize(test)};
+      const Predictions simulated = simulated_metrics(data_, test);
+      divided.rows.push_back(driple_row("simulation", "", data_, test, simulated));
+      learn::ResourceTrees trees(learn::TreeBasis::simulation);
+      if (trees.train(data_, training, 1).ok()) {
+        divided.rows.push_back(
+            driple_row("forerun", "", data_, test, blended({simulated, trees.predict(data_, test)})));
+      }
+      accuracy_.divided.push_back(std::move(divided));
+    }
   }
 
   void evaluate_models() {
@@ -143,6 +178,26 @@ class DripleEvaluator {
   }
 
  private:
+  // Predictions of workloads against every window by itself, and not against the mean of a workload's.
+  [[nodiscard]] DripleRow each_window(const Predictions& predicted) const {
+    learn::ResourceData single;
+    Predictions repeated;
+    learn::Selection all;
+    for (size_t i = 0; i < test_.size(); ++i) {
+      const learn::ResourceWorkload& workload = data_.workloads[test_[i]];
+      for (const learn::ResourceMetrics& window : workload.windows) {
+        all.push_back(static_cast<uint32_t>(single.workloads.size()));
+        learn::ResourceWorkload alone;
+        learn::add_window(alone, window);
+        alone.judged = workload.judged;
+        single.workloads.push_back(std::move(alone));
+        repeated.push_back(predicted[i]);
+      }
+    }
+    return driple_row("forerun, a window alone", fmt::format("against each of {} windows", all.size()), single, all,
+                      repeated);
+  }
+
   void add_studies(const std::string& folder) {
     const auto rows = learn::read_study_rows(folder);
     if (!rows) {
@@ -152,10 +207,12 @@ class DripleEvaluator {
     for (const learn::ResourceStudyRow& row : *rows) {
       const DripleRow errors{.predictor = row.name, .note = "kept result", .errors = row.errors, .nrmse = row.nrmse};
       if (row.study == "models") accuracy_.model_rows.push_back(errors);
-      if (row.study == "ablations" || row.study == "samples") {
+      if (row.study == "ablations" || row.study == "samples" || row.study == "parts") {
         accuracy_.studies.push_back({.study = row.study,
                                      .name = row.name,
+                                     .setting = row.setting,
                                      .training = row.training,
+                                     .epochs = row.epochs,
                                      .row = errors,
                                      .validation_error = row.validation_error,
                                      .seconds = row.seconds});
@@ -183,6 +240,7 @@ DripleRow repeatability(const learn::ResourceData& data, const learn::Selection&
     repeated.insert(i);
     for (size_t out = 0; out < windows.size(); ++out) {
       learn::ResourceWorkload window;
+      window.judged = data.workloads[i].judged;
       learn::add_window(window, windows[out]);
       learn::ResourceWorkload rest;
       for (size_t w = 0; w < windows.size(); ++w) {
@@ -209,6 +267,7 @@ std::vector<DripleTransferRow> transfers_of(const std::vector<learn::ResourceStu
     transfer.test_workloads = row.test;
     const bool full = row.name == "full";
     (full ? transfer.full_workloads : transfer.tuned_workloads) = row.training;
+    (full ? transfer.full_epochs : transfer.tuned_epochs) = row.epochs;
     (full ? transfer.full_error : transfer.tuned_error) = learn::mean_of(row.errors);
     (full ? transfer.full_seconds : transfer.tuned_seconds) = row.seconds;
   }
@@ -246,10 +305,11 @@ Result<DripleAccuracy> evaluate_driple(const DripleEvaluation& request) {
   std::set<std::string> families;
   for (const uint32_t i : test) families.insert(data->workloads[i].family);
   accuracy.test_families = {families.begin(), families.end()};
+  accuracy.unjudged = unjudged_figures(*data, test);
 
   DripleEvaluator evaluator(*data, accuracy);
   std::vector<std::string> weights = request.weights;
-  if (weights.empty()) weights = kept_weights(*folder / "weights", request.setting);
+  if (weights.empty()) weights = kept_weights(*folder / "weights");
   for (const std::string& path : weights) evaluator.evaluate_network(path);
   accuracy.rows.push_back(
       driple_row("simulation", "event by event, hosts fitted", *data, test, simulated_metrics(*data, test)));
@@ -258,7 +318,15 @@ Result<DripleAccuracy> evaluate_driple(const DripleEvaluation& request) {
   evaluator.evaluate_blend();
   const DripleRow again = repeatability(*data, test);
   if (again.mean_error() > 0) accuracy.rows.push_back(again);
+  evaluator.evaluate_divided();
   evaluator.evaluate_models();
+  const auto records = driple_records(request.data);
+  if (!records) return records.error();
+  const auto cost_models = load_cost_models();
+  if (!cost_models) return cost_models.error();
+  auto sensitivity = driple_sensitivity(*records, request.setting, *cost_models);
+  if (!sensitivity) return sensitivity.error();
+  accuracy.sensitivity = std::move(*sensitivity);
   return accuracy;
 }
 

@@ -2,6 +2,7 @@
 // alone, and what is printed of studies is what they say.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 
 #include "lab/eval/driple_suite.h"
@@ -76,6 +77,56 @@ TEST_F(DripleData, WindowsOfOneWorkloadAreAveraged) {
   EXPECT_NE(again.note.find("1 of 2"), std::string::npos) << again.note;
 }
 
+TEST_F(DripleData, WhatNoRecordTellsIsNotJudged) {
+  DripleWorkloadBuilder build = builder();
+  ASSERT_TRUE(build.add_measured(driple_record("alexnet", "10")).ok());
+  ResourceRecord kernels = driple_record("alexnet", "10");
+  kernels.id = "another";
+  kernels.measured.gpu_times = GpuTimes::kernels;
+  ASSERT_TRUE(build.add_measured(kernels).ok());
+  const std::vector<learn::ResourceWorkload>& workloads = build.data().workloads;
+  ASSERT_EQ(workloads.size(), 2U);
+  for (size_t m = 0; m < learn::kResourceMetrics; ++m) {
+    const bool copied = m == 3 || m == 4;  // idle and burst of memory, which by clocks are the GPU's
+    EXPECT_EQ(workloads[0].judged[m], !copied);
+    EXPECT_TRUE(workloads[1].judged[m]);
+    EXPECT_EQ(workloads[0].measured[m] == workloads[0].simulated[m], copied) << m;
+  }
+  EXPECT_DOUBLE_EQ(workloads[1].measured[3], 10);
+  const auto errors = learn::resource_errors(build.data(), {0}, {workloads[0].simulated});
+  EXPECT_TRUE(std::isnan(errors[3]));
+  EXPECT_FALSE(std::isnan(errors[5]));
+  EXPECT_GT(learn::mean_of(errors), 0);
+}
+
+// Before a run nobody knows how links will be shared: its simulation is the mean over how they were.
+TEST_F(DripleData, LinksThatDifferAreAveraged) {
+  rates_.sharing["P1w2-10G sync"] = {.first_weight = 5};
+  std::vector<ResourceRecord> records;
+  for (const LinksSeen links : {LinksSeen::first, LinksSeen::first, LinksSeen::even}) {
+    records.push_back(driple_record("alexnet", "10"));
+    records.back().links = links;
+  }
+  DripleWorkloadBuilder build = builder();
+  build.learn_link_states(records);
+  for (const ResourceRecord& record : records) {
+    ASSERT_TRUE(build.add_measured(record).ok());
+    ASSERT_TRUE(build.add_divided(record).ok());
+  }
+  const std::vector<learn::ResourceWorkload>& workloads = build.data().workloads;
+  ASSERT_EQ(workloads.size(), 3U);
+  EXPECT_EQ(workloads[0].setting, "P1w2-10G");
+  EXPECT_EQ(workloads[0].windows.size(), 3U);
+  EXPECT_EQ(workloads[1].setting, "P1w2-10G-first");
+  EXPECT_EQ(workloads[1].windows.size(), 2U);
+  EXPECT_EQ(workloads[2].setting, "P1w2-10G-even");
+  EXPECT_NE(workloads[1].simulated[10], workloads[2].simulated[10]);
+  for (size_t m = 0; m < learn::kResourceMetrics; ++m) {
+    EXPECT_NEAR(workloads[0].simulated[m], (2 * workloads[1].simulated[m] + workloads[2].simulated[m]) / 3, 1e-9);
+  }
+  EXPECT_EQ(measured_settings(build.data()), std::vector<std::string>{"P1w2-10G"});
+}
+
 TEST_F(DripleData, SimulatedWorkloadsAreOfTrainingFamiliesAndTheSameForASeed) {
   const std::vector<ResourceRecord> patterns = {driple_record("alexnet", "10"), driple_record("squeezenet", "10")};
   DripleWorkloadBuilder build = builder();
@@ -122,9 +173,10 @@ TEST(DripleStudies, TransferPairsFullAndTuned) {
 
 TEST(DripleStudies, ListsNameWhatTheyTry) {
   learn::ResourceData data;
-  for (const char* setting : {"P1w2-10G", "P1w2-1G", "sim:P1w2-10G"}) {
+  for (const char* setting : {"P1w2-10G", "P1w2-1G", "sim:P1w2-10G", "P1w2-10G-even"}) {
     learn::ResourceWorkload workload;
     workload.setting = setting;
+    if (workload.setting == "P1w2-10G-even") workload.labels = learn::Labels::divided;
     data.workloads.push_back(workload);
   }
   DripleTraining request;
@@ -146,6 +198,11 @@ TEST(DripleStudies, ListsNameWhatTheyTry) {
   ASSERT_EQ(transfers->size(), 2U);  // not to itself, nor to simulated ones
   EXPECT_EQ((*transfers)[1].setting, "P1w2-1G");
   EXPECT_EQ((*transfers)[1].recipe.from, "somewhere");
+  for (const learn::ResourceJob& job : *transfers) {  // both end when nothing is gained, and by no count of their own
+    EXPECT_EQ(job.recipe.options.patience, (*transfers)[0].recipe.options.patience);
+    EXPECT_EQ(job.recipe.tune_epochs, job.recipe.options.epochs);
+    EXPECT_GT(job.recipe.tune_validation, 0);
+  }
 
   request.study = "ablation";
   const auto wrong = driple_study(request, data);

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/nearest.h"
@@ -38,23 +40,52 @@ const std::vector<DripleVariant>& driple_ablations() {
       {"readout sum", {{"readout", "sum"}}},
       {"readout mean", {{"readout", "mean"}}},
       {"readout max", {{"readout", "max"}}},
+      {"constants, inputs and hyper-parameters as nodes", {{"nodes", "all"}}},
       {"graph alone", {{"globals", "no"}}},
       {"targets over their maximum", {{"target", "max"}}},
-      {"paper: graph alone, over maximum, M = 100",
-       {{"globals", "no"}, {"target", "max"}, {"grouping", "uniform"}, {"depth", "12"}}}};
+      {"paper: graph alone with all nodes, over maximum, M = 100",
+       {{"globals", "no"}, {"nodes", "all"}, {"target", "max"}, {"grouping", "uniform"}, {"depth", "12"}}}};
   return list;
 }
+
+// Parts that transfer learning changes, and how many of the repeated layers.
+const std::vector<DripleVariant>& driple_parts_tried() {
+  static const std::vector<DripleVariant> list = {
+      {"late layers, MLP", {{"tune", "late+mlp"}}},
+      {"late layers, GRU", {{"tune", "late+gru"}}},
+      {"late layers, readout", {{"tune", "late+readout"}}},
+      {"late layers, GRU, MLP", {{"tune", "late+gru+mlp"}}},
+      {"late layers, readout, MLP", {{"tune", "late+readout+mlp"}}},
+      {"GRU, MLP", {{"tune", "gru+mlp"}}},
+      {"readout, MLP", {{"tune", "readout+mlp"}}},
+      {"MLP", {{"tune", "mlp"}}},
+      {"everything", {{"tune", "all"}}},
+      {"a quarter of the layers, MLP", {{"tune", "late+mlp"}, {"late", "25"}}},
+      {"three quarters of the layers, MLP", {{"tune", "late+mlp"}, {"late", "75"}}},
+      {"all repeated layers, MLP", {{"tune", "late+mlp"}, {"late", "100"}}}};
+  return list;
+}
+
+// Transfer is judged by convergence: training ends once the error on families set aside has not fallen for so many epochs.
+constexpr int64_t kMostEpochs = 300;
+constexpr int64_t kPatience = 12;
+constexpr double kSetAside = 0.2;
+constexpr double kTunedShare = 0.4;  // of the workloads, as in the paper
+constexpr const char* kPartsSetting = "P1w4-10G";
 
 Result<learn::ResourceData> training_data(const DripleTraining& request) {
   if (!request.cache.empty()) return learn::load_resource_data(request.cache);
   const auto cost_models = load_cost_models();
   if (!cost_models) return cost_models.error();
-  return load_driple_data(request.data, *cost_models);
+  DripleDataOptions options = request.data;
+  if (request.study == "transfer") options.unmeasured = thirteen_settings();
+  return load_driple_data(options, *cost_models);
 }
 
 learn::ResourceJob training_job(const DripleTraining& request) {
   learn::ResourceJob job{.study = "training", .name = "driple", .setting = request.setting, .recipe = request.recipe};
   job.recipe.pretrain = request.data.simulated > 0;
+  job.all_settings = request.all_settings;
   if (request.folds > 0) {
     job.on = learn::JudgedOn::family_folds;
     job.folds = request.folds;
@@ -78,30 +109,77 @@ std::vector<learn::ResourceJob> sample_jobs(const DripleTraining& request, int64
   return jobs;
 }
 
+// A training until nothing is gained.
+learn::ResourceJob converging_job(const DripleTraining& request, const char* study, const std::string& setting) {
+  learn::ResourceJob job = training_job(request);
+  job.study = study;
+  job.setting = setting;
+  job.recipe.pretrain = false;
+  job.all_settings = false;
+  job.recipe.options.epochs = job.recipe.tune_epochs = kMostEpochs;
+  job.recipe.options.patience = kPatience;
+  job.recipe.options.validation = job.recipe.tune_validation = kSetAside;
+  return job;
+}
+
+// From the base setting's weights, on some of the workloads.
+void tune_some(const DripleTraining& request, const learn::ResourceData& data, learn::ResourceJob& job) {
+  const auto all = static_cast<double>(learn::select_workloads(data, job.setting, learn::Split::train).size());
+  job.recipe.from = request.out;
+  job.samples = std::llround(std::ceil(kTunedShare * all));
+}
+
 std::vector<learn::ResourceJob> transfer_jobs(const DripleTraining& request, const learn::ResourceData& data) {
   std::vector<learn::ResourceJob> jobs;
-  for (const std::string& setting : measured_settings(data)) {
+  for (const std::string& setting : judged_settings(data)) {
     if (setting == request.setting) continue;
-    learn::ResourceJob job = training_job(request);
-    job.study = "transfer";
-    job.setting = setting;
-    job.recipe.pretrain = false;
+    learn::ResourceJob job = converging_job(request, "transfer", setting);
     job.name = "full";
     jobs.push_back(job);
     job.name = "tuned";
-    job.recipe.from = request.out;
-    job.samples = (std::ssize(learn::select_workloads(data, setting, learn::Split::train)) + 2) / 3;
+    tune_some(request, data, job);
     jobs.push_back(job);
   }
   return jobs;
 }
 
+std::vector<learn::ResourceJob> parts_jobs(const DripleTraining& request, const learn::ResourceData& data) {
+  std::vector<learn::ResourceJob> jobs;
+  for (const DripleVariant& variant : driple_parts_tried()) {
+    learn::ResourceJob job = converging_job(request, "parts", kPartsSetting);
+    job.name = variant.name;
+    tune_some(request, data, job);
+    for (const auto& [key, value] : variant.settings) job.recipe.options.settings[key] = value;
+    jobs.push_back(job);
+  }
+  return jobs;
+}
+
+// Mean errors of the four resources on test families, by setting.
+std::map<std::string, std::vector<double>> judged_in(const std::vector<std::string>& settings,
+                                                     const learn::ResourceData& data,
+                                                     learn::ResourcePredictor& predictor) {
+  std::map<std::string, std::vector<double>> judged;
+  for (const std::string& setting : settings) {
+    const learn::Selection test = learn::select_workloads(data, setting, learn::Split::test);
+    if (test.empty()) continue;
+    const DripleRow errors{
+        .predictor = "", .note = "", .errors = learn::resource_errors(data, test, predictor.predict(data, test))};
+    for (size_t r = 0; r < 4; ++r) judged[setting].push_back(errors.resource_error(r));
+  }
+  return judged;
+}
+
 Status write_driple_card(const DripleTraining& request, const learn::ResourceData& data,
-                         const learn::ResourceStudyRow& row, const learn::Settings& settings) {
+                         const learn::ResourceStudyRow& row, learn::ResourcePredictor& predictor) {
+  const std::vector<std::string> knows =
+      request.all_settings ? measured_settings(data) : std::vector<std::string>{request.setting};
   return learn::write_json(request.out, "card.json",
                            {{"predictor", "driple"},
                             {"setting", request.setting},
-                            {"settings", settings},
+                            {"knows", knows},
+                            {"judged", judged_in(knows, data, predictor)},
+                            {"settings", predictor.settings()},
                             {"trained_on", data.source},
                             {"simulated", request.data.simulated},
                             {"examples", row.training},
@@ -122,21 +200,21 @@ Result<DripleTrainingOutcome> train_one(const DripleTraining& request, const lea
     return status.error();
   }
   outcome.folder = request.out;
-  const Status status = write_driple_card(request, data, *row, predictor->settings());
+  const Status status = write_driple_card(request, data, *row, *predictor);
   if (!status.ok()) return status.error();
   return outcome;
 }
 
 // What can be told of the study before any data is read.
 Status check_study(const DripleTraining& request) {
-  const std::vector<std::string> studies = {"ablations", "samples", "transfer", "models"};
+  const std::vector<std::string> studies = {"ablations", "samples", "transfer", "parts", "models"};
   if (std::find(studies.begin(), studies.end(), request.study) == studies.end()) {
     return Error{"there is no study '" + request.study + "'", "--study", did_you_mean(request.study, studies)};
   }
   if (request.study == "samples" && request.data.simulated <= 0 && request.cache.empty()) {
     return Error{"fewer workloads are studied with and without pre-training", "--study", "name --pretrain, say 3000"};
   }
-  if (request.study == "transfer" && request.out.empty()) {
+  if ((request.study == "transfer" || request.study == "parts") && request.out.empty()) {
     return Error{"transfer learning starts from kept weights", "--study", "name their folder with --out"};
   }
   return {};
@@ -179,6 +257,7 @@ Result<std::vector<learn::ResourceJob>> driple_study(const DripleTraining& reque
     return sample_jobs(request, std::ssize(learn::select_workloads(data, request.setting, learn::Split::train)));
   }
   if (request.study == "transfer") return transfer_jobs(request, data);
+  if (request.study == "parts") return parts_jobs(request, data);
   learn::ResourceJob job = training_job(request);  // models
   job.study = request.study;
   job.on = learn::JudgedOn::model_folds;

@@ -54,8 +54,10 @@ void average_windows(TestbedWorkload& workload) {
     for (size_t i = 0; i < window.metrics.size(); ++i) {
       const BurstFigures& figures = window.metrics[i];
       std::array<double, 3>& means = workload.measured.metrics[i];
-      means[0] += figures.idle_ms / count;
-      means[1] += figures.burst_ms / count;
+      const bool own_times =
+          window.gpu_times == GpuTimes::kernels || kMeasuredResources[i] != std::string_view("memory");
+      means[0] += own_times ? figures.idle_ms / count : 0;
+      means[1] += own_times ? figures.burst_ms / count : 0;
       means[2] += figures.amount / count;
     }
   }
@@ -78,7 +80,8 @@ Result<TestbedWorkload> testbed_workload(const ResourceRecord& record, const Dev
   if (!run) return run.error();
   TestbedWorkload workload;
   workload.family = run->family;
-  workload.setting = table_setting(record) + " " + record.mode;
+  workload.setting = divided_setting(record) + " " + record.mode;
+  workload.measured.gpu_times = record.measured.gpu_times;
   workload.other_tcp = record.tcp == "default";
   workload.measured.load = worker_load(*run, device, cost_models);
   workload.measured.setting = {.servers = record.servers,
@@ -121,7 +124,7 @@ Result<TestbedData> load_testbed(const TestbedRequest& request, const CostModels
   if (!device) return device.error();
   std::map<std::string, size_t> known;  // by id and setting
   for (const ResourceRecord& record : *records) {
-    const auto [place, added] = known.try_emplace(record.id + " " + table_setting(record), data.workloads.size());
+    const auto [place, added] = known.try_emplace(record.id + " " + divided_setting(record), data.workloads.size());
     if (added) {
       auto workload = testbed_workload(record, *device, cost_models);
       if (!workload) {
@@ -168,7 +171,7 @@ Result<ResourceAccuracy> evaluate_testbed(const TestbedRequest& request, const C
   for (const TestbedWorkload& workload : data->workloads) {
     const scale::MeasuredWorkload& m = workload.measured;
     const scale::BurstFigureTable simulated =
-        scale::burst_figures(scale::simulate_resources(m.load, m.setting, *rates));
+        scale::burst_figures(scale::simulate_resources(m.load, m.setting, *rates), m.gpu_times);
     for (size_t i = 0; i < simulated.size(); ++i) {
       accuracy.cases.push_back(
           {workload.setting, scale::kResources[i], m.metrics[i], simulated[i], !data->trains_on(workload.family)});

@@ -9,15 +9,20 @@
 namespace forerun {
 namespace {
 
-// Of four resources with idle_ms, burst_ms and amount each.
+constexpr size_t kMemoryIdle = 3, kMemoryBurst = 4, kMemoryAmount = 5;
+
+// The twelve numbers. The GPU's have the times of the workers' clocks, which every record tells; memory's own times come
+// from kernels.
 template <class Figures>
-learn::ResourceMetrics flat_metrics(const std::array<Figures, 4>& metrics) {
+learn::ResourceMetrics flat_metrics(const std::array<Figures, 4>& metrics, const std::array<Figures, 2>& clocks) {
   learn::ResourceMetrics flat{};
   for (size_t i = 0; i < 4; ++i) {
-    flat[3 * i] = metrics[i].idle_ms;
-    flat[3 * i + 1] = metrics[i].burst_ms;
-    flat[3 * i + 2] = metrics[i].amount;
+    const Figures& figures = i == 0 ? clocks[0] : metrics[i];
+    flat[3 * i] = figures.idle_ms;
+    flat[3 * i + 1] = figures.burst_ms;
+    flat[3 * i + 2] = figures.amount;
   }
+  flat[kMemoryAmount] = clocks[1].amount;
   return flat;
 }
 
@@ -49,7 +54,25 @@ Result<const DripleWorkloadBuilder::Iteration*> DripleWorkloadBuilder::iteration
   return &iterations_.emplace(key, std::move(iteration)).first->second;
 }
 
-Result<learn::ResourceWorkload> DripleWorkloadBuilder::workload_of(const ResourceRecord& record) {
+void DripleWorkloadBuilder::learn_link_states(std::span<const ResourceRecord> records) {
+  std::map<std::string, double> windows;
+  for (const ResourceRecord& record : records) {
+    if (record.links == LinksSeen::one || !trains_on(record.described.run.family)) continue;
+    windows[table_setting(record)] += 1;
+    link_shares_[table_setting(record)][simulated_links(record)] += 1;
+  }
+  for (auto& [setting, shares] : link_shares_) {
+    for (auto& [state, share] : shares) share /= windows[setting];
+  }
+}
+
+DripleWorkloadBuilder::LinkShares DripleWorkloadBuilder::links_of(const ResourceRecord& record) const {
+  const auto known = link_shares_.find(table_setting(record));
+  return known != link_shares_.end() ? known->second : LinkShares{{simulated_links(record), 1}};
+}
+
+Result<learn::ResourceWorkload> DripleWorkloadBuilder::workload_of(const ResourceRecord& record,
+                                                                   const LinkShares& links) {
   const auto built = iteration_of(record);
   if (!built) return built.error();
   const Iteration& iteration = **built;
@@ -62,7 +85,8 @@ Result<learn::ResourceWorkload> DripleWorkloadBuilder::workload_of(const Resourc
   workload.split = trains_on(workload.family) ? learn::Split::train : learn::Split::test;
   workload.example = iteration.example;
   workload.formulas = formulas_of(record, iteration.figures);
-  for (const NamedValue& global : globals_of(record, iteration.figures)) {
+  const auto even = links.find(scale::LinkState::even);
+  for (const NamedValue& global : globals_of(record, iteration.figures, even == links.end() ? 0 : even->second)) {
     workload.globals.push_back(static_cast<float>(global.value));
   }
   data_.column_names.clear();
@@ -70,35 +94,72 @@ Result<learn::ResourceWorkload> DripleWorkloadBuilder::workload_of(const Resourc
     workload.columns.push_back(static_cast<float>(column.value));
     data_.column_names.emplace_back(column.name);
   }
-  const scale::ResourceSetting setting{.servers = record.servers,
-                                       .workers = record.workers,
-                                       .bits_per_second = record.bits_per_second,
-                                       .sync = record.mode != "async",
-                                       .links = simulated_links(record)};
-  workload.simulated = flat_metrics(scale::simulate_resources(iteration.load, setting, rates_).metrics);
+  for (const auto& [state, share] : links) {
+    const scale::ResourceSetting setting{.servers = record.servers,
+                                         .workers = record.workers,
+                                         .bits_per_second = record.bits_per_second,
+                                         .sync = record.mode != "async",
+                                         .links = state};
+    const scale::ResourceUse use = scale::simulate_resources(iteration.load, setting, rates_);
+    const learn::ResourceMetrics metrics = flat_metrics(use.metrics, use.clocks);
+    for (size_t m = 0; m < metrics.size(); ++m) workload.simulated[m] += share * metrics[m];
+  }
   return workload;
 }
 
-Status DripleWorkloadBuilder::add_measured(const ResourceRecord& record) {
-  const learn::ResourceMetrics window = flat_metrics(record.measured.metrics);
-  const std::string key = record.id + " " + table_setting(record);
-  if (const auto known = measured_.find(key); known != measured_.end()) {
-    learn::add_window(data_.workloads[known->second], window);
-    return {};
+Status DripleWorkloadBuilder::add_window_of(const ResourceRecord& record, const std::string& setting,
+                                            const LinkShares& links, learn::Labels labels) {
+  learn::ResourceMetrics window = flat_metrics(record.measured.metrics, record.measured.by_clocks);
+  const bool own_times = record.measured.gpu_times == GpuTimes::kernels;
+  const std::string key = record.id + " " + setting;
+  auto known = measured_.find(key);
+  if (known == measured_.end()) {
+    auto workload = workload_of(record, links);
+    if (!workload) return workload.error();
+    workload->setting = setting;
+    workload->labels = labels;
+    known = measured_.emplace(key, data_.workloads.size()).first;
+    data_.workloads.push_back(std::move(*workload));
   }
-  auto workload = workload_of(record);
+  learn::ResourceWorkload& workload = data_.workloads[known->second];
+  for (const size_t m : {kMemoryIdle, kMemoryBurst}) {
+    workload.judged[m] = workload.judged[m] && own_times;
+    if (!own_times) window[m] = workload.simulated[m];
+  }
+  learn::add_window(workload, window);
+  return {};
+}
+
+Status DripleWorkloadBuilder::add_measured(const ResourceRecord& record) {
+  return add_window_of(record, table_setting(record), links_of(record), learn::Labels::measured);
+}
+
+Status DripleWorkloadBuilder::add_divided(const ResourceRecord& record) {
+  if (record.links == LinksSeen::one) return {};
+  return add_window_of(record, divided_setting(record), {{simulated_links(record), 1}}, learn::Labels::divided);
+}
+
+Status DripleWorkloadBuilder::add_labelled_by_simulation(const ResourceRecord& record, const std::string& setting) {
+  auto workload = workload_of(record, links_of(record));
   if (!workload) return workload.error();
-  learn::add_window(*workload, window);
-  measured_[key] = data_.workloads.size();
+  workload->setting = setting;
+  workload->labels = learn::Labels::simulated;
+  learn::add_window(*workload, workload->simulated);
   data_.workloads.push_back(std::move(*workload));
   return {};
 }
 
 Status DripleWorkloadBuilder::add_simulated(const ResourceRecord& record) {
-  auto workload = workload_of(record);
+  return add_labelled_by_simulation(record, learn::kSimulatedPrefix + table_setting(record));
+}
+
+Status DripleWorkloadBuilder::add_unmeasured(const ResourceRecord& record) {
+  return add_labelled_by_simulation(record, table_setting(record) + learn::kUnmeasuredSuffix);
+}
+
+Status DripleWorkloadBuilder::add_asked(const ResourceRecord& record) {
+  auto workload = workload_of(record, links_of(record));
   if (!workload) return workload.error();
-  workload->setting = learn::kSimulatedPrefix + workload->setting;
-  learn::add_window(*workload, workload->simulated);
   data_.workloads.push_back(std::move(*workload));
   return {};
 }

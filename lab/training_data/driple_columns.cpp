@@ -119,7 +119,7 @@ std::vector<NamedValue> columns_of(const ResourceRecord& record, const Iteration
           {"ratio", safe_log(link_ms / std::max(computing, 1e-6))}};
 }
 
-std::vector<NamedValue> globals_of(const ResourceRecord& record, const IterationFigures& f) {
+std::vector<NamedValue> globals_of(const ResourceRecord& record, const IterationFigures& f, double even_links) {
   const TrainingRun& run = record.described.run;
   const double optimizer = optimizer_weight(run.setup.optimizer);
   return {{"batch", std::log2(static_cast<double>(run.input.batch)) / 4 - 1},
@@ -135,7 +135,8 @@ std::vector<NamedValue> globals_of(const ResourceRecord& record, const Iteration
           {"workers", std::log2(static_cast<double>(record.workers)) - 1},
           {"link", safe_log(record.bits_per_second * 1e-10) / 2},
           {"ring", record.servers == 0 ? 1.0 : 0.0},
-          {"even", simulated_links(record) == scale::LinkState::even ? 1.0 : 0.0}};
+          {"even", even_links},
+          {"servers", std::log2(1 + static_cast<double>(record.servers)) - 1}};
 }
 
 }  // namespace forerun

@@ -30,7 +30,8 @@ struct NamedValue {
 };
 std::vector<NamedValue> columns_of(const ResourceRecord& record, const IterationFigures& figures);
 // What is known without any model of the GPU, about -2 to 2 each.
-std::vector<NamedValue> globals_of(const ResourceRecord& record, const IterationFigures& figures);
+// `even_links`: how often a server's answers share its link evenly.
+std::vector<NamedValue> globals_of(const ResourceRecord& record, const IterationFigures& figures, double even_links);
 learn::ResourceMetrics formulas_of(const ResourceRecord& record, const IterationFigures& figures);
 
 }  // namespace forerun

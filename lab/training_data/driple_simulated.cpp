@@ -84,10 +84,7 @@ int64_t add_simulated_workloads(const std::vector<ResourceRecord>& patterns, int
   std::vector<const ResourceRecord*> usable;
   std::set<SimulatedSetting> settings;
   for (const ResourceRecord& record : patterns) {
-    if (record.links == LinksSeen::usual) {
-      settings.insert(
-          {record.setting, record.tcp, record.mode, record.servers, record.workers, record.bits_per_second});
-    }
+    settings.insert({record.setting, record.tcp, record.mode, record.servers, record.workers, record.bits_per_second});
     if (builder.trains_on(record.described.run.family)) usable.push_back(&record);
   }
   if (usable.empty() || settings.empty()) return 0;
@@ -95,10 +92,9 @@ int64_t add_simulated_workloads(const std::vector<ResourceRecord>& patterns, int
   int64_t made = 0;
   for (int64_t tries = 0; made < count && tries < kTriesForEach * count; ++tries) {
     ResourceRecord record = *random_one(usable, random);
-    record.links = LinksSeen::usual;
     vary(record, random);
     record.id = "simulated-" + std::to_string(made);
-    record.links = LinksSeen::usual;
+    record.links = LinksSeen::one;
     for (const SimulatedSetting& setting : settings) {
       if (made >= count) break;
       std::tie(record.setting, record.tcp, record.mode) = std::tie(setting.setting, setting.tcp, setting.mode);

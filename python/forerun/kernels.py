@@ -80,7 +80,7 @@ def kernels_of(events: Sequence[Event]) -> List[Kernel]:
     ]
 
 
-class _Marks:
+class OpMarks:
     """Finds the op whose mark covers a moment. Ops run one after another, whatever their thread."""
 
     def __init__(self, events: Iterable[Event]) -> None:
@@ -145,7 +145,7 @@ def profile_fields(events: Sequence[Event]) -> Json:
     launched = sorted(kernels_of(events), key=lambda kernel: (kernel.launch.start, kernel.start))
     plain = [kernel for kernel in launched if kernel.launch.start < boundary]
     recorded = [kernel for kernel in launched if kernel.launch.start >= boundary]
-    marks = _Marks(events)
+    marks = OpMarks(events)
     ops, aligned = match(
         [kernel.name for kernel in plain],
         [kernel.name for kernel in recorded],

@@ -14,8 +14,9 @@ from typing import Any, Dict, List
 
 import pytest
 
+from forerun import kernels
 from forerun.testbed import __main__ as testbed
-from forerun.testbed import measurement, sampling, workloads
+from forerun.testbed import kernel_activity, measurement, sampling, workloads
 from forerun.testbed.group import Group, NodeFailed, WorkloadFailed
 from forerun.testbed.program import NoProgram, build_program, find_program
 from forerun.testbed.setting import Setting, partition
@@ -129,6 +130,57 @@ def test_levels_of_bursts_make_up_the_mean_of_the_counters() -> None:
     assert measurement.gpu_levels([], compute, 0, 1_900_000_000) == {}
 
 
+def test_kernels_share_the_bytes_of_their_ops_and_count_from_the_iteration() -> None:
+    recorded = [("a", 100.0), ("b", 40.0), ("b", 60.0)]
+    events = [(0, 10, "a"), (10, 14, "b"), (20, 26, "b"), (30, 40, "Memcpy DtoH (Device -> Pinned)"), (50, 55, "c"),
+              (100, 120, "a"), (130, 140, "b"), (150, 160, "b")]
+    found = kernel_activity.activities(events, [0, 100], recorded, host_bytes=400)
+    assert [one[2] for one in found[:4]] == [100.0, 40.0, 60.0, 400.0]
+    assert [one[2] for one in found[5:]] == [100.0, 40.0, 60.0]
+    known = [one for number, one in enumerate(found) if number != 4]
+    assert found[4][2] == pytest.approx(5 * sum(one[2] for one in known) / sum(one[1] - one[0] for one in known))
+    assert kernel_activity.spread(found[:2], 0, 40, 5) == pytest.approx([50.0, 50.0, 40.0, 0, 0, 0, 0, 0])
+
+
+def test_recorded_kernels_are_of_the_op_that_launched_them() -> None:
+    def event(name: str, on_gpu: bool, start: int, duration: int, correlation: int = 0) -> kernels.Event:
+        return kernels.Event(name, on_gpu, start, duration, correlation, 1, 7)
+
+    events = [event("forerun.op.0", False, 0, 10), event("cudaLaunchKernel", False, 2, 1, 1),
+              event("cudaLaunchKernel", False, 5, 1, 2), event("forerun.op.1", False, 20, 10),
+              event("cudaLaunchKernel", False, 22, 1, 3), event("cudaLaunchKernel", False, 40, 1, 4),
+              event("k2", True, 60, 30, 2), event("k1", True, 50, 10, 1), event("k3", True, 90, 5, 3),
+              event("k4", True, 95, 5, 4)]
+    shared = [("k1", 200.0), ("k2", 600.0), ("k3", 7.0), ("k4", -1.0)]
+    assert kernel_activity.recorded_kernels(events, [800, 7]) == shared
+
+
+def test_a_profiler_with_another_clock_is_set_to_the_end_of_training() -> None:
+    assert kernel_activity.on_clock([(5, 9, "a")], 20) == [(5, 9, "a")]
+    day = 86_400_000_000_000
+    moved = kernel_activity.on_clock([(day, day + 4, "a"), (day + 6, day + 9, "b")], 20)
+    assert moved == [(11, 15, "a"), (17, 20, "b")]
+
+
+def test_kernels_told_as_stretches_keep_their_bytes() -> None:
+    activity = [(number * 1000, number * 1000 + 900, 1.0) for number in range(300)]
+    stretches = kernel_activity.merged(activity)
+    assert len(stretches) < 10 and sum(one[2] for one in stretches) == 300.0
+    assert all(end - begin <= 100_000 for begin, end, _ in stretches)
+
+
+def test_memory_has_bursts_of_its_own_and_the_mean_of_the_counters() -> None:
+    ms = 1_000_000
+    counters: List[sampling.Reading] = [(number * 100 * ms, (30.0, 6.0)) for number in range(20)]
+    light = [(number * ms, (number + 1) * ms, 1.0) for number in range(0, 900)]
+    heavy = [(number * ms, (number + 1) * ms, 9.0) for number in range(900, 1000)]
+    seen = measurement.kernel_series(light + heavy, counters, 0, 1900 * ms)
+    assert seen["gpu"][:1000] == [100.0] * 1000 and sum(seen["gpu"][1000:]) == 0
+    assert sum(seen["memory"]) / len(seen["memory"]) == pytest.approx(6.0)
+    assert seen["memory"][950] == pytest.approx(9 * seen["memory"][10])
+    assert measurement.kernel_series(light, [], 0, 1900 * ms) == {}
+
+
 def test_iterations_fill_the_window() -> None:
     assert measurement.iterations_for(0.1, 1.6) == 16
     assert measurement.iterations_for(1.0, 1.6) == 4
@@ -215,8 +267,10 @@ def wait_gone(pids: List[int], seconds: float = 10.0) -> bool:
 
 
 def test_metrics_are_those_of_the_program(program: Path) -> None:
-    found = measurement.metrics_of({"compute": [0.0, 100.0, 100.0, 0.0, 0.0, 50.0]}, {"send": [0.0, 0.5, 0.0]}, 1e9,
+    found = measurement.metrics_of({"memory": [0.0, 9.0, 9.0, 0.0, 0.0, 9.0, 0.0]},
+                                   {"compute": [0.0, 100.0, 100.0, 0.0, 0.0, 50.0]}, {"send": [0.0, 0.5, 0.0]}, 1e9,
                                    program)
+    assert found["memory"]["burst_ms"] == 5 * measurement.KERNEL_STEP_MS  # a gap of two steps is none
     assert found["compute"]["pattern"] == "BIB"
     assert found["compute"]["burst_ms"] == 2 * measurement.STEP_MS
     assert found["send"]["amount"] == 500.0  # megabytes a second

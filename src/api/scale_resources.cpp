@@ -22,6 +22,37 @@ scale::ServerOptimizer server_optimizer(const OptimizerSpec& spec) {
   }
 }
 
+constexpr size_t kLoadSlices = 200;
+
+// Forward and backward pass in equal parts, from when each op's kernels run and what they move.
+std::vector<scale::LoadSlice> load_slices(const Graph& graph, std::span<const LaneOp> lanes, const LaneSetup& setup,
+                                          const Device& device) {
+  const std::vector<KernelSpan> spans = kernel_spans(lanes, setup);
+  const std::vector<scale::Traffic> traffic = scale::op_traffic(graph, device.l2);
+  int64_t end = 0;
+  for (size_t i = 0; i < spans.size(); ++i) {
+    if (graph.ops()[i].phase != Phase::update) end = std::max(end, spans[i].end.value);
+  }
+  if (end == 0) return {};
+  std::vector<scale::LoadSlice> slices(kLoadSlices);
+  const double length = static_cast<double>(end) / static_cast<double>(kLoadSlices);
+  for (size_t i = 0; i < spans.size(); ++i) {
+    const auto begin = static_cast<double>(spans[i].begin.value);
+    const double lasts = static_cast<double>(spans[i].end.value) - begin;
+    if (graph.ops()[i].phase == Phase::update || !(lasts > 0)) continue;
+    const auto first = static_cast<size_t>(begin / length);
+    for (size_t s = first; s < kLoadSlices && static_cast<double>(s) * length < begin + lasts; ++s) {
+      const double from = std::max(begin, static_cast<double>(s) * length);
+      const double share = (std::min(begin + lasts, static_cast<double>(s + 1) * length) - from) / lasts;
+      slices[s].busy += share * static_cast<double>(spans[i].busy.value) / length;
+      for (size_t k = 0; k < traffic[i].size(); ++k) {
+        slices[s].traffic[k] += share * traffic[i][k] / device.memory_bandwidth;
+      }
+    }
+  }
+  return slices;
+}
+
 }  // namespace
 
 Result<scale::HostRates> testbed_rates() {
@@ -41,8 +72,9 @@ scale::WorkerLoad worker_load(const TrainingRun& run, const Device& device, cons
   const std::vector<OpCost> costs = gpu_costs(run, device, cost_models);
   const HostCosts host =
       host_costs(run.graph, costs, cost_models.host, host_speed(cost_models.host, run.environment.calibration));
-  const IterationTiming times = host_gpu_timeline(lane_ops(run.graph, costs, host),
-                                                  {.gap = device.launch_gap, .per_iteration = host.per_iteration});
+  const std::vector<LaneOp> lanes = lane_ops(run.graph, costs, host);
+  const LaneSetup lane_setup{.gap = device.launch_gap, .per_iteration = host.per_iteration};
+  const IterationTiming times = host_gpu_timeline(lanes, lane_setup);
   const scale::ModelCosts blocks = scale::graph_costs(run, costs, host, times, {});
   scale::WorkerLoad load;
   for (const scale::Block& block : blocks.blocks) {
@@ -59,12 +91,23 @@ scale::WorkerLoad worker_load(const TrainingRun& run, const Device& device, cons
   }
   load.traffic = scale::memory_traffic(run.graph, device.l2);
   for (double& moved : load.traffic) moved /= device.memory_bandwidth;
+  load.slices = load_slices(run.graph, lanes, lane_setup, device);
   load.tensors = static_cast<double>(run.graph.parameters().size());
   load.optimizer = server_optimizer(run.setup.optimizer);
   const double computing = std::max(1.0, static_cast<double>((times.phases[0] + times.phases[1]).value));
   load.update = times.phases[2];
   load.gpu_percent = std::clamp(100 * busy / computing, 1.0, 100.0);
   return load;
+}
+
+Result<TrainingRun> worker_run(const ResourceQuestion& question, const Device& gpu) {
+  ModelRequest request{.model = question.model,
+                       .batch = {},
+                       .settings = question.settings,
+                       .setup = question.setup,
+                       .default_optimizer = question.default_optimizer};
+  if (question.batch > 0) request.batch = question.batch;
+  return build_run(request, gpu);
 }
 
 Result<ResourceAnswer> simulate_training(const ResourceQuestion& question, const CostModels& cost_models) {
@@ -75,13 +118,7 @@ Result<ResourceAnswer> simulate_training(const ResourceQuestion& question, const
   }
   const auto gpu = cost_models.devices.find(question.gpu);
   if (!gpu) return gpu.error();
-  ModelRequest request{.model = question.model,
-                       .batch = {},
-                       .settings = question.settings,
-                       .setup = question.setup,
-                       .default_optimizer = question.default_optimizer};
-  if (question.batch > 0) request.batch = question.batch;
-  const auto run = build_run(request, *gpu);
+  const auto run = worker_run(question, *gpu);
   if (!run) return run.error();
   const auto rates = testbed_rates();
   if (!rates) return rates.error();

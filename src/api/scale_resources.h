@@ -1,6 +1,7 @@
 // "What does distributed training of this model do to the GPU and the network?": `forerun scale MODEL --testbed`.
 #pragma once
 
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,17 @@ struct ResourceQuestion {
   bool overlap = false;   // each layer's gradients leave when they are there
 };
 
+// What a learned predictor says of the same training: idle and burst durations in milliseconds and amounts of gpu, memory,
+// send and receive, as ResourceUse::metrics has them.
+struct LearnedResources {
+  std::string predictor;
+  std::array<double, 12> figures{};
+  std::vector<double>
+      judged;  // mean errors of the four resources on model families it was not trained on; may be empty
+  std::string trained_on;
+  std::vector<std::string> notes;
+};
+
 struct ResourceAnswer {
   std::string model;
   std::string gpu;
@@ -35,6 +47,7 @@ struct ResourceAnswer {
   int64_t parameters = 0;
   bool shared_gpu = true;
   scale::ResourceUse use;
+  std::vector<LearnedResources> with;  // asked beside the simulation
 };
 
 // Rates of the hosts: data/scale/testbed.json where it is there, else rough figures.
@@ -46,6 +59,9 @@ scale::LinkState simulated_links(const ResourceRecord& record);
 
 // What one worker does in an iteration on a GPU of its own, from the iteration as `forerun predict` sees it.
 scale::WorkerLoad worker_load(const TrainingRun& run, const Device& device, const CostModels& cost_models);
+
+// One worker's iteration.
+Result<TrainingRun> worker_run(const ResourceQuestion& question, const Device& gpu);
 
 Result<ResourceAnswer> simulate_training(const ResourceQuestion& question, const CostModels& cost_models);
 

@@ -1,4 +1,6 @@
 // forerun scale: the step of many GPUs, and the best plan for them.
+#include "cli/scale_command.h"
+
 #include <fmt/format.h>
 
 #include "api/scale.h"
@@ -6,9 +8,9 @@
 #include "api/scale_resources.h"
 #include "base/options_text.h"
 #include "base/output_file.h"
-#include "cli/command.h"
 #include "cli/command_work.h"
 #include "cli/job_options.h"
+#include "cli/lab_program.h"
 #include "cli/setup_options.h"
 #include "report/scale.h"
 #include "report/scale_records.h"
@@ -30,6 +32,8 @@ struct ScaleOptions {
   std::string mode = "sync";
   bool own_gpus = false;
   std::vector<std::string> records;
+  std::vector<std::string> with;  // learned predictors that are asked beside the simulation
+  std::string weights;            // folder of weights of the user's own, for one of those
   WorkLimits limits;
 };
 
@@ -51,8 +55,13 @@ int write_picture(const std::string& picture, const std::string& path) {
   return kDone;
 }
 
+int refuse(const Error& error) {
+  fail(error);
+  return kUsage;
+}
+
 // What training in a setting of the testbed does to GPU and network.
-int simulate_command(const ScaleOptions& options) {
+int simulate_command(const ScaleOptions& options, const AskResources& ask) {
   if (options.mode != "sync" && options.mode != "async") {
     return fail({"there is no mode '" + options.mode + "'", "--mode", "sync or async"});
   }
@@ -68,8 +77,13 @@ int simulate_command(const ScaleOptions& options) {
                                   .own_gpus = options.own_gpus};
   const auto cost_models = load_cost_models();
   if (!cost_models) return fail(cost_models.error());
-  const auto answer = simulate_training(question, *cost_models);
+  auto answer = simulate_training(question, *cost_models);
   if (!answer) return fail(answer.error());
+  for (const std::string& name : options.with) {
+    auto learned = ask(name, options.weights, question, *cost_models);
+    if (!learned) return fail(learned.error());
+    answer->with.push_back(std::move(*learned));
+  }
   fmt::print("{}", options.json ? to_json(*answer) + "\n" : to_text(*answer));
   return options.svg.empty() ? kDone : write_picture(to_svg(*answer), options.svg);
 }
@@ -106,7 +120,23 @@ int mixed_command(const ScaleOptions& options, const CostModels& cost_models) {
   return answer->whole.steps.front().fits ? kDone : kDoesNotFit;
 }
 
-int scale_command(ScaleOptions options) {
+// What a learned predictor is asked for is refused before another program is started for it.
+std::optional<Error> fault_of_asking(const ScaleOptions& options) {
+  if (options.with.empty()) {
+    if (options.weights.empty()) return std::nullopt;
+    return Error{"weights are those of a learned predictor", "--weights", "name one, as --with driple"};
+  }
+  if (options.testbed.empty()) {
+    return Error{"a learned predictor is asked about a setting of the testbed", "--with",
+                 "name one, as --testbed P1w2-10G"};
+  }
+  if (options.weights.empty() || options.with.size() == 1) return std::nullopt;
+  return Error{"weights are those of one predictor", "--weights", "give --with once"};
+}
+
+int scale_command(ScaleOptions options, const AskResources& ask) {
+  if (const auto fault = fault_of_asking(options)) return refuse(*fault);
+  if (!options.with.empty() && !ask) return hand_all_to_lab("`--with " + options.with.front() + "`");
   ScaleQuestion& question = options.question;
   if (!options.records.empty()) return simulate_files(options);
   if (question.model.empty()) {
@@ -119,7 +149,7 @@ int scale_command(ScaleOptions options) {
   const auto setup = parse_setup(options.setup);
   if (!setup) return fail(setup.error());
   question.setup = *setup;
-  if (!options.testbed.empty()) return simulate_command(options);
+  if (!options.testbed.empty()) return simulate_command(options, ask);
   if (options.attention != "fused" && options.attention != "plain") {
     return fail({"attention is not '" + options.attention + "'", "--attention", "fused or plain"});
   }
@@ -166,13 +196,16 @@ constexpr const char* kScaleFooter =
     "of\n"
     "GPU, GPU memory, sent and received bytes:\n"
     "  forerun scale resnet50 --testbed P1w2-10G --micro-batch 32 --svg series.svg\n"
+    "  forerun scale resnet50 --testbed P1w2-10G --micro-batch 32 --with driple\n"
     "Several kinds of GPU train data-parallel replicas; all wait for the slowest:\n"
     "  forerun scale resnet50 --gpu h200=8,a100=8 --network h200=8xndr,a100=25gbe --batches by-speed\n"
     "How it is computed and how accurate it is: docs/scale.md.";
 
 }  // namespace
 
-void add_scale(CLI::App& app, Run& chosen) {
+void add_scale(CLI::App& app, Run& chosen) { add_scale_asking({}, app, chosen); }
+
+void add_scale_asking(const AskResources& ask, CLI::App& app, Run& chosen) {
   auto options = std::make_shared<ScaleOptions>();
   ScaleQuestion& question = options->question;
   CLI::App* verb =
@@ -207,13 +240,18 @@ void add_scale(CLI::App& app, Run& chosen) {
                    "Simulate the workloads of these resources/1 files: the same records with simulated metrics");
   verb->add_option("--mode", options->mode, "--testbed: sync (default) or async parameter servers");
   verb->add_flag("--own-gpus", options->own_gpus, "--testbed: a GPU for each worker; without it they share one");
+  verb->add_option("--with", options->with,
+                   "--testbed: ask a learned predictor too: driple or driple+simulation; repeatable (forerun-lab)")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  verb->add_option("--weights", options->weights, "Folder of weights that `forerun train driple` wrote, for --with");
   add_setup_options(*verb, options->setup, "amp_bf16 for gpt2, llama and bert, fp32 for others and --testbed");
   verb->add_option("--svg", options->svg,
                    "Write throughput over the number of GPUs as a picture; with --testbed the series");
   add_work_limits(*verb, options->limits);
   verb->add_flag("--json", options->json, "One JSON object on standard output");
   verb->footer(kScaleFooter);
-  verb->callback([options, &chosen] { chosen = [options] { return scale_command(*options); }; });
+  verb->callback([options, ask, &chosen] { chosen = [options, ask] { return scale_command(*options, ask); }; });
 }
 
 }  // namespace forerun::cli

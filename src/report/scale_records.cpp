@@ -33,6 +33,7 @@ std::vector<WorkloadField> simulated_fields(const RecordedWorkload& workload) {
           {"workers", text(setting.workers)},
           {"link_bits_per_second", text(setting.bits_per_second)},
           {"parameters", text(answer.parameters)},
+          {"gpu_times", text("kernels")},
           {"iteration_ms", text(std::vector<double>{milliseconds(answer.use.iteration)})},
           {"metrics", metrics_text(answer)}};
 }

@@ -26,6 +26,35 @@ ResourceCells resource_cells(const ResourceAnswer& answer, size_t resource) {
           fmt::format("{:.1f} {}", m.amount, unit), fmt::format("{:.1f} {}", m.mean, unit)};
 }
 
+std::string learned_text(const LearnedResources& learned) {
+  const bool judged = learned.judged.size() == 4;
+  Table table({learned.predictor, "idle ms", "burst ms", "burst amount", judged ? "mean error" : ""});
+  for (size_t i = 0; i < 4; ++i) {
+    const double* figures = &learned.figures[3 * i];
+    table.add({kResourceLabels[i], fmt::format("{:.1f}", figures[0]), fmt::format("{:.1f}", figures[1]),
+               fmt::format("{:.1f} {}", figures[2], i < 2 ? "%" : "MB/s"), judged ? percent(learned.judged[i]) : ""});
+  }
+  std::string text = fmt::format("\nAsked beside it{}\n{}  trained on {}\n",
+                                 judged ? " (mean errors on model families that were not trained on)" : "",
+                                 table.text(), learned.trained_on);
+  for (const std::string& note : learned.notes) text += "  " + note + "\n";
+  return text;
+}
+
+void write_learned(JsonWriter& json, const LearnedResources& learned) {
+  json.begin_object().field("predictor", learned.predictor).key("metrics").begin_object();
+  for (size_t i = 0; i < 4; ++i) {
+    json.key(scale::kResources[i])
+        .begin_object()
+        .field("idle_ms", learned.figures[3 * i])
+        .field("burst_ms", learned.figures[3 * i + 1])
+        .field("amount", learned.figures[3 * i + 2])
+        .end_object();
+  }
+  json.end_object().field("judged_errors", learned.judged).field("trained_on", learned.trained_on);
+  json.field("notes", learned.notes).end_object();
+}
+
 }  // namespace
 
 std::string to_text(const ResourceAnswer& answer) {
@@ -38,7 +67,9 @@ std::string to_text(const ResourceAnswer& answer) {
     const ResourceCells cells = resource_cells(answer, i);
     table.add({kResourceLabels[i], cells.pattern, cells.idle, cells.burst, cells.amount, cells.mean});
   }
-  return text + table.text();
+  text += table.text();
+  for (const LearnedResources& learned : answer.with) text += learned_text(learned);
+  return text;
 }
 
 void write_metrics(JsonWriter& json, const ResourceAnswer& answer) {
@@ -73,7 +104,10 @@ std::string to_json(const ResourceAnswer& answer) {
       .field("gpu_shared", answer.shared_gpu)
       .field("iteration_ms", milliseconds(answer.use.iteration));
   write_metrics(json.key("metrics"), answer);
-  json.key("series").begin_object().field("step_ms", static_cast<double>(answer.use.series[0].period_ns) * 1e-6);
+  json.key("series")
+      .begin_object()
+      .field("gpu_step_ms", static_cast<double>(answer.use.series[0].period_ns) * 1e-6)
+      .field("step_ms", static_cast<double>(answer.use.series[2].period_ns) * 1e-6);
   for (size_t i = 0; i < 4; ++i) {
     json.key(scale::kResources[i]).begin_array();
     for (const double value : answer.use.series[i].values) {
@@ -81,7 +115,13 @@ std::string to_json(const ResourceAnswer& answer) {
     }
     json.end_array();
   }
-  return json.end_object().end_object().take();
+  json.end_object();
+  if (!answer.with.empty()) {
+    json.key("with").begin_array();
+    for (const LearnedResources& learned : answer.with) write_learned(json, learned);
+    json.end_array();
+  }
+  return json.end_object().take();
 }
 
 // The series are those of one window; the figures are those of the table, means over all windows.

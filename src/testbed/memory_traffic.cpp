@@ -90,13 +90,22 @@ class CacheWalk {
 
 }  // namespace
 
-Traffic memory_traffic(const Graph& graph, Bytes cache) {
-  Traffic traffic = {};
+std::vector<Traffic> op_traffic(const Graph& graph, Bytes cache) {
+  std::vector<Traffic> traffic(graph.op_count());
   CacheWalk walk(graph, cache);
-  for (const Op& op : graph.ops()) {
+  for (size_t i = 0; i < graph.op_count(); ++i) {
+    const Op& op = graph.ops()[i];
     if (op.phase == Phase::update) continue;
     const OpWork work = work_of(graph, op);
-    if (work.on_gpu) walk.add(op, work, traffic);
+    if (work.on_gpu) walk.add(op, work, traffic[i]);
+  }
+  return traffic;
+}
+
+Traffic memory_traffic(const Graph& graph, Bytes cache) {
+  Traffic traffic = {};
+  for (const Traffic& op : op_traffic(graph, cache)) {
+    for (size_t kind = 0; kind < traffic.size(); ++kind) traffic[kind] += op[kind];
   }
   traffic.back() = 4 * static_cast<double>(graph.parameter_count());
   return traffic;

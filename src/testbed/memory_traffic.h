@@ -6,13 +6,18 @@
 // by kind, which host_rates.h fits. Left out: where allocations lie, what kernels keep beside operands.
 #pragma once
 
+#include <vector>
+
 #include "base/quantity.h"
 #include "graph/graph.h"
 #include "testbed/host_rates.h"
 
 namespace forerun::scale {
 
-// Bytes of the forward and the backward pass by kTraffic, with the gradients' own at the end.
+// Bytes of each op of the forward and the backward pass by kTraffic; nothing of the update.
+std::vector<Traffic> op_traffic(const Graph& graph, Bytes cache);
+
+// Their sum, with the gradients' own at the end.
 Traffic memory_traffic(const Graph& graph, Bytes cache);
 
 }  // namespace forerun::scale

@@ -6,13 +6,14 @@
 #include <vector>
 
 #include "base/check.h"
+#include "testbed/kernel_series.h"
 #include "testbed/training_events.h"
 
 namespace forerun::scale {
 namespace {
 
 // As in the testbed: what counts as idle, and gaps in traffic that belong to the burst around them; iterations of a window.
-constexpr double kGpuFloor = 1, kMemoryFloor = 0.2, kLinkFloor = 0.01, kLeastIdleMs = 10;
+constexpr double kGpuFloor = 1, kMemoryFloor = 0.2, kLinkFloor = 0.01, kLeastIdleMs = 10, kLeastKernelIdleMs = 5;
 constexpr int64_t kLeastIterations = 4, kMostIterations = 400;
 constexpr int64_t kTriedIterations = 2;  // by which the testbed counts how many fill a window
 
@@ -74,6 +75,7 @@ struct SeenWindow {
   const TrainingEvents& events;
   int64_t first, last;  // iterations
   double step;          // seconds, of the series
+  double kernel_step;
 
   [[nodiscard]] ResourceUse use() const;
 };
@@ -109,11 +111,15 @@ ResourceUse SeenWindow::use() const {
   use.compute = as_nanoseconds(computed / workers / iterations);
   use.computing = as_nanoseconds(rounds > 0 ? time.computing / rounds : 0);
   const auto series = [&](auto value) { return binned(events.stretches, begin, end, step, value); };
-  use.series = {series([&](const Stretch& s) { return s.computing ? level : 0; }),
-                series([&](const Stretch& s) { return s.computing ? memory : 0; }),
-                series([](const Stretch& s) { return s.send; }), series([](const Stretch& s) { return s.receive; })};
+  use.clocks = {
+      monitor::burst_metrics(series([&](const Stretch& s) { return s.computing ? level : 0; }), kGpuFloor),
+      monitor::burst_metrics(series([&](const Stretch& s) { return s.computing ? memory : 0; }), kMemoryFloor)};
+  KernelSeries kernels = kernel_series(events, load, host, begin, end, kernel_step);
+  use.series = {std::move(kernels.gpu), std::move(kernels.memory), series([](const Stretch& s) { return s.send; }),
+                series([](const Stretch& s) { return s.receive; })};
   const double floor = kLinkFloor * setting.bits_per_second / 8;
-  use.metrics = {monitor::burst_metrics(use.series[0], kGpuFloor), monitor::burst_metrics(use.series[1], kMemoryFloor),
+  use.metrics = {monitor::burst_metrics(use.series[0], kGpuFloor, kLeastKernelIdleMs),
+                 monitor::burst_metrics(use.series[1], kMemoryFloor, kLeastKernelIdleMs),
                  monitor::burst_metrics(use.series[2], floor, kLeastIdleMs),
                  monitor::burst_metrics(use.series[3], floor, kLeastIdleMs)};
   for (const size_t network : {2, 3}) {
@@ -141,11 +147,14 @@ ResourceUse averaged(std::vector<ResourceUse> windows) {
   mean.iteration = average_time(&ResourceUse::iteration);
   mean.compute = average_time(&ResourceUse::compute);
   mean.computing = average_time(&ResourceUse::computing);
-  for (size_t r = 0; r < kResources.size(); ++r) {
-    for (double monitor::BurstMetrics::*figure :
-         {&monitor::BurstMetrics::idle_ms, &monitor::BurstMetrics::burst_ms, &monitor::BurstMetrics::amount,
-          &monitor::BurstMetrics::mean, &monitor::BurstMetrics::threshold}) {
+  for (double monitor::BurstMetrics::*figure :
+       {&monitor::BurstMetrics::idle_ms, &monitor::BurstMetrics::burst_ms, &monitor::BurstMetrics::amount,
+        &monitor::BurstMetrics::mean, &monitor::BurstMetrics::threshold}) {
+    for (size_t r = 0; r < mean.metrics.size(); ++r) {
       mean.metrics[r].*figure = average([&](const ResourceUse& u) { return u.metrics[r].*figure; });
+    }
+    for (size_t r = 0; r < mean.clocks.size(); ++r) {
+      mean.clocks[r].*figure = average([&](const ResourceUse& u) { return u.clocks[r].*figure; });
     }
   }
   return mean;
@@ -166,8 +175,9 @@ ResourceUse simulate_resources(const WorkerLoad& load, const ResourceSetting& se
   for (int64_t i = 0; i < windows; ++i) {
     const TrainingEvents events =
         training_events(load, setting, host, {.iterations = last, .seed = static_cast<uint64_t>(i) + 1});
-    seen.push_back(
-        SeenWindow{load, setting, host, events, options.warm_iterations, last, seconds_of(options.step)}.use());
+    seen.push_back(SeenWindow{load, setting, host, events, options.warm_iterations, last, seconds_of(options.step),
+                              seconds_of(options.kernel_step)}
+                       .use());
   }
   return averaged(std::move(seen));
 }

@@ -2,9 +2,9 @@
 //
 // Training as training_events.h simulates it, seen as the testbed sees it: all workers begin at once, and as many
 // iterations as fill a window are measured. Computation varies, and which worker is ahead depends on it, so several
-// windows are simulated and their metrics averaged. Metrics are found as in measured series (monitor/series.h): the GPU's
-// series is the percentage of a step in which any worker computes, times its mean use over all the time (copies too) for
-// the time of computing.
+// windows are simulated and their metrics averaged. Metrics are found as in measured series (monitor/series.h). The GPU
+// is seen twice, as records see it (docs/distributed.md): kernel by kernel (kernel_series.h), and by the workers' clocks,
+// which tell when any worker computes and give GPU and memory the same times and one level each.
 #pragma once
 
 #include <array>
@@ -23,7 +23,8 @@ struct SimulationOptions {
   int64_t iterations = 0;       // 0: as many as fill the window
   Nanoseconds window = Nanoseconds(1'600'000'000);
   int64_t windows = 4;
-  Nanoseconds step = Nanoseconds(2'500'000);  // of the series
+  Nanoseconds step = Nanoseconds(2'500'000);         // of the network's series and of the workers' clocks
+  Nanoseconds kernel_step = Nanoseconds(1'000'000);  // of the GPU's and its memory's
 };
 
 inline constexpr std::array<const char*, 4> kResources = {"gpu", "memory", "send", "receive"};
@@ -34,6 +35,7 @@ struct ResourceUse {
   Nanoseconds computing;  // in which any of those that share a GPU computes, for each iteration
   std::array<monitor::Series, 4> series;         // by kResources: percent, percent, bytes a second of worker 0's link
   std::array<monitor::BurstMetrics, 4> metrics;  // by kResources: network amounts in megabytes a second
+  std::array<monitor::BurstMetrics, 2> clocks;   // of gpu and memory, with the times of the workers' clocks
 };
 
 // Series are those of one window.

@@ -85,6 +85,7 @@ class TrainingSimulator {
       taken += part.compute;
       bytes_ += part.bytes;
     }
+    total_compute_ = taken;
     use_alone_ = taken > 0 ? std::min(1.0, load.gpu_percent / 100 * host.gpu_factor * std::min(1.0, alone / taken)) : 0;
     state_.resize(workers_);
     arrived_.assign(parts_.size() * std::max<size_t>(servers_, 1), 0);
@@ -108,6 +109,7 @@ class TrainingSimulator {
       events_.computed.push_back(std::move(worker.computed));
     }
     events_.copy_seconds = copy_seconds(bytes_);
+    events_.use_alone = use_alone_;
     return std::move(events_);
   }
 
@@ -184,6 +186,24 @@ class TrainingSimulator {
                                  .computing = active > 0,
                                  .send = links_.sending(servers_),
                                  .receive = links_.receiving(servers_)});
+    const double pace = gpu_progress();
+    for (size_t w = 0; w < workers_; ++w) {
+      if (!state_[w].computing || !is_seen(w)) continue;
+      const double from = share_done(state_[w]);
+      const double step = total_compute_ > 0 ? (until - now_) * pace / (total_compute_ * state_[w].variation) : 0;
+      events_.computing.push_back({w, now_, until, from, std::min(1.0, from + step), pace});
+    }
+  }
+  [[nodiscard]] bool is_seen(size_t worker) const { return setting_.shared_gpu || worker == 0; }
+  // Of this iteration's computation.
+  [[nodiscard]] double share_done(const WorkerState& worker) const {
+    double done = parts_[worker.part].compute - worker.compute_left / worker.variation;
+    for (size_t i = 0; i < worker.part; ++i) done += parts_[i].compute;
+    return total_compute_ > 0 ? std::clamp(done / total_compute_, 0.0, 1.0) : 0;
+  }
+  void record_copy(size_t worker, double bytes, double seconds, bool with_update) {
+    if (!is_seen(worker)) return;
+    events_.copying.push_back({worker, now_, now_ + seconds, bytes_ > 0 ? bytes / bytes_ : 0, with_update});
   }
 
   void advance(double until, double progress) {
@@ -210,6 +230,7 @@ class TrainingSimulator {
   void on_computed(size_t w) {
     WorkerState& worker = state_[w];
     const size_t part = worker.part;
+    record_copy(w, parts_[part].bytes, copy_seconds(parts_[part].bytes), /*with_update=*/false);
     timers_.push_back(
         {now_ + copy_seconds(parts_[part].bytes) + host_.start_us * 1e-6, TimerKind::sent_to_host, w, 0, part});
     if (++worker.part < parts_.size()) {
@@ -309,6 +330,7 @@ class TrainingSimulator {
     CHECK(worker.awaited > 0, "an answer that nobody awaits");
     if (--worker.awaited > 0) return;
     const double update = servers_ == 0 ? in_seconds(load_.update) : 0;
+    record_copy(w, bytes_, copy_seconds(bytes_) + update, /*with_update=*/servers_ == 0);
     timers_.push_back({now_ + copy_seconds(bytes_) + update, TimerKind::taken_back, w, 0, 0});
   }
 
@@ -316,7 +338,8 @@ class TrainingSimulator {
   const ResourceSetting& setting_;
   const HostRates& host_;
   std::vector<Part> parts_;
-  double bytes_ = 0;  // of all parts
+  double bytes_ = 0;          // of all parts
+  double total_compute_ = 0;  // likewise, seconds
   size_t servers_, workers_;
   int64_t last_;
   double use_alone_ = 0;  // of the GPU while one worker computes

@@ -26,8 +26,27 @@ struct Stretch {
   double send = 0, receive = 0;  // bytes a second, worker 0
 };
 
+// A worker's computation while its pace does not change: which part of it, from 0 to 1, it does from when to when.
+struct ComputeSpan {
+  size_t worker = 0;
+  double begin = 0, end = 0;
+  double from = 0, to = 0;
+  double pace = 1;  // of a worker that is alone on the GPU
+};
+
+// A copy of all gradients, or of a part of them, between host and GPU.
+struct CopySpan {
+  size_t worker = 0;
+  double begin = 0, end = 0;
+  double share = 1;          // of the gradients
+  bool with_update = false;  // the optimizer steps behind it
+};
+
 struct TrainingEvents {
   std::vector<Stretch> stretches;
+  std::vector<ComputeSpan> computing;  // of the workers whose GPU is looked at: all, or worker 0
+  std::vector<CopySpan> copying;
+  double use_alone = 0;  // of the GPU while one worker computes
   // By worker and iteration: when it began, and when its backward pass ended. Begins hold one more: the end of the last.
   std::vector<std::vector<double>> begins;
   std::vector<std::vector<double>> computed;

@@ -14,11 +14,18 @@ struct LayerLoad {
   Bytes gradient;
 };
 
+// One of many equally long parts of the forward and backward pass, in order.
+struct LoadSlice {
+  double busy = 0;       // share of it in which a kernel runs
+  Traffic traffic = {};  // as WorkerLoad's, of this part
+};
+
 struct WorkerLoad {
   std::vector<LayerLoad> layers;
-  Nanoseconds update;        // by the worker, after an all-reduce
-  double gpu_percent = 100;  // use of the GPU while a worker computes alone
-  double tensors = 0;        // of gradients
+  std::vector<LoadSlice> slices;  // empty: kernels and their traffic are spread evenly
+  Nanoseconds update;             // by the worker, after an all-reduce
+  double gpu_percent = 100;       // use of the GPU while a worker computes alone
+  double tensors = 0;             // of gradients
   ServerOptimizer optimizer = ServerOptimizer::sgd;
   Traffic traffic = {};       // seconds of an iteration at the memory's bandwidth, by kTraffic
   double update_traffic = 0;  // and of the update by the worker

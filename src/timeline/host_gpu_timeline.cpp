@@ -101,6 +101,21 @@ IterationTiming host_gpu_timeline(std::span<const LaneOp> ops, const LaneSetup& 
   return times;
 }
 
+std::vector<KernelSpan> kernel_spans(std::span<const LaneOp> ops, const LaneSetup& setup) {
+  std::vector<KernelSpan> spans;
+  spans.reserve(ops.size());
+  Lanes lanes{.host = setup.per_iteration.value};
+  for (const LaneOp& op : ops) {
+    const int64_t launched = lanes.host + op.host.value / std::max(1, op.kernels);
+    const int64_t begin = std::max(lanes.gpu, launched);
+    issue(op, setup.gap.value, lanes);
+    const bool runs = op.kernels > 0;
+    spans.push_back({Nanoseconds(begin), Nanoseconds(runs ? std::max(begin, lanes.gpu - setup.gap.value) : begin),
+                     runs ? op.gpu - op.overlapped : Nanoseconds()});
+  }
+  return spans;
+}
+
 Nanoseconds reference_host_gpu_timeline(std::span<const LaneOp> ops, const LaneSetup& setup, int iterations) {
   int64_t host = 0;
   int64_t stream_free = 0;

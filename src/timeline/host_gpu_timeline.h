@@ -55,6 +55,14 @@ constexpr double kGpuBoundShare = 0.9;
 
 IterationTiming host_gpu_timeline(std::span<const LaneOp> ops, const LaneSetup& setup);
 
+// When an op's kernels run: from the first's begin to the last's end, and for how long of that any of them does.
+struct KernelSpan {
+  Nanoseconds begin, end;
+  Nanoseconds busy;
+};
+// Of every op, in an iteration that begins with both lanes idle; ops without kernels have empty spans.
+std::vector<KernelSpan> kernel_spans(std::span<const LaneOp> ops, const LaneSetup& setup);
+
 // The same, one kernel at a time over `iterations` iterations without looking for the steady state: slow and plain, to
 // check host_gpu_timeline against. Gives the last iteration's period.
 Nanoseconds reference_host_gpu_timeline(std::span<const LaneOp> ops, const LaneSetup& setup, int iterations);

@@ -42,6 +42,22 @@ TEST(TwoLaneTest, GapsOccupyTheStreamButAreNotBusy) {
   EXPECT_EQ(times.gpu_busy, Nanoseconds(150));
 }
 
+TEST(TwoLaneTest, SpansSayWhenKernelsRun) {
+  // The host launches at 10, at 15 and 20, and at 70; the second op's kernels wait for the first's.
+  const std::vector<LaneOp> ops = {op(10, 30), op(10, 20, 2), op(5, 0, 0), op(45, 7)};
+  const std::vector<KernelSpan> spans = kernel_spans(ops, setup(1));
+  ASSERT_EQ(spans.size(), 4U);
+  EXPECT_EQ(spans[0].begin, Nanoseconds(10));
+  EXPECT_EQ(spans[0].end, Nanoseconds(40));
+  EXPECT_EQ(spans[1].begin, Nanoseconds(41));
+  EXPECT_EQ(spans[1].end, Nanoseconds(62));  // two kernels of 10 and a gap between them
+  EXPECT_EQ(spans[1].busy, Nanoseconds(20));
+  EXPECT_EQ(spans[2].begin, spans[2].end);
+  EXPECT_EQ(spans[2].busy, Nanoseconds(0));
+  EXPECT_EQ(spans[3].begin, Nanoseconds(70));
+  EXPECT_EQ(spans[3].end, Nanoseconds(77));
+}
+
 TEST(TwoLaneTest, WaitingSerialisesTheLanes) {
   std::vector<LaneOp> ops = {op(10, 100), op(10, 0, 0)};
   EXPECT_EQ(host_gpu_timeline(ops, setup()).iteration, Nanoseconds(100));

@@ -16,7 +16,7 @@ Run add_driple_suite(CLI::App& app) {
   options->request.data.problem = tell_error;
   app.add_option("--data", options->request.data.records, "Record files or folders, in place of data/resources");
   app.add_option("--weights", options->request.weights,
-                 "Folders that `forerun train driple --out` wrote; without it data/weights/driple-SETTING");
+                 "Folders that `forerun train driple --out` wrote; without it data/weights/driple");
   app.add_option("--setting", options->request.setting, "Servers, workers and network, such as P1w2-1G");
   app.add_flag("--json", options->json, "Print one JSON object");
   return [options] { return print_answer(evaluate_driple(options->request), options->json); };

@@ -46,8 +46,11 @@ Run add_driple_trainer(CLI::App& app) {
   app.add_option("--setting", request.setting, "Servers, workers and network, such as P1w2-10G");
   app.add_option("--pretrain", request.data.simulated, "Simulated workloads to train on before measured ones")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
-  app.add_option("--study", request.study,
-                 "ablations, samples (fewer workloads), transfer (to other settings) or models (left out)");
+  app.add_flag("--all-settings", request.all_settings, "Train on measured workloads of all settings");
+  app.add_option(
+      "--study", request.study,
+      "ablations, samples (fewer workloads), transfer (to other settings), parts (that are tuned) or models (left "
+      "out)");
   app.add_flag("--json", call->json, "Print one JSON object");
   return [call] { return train_driple_network(*call); };
 }
@@ -55,12 +58,12 @@ Run add_driple_trainer(CLI::App& app) {
 }  // namespace
 
 Trainer driple_trainer() {
-  return {.name = "driple",
-          .summary = "graph network over groups of ops: bursts and idles of GPU and network",
-          .add = add_driple_trainer,
-          .examples = {{"forerun train driple --pretrain 3000 --out data/weights/driple-P1w2-10G", ""},
-                       {"forerun train driple --study ablations --out data/weights/driple-P1w2-10G",
-                        "kept beside the weights"}}};
+  return {
+      .name = "driple",
+      .summary = "graph network over groups of ops: bursts and idles of GPU and network",
+      .add = add_driple_trainer,
+      .examples = {{"forerun train driple --pretrain 3000 --all-settings --out data/weights/driple", ""},
+                   {"forerun train driple --study ablations --out data/weights/driple", "kept beside the weights"}}};
 }
 
 }  // namespace forerun::cli

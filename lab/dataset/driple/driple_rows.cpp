@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
@@ -21,7 +22,11 @@ ResourceStudyRow study_row(const nlohmann::json& json) {
   json.at("training").get_to(row.training);
   json.at("test").get_to(row.test);
   json.at("epochs").get_to(row.epochs);
-  json.at("errors").get_to(row.errors);
+  const nlohmann::json& errors = json.at("errors");
+  for (size_t m = 0; m < row.errors.size(); ++m) {
+    const nlohmann::json& error = errors.at(m);
+    row.errors[m] = error.is_null() ? std::numeric_limits<double>::quiet_NaN() : error.get<double>();  // not judged
+  }
   json.at("nrmse").get_to(row.nrmse);
   json.at("validation_error").get_to(row.validation_error);
   json.at("seconds").get_to(row.seconds);

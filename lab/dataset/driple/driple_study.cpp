@@ -91,7 +91,10 @@ Selection in_all_settings(const ResourceData& data, const Selection& workloads) 
   for (uint32_t i = 0; i < data.workloads.size(); ++i) {
     const ResourceWorkload& workload = data.workloads[i];
     const bool simulated = workload.setting.rfind(kSimulatedPrefix, 0) == 0;
-    if (!simulated && workload.split == Split::train && families.contains(workload.family)) chosen.push_back(i);
+    if (!simulated && workload.labels == Labels::measured && workload.split == Split::train &&
+        families.contains(workload.family)) {
+      chosen.push_back(i);
+    }
   }
   return chosen;
 }
@@ -123,20 +126,25 @@ double normalised_rmse(const ResourceData& data, const Selection& workloads,
                        const std::vector<ResourceMetrics>& predicted) {
   CHECK(workloads.size() == predicted.size(), "every workload has a prediction");
   double sum = 0;
+  size_t judged = 0;
   for (size_t m = 0; m < kResourceMetrics; ++m) {
     double squares = 0;
+    size_t count = 0;
     double least = 1e300;
     double most = -1e300;
     for (size_t i = 0; i < workloads.size(); ++i) {
+      if (!data.workloads[workloads[i]].judged[m]) continue;
+      ++count;
       const double measured = data.workloads[workloads[i]].measured[m];
       squares += (predicted[i][m] - measured) * (predicted[i][m] - measured);
       least = std::min(least, measured);
       most = std::max(most, measured);
     }
-    const double rmse = std::sqrt(squares / static_cast<double>(std::max<size_t>(workloads.size(), 1)));
-    sum += rmse / std::max(most - least, 1e-9);
+    if (count == 0) continue;
+    ++judged;
+    sum += std::sqrt(squares / static_cast<double>(count)) / std::max(most - least, 1e-9);
   }
-  return sum / static_cast<double>(kResourceMetrics);
+  return judged > 0 ? sum / static_cast<double>(judged) : 0;
 }
 
 std::vector<ResourceFold> resource_folds(const ResourceData& data, const Selection& from, JudgedOn on, int64_t folds) {

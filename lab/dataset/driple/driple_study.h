@@ -72,7 +72,7 @@ std::vector<ResourceFold> resource_folds(const ResourceData& data, const Selecti
 // `count` workloads, spread evenly.
 Selection some_of(const Selection& all, int64_t count);
 
-// Mean over the twelve of RMSE / (largest - smallest measured).
+// Mean over the numbers that are judged of RMSE / (largest - smallest measured).
 double normalised_rmse(const ResourceData& data, const Selection& workloads,
                        const std::vector<ResourceMetrics>& predicted);
 

@@ -83,7 +83,8 @@ TEST(OpGroups, AddUpWhatTheirOpsAre) {
   data.add(chain_of_ops(data, 40));
   const OperatorFrequencies frequencies = operator_frequencies(data, {0});
   EXPECT_NEAR(frequencies.at("a"), 21.0 / 41, 1e-12);
-  const GroupedGraph grouped = group_ops(data, data.examples()[0], frequencies, Grouping::uniform, 8);
+  const GroupedGraph grouped =
+      group_ops(data, data.examples()[0], frequencies, {.grouping = Grouping::uniform, .uniform = 8});
   ASSERT_EQ(grouped.features.size(), 8U);
   std::array<double, 3> sums = {};
   for (const auto& features : grouped.features) {
@@ -93,6 +94,30 @@ TEST(OpGroups, AddUpWhatTheirOpsAre) {
   EXPECT_DOUBLE_EQ(sums[1], 4000);
   EXPECT_DOUBLE_EQ(sums[2], 40);
   EXPECT_EQ(grouped.edges.size(), 14U);  // the chain's seven links, in both directions
+}
+
+TEST(OpGroups, HaveNodesForWhatNoOpMakesWhereAsked) {
+  DataSet data;
+  Example example = chain_of_ops(data, 3);
+  OpRow reads = data.rows()[example.ops[0]];
+  reads.set(Amount::weight_bytes, 40);
+  reads.set(Amount::input_bytes, 600);
+  OpRow update = reads;
+  update.phase = Phase::update;
+  example.ops[0] = data.intern(reads);
+  example.ops[2] = data.intern(update);
+  data.add(example);
+  const GroupingOptions options{.grouping = Grouping::none, .nodes = GraphNodes::all};
+  const OperatorFrequencies frequencies = operator_frequencies(data, {0}, GraphNodes::all);
+  // A chain of three and one op apart; two constants, an input, and hyper-parameters of inputs and of the optimizer.
+  EXPECT_NEAR(frequencies.at("forerun.constant"), 2.0 / 9, 1e-12);
+  EXPECT_NEAR(frequencies.at("forerun.input"), 1.0 / 9, 1e-12);
+  EXPECT_NEAR(frequencies.at("forerun.hyper_parameters"), 2.0 / 9, 1e-12);
+  const GroupedGraph grouped = group_ops(data, data.examples()[0], frequencies, options);
+  EXPECT_EQ(grouped.features.size(), 8U);  // all but the op apart
+  double bytes = 0;
+  for (const auto& features : grouped.features) bytes += features[1];
+  EXPECT_DOUBLE_EQ(bytes, 3 * 100 + 2 * 40 + 600);
 }
 
 TEST(OpGroups, AreAsManyAsTheGroupingSays) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string_view>
 
 #include "lab/dataset/driple/fluid_communities.h"
 
@@ -12,39 +13,78 @@ namespace {
 constexpr uint32_t kNoGroup = std::numeric_limits<uint32_t>::max();
 constexpr double kProportion = 10;  // groups for each decade of nodes
 
-const OpRow& grouped_row(const DataSet& data, const Example& example, size_t op) {
-  return data.rows()[example.ops[op]];
+constexpr const char* kConstant = "forerun.constant";
+constexpr const char* kInput = "forerun.input";
+constexpr const char* kHyperParameters = "forerun.hyper_parameters";
+
+struct GraphNode {
+  std::string_view name;
+  double bytes = 0;  // that it writes
+};
+
+struct NodeGraph {
+  std::vector<GraphNode> nodes;
+  std::vector<std::pair<uint32_t, uint32_t>> edges;
+
+  uint32_t add(std::string_view name, double bytes) {
+    nodes.push_back({name, bytes});
+    return static_cast<uint32_t>(nodes.size() - 1);
+  }
+};
+
+// What ops read and no op makes; `place` is the node of each op.
+void add_sources(const DataSet& data, const Example& example, const std::vector<uint32_t>& place, NodeGraph& graph) {
+  std::vector<bool> fed(example.ops.size());
+  for (const DataEdge& edge : example.edges) fed[edge.target] = true;
+  const uint32_t batch = graph.add(kHyperParameters, 0);
+  const uint32_t optimizer = graph.add(kHyperParameters, 0);
+  for (uint32_t i = 0; i < example.ops.size(); ++i) {
+    if (place[i] == kNoGroup) continue;
+    const OpRow& row = data.rows()[example.ops[i]];
+    if (row.phase == Phase::update) graph.edges.emplace_back(optimizer, place[i]);
+    if (const double weights = row.amount(Amount::weight_bytes); weights > 0 && row.phase != Phase::backward) {
+      graph.edges.emplace_back(graph.add(kConstant, weights), place[i]);
+    }
+    if (row.phase == Phase::forward && !fed[i] && row.amount(Amount::input_bytes) > 0) {
+      const uint32_t input = graph.add(kInput, row.amount(Amount::input_bytes));
+      graph.edges.emplace_back(input, place[i]);
+      graph.edges.emplace_back(batch, input);
+    }
+  }
 }
 
-// Ops with kernels that belong to the largest connected part, and its edges, numbered among those ops.
-struct ConnectedOps {
-  std::vector<uint32_t> ops;
+NodeGraph node_graph(const DataSet& data, const Example& example, GraphNodes nodes) {
+  NodeGraph graph;
+  std::vector<uint32_t> place(example.ops.size(), kNoGroup);
+  for (uint32_t i = 0; i < example.ops.size(); ++i) {
+    const OpRow& row = data.rows()[example.ops[i]];
+    if (row.on_gpu) place[i] = graph.add(data.name_of_row(row), row.amount(Amount::bytes_written));
+  }
+  for (const DataEdge& edge : example.edges) {
+    if (place[edge.source] != kNoGroup && place[edge.target] != kNoGroup) {
+      graph.edges.emplace_back(place[edge.source], place[edge.target]);
+    }
+  }
+  if (nodes == GraphNodes::all) add_sources(data, example, place, graph);
+  return graph;
+}
+
+// The largest connected part, and its edges, numbered among its nodes.
+struct ConnectedNodes {
+  std::vector<GraphNode> nodes;
   Neighbours graph;
 };
 
-ConnectedOps connected_ops(const DataSet& data, const Example& example) {
-  std::vector<uint32_t> ops;
-  std::vector<uint32_t> place(example.ops.size(), kNoGroup);
-  for (uint32_t i = 0; i < example.ops.size(); ++i) {
-    if (!grouped_row(data, example, i).on_gpu) continue;
-    place[i] = static_cast<uint32_t>(ops.size());
-    ops.push_back(i);
-  }
-  std::vector<std::pair<uint32_t, uint32_t>> edges;
-  for (const DataEdge& edge : example.edges) {
-    if (place[edge.source] != kNoGroup && place[edge.target] != kNoGroup) {
-      edges.emplace_back(place[edge.source], place[edge.target]);
-    }
-  }
-  const Neighbours all = neighbours_of(ops.size(), edges);
-  ConnectedOps connected;
-  std::vector<uint32_t> kept(ops.size(), kNoGroup);
+ConnectedNodes connected_nodes(const NodeGraph& whole) {
+  const Neighbours all = neighbours_of(whole.nodes.size(), whole.edges);
+  ConnectedNodes connected;
+  std::vector<uint32_t> kept(whole.nodes.size(), kNoGroup);
   for (const uint32_t node : largest_component(all)) {
-    kept[node] = static_cast<uint32_t>(connected.ops.size());
-    connected.ops.push_back(ops[node]);
+    kept[node] = static_cast<uint32_t>(connected.nodes.size());
+    connected.nodes.push_back(whole.nodes[node]);
   }
-  connected.graph.resize(connected.ops.size());
-  for (uint32_t node = 0; node < ops.size(); ++node) {
+  connected.graph.resize(connected.nodes.size());
+  for (uint32_t node = 0; node < whole.nodes.size(); ++node) {
     if (kept[node] == kNoGroup) continue;
     for (const uint32_t neighbour : all[node]) connected.graph[kept[node]].push_back(kept[neighbour]);
   }
@@ -53,15 +93,12 @@ ConnectedOps connected_ops(const DataSet& data, const Example& example) {
 
 }  // namespace
 
-OperatorFrequencies operator_frequencies(const DataSet& data, const Selection& examples) {
+OperatorFrequencies operator_frequencies(const DataSet& data, const Selection& examples, GraphNodes nodes) {
   OperatorFrequencies counts;
   double all = 0;
   for (const uint32_t i : examples) {
-    const Example& example = data.examples()[i];
-    for (size_t op = 0; op < example.ops.size(); ++op) {
-      const OpRow& row = grouped_row(data, example, op);
-      if (!row.on_gpu) continue;
-      counts[data.name_of_row(row)] += 1;
+    for (const GraphNode& node : node_graph(data, data.examples()[i], nodes).nodes) {
+      counts[std::string(node.name)] += 1;
       all += 1;
     }
   }
@@ -77,12 +114,13 @@ size_t group_count(Grouping grouping, size_t nodes, size_t uniform) {
 }
 
 GroupedGraph group_ops(const DataSet& data, const Example& example, const OperatorFrequencies& frequencies,
-                       Grouping grouping, size_t uniform) {
-  const ConnectedOps connected = connected_ops(data, example);
+                       const GroupingOptions& options) {
+  const NodeGraph whole = node_graph(data, example, options.nodes);
+  const ConnectedNodes connected = connected_nodes(whole);
   GroupedGraph grouped;
-  const size_t nodes = connected.ops.size();
+  const size_t nodes = connected.nodes.size();
   if (nodes == 0) return grouped;
-  const size_t groups = group_count(grouping, nodes, uniform);
+  const size_t groups = group_count(options.grouping, nodes, options.uniform);
   std::vector<uint32_t> group(nodes);
   if (groups == nodes) {
     for (uint32_t i = 0; i < nodes; ++i) group[i] = i;
@@ -91,11 +129,10 @@ GroupedGraph group_ops(const DataSet& data, const Example& example, const Operat
   }
   grouped.features.resize(groups);
   for (uint32_t i = 0; i < nodes; ++i) {
-    const OpRow& row = grouped_row(data, example, connected.ops[i]);
-    const auto known = frequencies.find(data.name_of_row(row));
+    const auto known = frequencies.find(std::string(connected.nodes[i].name));
     std::array<double, kGroupFeatures>& features = grouped.features[group[i]];
     features[0] += known == frequencies.end() ? 0.0 : known->second;
-    features[1] += row.amount(Amount::bytes_written);
+    features[1] += connected.nodes[i].bytes;
     features[2] += 1;
     for (const uint32_t neighbour : connected.graph[i]) {
       if (group[i] != group[neighbour]) grouped.edges.emplace_back(group[i], group[neighbour]);

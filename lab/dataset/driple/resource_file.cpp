@@ -1,5 +1,6 @@
 #include "lab/dataset/driple/resource_file.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -19,6 +20,8 @@ nlohmann::json workload_json(const ResourceWorkload& workload) {
           {"model", workload.model},
           {"setting", workload.setting},
           {"mode", workload.mode},
+          {"labels", kLabelNames[static_cast<size_t>(workload.labels)]},
+          {"judged", workload.judged},
           {"split", name_of(workload.split)},
           {"example", workload.example},
           {"globals", workload.globals},
@@ -42,6 +45,10 @@ std::string read_workload(const nlohmann::json& json, size_t examples, ResourceW
   json.at("model").get_to(workload.model);
   json.at("setting").get_to(workload.setting);
   json.at("mode").get_to(workload.mode);
+  const auto labels = std::find(kLabelNames.begin(), kLabelNames.end(), json.at("labels").get<std::string>());
+  if (labels == kLabelNames.end()) return "the source of labels is unknown";
+  workload.labels = static_cast<Labels>(labels - kLabelNames.begin());
+  json.at("judged").get_to(workload.judged);
   const auto split = split_named(json.at("split").get<std::string>());
   if (!split) return "a split is unknown";
   workload.split = *split;

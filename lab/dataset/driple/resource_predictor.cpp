@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -50,15 +52,21 @@ ResourceMetrics resource_errors(const ResourceData& data, const Selection& workl
   for (size_t i = 0; i < workloads.size(); ++i) {
     const ResourceMetrics& measured = data.workloads[workloads[i]].measured;
     for (size_t m = 0; m < kResourceMetrics; ++m) {
-      if (measured[m] <= 0) continue;
+      if (measured[m] <= 0 || !data.workloads[workloads[i]].judged[m]) continue;
       sums[m] += std::abs(predicted[i][m] - measured[m]) / measured[m];
       counts[m] += 1;
     }
   }
-  for (size_t m = 0; m < kResourceMetrics; ++m) sums[m] /= std::max(counts[m], 1.0);
+  for (size_t m = 0; m < kResourceMetrics; ++m) {
+    sums[m] = counts[m] > 0 ? sums[m] / counts[m] : std::numeric_limits<double>::quiet_NaN();
+  }
   return sums;
 }
 
-double mean_of(const ResourceMetrics& errors) { return mean(errors); }
+double mean_of(const ResourceMetrics& errors) {
+  std::vector<double> judged;
+  std::copy_if(errors.begin(), errors.end(), std::back_inserter(judged), [](double e) { return !std::isnan(e); });
+  return judged.empty() ? 0 : mean(judged);
+}
 
 }  // namespace forerun::learn

@@ -41,9 +41,10 @@ struct ResourceFold {
 };
 ResourceFold resource_fold(const ResourceData& data, const Selection& from, uint64_t seed, double share = 0.2);
 
-// Mean of |predicted - measured| / measured of each number over the workloads.
+// Mean of |predicted - measured| / measured of each number over the workloads that tell it; not a number where none does.
 ResourceMetrics resource_errors(const ResourceData& data, const Selection& workloads,
                                 const std::vector<ResourceMetrics>& predicted);
+// Over the numbers that were judged.
 double mean_of(const ResourceMetrics& errors);
 
 }  // namespace forerun::learn

@@ -2,8 +2,9 @@
 //
 // A workload is a training iteration (an Example of the data set `iterations`, for those who look at the graph) and a
 // row of columns (for those who look at figures). Measured numbers stand in `windows`, one for each time that it was
-// measured, and their mean in `measured`. Simulated workloads, for pre-training, have the setting "sim:P1w2-10G" and
-// simulated numbers in place of measured ones. Needs no LibTorch.
+// measured, and their mean in `measured`. Of a number that no record tells (`judged` is false) simulated ones stand there,
+// to learn from. Simulated workloads, for pre-training, have the setting "sim:P1w2-10G" and simulated numbers in place
+// of measured ones. Needs no LibTorch.
 #pragma once
 
 #include <array>
@@ -19,12 +20,28 @@ namespace forerun::learn {
 inline constexpr size_t kResourceMetrics = 12;
 using ResourceMetrics = std::array<double, kResourceMetrics>;
 
+inline constexpr std::array<const char*, 4> kResourceNames = {"gpu", "memory", "send", "receive"};
+inline constexpr std::array<const char*, 3> kFigureNames = {"idle", "burst", "amount"};
+
+using JudgedMetrics = std::array<bool, kResourceMetrics>;
+constexpr JudgedMetrics all_judged() {
+  JudgedMetrics judged{};
+  judged.fill(true);
+  return judged;
+}
+
+// Where the numbers of a workload come from: windows of a setting as they came; those of them in which links were shared
+// in one way, which nobody knows beforehand; or the simulation, of a setting that nobody measured.
+enum class Labels : uint8_t { measured, divided, simulated };
+inline constexpr std::array<const char*, 3> kLabelNames = {"measured", "divided", "simulated"};
+
 struct ResourceWorkload {
   std::string id;
   std::string family;
   std::string model;    // "resnet50-narrow"
   std::string setting;  // "P1w2-10G"
   std::string mode;     // sync, async, allreduce
+  Labels labels = Labels::measured;
   Split split = Split::train;
   uint32_t example = 0;         // of ResourceData::iterations
   std::vector<float> globals;   // of the whole workload, for a network: about -2 to 2 each
@@ -32,10 +49,13 @@ struct ResourceWorkload {
   ResourceMetrics simulated{};  // event by event
   ResourceMetrics formulas{};   // what a few lines of arithmetic say
   ResourceMetrics measured{};   // mean of the windows
+  JudgedMetrics judged = all_judged();
   std::vector<ResourceMetrics> windows;
 };
 
-inline constexpr const char* kSimulatedPrefix = "sim:";
+inline constexpr const char* kSimulatedPrefix = "sim:";  // to pre-train on
+inline constexpr const char* kUnmeasuredSuffix =
+    " (simulated)";  // of a setting that is judged though nobody measured it
 
 struct ResourceData {
   DataSet iterations;

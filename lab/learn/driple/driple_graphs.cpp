@@ -15,6 +15,8 @@ Grouping grouping_named(const std::string& name) {
   return name == "uniform" ? Grouping::uniform : Grouping::proportional;
 }
 
+GraphNodes nodes_named(const std::string& name) { return name == "all" ? GraphNodes::all : GraphNodes::ops; }
+
 }  // namespace
 
 std::vector<float> driple_globals(const ResourceWorkload& workload, const DripleOptions& options) {
@@ -34,7 +36,9 @@ DripleGraphs::DripleGraphs(const ResourceData& data, const Selection& workloads,
     graph_.push_back(place->second);
     if (fresh) {
       add_graph(group_ops(data.iterations, data.iterations.examples()[workload.example], scales.frequencies,
-                          grouping_named(options.grouping), static_cast<size_t>(options.groups)),
+                          {.grouping = grouping_named(options.grouping),
+                           .uniform = static_cast<size_t>(options.groups),
+                           .nodes = nodes_named(options.nodes)}),
                 scales);
     }
     const std::vector<float> globals = driple_globals(workload, options);
@@ -118,7 +122,7 @@ DripleScales fit_driple_scales(const ResourceData& data, const Selection& traini
   DripleScales scales;
   Selection examples;
   for (const uint32_t i : training) examples.push_back(data.workloads[i].example);
-  scales.frequencies = operator_frequencies(data.iterations, examples);
+  scales.frequencies = operator_frequencies(data.iterations, examples, nodes_named(options.nodes));
   const size_t width = driple_globals(data.workloads[training[0]], options).size();
   std::vector<double> sums(width), squares(width);
   for (const uint32_t i : training) {

@@ -92,7 +92,8 @@ std::shared_ptr<DripleNet> DripleInspector::make_net() const {
                                                  .readout = options_.readout,
                                                  .depth = depth_,
                                                  .globals = static_cast<int64_t>(scales_.globals_center.size()),
-                                                 .dropout = 0.01 * static_cast<double>(options_.dropout)});
+                                                 .dropout = 0.01 * static_cast<double>(options_.dropout),
+                                                 .late = 0.01 * static_cast<double>(options_.late)});
 }
 
 Status DripleInspector::use_device(const std::string& name) {
@@ -214,7 +215,7 @@ Result<TrainingLog> DripleInspector::train(const ResourceData& data, const Selec
   }
   partitioned_ = false;
   auto log = fit_all(data, training, validation, options);
-  for (const auto& net : nets_) net->share_halves();
+  for (const auto& net : nets_) net->share_layers();
   return log;
 }
 
@@ -223,16 +224,20 @@ Result<TrainingLog> DripleInspector::transfer(const ResourceData& data, const Se
   CHECK(!nets_.empty(), "a network is trained or loaded before it is tuned");
   if (training.empty()) return Error{"there is no workload to tune on", "", "check the setting's name"};
   Settings anew;
-  for (const char* key : {"tune", "rescale", "dropout", "loss"}) {
+  for (const char* key : {"tune", "late", "rescale", "dropout", "loss"}) {
     if (const auto named = options.settings.find(key); named != options.settings.end()) anew.insert(*named);
   }
   if (const Status status = set_driple_options(anew, options_); !status.ok()) return status.error();
   if (const Status status = use_device(options.device); !status.ok()) return status.error();
   for (const auto& net : nets_) {
     net->set_dropout(0.01 * static_cast<double>(options_.dropout));
-    options_.tune == "half" ? net->partition() : net->tune_all();
+    if (options_.tune == "all") {
+      net->tune_all();
+    } else {
+      net->tune_parts(driple_parts(options_.tune), 0.01 * static_cast<double>(options_.late));
+    }
+    partitioned_ = net->is_apart();
   }
-  partitioned_ = partitioned_ || options_.tune == "half";
   if (options_.rescale == "yes") fit_targets(data, training);
   return fit_all(data, training, validation, options);
 }

@@ -23,7 +23,7 @@ class DripleInspector : public ResourcePredictor {
   [[nodiscard]] Settings settings() const override { return settings_of(options_); }
   Result<TrainingLog> train(const ResourceData& data, const Selection& training, const Selection& validation,
                             const TrainOptions& options) override;
-  // Of the settings, `tune`, `rescale`, `dropout` and `loss` may be named anew; the others stay.
+  // Of the settings, `tune`, `late`, `rescale`, `dropout` and `loss` may be named anew; the others stay.
   Result<TrainingLog> transfer(const ResourceData& data, const Selection& training, const Selection& validation,
                                const TrainOptions& options) override;
   std::vector<ResourceMetrics> predict(const ResourceData& data, const Selection& workloads) override;

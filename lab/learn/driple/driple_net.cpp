@@ -94,7 +94,7 @@ DripleNet::DripleNet(const DripleShape& shape) : shape_(shape) {
   mlp3_ = register_module("mlp3", torch::nn::Linear(shape.hidden, kDripleOutputs));
 }
 
-void DripleNet::share_halves() {
+void DripleNet::share_layers() {
   torch::NoGradGuard guard;
   const std::vector<torch::Tensor> from = repeated_->parameters();
   std::vector<torch::Tensor> to = late_->parameters();
@@ -102,12 +102,24 @@ void DripleNet::share_halves() {
   apart_ = false;
 }
 
-void DripleNet::partition() {
-  if (!apart_) share_halves();
-  apart_ = true;
+void DripleNet::tune_parts(const std::vector<std::string>& parts, double late) {
+  shape_.late = late;
   for (torch::Tensor& parameter : parameters()) parameter.set_requires_grad(false);
-  for (torch::nn::Module* part : std::vector<torch::nn::Module*>{late_.get(), mlp1_.get(), mlp2_.get(), mlp3_.get()}) {
-    for (torch::Tensor& parameter : part->parameters()) parameter.set_requires_grad(true);
+  const auto tune = [](torch::nn::Module* module) {
+    for (torch::Tensor& parameter : module->parameters()) parameter.set_requires_grad(true);
+  };
+  for (const std::string& part : parts) {
+    if (part == "first") tune(first_.get());
+    if (part == "late") {
+      if (!apart_) share_layers();
+      apart_ = true;
+      tune(late_.get());
+    }
+    if (part == "gru") tune(gru_.get());
+    if (part == "readout" && set2set_) tune(set2set_.get());
+    if (part == "mlp") {
+      for (torch::nn::Linear* layer : {&mlp1_, &mlp2_, &mlp3_}) tune(layer->get());
+    }
   }
 }
 
@@ -130,9 +142,9 @@ torch::Tensor DripleNet::pooled(const torch::Tensor& nodes, const DripleBatch& b
 torch::Tensor DripleNet::forward(const DripleBatch& batch) {
   torch::Tensor nodes = torch::leaky_relu(first_(batch.nodes, batch), kDripleSlope);
   nodes = gru_(nodes, nodes);
-  const int64_t half = shape_.depth / 2;
+  const auto early = static_cast<int64_t>(static_cast<double>(shape_.depth) * (1 - shape_.late));
   for (int64_t depth = 1; depth < shape_.depth; ++depth) {
-    GraphLayer& layer = apart_ && depth >= half ? late_ : repeated_;
+    GraphLayer& layer = apart_ && depth >= early ? late_ : repeated_;
     nodes = gru_(torch::leaky_relu(layer(nodes, batch), kDripleSlope), nodes);
   }
   torch::Tensor graph = pooled(nodes, batch);

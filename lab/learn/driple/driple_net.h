@@ -1,7 +1,7 @@
 // Driple's network: graph layers over groups of ops, a readout, and an MLP to twelve numbers.
 //
 // First layer 3 -> 64, then one repeated layer 64 -> 64, applied until the depth is reached; leaky ReLU 0.01 and one
-// shared GRU cell after each. The repeated layer is kept twice, for the first and the second half of its applications:
+// shared GRU cell after each. The repeated layer is kept twice, for the early and the late ones of its applications:
 // one set of weights while a network is trained, two once it is tuned to another setting. GCN is normalised
 // symmetrically with self-loops. Variants of the paper: GIN, GAT (4 heads), MPNN. Readouts: Set2Set, sum, mean, max.
 // What differs: Set2Set takes 12 steps (the paper: as many as nodes), and globals may be appended to its answer.
@@ -32,6 +32,7 @@ struct DripleShape {
   int64_t depth = 15;  // graph layers in all
   int64_t globals = 0;
   double dropout = 0;  // share of the MLP's inputs
+  double late = 0.5;   // share of the layers that have weights of their own once a network is tuned
 };
 
 // One graph layer of any kind, without the activation behind it.
@@ -66,15 +67,16 @@ class DripleNet : public torch::nn::Module {
   explicit DripleNet(const DripleShape& shape);
   torch::Tensor forward(const DripleBatch& batch);  // [graphs, 12]
 
-  // The second half of the repeated layers gets weights of its own, equal at first; only they and the MLP learn on.
-  void partition();
-  // Everything learns on; halves that are one stay one.
+  // Only these parts (kDripleParts) learn on. Late layers get weights of their own, equal at first, where they are named.
+  void tune_parts(const std::vector<std::string>& parts, double late);
+  // Everything learns on; layers that are one stay one.
   void tune_all();
   void set_dropout(double share) { shape_.dropout = share; }
-  // The same of weights that were read: both halves are as they are.
+  // Weights that were read of a network whose late layers are apart.
   void keep_apart() { apart_ = true; }
-  // While it is trained as a whole, both halves are one.
-  void share_halves();
+  [[nodiscard]] bool is_apart() const { return apart_; }
+  // While it is trained as a whole, early and late layers are one.
+  void share_layers();
 
  private:
   torch::Tensor pooled(const torch::Tensor& nodes, const DripleBatch& batch);

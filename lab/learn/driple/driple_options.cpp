@@ -30,7 +30,8 @@ const std::vector<WordSetting>& word_settings() {
       {"globals", &DripleOptions::globals, {"no", "workload", "costs"}},
       {"basis", &DripleOptions::basis, {"none", "simulation"}},
       {"loss", &DripleOptions::loss, {"squares", "percent"}},
-      {"tune", &DripleOptions::tune, {"half", "all"}},
+      {"nodes", &DripleOptions::nodes, {"ops", "all"}},
+      {"tune", &DripleOptions::tune, {}},
       {"rescale", &DripleOptions::rescale, {"yes", "no"}}};
   return list;
 }
@@ -39,7 +40,8 @@ const std::vector<NumberSetting>& number_settings() {
   static const std::vector<NumberSetting> list = {{"groups", &DripleOptions::groups, 1, 2048},
                                                   {"depth", &DripleOptions::depth, 0, 2048},
                                                   {"nets", &DripleOptions::nets, 1, 16},
-                                                  {"dropout", &DripleOptions::dropout, 0, 90}};
+                                                  {"dropout", &DripleOptions::dropout, 0, 90},
+                                                  {"late", &DripleOptions::late, 1, 100}};
   return list;
 }
 
@@ -47,8 +49,19 @@ Error no_such_value(const std::string& key, const std::string& value, const std:
   return {"'" + value + "' is no value of '" + key + "'", "settings of driple", "use " + allowed};
 }
 
+// "all", or parts joined by plus signs.
+bool names_parts(const std::string& value) {
+  if (value == "all") return true;
+  const std::vector<std::string> parts = driple_parts(value);
+  return !parts.empty() && std::all_of(parts.begin(), parts.end(), [](const std::string& part) {
+    return std::find(kDripleParts.begin(), kDripleParts.end(), part) != kDripleParts.end();
+  });
+}
+
 Status set_driple_word(const WordSetting& word, const std::string& value, DripleOptions& options) {
-  if (std::find(word.allowed.begin(), word.allowed.end(), value) == word.allowed.end()) {
+  if (word.field == &DripleOptions::tune) {
+    if (!names_parts(value)) return no_such_value(word.key, value, "all, or some of first+late+gru+readout+mlp");
+  } else if (std::find(word.allowed.begin(), word.allowed.end(), value) == word.allowed.end()) {
     std::string list;
     for (const std::string& name : word.allowed) list += (list.empty() ? "" : ", ") + name;
     return no_such_value(word.key, value, list);
@@ -68,6 +81,17 @@ Status set_driple_number(const NumberSetting& setting, const std::string& value,
 }
 
 }  // namespace
+
+std::vector<std::string> driple_parts(const std::string& tune) {
+  std::vector<std::string> parts;
+  size_t begin = 0;
+  while (begin <= tune.size()) {
+    const size_t end = std::min(tune.find('+', begin), tune.size());
+    parts.push_back(tune.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
 
 Settings settings_of(const DripleOptions& options) {
   Settings settings;

@@ -10,8 +10,10 @@
 // stops by families of its own.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "lab/dataset/predictor.h"
@@ -26,13 +28,20 @@ struct DripleOptions {
   std::string globals = "workload";       // no, workload, costs
   std::string basis = "none";             // none, simulation
   std::string loss = "squares";           // squares, percent (of what was measured; with target log)
-  std::string tune = "half";              // half (the late layers and the MLP), all: what transfer learning changes
-  std::string rescale = "yes";            // yes, no: whether transfer learning scales targets anew
-  int64_t groups = 100;                   // M of uniform grouping
-  int64_t depth = 0;                      // K; 0: half the groups
+  std::string nodes = "ops";              // ops, all (op_groups.h)
+  std::string tune = "late+mlp";  // all, or some of first, late, gru, readout, mlp: what transfer learning changes
+  std::string rescale = "yes";    // yes, no: whether transfer learning scales targets anew
+  int64_t groups = 100;           // M of uniform grouping
+  int64_t depth = 0;              // K; 0: half the groups
   int64_t nets = 1;
   int64_t dropout = 0;  // percent of the MLP's inputs
+  int64_t late = 50;    // percent of the repeated layers that get weights of their own where `tune` names them
 };
+
+// Parts of the network that can be tuned: the first layer, the late repeated ones, the GRU cell, the readout, the MLP.
+inline constexpr std::array<const char*, 5> kDripleParts = {"first", "late", "gru", "readout", "mlp"};
+// The parts that a value of `tune` names.
+std::vector<std::string> driple_parts(const std::string& tune);
 
 Settings settings_of(const DripleOptions& options);
 // Sets what is named, and leaves the rest as it is.

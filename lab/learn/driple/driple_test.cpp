@@ -140,13 +140,18 @@ TEST(DripleInspector, RunsInEveryVariantAndRefusesOthers) {
   EXPECT_FALSE(driple.train(data, all, {}, driple_options(1, {{"basis", "simulation"}, {"target", "max"}})));
 }
 
-TEST(DripleNet, TunesTheLateHalfAndTheMlpAlone) {
-  DripleNet net({.depth = 6, .globals = 0});
-  net.partition();
-  for (const auto& parameter : net.named_parameters()) {
-    const std::string& name = parameter.key();
-    const bool tuned = name.rfind("late", 0) == 0 || name.rfind("mlp", 0) == 0;
-    EXPECT_EQ(parameter.value().requires_grad(), tuned) << name;
+TEST(DripleNet, TunesThePartsThatAreNamedAlone) {
+  for (const std::string tune : {"late+mlp", "first", "gru+readout", "mlp"}) {
+    DripleNet net({.depth = 6, .globals = 0});
+    net.tune_parts(driple_parts(tune), 0.5);
+    EXPECT_EQ(net.is_apart(), tune == "late+mlp");
+    for (const auto& parameter : net.named_parameters()) {
+      std::string part = parameter.key().substr(0, parameter.key().find('.'));
+      if (part == "set2set") part = "readout";
+      if (part.rfind("mlp", 0) == 0) part = "mlp";
+      const bool tuned = tune.find(part) != std::string::npos;
+      EXPECT_EQ(parameter.value().requires_grad(), tuned) << tune << ": " << parameter.key();
+    }
   }
 }
 

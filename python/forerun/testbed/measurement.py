@@ -1,12 +1,14 @@
 """One workload on the running nodes of a setting: what is asked of them, and the `resources/1` record made of it.
 
-Series are of worker 0's link, of server 0's link where there is one, and of the GPU that all workers share, in steps of
-STEP_MS. Network series count whole hundredths of the link's rate. The GPU's counters are renewed every 100 ms, too
-seldom for most bursts, so the GPU is seen twice: `counters` are those readings, and `compute` comes from the workers'
-clocks: the percentage of a step in which any of them was between the begin of its forward pass and the end of its
-backward pass, which it waits for. GPU and memory metrics take the time from `compute` and the level during bursts from
-the counters: their mean over the window divided by the mean of `compute`. `worker` metrics are of worker 0's own
-computing, what its GPU would do if it had one for itself but were as slow.
+Series are of worker 0's link, of server 0's link where there is one, and of the GPU that all workers share. Network
+series, in steps of STEP_MS, count whole hundredths of the link's rate. Of the GPU, `gpu` and `memory` come from what
+the workers' kernels did (kernel_activity.py) in steps of KERNEL_STEP_MS: the percentage of a step in which any kernel
+ran, and the bytes that kernels moved. Readings of the hardware, renewed every 100 ms (`counters`), say how much of the
+memory's bandwidth that is: the two have the same mean. `compute` comes from the workers' clocks: the percentage of a
+step in which any of them was between the begin of its forward pass and the end of its backward pass, which it waits
+for. Where kernels cannot be seen, GPU and memory take their times from `compute` and their levels from the counters,
+and both have the same times: `gpu_times` says which it was. `worker` metrics are of worker 0's own computing, what its
+GPU would do if it had one for itself but were as slow.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Sequence
 
 from .group import Group, NodeFailed
+from .kernel_activity import Activity, spread
 from .sampling import Reading, Sampler, busy_share, mean_level, rates
 from .setting import Setting
 from .workloads import Workload
@@ -26,11 +29,15 @@ from .workloads import Workload
 Json = Dict[str, Any]
 
 STEP_MS = 2.5
+KERNEL_STEP_MS = 1.0
 NETWORK_UNITS = 100  # of the link's rate
+KERNEL_UNIT = 0.1  # percent
 FLOORS = {"gpu": 1.0, "memory": 0.2, "send": 0.01, "receive": 0.01}
 """What counts as idle in any case: percent of the GPU and of its memory's bandwidth, parts of the link's rate."""
 LEAST_IDLE_MS = 10.0
 """Shorter gaps in the traffic belong to the burst around them: transfers that share a link take turns on it."""
+LEAST_KERNEL_IDLE_MS = 5.0
+"""The same of kernels: small ones come one by one, as the host launches them."""
 
 _WARM_ITERATIONS = 2
 _LEAST_ITERATIONS, _MOST_ITERATIONS = 4, 400
@@ -76,7 +83,7 @@ def measure(group: Group, sampler: Sampler, workload: Workload, program: Path, w
     iterations = iterations_for(max(steps[-1] - steps[0] for steps in last) * 1e-9, window_s)
     warm = time.monotonic()
     sampler.forget()
-    answers = group.ask({"do": "measure", "iterations": iterations}, everyone, 20.0 + 4 * window_s)
+    answers = group.ask({"do": "measure", "iterations": iterations, "kernels": True}, everyone, 20.0 + 4 * window_s)
     measured = time.monotonic()
     steps = [answer["steps"] for answer in answers[setting.servers:]]
     begin, end = max(each[0][0] for each in steps), min(each[-1][-1] for each in steps)
@@ -87,7 +94,12 @@ def measure(group: Group, sampler: Sampler, workload: Workload, program: Path, w
     record.update(parameters=built[0]["parameters"], parameter_tensors=built[0]["tensors"],
                   worker_gpu_bytes=max(answer["gpu_bytes"] for answer in built), iterations=iterations,
                   window_ms=round((end - begin) * 1e-6, 3), **step_fields(steps, answers[:setting.servers]))
-    add_series(record, sampler, setting, steps, begin, end, program)
+    activity = [answer.get("kernels") or [] for answer in answers[setting.servers:]]
+    kernels = [one for each in activity for one in each] if all(activity) else []
+    add_series(record, sampler, setting, steps, begin, end, program, kernels)
+    problems = [answer["kernels_problem"] for answer in answers if answer.get("kernels_problem")]
+    if problems:
+        record["kernels_problem"] = problems[0]
     record["cost_s"] = {"build": round(ready - begun, 2), "warm": round(warm - ready, 2),
                         "measure": round(measured - warm, 2), "record": round(time.monotonic() - measured, 2)}
     return record
@@ -108,8 +120,8 @@ def step_fields(steps: Sequence[Sequence[Sequence[int]]], servers: Sequence[Json
 
 
 def add_series(record: Json, sampler: Sampler, setting: Setting, steps: Sequence[Sequence[Sequence[int]]], begin: int,
-               end: int, program: Path) -> None:
-    """The fields series, levels and metrics."""
+               end: int, program: Path, kernels: Sequence[Activity] = ()) -> None:
+    """The fields gpu_source, gpu_times, series, levels and metrics."""
     network, counters = sampler.readings("n"), sampler.readings("g")
     link, step = setting.bits_per_second / 8, round(STEP_MS * 1_000_000)
     shares: Dict[str, List[float]] = {}
@@ -124,9 +136,29 @@ def add_series(record: Json, sampler: Sampler, setting: Setting, steps: Sequence
         **{name: whole(values, NETWORK_UNITS) for name, values in shares.items()}, "compute": whole(compute, 1),
         "counters": [[round((ns - begin) * 1e-6, 1), *(round(value, 1) for value in values)] for ns, values in counters
                      if begin <= ns <= end + _COUNTERS_LAG_NS]}
-    gpu = {name: [value * level / 100 for value in compute] for name, level in record["levels"].items()}
     alone = busy_share([(times[0], times[1]) for times in steps[0]], begin, end, step)
-    record["metrics"] = metrics_of({**gpu, "compute": compute, "worker": alone}, shares, link, program)
+    clocks = {"compute": compute, "worker": alone}
+    seen = kernel_series(kernels, counters, begin, end)
+    record["gpu_times"] = "kernels" if seen else "clocks"
+    if seen:
+        record["series"].update(kernel_step_ms=KERNEL_STEP_MS, kernel_unit=KERNEL_UNIT,
+                                **{name: whole(values, round(1 / KERNEL_UNIT)) for name, values in seen.items()})
+    else:
+        clocks.update({name: [value * level / 100 for value in compute] for name, level in record["levels"].items()})
+    record["metrics"] = metrics_of(seen, clocks, shares, link, program)
+
+
+def kernel_series(kernels: Sequence[Activity], counters: Sequence[Reading], begin: int, end: int
+                  ) -> Dict[str, List[float]]:
+    """Percent of the GPU's time and of its memory's bandwidth; nothing where either cannot be told."""
+    step = round(KERNEL_STEP_MS * 1_000_000)
+    moved = spread(kernels, begin, end, step)
+    total = sum(moved)
+    if len(counters) < 3 or total <= 0:
+        return {}
+    mean = mean_level(counters, 1, begin + _COUNTERS_LAG_NS, end)
+    return {"gpu": busy_share([one[:2] for one in kernels], begin, end, step),
+            "memory": [min(100.0, value / total * len(moved) * mean) for value in moved]}
 
 
 def gpu_levels(counters: Sequence[Reading], compute: Sequence[float], begin: int, end: int) -> Dict[str, float]:
@@ -142,20 +174,23 @@ def whole(values: Sequence[float], units: int) -> List[int]:
     return [max(0, round(value * units)) for value in values]
 
 
-def metrics_of(gpu: Dict[str, List[float]], network: Dict[str, List[float]], link: float, program: Path) -> Json:
+def metrics_of(kernels: Dict[str, List[float]], clocks: Dict[str, List[float]], network: Dict[str, List[float]],
+               link: float, program: Path) -> Json:
     """Bursts and idles of each series, found by `forerun-testbed metrics`; network amounts in megabytes a second."""
-    names = list(gpu) + list(network)
-    lines = [metric_line(FLOORS.get(name, 1.0), 0.0, values) for name, values in gpu.items()]
+    names = [*kernels, *clocks, *network]
+    lines = [metric_line(KERNEL_STEP_MS, FLOORS[name], LEAST_KERNEL_IDLE_MS, values)
+             for name, values in kernels.items()]
+    lines += [metric_line(STEP_MS, FLOORS.get(name, 1.0), 0.0, values) for name, values in clocks.items()]
     for name, values in network.items():
         floor = FLOORS[name.split("_")[-1]] * link * 1e-6
-        lines.append(metric_line(floor, LEAST_IDLE_MS, [value * link * 1e-6 for value in values]))
+        lines.append(metric_line(STEP_MS, floor, LEAST_IDLE_MS, [value * link * 1e-6 for value in values]))
     done = subprocess.run([str(program), "metrics"], input="".join(lines), capture_output=True, text=True, timeout=20,
                           check=True)
     return {name: json.loads(line) for name, line in zip(names, done.stdout.splitlines())}
 
 
-def metric_line(floor: float, least_idle_ms: float, values: Sequence[float]) -> str:
-    return " ".join([str(round(STEP_MS * 1_000_000)), f"{floor:.6g}", f"{least_idle_ms:g}",
+def metric_line(step_ms: float, floor: float, least_idle_ms: float, values: Sequence[float]) -> str:
+    return " ".join([str(round(step_ms * 1_000_000)), f"{floor:.6g}", f"{least_idle_ms:g}",
                      *(f"{value:.6g}" for value in values)]) + "\n"
 
 

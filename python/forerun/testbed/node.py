@@ -4,12 +4,12 @@ Descriptor 3 is the channel to the coordinator: a JSON object a line, each answe
 
     {"do": "build", "workload": {...}, "mode": "sync"}   workers: make the model, one iteration without exchange
     {"do": "warm", "parameters": n, "optimizer": {...}, "mode": "sync", "iterations": 2}      all nodes: first exchanges
-    {"do": "measure", "iterations": 40}                                                      all nodes: what is measured
+    {"do": "measure", "iterations": 40, "kernels": true}                                     all nodes: what is measured
     {"do": "digest"}                                                    what the parameters add up to, to compare nodes
 
 Gradients go from the GPU to pinned memory, by gloo over the shaped link to the servers, and parameters come back the
 same way. Nothing overlaps: an iteration computes, copies, exchanges, copies. Answers carry time.monotonic_ns() of each
-step.
+step, and where there is a GPU what ran on it (kernel_watch.py).
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ import torch.distributed as dist
 from .. import models
 from ..configuration import Configuration
 from ..measure import make_optimizer
+from .kernel_watch import KernelWatch
 from .setting import ALL_REDUCE, ASYNC, Setting, partition
 
 Json = Dict[str, Any]
@@ -157,6 +158,9 @@ class Worker:
         self._mode = ""
         self._model: Optional[torch.nn.Module] = None
         self._optimizer: Optional[torch.optim.Optimizer] = None
+        self._watch = KernelWatch()
+        if self._cuda:
+            self._watch.warm_up(self._device)
 
     def build(self, message: Json) -> Json:
         self._forget()
@@ -180,6 +184,8 @@ class Worker:
         self._sent, self._received = self._memory.take("sent", count), self._memory.take("received", count)
         if self._mode == ALL_REDUCE:
             self._optimizer = make_optimizer(configuration.run["optimizer"], model)
+        if self._cuda:
+            self._watch.learn(self._compute_and_gather)
         self._compute()
         self._wait()
         return {"parameters": count, "tensors": len(self._parameters), "gpu_bytes": self._gpu_bytes()}
@@ -194,7 +200,11 @@ class Worker:
         return self._train(int(message["iterations"]))
 
     def measure(self, message: Json) -> Json:
-        return self._train(int(message["iterations"]))
+        iterations = int(message["iterations"])
+        if not self._cuda or not message.get("kernels"):
+            return self._train(iterations)
+        answer, activity = self._watch.watch(lambda: self._train(iterations), 4 * self._flat.numel())
+        return {**answer, "kernels": activity, "kernels_problem": self._watch.problem}
 
     def digest(self, message: Json) -> Json:
         return {"digest": digest_of(self._parameters)}
@@ -208,11 +218,7 @@ class Worker:
         self._compute()
         self._wait()
         times.append(time.monotonic_ns())
-        with torch.no_grad():
-            gradients = [parameter.grad.reshape(-1) for parameter in self._parameters]
-            torch.cat(gradients, out=self._flat)
-            del gradients
-        self._sent.copy_(self._flat, non_blocking=True)
+        self._gather()
         self._wait()
         times.append(time.monotonic_ns())
         if self._setting.servers:
@@ -231,6 +237,17 @@ class Worker:
             parameter.grad = None
         result = models.training_loss(self._model, self._batch)
         (result[0] if isinstance(result, tuple) else result).backward()
+
+    @torch.no_grad()
+    def _gather(self) -> None:
+        """Gradients in one piece, and on their way to the host."""
+        gradients = [parameter.grad.reshape(-1) for parameter in self._parameters]
+        torch.cat(gradients, out=self._flat)
+        self._sent.copy_(self._flat, non_blocking=True)
+
+    def _compute_and_gather(self) -> None:
+        self._compute()
+        self._gather()
 
     def _exchange(self) -> None:
         works = []

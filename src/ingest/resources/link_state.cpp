@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <tuple>
 #include <vector>
 
@@ -45,23 +46,22 @@ void mark_links(std::span<ResourceRecord> records, const std::function<bool(cons
   for (size_t i = 0; i < records.size(); ++i) {
     sessions[{{records[i].setting, records[i].tcp}, records[i].repeat, records[i].host}].push_back(i);
   }
-  std::map<Setting, std::map<LinksSeen, size_t>> counts;
   for (const auto& [session, windows] : sessions) {
     std::vector<TellingWindow> telling;
     for (size_t at = 0; at < windows.size(); ++at) {
       const ResourceRecord& r = records[windows[at]];
       if (r.mode != "sync" || 4 * r.parameters < kLargeBytes || !may_tell(r.described.run.family)) continue;
       telling.push_back({at, links_seen(r)});
-      ++counts[std::get<0>(session)][telling.back().links];
     }
     if (telling.empty()) continue;
     for (size_t at = 0; at < windows.size(); ++at) records[windows[at]].links = nearest_links(telling, at);
   }
+  std::map<Setting, std::set<LinksSeen>> states;
+  for (const ResourceRecord& record : records) {
+    if (record.links != LinksSeen::one) states[{record.setting, record.tcp}].insert(record.links);
+  }
   for (ResourceRecord& record : records) {
-    const auto& seen = counts[{record.setting, record.tcp}];
-    const auto most =
-        std::max_element(seen.begin(), seen.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-    if (most != seen.end() && record.links == most->first) record.links = LinksSeen::usual;
+    if (states[{record.setting, record.tcp}].size() < 2) record.links = LinksSeen::one;
   }
 }
 

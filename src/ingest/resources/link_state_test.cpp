@@ -33,17 +33,17 @@ std::string settings_of(std::vector<ResourceRecord> records,
                         const std::function<bool(const std::string&)>& may_tell = anyone) {
   mark_links(records, may_tell);
   std::string text;
-  for (const ResourceRecord& record : records) text += table_setting(record).substr(8) + ",";
+  for (const ResourceRecord& record : records) text += divided_setting(record).substr(8) + ",";
   return text;
 }
 
-TEST(LinkState, TheUsualStateHasThePlainName) {
+TEST(LinkState, StatesThatDifferHaveNames) {
   EXPECT_EQ(settings_of({window_of(0.5), window_of(0.52), window_of(0.82), window_of(0.8), window_of(0.85)}),
-            "-even,-even,,,,");
+            "-even,-even,-first,-first,-first,");
   EXPECT_EQ(settings_of({window_of(0.5), window_of(0.5), window_of(0.5)}), ",,,");
   // Worker 0 receives most of the model after the other: little at first, then all in a shorter burst.
   EXPECT_EQ(settings_of({window_of(0.9, 0.3), window_of(0.9, 0.4), window_of(0.8), window_of(0.8), window_of(0.8)}),
-            "-last,-last,,,,");
+            "-last,-last,-first,-first,-first,");
 }
 
 TEST(LinkState, OneStrangeWindowAmongOthersCountsAsThey) {
@@ -61,7 +61,7 @@ TEST(LinkState, OthersHaveTheStateAroundThem) {
   const auto train = [](const std::string& family) { return family != "vgg"; };
   records.push_back(window_of(0.8));
   records.push_back(window_of(0.8));
-  EXPECT_EQ(settings_of(records, train), "-even,-even,-even,,,,,,,");
+  EXPECT_EQ(settings_of(records, train), "-even,-even,-even,-first,-first,-first,-first,-first,-first,");
 }
 
 TEST(LinkState, SessionsAreApart) {
@@ -72,7 +72,7 @@ TEST(LinkState, SessionsAreApart) {
     records.back().repeat = 1;
   }
   records.push_back(window_of(0.8));
-  EXPECT_EQ(settings_of(records), ",-even,,-even,,-even,,");
+  EXPECT_EQ(settings_of(records), "-first,-even,-first,-even,-first,-even,-first,");
   for (ResourceRecord& record : records) record.tcp = "default";
   EXPECT_EQ(settings_of(records).substr(0, 18), "-default,-default,");
 }

@@ -1,5 +1,6 @@
 #include "ingest/resources/resource_record.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <tuple>
@@ -31,6 +32,15 @@ Result<double> amount_in(const ResourceJson& record, const char* field) {
   return value;
 }
 
+BurstPattern pattern_in(const ResourceJson& figures) {
+  const auto found = figures.find("pattern");
+  if (found == figures.end() || !found->is_string()) return BurstPattern::unknown;
+  return *found == "I"     ? BurstPattern::idle
+         : *found == "BIB" ? BurstPattern::alternating
+         : *found == "B"   ? BurstPattern::burst
+                           : BurstPattern::unknown;
+}
+
 Result<BurstFigures> figures_in(const ResourceJson& metrics, const char* resource) {
   const auto found = metrics.find(resource);
   if (found == metrics.end() || !found->is_object()) {
@@ -42,7 +52,7 @@ Result<BurstFigures> figures_in(const ResourceJson& metrics, const char* resourc
   if (!burst) return burst.error();
   const auto amount = amount_in(*found, "amount");
   if (!amount) return amount.error();
-  return BurstFigures{*idle, *burst, *amount};
+  return BurstFigures{*idle, *burst, *amount, pattern_in(*found)};
 }
 
 // These are for those who fit constants; no prediction needs them, so they may be missing.
@@ -76,6 +86,17 @@ double computing_in(const ResourceJson& record) {
   return sum / static_cast<double>(compute->size()) / 100 * *window / *iterations;
 }
 
+// Of a record that saw kernels: times of the workers' clocks, with the levels that counters had meanwhile.
+void add_clocks(const ResourceJson& metrics, MeasuredResources& measured) {
+  const auto compute = figures_in(metrics, "compute");
+  if (!compute) return;
+  const double levels[] = {measured.steps.gpu_level, measured.steps.memory_level};
+  for (size_t i = 0; i < measured.by_clocks.size(); ++i) {
+    measured.by_clocks[i] = *compute;
+    measured.by_clocks[i].amount *= std::max(0.0, levels[i]) / 100;
+  }
+}
+
 Result<MeasuredResources> measured_in(const ResourceJson& record) {
   const auto metrics = record.find("metrics");
   if (metrics == record.end() || !metrics->is_object()) return broken_resource("there are no metrics");
@@ -93,6 +114,11 @@ Result<MeasuredResources> measured_in(const ResourceJson& record) {
     measured.iteration_ms += time.get<double>() / static_cast<double>(times->size());
   }
   measured.steps = steps_in(record);
+  measured.by_clocks = {measured.metrics[0], measured.metrics[1]};
+  if (const auto seen = word_in(record, "gpu_times"); seen && *seen == "kernels") {
+    measured.gpu_times = GpuTimes::kernels;
+    add_clocks(*metrics, measured);
+  }
   measured.computing_ms = computing_in(record);
   return measured;
 }
@@ -160,7 +186,11 @@ bool is_good_resource(const ResourceJson& json) {
 }  // namespace
 
 std::string table_setting(const ResourceRecord& record) {
-  if (record.tcp == "default") return record.setting + "-default";
+  return record.setting + (record.tcp == "default" ? "-default" : "");
+}
+
+std::string divided_setting(const ResourceRecord& record) {
+  if (record.tcp == "default") return table_setting(record);
   constexpr const char* kSuffixes[] = {"", "-even", "-first", "-last"};
   return record.setting + kSuffixes[static_cast<size_t>(record.links)];
 }

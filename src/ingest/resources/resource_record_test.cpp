@@ -45,6 +45,25 @@ TEST(ResourceReader, ReadsWhatARecordSays) {
   EXPECT_EQ(record->measured.metrics[3], (BurstFigures{10, 11, 12}));
 }
 
+TEST(ResourceReader, TellsWhereTheTimesOfTheGpuComeFrom) {
+  const auto clocks = ResourceReader().decode(resource_line());
+  ASSERT_TRUE(clocks);
+  EXPECT_EQ(clocks->measured.gpu_times, GpuTimes::clocks);
+  EXPECT_EQ(clocks->measured.by_clocks[1], (BurstFigures{4, 5, 6}));
+  // Where kernels were seen, clocks are told apart: their times, at the levels of the counters.
+  std::string line = replaced(resource_line(), R"("metrics":{)",
+                              R"("gpu_times":"kernels","levels":{"gpu":50,"memory":10},"metrics":{)"
+                              R"("compute":{"pattern":"BIB","idle_ms":20,"burst_ms":30,"amount":90},)");
+  line = replaced(line, R"("memory":{"idle_ms")", R"("memory":{"pattern":"B","idle_ms")");
+  const auto kernels = ResourceReader().decode(line);
+  ASSERT_TRUE(kernels) << kernels.error().message();
+  EXPECT_EQ(kernels->measured.gpu_times, GpuTimes::kernels);
+  EXPECT_EQ(kernels->measured.metrics[0], (BurstFigures{1, 2, 3}));
+  EXPECT_EQ(kernels->measured.metrics[1].pattern, BurstPattern::burst);
+  EXPECT_EQ(kernels->measured.by_clocks[0], (BurstFigures{20, 30, 45, BurstPattern::alternating}));
+  EXPECT_EQ(kernels->measured.by_clocks[1], (BurstFigures{20, 30, 9, BurstPattern::alternating}));
+}
+
 TEST(ResourceReader, SaysWhatIsWrong) {
   ResourceReader reader;
   const std::vector<std::pair<std::string, std::string>> broken = {
