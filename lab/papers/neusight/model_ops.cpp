@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -12,32 +10,13 @@
 #include "base/csv_cells.h"
 #include "base/line_reader.h"
 #include "graph/attribute.h"
+#include "lab/papers/neusight/shape_text.h"
 
 namespace forerun {
 namespace {
 
 constexpr const char* kRemedy = "take the file that the authors of NeuSight published again";
 constexpr int64_t kMostElements = int64_t{1} << 40;
-
-// "[[8, 16], [16]]" and "(8, 16)": the innermost lists of numbers. Nothing where a number is none or too large.
-std::optional<std::vector<Shape>> shapes_in(std::string_view text) {
-  std::vector<Shape> shapes;
-  Shape shape;
-  for (size_t i = 0; i < text.size();) {
-    if (std::isdigit(static_cast<unsigned char>(text[i])) != 0) {
-      int64_t extent = 0;
-      const auto [end, error] = std::from_chars(text.data() + i, text.data() + text.size(), extent);
-      if (error != std::errc() || extent > kMostElements) return std::nullopt;
-      shape.push_back(extent);
-      i = static_cast<size_t>(end - text.data());
-      continue;
-    }
-    const bool closes = text[i] == ']' || text[i] == ')';
-    if (closes && !shape.empty()) shapes.push_back(std::exchange(shape, {}));
-    ++i;
-  }
-  return shapes;
-}
 
 // The product of all extents but the last; 0 where that is beyond measure.
 int64_t rows_of(const Shape& shape) {

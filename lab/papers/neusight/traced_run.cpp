@@ -1,7 +1,6 @@
 #include "lab/papers/neusight/traced_run.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -10,6 +9,7 @@
 #include "base/csv_cells.h"
 #include "base/json_file.h"
 #include "base/line_reader.h"
+#include "lab/papers/neusight/shape_text.h"
 
 namespace forerun {
 namespace {
@@ -18,27 +18,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kPublishedAgain = "copy the labels that the authors of NeuSight published again";
 constexpr int64_t kMostLayers = 10'000;
-
-// Whole numbers between the outermost brackets of a text, one Shape for each inner pair; [2, 3] is one shape.
-std::vector<Shape> shapes_in(std::string_view text) {
-  std::vector<Shape> shapes;
-  bool open = false;
-  for (size_t at = 0; at < text.size(); ++at) {
-    const char c = text[at];
-    if (c == '[' || c == '(') {
-      open = false;
-    } else if (c >= '0' && c <= '9') {
-      int64_t extent = 0;
-      const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), extent);
-      if (error != std::errc()) return {};
-      if (!open) shapes.emplace_back();
-      open = true;
-      shapes.back().push_back(extent);
-      at = static_cast<size_t>(end - text.data()) - 1;
-    }
-  }
-  return shapes;
-}
 
 // "<built-in method addmm of type object at 0x1>" and "<function softmax at 0x1>": addmm, softmax; names stay as they are.
 std::string short_target(const std::string& target) {
@@ -90,10 +69,17 @@ class TraceTable {
     return found != columns_.end() && found->second < cells.size() ? cells[found->second] : "";
   }
 
+  [[nodiscard]] Error fault(const char* what) const {
+    return {what, lines_.name() + ", line " + std::to_string(lines_.line_number()), kPublishedAgain};
+  }
+
   [[nodiscard]] Result<TracedOp> row(const std::vector<std::string>& cells) const {
     TracedOp op{.call = cell(cells, "op"), .target = short_target(cell(cells, "target"))};
-    op.inputs = shapes_in(cell(cells, "input_shapes"));
-    if (const auto outputs = shapes_in(cell(cells, "output_shape")); !outputs.empty()) op.output = outputs.front();
+    auto inputs = shapes_in(cell(cells, "input_shapes"));
+    const auto outputs = shapes_in(cell(cells, "output_shape"));
+    if (!inputs || !outputs) return fault("the shapes are no lists of whole numbers");
+    op.inputs = std::move(*inputs);
+    if (!outputs->empty()) op.output = outputs->front();
     op.contiguous_input = !cell(cells, "input_contiguous").starts_with("[False");
     op.in_layer = is_in_layer(cell(cells, "meta"));
     double forward = 0;
@@ -101,10 +87,7 @@ class TraceTable {
     const std::string text = cell(cells, "bw_latency");
     const bool sound = parse_cell(cell(cells, "fw_latency"), forward) && std::isfinite(forward) && forward >= 0 &&
                        (text.empty() || (parse_cell(text, backward) && std::isfinite(backward) && backward >= 0));
-    if (!sound) {
-      return Error{"a latency is no number", lines_.name() + ", line " + std::to_string(lines_.line_number()),
-                   kPublishedAgain};
-    }
+    if (!sound) return fault("a latency is no number");
     op.forward_us = 1e3 * forward;
     op.backward_us = 1e3 * backward;
     return op;
