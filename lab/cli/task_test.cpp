@@ -123,6 +123,7 @@ TEST(Tasks, TakeTheseOptions) {
       {"forerun eval --suite ets-2080ti", "--weights --traces --cache --json"},
       {"forerun eval --suite papers", "--traces --data --json"},
       {"forerun eval --suite devices", "--data --traces --json"},
+      {"forerun eval --suite other-gpus", "--data --labels --seed --epochs --peers-only --json"},
       {"forerun eval --suite memory", "--data --write-intervals --json"},
       {"forerun eval --suite whatif", "--data --json"},
       {"forerun eval --suite daydream", "--json"},
@@ -133,6 +134,8 @@ TEST(Tasks, TakeTheseOptions) {
       {"forerun eval --suite testbed", "--data --json"},
       {"forerun eval --suite driple", "--data --weights --setting --json"},
       {"forerun train hybrid", "--data --without --out --seed --json"},
+      {"forerun train habitat", "--data --without --out --seed --epochs --json"},
+      {"forerun train neusight", "--data --without --out --seed --epochs --json"},
       {"forerun train driple",
        "--data --cache --write-cache --out --validation --validate-on --seed --set --epochs --batch --rate --patience "
        "--seconds --minutes --device --checkpoint --resume --curve --folds --setting --pretrain --all-settings --study "
