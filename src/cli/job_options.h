@@ -3,7 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "predict/job_time.h"
+#include "api/predict.h"
 
 namespace forerun::cli {
 
