@@ -29,6 +29,9 @@ target_compile_definitions(forerun_test_settings INTERFACE
   FORERUN_DATA_DIR="${CMAKE_SOURCE_DIR}/data"
   FORERUN_STAGE_USES="${FORERUN_STAGE_USES}"
   FORERUN_LAB_STAGE_ORDER="${FORERUN_LAB_STAGE_ORDER}")
+if(FORERUN_SANITIZE)
+  target_compile_definitions(forerun_test_settings INTERFACE FORERUN_SANITIZED=1)
+endif()
 target_link_libraries(forerun_test_settings INTERFACE GTest::gtest GTest::gtest_main)
 target_compile_options(forerun_test_settings INTERFACE -O0)  # the tests' own code: compiling it is what takes long
 

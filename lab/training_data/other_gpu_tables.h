@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/work_control.h"
+#include "device/catalogue.h"
 #include "lab/dataset/other_gpus/other_gpu_predictor.h"
 #include "lab/papers/neusight/op_latency.h"
 
