@@ -24,7 +24,8 @@ struct ScaleOptions {
   std::vector<std::string> settings;
   SetupOptions setup;
   std::string attention = "fused";
-  std::string batches = "even";
+  std::vector<int64_t> gpus;  // empty: not given
+  std::string batches;        // the same: even
   std::string svg;
   size_t top = 10;
   bool json = false;
@@ -109,15 +110,35 @@ int simulate_files(const ScaleOptions& options) {
 }
 
 int mixed_command(const ScaleOptions& options, const CostModels& cost_models) {
-  if (options.batches != "even" && options.batches != "by-speed") {
-    return fail({"batches are not '" + options.batches + "'", "--batches", "even or by-speed"});
-  }
-  if (!options.svg.empty()) return fail({"there is no picture of mixed GPUs", "--svg", "leave it out"});
-  const auto share = options.batches == "even" ? BatchShare::even : BatchShare::by_speed;
+  const auto share = options.batches == "by-speed" ? BatchShare::by_speed : BatchShare::even;
   const auto answer = scale_out_mixed(options.question, share, cost_models, CommandWork(options.limits).control());
   if (!answer) return fail(answer.error());
   fmt::print("{}", options.json ? to_json(*answer) + "\n" : to_text(*answer));
   return answer->whole.steps.front().fits ? kDone : kDoesNotFit;
+}
+
+// Options that say nothing of what is asked are refused rather than passed over.
+std::optional<Error> fault_of_options(const ScaleOptions& options) {
+  const bool kinds = names_kinds(options.question.gpu);
+  if (!options.testbed.empty() && options.question.job.any()) {
+    return Error{"hours of a job are told of a plan, not of the testbed", "--iterations, --samples",
+                 "leave out --testbed"};
+  }
+  if (!options.batches.empty() && !kinds) {
+    return Error{"batches are dealt out to several kinds of GPU", "--batches", "name them, as --gpu h200=8,a100=8"};
+  }
+  if (!kinds) return std::nullopt;
+  if (!options.batches.empty() && options.batches != "even" && options.batches != "by-speed") {
+    return Error{"batches are not '" + options.batches + "'", "--batches", "even or by-speed"};
+  }
+  if (!options.gpus.empty())
+    return Error{"--gpu tells already how many there are of each kind", "--gpus", "leave it out"};
+  if (!options.svg.empty()) return Error{"there is no picture of several kinds of GPU", "--svg", "leave it out"};
+  if (options.question.global_batch > 0 && options.question.micro_batch > 0) {
+    return Error{"of several kinds of GPU, each has one batch a step", "--global-batch, --micro-batch",
+                 "give one of them"};
+  }
+  return std::nullopt;
 }
 
 // What a learned predictor is asked for is refused before another program is started for it.
@@ -136,6 +157,8 @@ std::optional<Error> fault_of_asking(const ScaleOptions& options) {
 
 int scale_command(ScaleOptions options, const AskResources& ask) {
   if (const auto fault = fault_of_asking(options)) return refuse(*fault);
+  if (const auto fault = fault_of_options(options)) return refuse(*fault);
+  if (!options.gpus.empty()) options.question.gpus = options.gpus;
   if (!options.with.empty() && !ask) return hand_all_to_lab("`--with " + options.with.front() + "`");
   ScaleQuestion& question = options.question;
   if (!options.records.empty()) return simulate_files(options);
@@ -214,7 +237,7 @@ void add_scale_asking(const AskResources& ask, CLI::App& app, Run& chosen) {
   verb->add_option("--set", options->settings, "Parameters of the family: NAME=VALUE,...")->allow_extra_args(false);
   verb->add_option("--gpu", question.gpu,
                    "A GPU of `forerun devices` (default h200); or several kinds with numbers, h200=16,a100=8");
-  verb->add_option("--gpus", question.gpus, "How many; several numbers give a row each (default 8)")->delimiter(',');
+  verb->add_option("--gpus", options->gpus, "How many; several numbers give a row each (default 8)")->delimiter(',');
   verb->add_option("--node", question.node, "GPUs of a node (default 8)");
   verb->add_option("--network", question.network,
                    "A node's connection: a link of `forerun devices`, 4xhdr (default), 800Gb/s or 100GB/s; of several "
