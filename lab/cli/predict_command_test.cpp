@@ -62,18 +62,13 @@ TEST_F(PredictWith, WritesTheTraceOfOps) {
 }
 
 TEST_F(PredictWith, RefusesWhatCannotBeAsked) {
-  const auto refused = [](const std::string& call, int code, const std::string& word) {
-    const Outcome outcome = forerun_outcome(call);
-    EXPECT_EQ(outcome.code, code) << call << "\n" << outcome.out;
-    EXPECT_NE(outcome.out.find(word), std::string::npos) << call << "\n" << outcome.out;
-  };
-  refused("predict resnet18 --with etz", 1, "ets");
-  refused("predict resnet18 --with gbdt --gpu t4", 1, "trained on an NVIDIA H200");
-  refused("predict resnet18 --with gbdt --op-csv /dev/null", 1, "times of ops");
-  refused("predict resnet18 --with gbdt --csv", 2, "--json");
-  refused("predict resnet18 --with gbdt,mlp --weights data", 2, "one predictor");
-  refused("predict resnet18 --op-svg trace.svg", 2, "--with ets");
-  refused("predict no_such_model --with gbdt", 1, "no_such_model");
+  expect_refused("predict resnet18 --with etz", 1, "ets");
+  expect_refused("predict resnet18 --with gbdt --gpu t4", 1, "trained on an NVIDIA H200");
+  expect_refused("predict resnet18 --with gbdt --op-csv /dev/null", 1, "times of ops");
+  expect_refused("predict resnet18 --with gbdt --csv", 2, "--json");
+  expect_refused("predict resnet18 --with gbdt,mlp --weights data", 2, "one predictor");
+  expect_refused("predict resnet18 --op-svg trace.svg", 2, "--with ets");
+  expect_refused("predict no_such_model --with gbdt", 1, "no_such_model");
 }
 
 TEST_F(PredictWith, ScheduleAsksALearnedPredictorAboutJobsThatNameModels) {

@@ -38,20 +38,15 @@ TEST_F(ScaleWith, PutsTheNetworkBesideTheSimulation) {
 }
 
 TEST_F(ScaleWith, RefusesWhatCannotBeAsked) {
-  const auto refused = [](const std::string& call, int code, const std::string& word) {
-    const Outcome outcome = forerun_outcome(call);
-    EXPECT_EQ(outcome.code, code) << call << "\n" << outcome.out;
-    EXPECT_NE(outcome.out.find(word), std::string::npos) << call << "\n" << outcome.out;
-  };
-  refused("scale resnet18 --testbed P1w2-10G --with dripple", 1, "driple");
-  refused("scale resnet18 --testbed P1w3-10G --with driple", 1, "it knows AR4-10G");
-  refused("scale resnet18 --testbed P1w2 --with driple", 1, "is no setting");
-  refused("scale no_such_model --testbed P1w2-10G --with driple", 1, "no_such_model");
-  refused("scale resnet18 --testbed P1w2-10G --gpu v100 --with driple", 1, "NVIDIA H200");
-  refused("scale resnet18 --testbed P1w2-10G --own-gpus --with driple", 1, "--own-gpus");
-  refused("scale resnet18 --testbed P1w2-10G --with driple --weights data", 1, "card.json");
-  refused("scale resnet18 --with driple", 2, "--testbed");
-  refused("scale resnet18 --testbed P1w2-10G --weights data", 2, "--with driple");
+  expect_refused("scale resnet18 --testbed P1w2-10G --with dripple", 1, "driple");
+  expect_refused("scale resnet18 --testbed P1w3-10G --with driple", 1, "it knows AR4-10G");
+  expect_refused("scale resnet18 --testbed P1w2 --with driple", 1, "is no setting");
+  expect_refused("scale no_such_model --testbed P1w2-10G --with driple", 1, "no_such_model");
+  expect_refused("scale resnet18 --testbed P1w2-10G --gpu v100 --with driple", 1, "NVIDIA H200");
+  expect_refused("scale resnet18 --testbed P1w2-10G --own-gpus --with driple", 1, "--own-gpus");
+  expect_refused("scale resnet18 --testbed P1w2-10G --with driple --weights data", 1, "card.json");
+  expect_refused("scale resnet18 --with driple", 2, "--testbed");
+  expect_refused("scale resnet18 --testbed P1w2-10G --weights data", 2, "--with driple");
 }
 
 }  // namespace

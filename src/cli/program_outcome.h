@@ -1,6 +1,7 @@
 // What a command printed and exited with: for tests that use the program as a user does.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 
 #include <array>
@@ -27,6 +28,13 @@ inline Outcome outcome_of(const std::string& command) {
 // The program with arguments; standard output and standard error together.
 inline Outcome forerun_outcome(const std::string& arguments) {
   return outcome_of(std::string(FORERUN_PROGRAM) + " " + arguments + " 2>&1");
+}
+
+// The call ends with that exit code, and says the word.
+inline void expect_refused(const std::string& call, int code, const std::string& word) {
+  const Outcome outcome = forerun_outcome(call);
+  EXPECT_EQ(outcome.code, code) << call << "\n" << outcome.out;
+  EXPECT_NE(outcome.out.find(word), std::string::npos) << call << "\n" << outcome.out;
 }
 
 }  // namespace forerun::cli
