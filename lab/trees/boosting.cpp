@@ -45,13 +45,15 @@ namespace {
 using Json = nlohmann::json;
 
 // The nodes of a dumped tree in order of breadth, so that children stand beside each other.
-std::vector<Forest::Node> nodes_of(const Json& root) {
+std::vector<Forest::Node> nodes_of(const Json& root, double leaf_step) {
   std::vector<Forest::Node> nodes(1);
   std::vector<const Json*> dumped = {&root};
   for (size_t i = 0; i < dumped.size(); ++i) {
     const Json& node = *dumped[i];
     if (node.contains("leaf")) {
-      nodes[i] = {node["leaf"].get<float>(), Forest::kLeaf, 0};
+      const auto leaf = node["leaf"].get<float>();
+      const double stepped = leaf_step > 0 ? std::round(leaf / leaf_step) * leaf_step : leaf;
+      nodes[i] = {static_cast<float>(stepped), Forest::kLeaf, 0};
       continue;
     }
     const Json& children = node["children"];
@@ -130,7 +132,7 @@ Result<Forest> BoostingTable::grow(const BoostingOptions& options) const {
   if (!fine) return Error{std::string("trees cannot be grown: ") + XGBGetLastError(), "XGBoost", "check the data"};
   Forest forest(static_cast<float>(logarithm ? std::log(base) : base));
   for (bst_ulong i = 0; i < count; ++i) {
-    const Status added = forest.add_tree(nodes_of(Json::parse(dumps[i])));
+    const Status added = forest.add_tree(nodes_of(Json::parse(dumps[i]), options.leaf_step));
     CHECK(added.ok(), "trees that XGBoost grew");
   }
   return forest;

@@ -25,8 +25,12 @@ struct BoostingOptions {
   double rows = 0.8;        // share drawn for a tree
   double columns = 0.6;     // the same of columns
   double least_weight = 1;  // in a leaf; the mean weight of a row is 1
+  double leaf_step = 0;     // leaves are multiples of it, which pack better; 0: as they are grown
   uint64_t seed = 0;
 };
+
+// For labels that are logarithms, or ratios around 1: a sum of some hundred leaves is off by a thousandth.
+inline constexpr double kLeafStep = 1.0 / 8192;
 
 // Whether this build can grow forests.
 bool can_boost();

@@ -69,6 +69,7 @@ Result<Forest> grow(const Table& table, BoostingTarget target, const std::functi
                     .depth = options.depth,
                     .rate = options.rate,
                     .least_weight = options.least_weight,
+                    .leaf_step = kLeafStep,
                     .seed = static_cast<uint64_t>(options.seed)});
 }
 

@@ -170,6 +170,7 @@ Status TreesPredictor::fit_times(const DataSet& data, const Selection& examples,
     auto forest = table.grow({.rounds = convolution ? options_.rounds : options_.other_rounds,
                               .depth = options_.depth,
                               .rate = convolution ? kRate : kOtherRate,
+                              .leaf_step = kLeafStep,
                               .seed = seed});
     if (!forest) return forest.error();
     times_[part] = std::move(*forest);
@@ -199,8 +200,11 @@ Status TreesPredictor::fit_gaps(const DataSet& data, const Selection& examples, 
       table.add(columns, ratio, std::pow(guess / mean, kGapWeightPower));
     }
   }
-  auto grown = table.grow(
-      {.rounds = options_.gap_rounds, .depth = options_.depth, .least_weight = kLeastGapWeight, .seed = seed});
+  auto grown = table.grow({.rounds = options_.gap_rounds,
+                           .depth = options_.depth,
+                           .least_weight = kLeastGapWeight,
+                           .leaf_step = kLeafStep,
+                           .seed = seed});
   if (!grown) return grown.error();
   gaps_ = std::move(*grown);
   return {};

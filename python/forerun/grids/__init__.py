@@ -29,6 +29,7 @@ GRIDS: Mapping[str, Tuple[Grid, int]] = {
     conv.LARGE_GRID: (conv.large_samples, 3_000),
     rnn.LARGE_GRID: (rnn.large_samples, 600),
     conv_net.GRID: (conv_net.samples, 12_000),
+    conv_net.GROUP_GRID: (conv_net.group_samples, 8_000),
 }
 
 

@@ -2,7 +2,8 @@
 
 Extents follow an image that is halved from stage to stage and widened as it shrinks; batches, widths and ratios are
 those of common networks. Weight gradients, whose workspaces vary most, are drawn twice as often as the other passes;
-of depthwise convolutions only the channels-last weight gradient has a workspace, and only that is drawn.
+of depthwise convolutions only the channels-last weight gradient has a workspace, and only that is drawn. Grouped and
+depthwise ones, for which dense ones tell little, have a grid of their own with all passes, and with layouts mixed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from forerun.grids.conv import Convolution, conv_samples
 from forerun.grids.sampling import Draw, Sample, draw_many
 
 GRID = "conv_net"
+GROUP_GRID = "conv_groups"
 
 _IMAGES = (24, 28, 32, 36, 40, 48, 56, 64, 72, 80, 96, 104, 112, 120, 128, 131, 144, 160, 176, 192, 208, 224, 240, 256,
            272, 288, 299, 304, 320, 384)
@@ -108,3 +110,26 @@ _KINDS: Mapping[Callable[[Draw], List[Sample]], float] = {
 def samples(draw: Draw, count: int) -> List[Sample]:
     drawn = draw_many(draw, count, lambda source: source.weighted(_KINDS)(source))
     return [replace(sample, grid=GRID) for sample in drawn]
+
+
+def _grouped_passes(draw: Draw) -> List[Sample]:
+    """All passes of a grouped convolution, groups from narrow to as wide as a third of the layer."""
+    conv = _conv(draw, draw.weighted({3: 0.85, 1: 0.1, 5: 0.05}), draw.weighted({1: 0.7, 2: 0.3}))
+    step = draw.weighted({4: 0.25, 8: 0.6, 1: 0.15})
+    width = max(step, round(draw.log_int(4, 384) / step) * step)
+    groups = draw.log_int(2, max(2, min(64, 2048 // width)))
+    filters = groups * (width if draw.chance(0.9) else max(step, width // 2))
+    return conv_samples(draw, replace(conv, channels=groups * width, filters=filters, groups=groups), mixed=0.2)
+
+
+def _depthwise_passes(draw: Draw) -> List[Sample]:
+    kernel = draw.weighted({3: 0.45, 5: 0.25, 7: 0.3})
+    return conv_samples(draw, _conv(draw, kernel, draw.weighted({1: 0.8, 2: 0.2}), grouped=True), mixed=0.5)
+
+
+_GROUP_KINDS: Mapping[Callable[[Draw], List[Sample]], float] = {_grouped_passes: 0.55, _depthwise_passes: 0.45}
+
+
+def group_samples(draw: Draw, count: int) -> List[Sample]:
+    drawn = draw_many(draw, count, lambda source: source.weighted(_GROUP_KINDS)(source))
+    return [replace(sample, grid=GROUP_GRID) for sample in drawn]
