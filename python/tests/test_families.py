@@ -11,7 +11,7 @@ from typing import Dict, List
 import pytest
 import zoo_program
 from forerun.configuration import Configuration
-from forerun.families import FAMILIES, TARGETS, default_counts, plan, sample, split
+from forerun.families import FAMILIES, TARGETS, USUAL, default_counts, nas_cells, plan, sample, split
 from forerun.families.__main__ import main
 from forerun.families.random_wiring import Wiring, barabasi_albert, erdos_renyi, watts_strogatz, wire
 
@@ -114,7 +114,9 @@ def test_ranges() -> None:
     for configuration in plan(2, {family: 60 for family in FAMILIES}):
         kind, batch, first, second, last = configuration.input
         assert 1 <= batch <= 8192 * 16
-        if kind in ("image", "dense"):
+        if configuration.family == "nas_cell":
+            assert first in (1, 3, 4, 8) and 24 <= second <= 128 and second % 4 == 0 and last in (10, 100, 120)
+        elif kind in ("image", "dense"):
             assert first in (1, 3, 4, 8) and 64 <= second <= 336 and last <= 1000
         elif kind == "tokens":
             assert 8 <= first <= 1024 and 900 <= second <= 64000
@@ -125,6 +127,10 @@ def test_ranges() -> None:
         assert 16 <= args["ch"] <= 128 and 3 <= args["stages"] <= 5
         for stage in range(args["stages"]):
             wire(args["kind"], args["nodes"], args["seed"] + stage)  # a graph, not a ValueError
+    for configuration in plan(2, {"nas_cell": 150}):
+        args = configuration.args
+        assert nas_cells.passes_input(nas_cells.parse(args["cell"]))
+        assert 16 <= args["ch"] <= 128 and 1 <= args["cells"] <= 8
 
 
 def test_unknown_names_are_answered_with_the_known_ones() -> None:
@@ -136,7 +142,8 @@ def test_unknown_names_are_answered_with_the_known_ones() -> None:
 
 def test_default_counts() -> None:
     counts = default_counts(1000)
-    assert sum(counts.values()) == 1000 and set(counts) == set(FAMILIES)
+    assert sum(counts.values()) == 1000 and set(counts) == set(USUAL)
+    assert set(FAMILIES) - set(USUAL) == {"nas_cell"}
     assert counts["randwire"] >= 150 and min(counts.values()) >= 30
     assert default_counts(7, ["vgg", "gru"]) in ({"vgg": 4, "gru": 3}, {"vgg": 3, "gru": 4})
 
@@ -151,6 +158,7 @@ def test_the_program_prints_a_plan(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_split_has_every_family_once() -> None:
     assert sorted(split.TRAIN + split.TEST + split.OOD) == sorted(FAMILIES)
     assert [split.side(family) for family in ("lstm", "gru", "randwire")] == ["train", "test", "ood"]
+    assert split.side("nas_cell") == "ood"
     with pytest.raises(ValueError):
         split.side("capture")
 
@@ -191,6 +199,36 @@ def test_a_wiring_needs_a_known_kind_and_enough_nodes() -> None:
         wire("ring", 8, 0)
     with pytest.raises(ValueError, match="at least 6"):
         wire("ba", 5, 0)
+
+
+CELL = "|nor_conv_3x3~0|+|none~0|skip_connect~1|+|avg_pool_3x3~0|none~1|nor_conv_1x1~2|"
+
+
+def test_a_cell_survives_its_text() -> None:
+    assert nas_cells.parse(CELL) == [["nor_conv_3x3"], ["none", "skip_connect"],
+                                     ["avg_pool_3x3", "none", "nor_conv_1x1"]]
+    assert nas_cells.text_of(nas_cells.parse(CELL)) == CELL
+
+
+@pytest.mark.parametrize("broken,said", [
+    ("", "has 1 nodes"), (CELL.rpartition("+")[0], "has 2 nodes"), (CELL + "+|none~0|", "has 4 nodes"),
+    (CELL[1:], "node 1"), (CELL[:-1], "node 3"), (CELL.replace("|none~0|", "|"), "node 2"),
+    (CELL.replace("skip_connect", "dil_conv_3x3"), "'dil_conv_3x3~1' into node 2 .* none, skip_connect"),
+    (CELL.replace("conv_1x1~2", "conv_1x1~1"), "node 3 .* write nor_conv_1x1~2"),
+    (CELL.replace("none~1", "none"), "write none~1")])
+def test_a_broken_cell_is_refused(broken: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        nas_cells.parse(broken)
+
+
+def test_cells_are_drawn_that_pass_their_input() -> None:
+    rng = random.Random(4)
+    drawn = [nas_cells.draw(rng) for _ in range(3000)]
+    assert len(set(drawn)) > 2500
+    first = collections.Counter(nas_cells.parse(cell)[0][0] for cell in drawn)
+    assert set(first) == set(nas_cells.OPERATIONS) and max(first.values()) < 700
+    assert not nas_cells.passes_input([["skip_connect"], ["none", "none"], ["none", "none", "nor_conv_3x3"]])
+    assert nas_cells.passes_input([["skip_connect"], ["none", "avg_pool_3x3"], ["none", "none", "nor_conv_3x3"]])
 
 
 def test_the_zoo_takes_what_is_sampled() -> None:

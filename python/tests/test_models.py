@@ -52,6 +52,8 @@ SMALL: Dict[str, Tuple[Dict[str, Any], List[Any]]] = {
     "lstm": ({"d": 16, "h": 24, "layers": 2, "stack": True}, ["tokens", 2, 12, 100, "lm"]),
     "rnn": ({"d": 16, "h": 24, "layers": 2, "stack": False}, ["tokens", 2, 12, 100, "lm"]),
     "gru": ({"d": 16, "h": 24, "layers": 3}, ["tokens", 2, 12, 100, "lm"]),
+    "nas_cell": ({"cell": "|none~0|+|nor_conv_1x1~0|skip_connect~1|+|avg_pool_3x3~0|none~1|nor_conv_3x3~2|", "ch": 8,
+                  "cells": 1}, ["image", 2, 3, 24, 10]),
 }
 HEADS: List[Tuple[str, Dict[str, Any]]] = [
     ("bert", {**SMALL["bert"][0], "head": "classifier", "labels": 3}), ("bert", {**SMALL["bert"][0], "head": "none"})]
@@ -123,6 +125,16 @@ def test_the_zoo_has_as_many_parameters() -> None:
     for drawn in plan(7, {family: 3 for family in FAMILIES}):
         assert size(built_on_meta(drawn.family, drawn.args, drawn.input)) == zoo_program.parameters(path, drawn), \
             drawn.line()
+
+
+def test_cells_have_the_published_parameters() -> None:
+    """Of the benchmark's networks for CIFAR-10: of nothing but 3x3 convolutions, and without parameters in cells."""
+    every = "|{0}~0|+|{0}~0|{0}~1|+|{0}~0|{0}~1|{0}~2|"
+    for operation, expected in (("nor_conv_3x3", 1531546), ("skip_connect", 73306)):
+        args = {"cell": every.format(operation)}
+        assert size(built_on_meta("nas_cell", args, ["image", 2, 3, 32, 10])) == expected
+    with pytest.raises(ValueError, match="multiple of 4"):
+        models.build("nas_cell", {}, ["image", 2, 3, 30, 10])
 
 
 def recorded_parameters(record: Dict[str, Any]) -> List[Tuple[str, int]]:

@@ -19,7 +19,7 @@ from .drawing import log_integer, weighted
 from .inputs import GPU_BOUND, HOST_BOUND, NEAR_LIMIT, TARGETS, Extents
 from .run_settings import run_settings
 
-__all__ = ["FAMILIES", "TARGETS", "Family", "default_counts", "plan", "sample"]
+__all__ = ["FAMILIES", "TARGETS", "USUAL", "Family", "default_counts", "plan", "sample"]
 
 Sampler = Callable[[random.Random, str], Tuple[Dict[str, Any], Extents]]
 
@@ -32,6 +32,7 @@ class Family:
     sampler: Sampler
     batch: float = 1.0  # factor of the usual batch sizes: above 1 where a sample costs little
     least_batch: int = 1  # 2 where batch norm may see a single value a channel
+    usual: bool = True  # drawn where no family is named; one that is not leaves the plans of others as they were
 
 
 _LIST = (
@@ -63,8 +64,10 @@ _LIST = (
     Family("lstm", sequences.lstm, 1),
     Family("rnn", sequences.rnn, 1),
     Family("gru", sequences.gru, 1),
+    Family("nas_cell", convolutional.nas_cell, 1, usual=False),
 )
 FAMILIES: Dict[str, Family] = {family.name: family for family in _LIST}
+USUAL = tuple(family.name for family in _LIST if family.usual)
 
 _BATCHES = {HOST_BOUND: (1, 64), GPU_BOUND: (24, 1024), NEAR_LIMIT: (192, 8192)}
 _TARGET_SHARES = ((HOST_BOUND, 0.35), (GPU_BOUND, 0.47), (NEAR_LIMIT, 0.18))
@@ -115,9 +118,9 @@ def plan(seed: int, counts: Mapping[str, int], prefix: str = "h200", target: Opt
             for number, configuration in enumerate(drawn)]
 
 
-def default_counts(total: int, families: Sequence[str] = tuple(FAMILIES)) -> Dict[str, int]:
-    """`total` spread over families: RandWire has 16 % among all of them, the others equal shares."""
-    weight = _RANDWIRE_SHARE / (1 - _RANDWIRE_SHARE) * (len(FAMILIES) - 1)
+def default_counts(total: int, families: Sequence[str] = USUAL) -> Dict[str, int]:
+    """`total` spread over families: RandWire has 16 % among the usual ones, the others equal shares."""
+    weight = _RANDWIRE_SHARE / (1 - _RANDWIRE_SHARE) * (len(USUAL) - 1)
     weights = {family: weight if family == "randwire" else 1.0 for family in families}
     shares = {family: total * weights[family] / sum(weights.values()) for family in weights}
     counts = {family: int(share) for family, share in shares.items()}

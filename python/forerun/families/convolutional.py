@@ -9,8 +9,9 @@ from __future__ import annotations
 import random
 from typing import Any, Dict, List, Tuple
 
+from . import nas_cells
 from .drawing import log_integer, log_multiple, real, stages, weighted
-from .inputs import Extents, channels, image, image_size, pixels
+from .inputs import Extents, channels, image, image_size, pixels, small_image
 
 Sample = Tuple[Dict[str, Any], Extents]
 
@@ -121,6 +122,12 @@ def randwire(rng: random.Random, target: str) -> Sample:
     args = {"kind": rng.choice(("ws", "er", "ba")), "nodes": rng.randint(8, 40), "ch": width,
             "stages": weighted(rng, ((3, 0.35), (4, 0.45), (5, 0.2))), "seed": rng.randrange(1_000_000)}
     return args, image(rng, target)
+
+
+def nas_cell(rng: random.Random, target: str) -> Sample:
+    width = rng.choice((16, log_integer(rng, 16, 128), log_multiple(rng, 16, 128, 8)))
+    return {"cell": nas_cells.draw(rng), "ch": width, "cells": rng.choice((5, rng.randint(1, 8)))}, \
+        small_image(rng, target)
 
 
 def unet(rng: random.Random, target: str) -> Sample:

@@ -13,6 +13,7 @@ HOST_BOUND, GPU_BOUND, NEAR_LIMIT = "host-bound", "gpu-bound", "near-limit"
 TARGETS = (HOST_BOUND, GPU_BOUND, NEAR_LIMIT)
 
 _SIZES = {HOST_BOUND: (64, 224), GPU_BOUND: (96, 320), NEAR_LIMIT: (160, 320)}
+_SMALL_SIZES = {HOST_BOUND: (24, 64), GPU_BOUND: (24, 128), NEAR_LIMIT: (32, 128)}
 _LENGTHS = {HOST_BOUND: (32, 256), GPU_BOUND: (64, 1024), NEAR_LIMIT: (128, 1024)}
 
 
@@ -35,6 +36,13 @@ def image_size(rng: random.Random, target: str, least: int = 64, most: int = 320
 def image(rng: random.Random, target: str, least: int = 64) -> Extents:
     classes = weighted(rng, ((1000, 0.6), (100, 0.15), (10, 0.15), (365, 0.1)))
     return "image", channels(rng), image_size(rng, target, least), classes
+
+
+def small_image(rng: random.Random, target: str) -> Extents:
+    """As CIFAR and ImageNet16-120 have them, or larger: a side of 32 in one of five draws, else a multiple of 4."""
+    low, high = _SMALL_SIZES[target]
+    size = 32 if rng.random() < 0.2 else 4 * rng.randint(low // 4, high // 4)
+    return "image", channels(rng), size, weighted(rng, ((10, 0.4), (100, 0.3), (120, 0.3)))
 
 
 def pixels(rng: random.Random, target: str) -> Extents:

@@ -1,5 +1,5 @@
-"""The split of the data set by family: what models are fitted to, what they are judged by, and RandWire,
-which is out of distribution.
+"""The split of the data set by family: what models are fitted to, what they are judged by, and RandWire
+and cells of NAS-Bench-201, which are out of distribution.
 
 Train and test families of the ETS paper stay on their sides; families that the paper does not have are for training.
 Records of the what-if models are judged whatever their family says, and near twins of those models (nine tenths of the
@@ -15,7 +15,7 @@ from typing import Any, Dict, List, Mapping, Optional
 TRAIN = ("resnet", "wide_resnet", "mnasnet", "alexnet", "convnext", "efficientnet", "transformer", "lstm", "rnn",
          "densenet", "mobilenet_v2", "mobilenet_v3", "unet", "bert", "gpt2", "llama", "t5", "dlrm")
 TEST = ("googlenet", "inception_v3", "regnet", "shufflenet", "squeezenet", "swin", "vgg", "vit", "gru")
-OOD = ("randwire",)
+OOD = ("randwire", "nas_cell")
 WHATIF = ("resnet50", "vgg19", "vit_b_16", "bert_base", "gnmt")  # the same step in several variants
 IDS = {  # beginnings of ids
     "whatif": ("pairs/",),

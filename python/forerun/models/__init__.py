@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, Mapping, Sequence
 
 from torch import nn
 
-from . import convolutional, language, plain, randwire, vision
+from . import convolutional, language, nas_cell, plain, randwire, vision
 from .batches import loss, make_batch, training_loss
 from .initialisation import fast_initialisation, initialise
 
@@ -52,6 +52,7 @@ BUILDERS: Dict[str, Builder] = {
     "lstm": plain.recurrent,
     "rnn": plain.recurrent_tanh,
     "gru": plain.recurrent_gru,
+    "nas_cell": nas_cell.nas_cell,
 }
 
 
