@@ -57,8 +57,8 @@ int64_t measured_from(const nlohmann::json& card) {
     return measured.is_number_integer() ? measured.get<int64_t>() : 1;
   }
   const auto source = card.find("trained_on");
-  const bool simulated = source != card.end() && source->is_string() &&
-                         source->get<std::string>().find("records") == std::string::npos;
+  const bool simulated =
+      source != card.end() && source->is_string() && source->get<std::string>().find("records") == std::string::npos;
   return simulated ? 0 : 1;
 }
 
@@ -106,10 +106,11 @@ Status check_start(const std::string& folder, const Division& division) {
   const auto before = division_from(*card, folder);
   if (!before) return before.error();
   if (*before == division || measured_from(*card) == 0) return {};
-  return Error{fmt::format("these weights have seen measured iterations split by {}, not by {}: what is judged now may be "
-                           "among them",
+  return Error{fmt::format("these weights have seen measured iterations of the split {}, not of {}: what is judged now "
+                           "may be among them",
                            to_text(*before), to_text(division)),
-               folder, fmt::format("pre-train on simulated iterations alone, or with --split {} too", to_text(division))};
+               folder,
+               fmt::format("pre-train on simulated iterations alone, or with --split {} too", to_text(division))};
 }
 
 Status save_weights(const std::string& folder, std::string_view name, const Predictor& predictor, const DataSet& data,
@@ -141,7 +142,8 @@ Status save_weights(const std::string& folder, std::string_view name, const Pred
     if (!before) return before.error();
     measured += measured_from(*before);
     nlohmann::json& start = card["started_from"];
-    for (const char* key : {"trained_on", "split", "examples", "epochs", "best_epoch", "validation_error", "training_seconds", "date"}) {
+    for (const char* key :
+         {"trained_on", "split", "examples", "epochs", "best_epoch", "validation_error", "training_seconds", "date"}) {
       if (before->contains(key)) start[key] = before->at(key);
     }
   }
@@ -167,7 +169,10 @@ Result<LoadedPredictor> load_weights(const std::string& folder) {
   loaded.division = *division;
   try {
     loaded.training = training_from(*card);
-    if (card->contains("started_from")) loaded.pretraining = training_from(card->at("started_from"));
+    if (card->contains("started_from")) {
+      loaded.pretraining = training_from(card->at("started_from"));
+      loaded.pretrained_on = card->at("started_from").value("trained_on", "");
+    }
   } catch (const nlohmann::json::exception& failed) {
     return Error{fmt::format("the card cannot be read: {}", failed.what()), folder, "train it again"};
   }

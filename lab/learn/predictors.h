@@ -42,6 +42,7 @@ struct LoadedPredictor {
   std::unique_ptr<Predictor> predictor;
   Training training = {};
   Training pretraining = {};  // what it was started from
+  std::string pretrained_on;  // DataSet::source of that; empty: it was not
   Division division = {};     // of what it was trained on
 };
 Result<LoadedPredictor> load_weights(const std::string& folder);
