@@ -16,6 +16,12 @@ namespace {
 
 constexpr const char* kKeptNote =
     "  * kept from an earlier training and not computed now (data/weights/*/ablations.jsonl)\n";
+constexpr const char* kDataNote =
+    "  learned from: iterations that were measured; op samples, single ops timed alone; simulation, iterations that "
+    "Forerun labelled, "
+    "whose cost models learned from iterations and op samples\n";
+constexpr const char* kRandomNote =
+    "  simulation: labelled by cost models that were fitted to iterations some of which are judged here\n";
 constexpr const char* kStaleNote = "  ** kept likewise, and trained or judged on other data than is here now\n";
 
 using learn::Evaluation;
@@ -79,19 +85,19 @@ learn::ErrorSummary errors_of(const std::vector<learn::ErrorRow>& rows, const st
 }
 
 // What the table says of one evaluation; dashes where there is none.
-std::vector<std::string> cells_of(const std::string& label, const Evaluation* evaluation,
-                                  const PublishedFigure* figure) {
+std::vector<std::string> cells_of(const std::string& label, const Evaluation* evaluation, const PublishedFigure* figure,
+                                  const std::string& learned_from) {
   std::vector<std::string> cells = {label};
   if (evaluation == nullptr) {
-    cells.resize(11, "-");
+    cells.resize(12, "-");
   } else {
     const learn::ErrorSummary& all = evaluation->all;
     const learn::ErrorSummary gpu = errors_of(evaluation->by_bound, "gpu");
     const learn::ErrorSummary host = errors_of(evaluation->by_bound, "host");
-    cells.insert(cells.end(),
-                 {grouped(all.count), percent_or_dash(all.mre), percent_or_dash(all.median), percent_or_dash(all.p90),
-                  signed_percent(all.bias), one_decimal(rmse(*evaluation)), percent_or_dash(gpu.mre),
-                  percent_or_dash(gpu.p90), percent_or_dash(host.mre), percent_or_dash(host.p90)});
+    cells.insert(cells.end(), {learned_from.empty() ? "-" : learned_from, grouped(all.count), percent_or_dash(all.mre),
+                               percent_or_dash(all.median), percent_or_dash(all.p90), signed_percent(all.bias),
+                               one_decimal(rmse(*evaluation)), percent_or_dash(gpu.mre), percent_or_dash(gpu.p90),
+                               percent_or_dash(host.mre), percent_or_dash(host.p90)});
   }
   cells.push_back(figure == nullptr ? "-" : figure->system);
   cells.push_back(figure == nullptr ? "-" : percent_or_dash(figure->mre));
@@ -100,37 +106,53 @@ std::vector<std::string> cells_of(const std::string& label, const Evaluation* ev
   return cells;
 }
 
+// Where a row with a date was kept, and whether it still holds.
+std::string dated_note(const SuiteRow& row) {
+  return fmt::format("  {} {}: kept from {}, not computed now{}\n", row.stale ? "**" : "*", row.label, row.kept_date,
+                     row.stale ? ", and of other data or cost models than are here" : "");
+}
+
 // The errors of all predictors for one quantity beside the published ones; those that are not trained last.
 std::string overall(const SuiteResult& result, Target quantity) {
-  Table table({"predictor", "judged", "MRE", "median", "p90", "bias", "RMSE", "GPU-bound", "p90", "host-bound", "p90",
-               "published", "MRE", "RMSE", "unseen"});
-  table.align_left(11);
+  Table table({"predictor", "learned from", "judged", "MRE", "median", "p90", "bias", "RMSE", "GPU-bound", "p90",
+               "host-bound", "p90", "published", "MRE", "RMSE", "unseen"});
+  table.align_left(1);
+  table.align_left(12);
   bool any = false;
   bool kept = false;
   bool stale = false;
+  bool told = false;
+  bool simulated = false;
   std::set<std::string> sources;
   std::string missing;
+  std::string dated;
   for (const SuiteRow& row : result.rows) {
     const Evaluation* evaluation = find(row.evaluations, quantity);
     if (evaluation == nullptr || is_ablation(result, row.label)) continue;
     any = true;
     const PublishedFigure* figure = published_for(result, row.label, quantity);
     if (figure != nullptr) sources.insert(figure->source);
-    kept = kept || (row.kept && !row.stale);
-    stale = stale || row.stale;
-    table.add(cells_of(row.label + mark_of(row), evaluation, figure));
+    kept = kept || (row.kept && !row.stale && row.kept_date.empty());
+    stale = stale || (row.stale && row.kept_date.empty());
+    told = told || !row.learned_from.empty();
+    simulated = simulated || row.learned_from.find("simulation") != std::string::npos;
+    if (!row.kept_date.empty()) dated += dated_note(row);
+    table.add(cells_of(row.label + mark_of(row), evaluation, figure, row.learned_from));
   }
   for (const PublishedFigure& figure : result.published.systems) {
     if (quantity != figure.quantity || find(result, figure.label, quantity) != nullptr) continue;
     any = true;
     sources.insert(figure.source);
-    table.add(cells_of(figure.label, nullptr, &figure));
-    missing += fmt::format("  not trained: {}\n", training_command(figure));
+    table.add(cells_of(figure.label, nullptr, &figure, ""));
+    missing += fmt::format("  not trained: {}\n", training_command(figure, result.division));
   }
   if (!any) return "";
   std::string text = fmt::format("{}\n{}{}", title(quantity), table.text(), missing);
   if (kept) text += kKeptNote;
   if (stale) text += kStaleNote;
+  text += dated;
+  if (told) text += kDataNote;
+  if (simulated && result.division.random) text += kRandomNote;
   for (const std::string& source : sources) text += fmt::format("  published: {}\n", source);
   return text + "\n";
 }
@@ -277,12 +299,14 @@ std::string to_json(const SuiteResult& result) {
     rows.push_back({{"predictor", row.predictor},
                     {"label", row.label},
                     {"trained_on", row.trained_on},
+                    {"learned_from", row.learned_from},
                     {"weights", row.weights},
                     {"seconds", row.seconds},
                     {"asked", row.asked},
                     {"training", to_json(row.training)},
                     {"pretraining", to_json(row.pretraining)},
                     {"kept", row.kept},
+                    {"kept_date", row.kept_date},
                     {"stale", row.stale},
                     {"evaluations", all_json(row.evaluations)},
                     {"ood", all_json(row.ood)},
@@ -305,6 +329,7 @@ std::string to_json(const SuiteResult& result) {
   return Json{{"schema", eval_schema(result.suite)},
               {"suite", shown_name(result)},
               {"data", result.data},
+              {"split", learn::to_text(result.division)},
               {"date", result.date},
               {"machine", result.machine},
               {"examples", result.examples},

@@ -16,6 +16,7 @@ struct SuiteRow {
   std::string predictor;  // "ets"; "forerun" for `forerun predict`
   std::string label;      // name of its folder: "ets", "ets-gru"
   std::string trained_on;
+  std::string learned_from;                    // kinds of data, in short: "iterations, op samples"; empty: not known
   std::vector<learn::Evaluation> evaluations;  // of the test split, by quantity
   std::vector<learn::Evaluation> ood;          // of what is in neither split
   std::vector<learn::Evaluation> randwire;     // of its randomly wired networks alone
@@ -25,14 +26,16 @@ struct SuiteRow {
   learn::Training pretraining = {};  // on simulation
   std::string weights;               // fingerprint of what it was loaded from; empty: not known
   bool kept = false;                 // a stored result of an earlier training, not computed now
+  std::string kept_date;             // when; empty: not told
   bool stale = false;                // of other data than is here
 };
 
 struct SuiteResult {
   std::string suite;
   std::string split;  // what of it, in words; empty: its test split
-  std::string data;   // what it is, in words, with its fingerprint
-  std::string date;   // when it was judged, and on what; empty: not told
+  learn::Division division = {};
+  std::string data;  // what it is, in words, with its fingerprint
+  std::string date;  // when it was judged, and on what; empty: not told
   std::string machine;
   int64_t examples = 0;
   int64_t ood = 0;

@@ -81,6 +81,31 @@ TEST(EvaluationText, KeepsAblationsAndWhatIsApartInTheirOwnTables) {
   EXPECT_EQ(to_text(without).find("ablations"), std::string::npos);
 }
 
+TEST(EvaluationText, SaysWhatARowLearnedFromAndWhenItWasKept) {
+  SuiteResult result = some_result();
+  result.rows[0].learned_from = "iterations, simulation";
+  SuiteRow kept{.predictor = "forerun", .label = "forerun, iterations alone", .learned_from = "iterations"};
+  kept.evaluations = {errors(Target::peak_bytes, 0.345)};
+  kept.kept = true;
+  kept.kept_date = "2026-11-17";
+  result.rows.push_back(kept);
+  std::string text = to_text(result);
+  EXPECT_NE(lines_of(text, "dnnperf-memory").at(0).find("iterations, simulation"), std::string::npos);
+  EXPECT_NE(text.find("* forerun, iterations alone: kept from 2026-11-17, not computed now\n"), std::string::npos);
+  EXPECT_NE(text.find("learned from: iterations that were measured; op samples"), std::string::npos);
+  EXPECT_EQ(text.find("labelled by cost models that were fitted"), std::string::npos);
+  result.rows.back().stale = true;
+  EXPECT_NE(to_text(result).find("** forerun, iterations alone: kept from 2026-11-17, not computed now, and of other"),
+            std::string::npos);
+  result.division.random = true;
+  text = to_text(result);
+  EXPECT_NE(text.find("labelled by cost models that were fitted"), std::string::npos);
+  EXPECT_NE(text.find("forerun train birnn-memory --suite h200 --split random:1 --out "
+                      "data/weights/h200-random/birnn-memory\n"),
+            std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(to_json(result)).at("split"), "random:1");
+}
+
 TEST(EvaluationJson, HoldsTheSame) {
   const auto json = nlohmann::json::parse(to_json(some_result()));
   EXPECT_EQ(json.at("schema"), "forerun.eval.h200/1");

@@ -60,10 +60,13 @@ Result<PublishedFigures> figures_of_paper(JsonObject paper) {
     if (kind != "systems" && kind != "ablations") table.fail("kind", "must be systems or ablations");
     const std::string suite = table.text("suite");
     const std::string source = table.text("source");
+    const std::string split = table.has("split") ? table.text("split") : "";
+    if (table.has("split") && split != "random") table.fail("split", "must be random, or left out");
     for (JsonObject& row : table.objects("rows")) {
       PublishedFigure figure = figure_of(row);
       figure.suite = suite;
       figure.source = source;
+      figure.seen = split == "random";
       if (!seen.emplace(suite, figure.label, figure.quantity).second) {
         row.fail("label", "'" + figure.label + "' has two figures of one quantity", "keep one of them");
       }
@@ -118,10 +121,15 @@ Result<DriplePublished> published_driple() {
   return published_driple(std::move(*paper));
 }
 
-std::string training_command(const PublishedFigure& figure) {
+std::string weights_folder(const std::string& suite, const learn::Division& division) {
+  return division.random ? suite + "-random" : suite;
+}
+
+std::string training_command(const PublishedFigure& figure, const learn::Division& division) {
   std::string command = "forerun train " + figure.predictor + " --suite " + figure.suite;
+  if (division.random) command += " --split " + learn::to_text(division);
   for (const std::string& setting : figure.settings) command += " --set " + setting;
-  return command + " --out data/weights/" + figure.suite + "/" + figure.label;
+  return command + " --out data/weights/" + weights_folder(figure.suite, division) + "/" + figure.label;
 }
 
 }  // namespace forerun

@@ -24,6 +24,7 @@ struct PublishedFigure {
   double mre = 0;
   double rmse = 0;     // milliseconds or gigabytes
   double unseen = 0;   // MRE on models that it was not trained on
+  bool seen = false;   // mre and rmse are of a random split: models like those that it was trained on
   std::string source;  // which paper, which data
 };
 
@@ -35,6 +36,7 @@ struct PublishedFigures {
 
 // Reads one paper's figures:
 //   {"schema": "forerun.papers.figures/1", "paper": "Gao et al.", "tables": [
+//     {"kind": "systems", "suite": "h200", "split": "random", "source": "DNNPerf, all test configurations", "rows": [...]},
 //     {"kind": "ablations", "suite": "h200", "source": "DNNPerf's ablation", "rows": [
 //       {"label": "dnnperf-time-gat", "predictor": "dnnperf-time", "settings": ["encoder=gat"], "system": "GAT",
 //        "quantity": "iteration_ms", "mre": 0.117, "rmse_ms": 101.3}]}]}
@@ -49,7 +51,10 @@ Result<PublishedFigures> published_figures(const std::string& suite, const std::
 Result<DriplePublished> published_driple();
 Result<DriplePublished> published_driple(JsonObject paper);
 
-// "forerun train dnnperf-time --suite h200 --out data/weights/h200/dnnperf-time"
-std::string training_command(const PublishedFigure& figure);
+// "forerun train dnnperf-time --suite h200 --out data/weights/h200/dnnperf-time"; of a random division with --split, below
+// data/weights/h200-random.
+std::string training_command(const PublishedFigure& figure, const learn::Division& division = {});
+// The folder below data/weights that holds the weights of a suite divided so: "h200", "h200-random".
+std::string weights_folder(const std::string& suite, const learn::Division& division);
 
 }  // namespace forerun

@@ -33,6 +33,7 @@ TEST(Published, EveryFigureIsReadWithItsUnit) {
   EXPECT_EQ(ablations, 37U);
   const auto h200 = published_figures("h200");
   ASSERT_TRUE(h200.ok());
+  for (const PublishedFigure& figure : h200->systems) EXPECT_EQ(figure.seen, figure.system != "ETS") << figure.label;
   const PublishedFigure& last = h200->ablations.back();
   EXPECT_EQ(last.label, "dnnperf-memory-mean");
   EXPECT_EQ(last.quantity, Target::peak_bytes);

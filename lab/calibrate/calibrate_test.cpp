@@ -1,12 +1,14 @@
 // What is fitted by the project's own commands, on the measured iterations of data/h200.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/data_dir.h"
 #include "lab/calibrate/calibrate_host.h"
 #include "lab/calibrate/calibrate_intervals.h"
 #include "lab/calibrate/cross_validation.h"
+#include "lab/calibrate/train_hybrid.h"
 #include "records/data_files.h"
 
 namespace forerun {
@@ -35,6 +37,24 @@ TEST(CalibrateHost, NamesTheNearestOfAFamilyThatIsNotThere) {
   const auto families = TrainingPart::beside({measured_file()}, {"resnets"});
   ASSERT_FALSE(families.ok());
   EXPECT_NE(families.error().message().find("resnet"), std::string::npos);
+}
+
+TEST(TrainHybrid, LearnsFromIterationsAloneWhereAskedTo) {
+  const auto cost_models = load_cost_models({}, Trees::without);
+  ASSERT_TRUE(cost_models.ok());
+  HybridRequest request{.files = {measured_file(), (*data_dir() / "h200" / "ops-2.jsonl.zst").string()},
+                        .growth = {},
+                        .problem = [](const DataProblem&) {}};
+  const auto alone = [](const hybrid::MeasuredOp& op) { return op.alone; };
+  const auto all = hybrid_ops(request, *cost_models);
+  ASSERT_TRUE(all.ok()) << all.error().message();
+  const auto samples = std::count_if(all->begin(), all->end(), alone);
+  EXPECT_GT(samples, 3000);
+  request.op_samples = false;
+  const auto iterations = hybrid_ops(request, *cost_models);
+  ASSERT_TRUE(iterations.ok());
+  EXPECT_EQ(std::count_if(iterations->begin(), iterations->end(), alone), 0);
+  EXPECT_EQ(std::ssize(*iterations), std::ssize(*all) - samples);
 }
 
 TEST(CrossValidation, EveryFamilyIsLeftOutOnce) {

@@ -31,6 +31,7 @@ Result<SuiteResult> evaluate_left_out_runs(const CrossValidation& request, const
   SuiteRow row{.predictor = "forerun",
                .label = "forerun",
                .trained_on = "the other families",
+               .learned_from = "iterations, op samples",
                .evaluations = learn::evaluate_all(*data, examples, predictions)};
   SuiteResult result{.suite = "h200",
                      .split = "families left out in turn",

@@ -9,10 +9,13 @@
 #include "records/data_split.h"
 
 namespace forerun {
+
 Result<std::vector<hybrid::MeasuredOp>> hybrid_ops(const HybridRequest& request, const CostModels& cost_models) {
   const auto part = TrainingPart::beside(request.files, request.without);
   if (!part) return part.error();
-  return load_measured_ops(request.files, *part, cost_models, request.problem);
+  auto ops = load_measured_ops(request.files, *part, cost_models, request.problem);
+  if (ops && !request.op_samples) std::erase_if(*ops, [](const hybrid::MeasuredOp& op) { return op.alone; });
+  return ops;
 }
 
 Result<HybridOutcome> train_hybrid(const HybridRequest& request, const WorkControl& control) {

@@ -15,6 +15,7 @@ namespace forerun {
 struct HybridRequest {
   std::vector<std::string> files;  // of run records and op samples
   std::set<std::string> without;   // families of the training split that are left out, to validate on
+  bool op_samples = true;          // false: from iterations alone
   std::string out;                 // empty: the data folder's
   hybrid::GrowthOptions growth;
   std::function<void(const DataProblem&)> problem;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <map>
 
 #include "base/check.h"
@@ -53,6 +54,24 @@ std::optional<Split> split_named(std::string_view name) {
     if (name == name_of(split)) return split;
   }
   return std::nullopt;
+}
+
+std::string to_text(const Division& division) {
+  return division.random ? "random:" + std::to_string(division.seed) : "families";
+}
+
+Result<Division> parse_division(std::string_view text) {
+  constexpr std::string_view kRandom = "random";
+  if (text == to_text(Division{})) return Division{};
+  if (text == kRandom) return Division{.random = true};
+  Division division{.random = true};
+  if (text.substr(0, kRandom.size() + 1) == "random:") {
+    const char* const end = text.data() + text.size();
+    const auto read = std::from_chars(text.data() + kRandom.size() + 1, end, division.seed);
+    if (read.ec == std::errc() && read.ptr == end) return division;
+  }
+  return Error{"'" + std::string(text) + "' is no way to split data", "--split",
+               "give families, random, or random:SEED with a whole number"};
 }
 
 std::string_view name_of(Bound bound) {
@@ -108,11 +127,46 @@ Selection select(const DataSet& data, Split split) {
   return chosen;
 }
 
+Status divide(DataSet& data, const Division& division) {
+  CHECK(!data.division.random, "a data set is divided once");
+  if (!division.random) return {};
+  bool measured = false;
+  for (const Example& example : data.examples()) {
+    measured = measured || !example.configuration.empty();
+    if (example.configuration.empty() && example.split != Split::train) {
+      return Error{"cannot be split at random: '" + example.id + "' does not say which configuration it is", data.source,
+                   "give run records, or a data set that was written from them"};
+    }
+  }
+  if (!measured) {
+    return Error{"cannot be split at random: nothing of it was measured", data.source,
+                 "give run records, or a data set that was written from them"};
+  }
+  for (Example& example : data.examples()) {
+    if (example.kept_back) example.split = Split::ood;
+    if (example.kept_back || example.configuration.empty()) continue;
+    Hash hash;
+    hash.add("judged");  // not the hash that chooses what is validated on
+    hash.add(example.configuration);
+    hash.add(division.seed);
+    const double place = static_cast<double>(hash.value() >> 11) * 0x1p-53;  // from 0 to below 1
+    example.split = place < kRandomlyJudged ? Split::test : Split::train;
+  }
+  data.division = division;
+  return {};
+}
+
 Fold split_for_validation(const DataSet& data, double fraction, uint64_t seed) {
   std::map<std::string, Selection> groups;
   size_t total = 0;
+  Fold fold;
   for (const uint32_t i : select(data, Split::train)) {
-    groups[data.examples()[i].group].push_back(i);
+    const Example& example = data.examples()[i];
+    if (data.division.random && example.configuration.empty()) {
+      fold.train.push_back(i);
+      continue;
+    }
+    groups[data.division.random ? example.configuration : example.group].push_back(i);
     ++total;
   }
   std::vector<std::pair<uint64_t, const std::string*>> order;
@@ -127,7 +181,6 @@ Fold split_for_validation(const DataSet& data, double fraction, uint64_t seed) {
   });
 
   const auto wanted = static_cast<size_t>(fraction * static_cast<double>(total) + 0.5);
-  Fold fold;
   for (size_t i = 0; i < order.size(); ++i) {
     const Selection& members = groups[*order[i].second];
     // A group that would overshoot by more than it brings is left to train on; the last group always is.

@@ -72,6 +72,16 @@ enum class Split : uint8_t { train, test, ood };
 std::string_view name_of(Split split);
 std::optional<Split> split_named(std::string_view name);
 
+// How examples were divided into those parts: by family, or at random by configuration, as in a study of models that are like
+// those that were trained on. Weights of one division must not be judged on another: they may have been trained on what it judges.
+struct Division {
+  bool random = false;
+  uint64_t seed = 1;  // of a random one
+  bool operator==(const Division&) const = default;
+};
+std::string to_text(const Division& division);          // "families", "random:1"
+Result<Division> parse_division(std::string_view text);  // the same words; "random" is "random:1"
+
 // Which lane bounds a measured iteration: the GPU where it is busy for more than nine tenths of it.
 enum class Bound : uint8_t { unknown, gpu, host };
 std::string_view name_of(Bound bound);
@@ -98,6 +108,10 @@ struct Example {
   std::string id;
   std::string group;  // the model family; of ETS traces the model. Splits are by group
   Split split = Split::train;
+  // Model, input and precision in words: what a random division keeps together, so that repeats and runs that differ in the
+  // optimizer or the layout alone are all trained on or all judged. Empty: not measured here (simulated, others' traces).
+  std::string configuration;
+  bool kept_back = false;  // a what-if model or a near twin of one: nobody trains on it, and no random division judges it
   // What holds for the whole iteration.
   double batch = 1;
   double size = 0;  // height of images, length of token sequences
@@ -131,6 +145,8 @@ class DataSet {
 
   // Where it came from, in a sentence; goes into the card of what is trained on it.
   std::string source;
+  // How it is divided: `divide` changes it. A file always holds the division by family.
+  Division division;
 
   // Writes the compact binary form (its file header stands in dataset_file.cpp); replaces the file when whole.
   [[nodiscard]] Status save(const std::string& path) const;
@@ -149,8 +165,15 @@ class DataSet {
 using Selection = std::vector<uint32_t>;
 Selection select(const DataSet& data, Split split);
 
+// Divides a data set that is divided by family at random: configurations go to Split::test by a hash of configuration and seed,
+// about a fifth of them, whatever else is there; the others to Split::train, what is kept back to Split::ood. Simulated examples
+// stay to be trained on. An Error where examples that are judged by family have no configuration, or none is measured.
+Status divide(DataSet& data, const Division& division);
+inline constexpr double kRandomlyJudged = 0.2;
+
 // The training examples as two: whole groups go to validation, chosen by a hash of group and seed, until they hold about
-// `fraction` of the examples. Test examples are in neither.
+// `fraction` of the examples. Test examples are in neither. Of a random division groups are configurations, and the fraction is
+// that of measured examples: simulated ones are all trained on.
 struct Fold {
   Selection train;
   Selection validation;

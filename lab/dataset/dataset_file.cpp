@@ -3,7 +3,7 @@
 //   "FRDS" version(1 byte)
 //   source; names: count, texts; rows: count, then each row: name, phase, dtype, class, on_gpu as bytes, the number of
 //   amounts and of hyper-parameters up to the last that is not 0, and those as float32
-//   examples: count, then each: id, group, split, batch, size, precision, optimizer, channels_last, device, parameters,
+//   examples: count, then each: id, group, split, configuration, kept_back, batch, size, precision, optimizer, channels_last, device, parameters,
 //   parameter_tensors, host_slowness, ops (as indices), edges (target as difference to the one before, source as distance to the
 //   target, bytes), targets
 //   "END."
@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::string_view kMagic = "FRDS";
 constexpr std::string_view kEnd = "END.";
-constexpr uint8_t kVersion = 2;
+constexpr uint8_t kVersion = 3;
 
 class Writer {
  public:
@@ -218,6 +218,8 @@ void write(Writer& out, const Example& example) {
   out.text(example.id);
   out.text(example.group);
   out.byte(static_cast<uint8_t>(example.split));
+  out.text(example.configuration);
+  out.byte(example.kept_back ? 1 : 0);
   out.f64(example.batch);
   out.f64(example.size);
   out.byte(static_cast<uint8_t>(example.precision));
@@ -242,6 +244,8 @@ Example read_example(Reader& in, size_t rows) {
   example.id = in.text();
   example.group = in.text();
   example.split = in.enumerator(Split::ood);
+  example.configuration = in.text();
+  example.kept_back = in.byte() != 0;
   example.batch = in.f64();
   example.size = in.f64();
   example.precision = in.enumerator(Precision::amp_bf16);
@@ -272,6 +276,7 @@ Error broken(const std::string& path, const std::string& what) {
 }  // namespace
 
 Status DataSet::save(const std::string& path) const {
+  CHECK(!division.random, "a file holds the division by family");
   Writer out;
   out.raw(kMagic);
   out.byte(kVersion);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -69,6 +70,8 @@ TEST_F(DataSetFile, ReadsWhatWasWritten) {
   data.examples()[1].precision = Precision::amp_bf16;
   data.examples()[1].device = "NVIDIA H200";
   data.examples()[2].parameters = 12345;
+  data.examples()[2].configuration = "resnet|{}|image|8";
+  data.examples()[2].kept_back = true;
   ASSERT_TRUE(data.save(path_).ok());
   const auto read = DataSet::load(path_);
   ASSERT_TRUE(read.ok()) << read.error().message();
@@ -81,6 +84,8 @@ TEST_F(DataSetFile, ReadsWhatWasWritten) {
     EXPECT_EQ(a.id, b.id);
     EXPECT_EQ(a.group, b.group);
     EXPECT_EQ(a.split, b.split);
+    EXPECT_EQ(a.configuration, b.configuration);
+    EXPECT_EQ(a.kept_back, b.kept_back);
     EXPECT_EQ(a.batch, b.batch);
     EXPECT_EQ(a.precision, b.precision);
     EXPECT_EQ(a.optimizer.kind, b.optimizer.kind);
@@ -164,6 +169,99 @@ TEST(Split, GroupsByTheirBeginning) {
   EXPECT_EQ(fold.train.size() + fold.validation.size(), select(data, Split::train).size());
   EXPECT_EQ(fold.validation.size(), 3U);
   for (const uint32_t i : fold.validation) EXPECT_EQ(data.examples()[i].group, "g1");
+}
+
+// Made-up data of measured configurations, two runs of each; the first of each group is kept back.
+DataSet measured_data(int groups, int each) {
+  DataSet data = made_up_data(groups, 2 * each);
+  for (size_t i = 0; i < data.examples().size(); ++i) {
+    Example& example = data.examples()[i];
+    example.configuration = example.group + "|" + std::to_string(i / 2 % static_cast<size_t>(each));
+    example.kept_back = i % static_cast<size_t>(2 * each) == 0;
+  }
+  return data;
+}
+
+std::set<std::string> configurations_of(const DataSet& data, const Selection& examples) {
+  std::set<std::string> configurations;
+  for (const uint32_t i : examples) configurations.insert(data.examples()[i].configuration);
+  return configurations;
+}
+
+bool share_one(const std::set<std::string>& a, const std::set<std::string>& b) {
+  return std::any_of(a.begin(), a.end(), [&](const std::string& text) { return b.contains(text); });
+}
+
+TEST(Division, IsReadAsItIsWritten) {
+  for (const char* text : {"families", "random:1", "random:17"}) {
+    const auto division = parse_division(text);
+    ASSERT_TRUE(division.ok()) << text;
+    EXPECT_EQ(to_text(*division), text);
+  }
+  EXPECT_EQ(*parse_division("random"), *parse_division("random:1"));
+  for (const char* text : {"", "family", "random:", "random:x", "random:-1", "random:1x", "randomly", "Random"}) {
+    EXPECT_FALSE(parse_division(text).ok()) << text;
+  }
+}
+
+TEST(Division, AtRandomKeepsConfigurationsTogether) {
+  std::set<std::string> judged_first;
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    DataSet data = measured_data(30, 10);
+    ASSERT_TRUE(divide(data, {.random = true, .seed = seed}).ok());
+    const Selection judged = select(data, Split::test);
+    const auto judged_words = configurations_of(data, judged);
+    const auto trained_words = configurations_of(data, select(data, Split::train));
+    EXPECT_FALSE(share_one(judged_words, trained_words));
+    const double share =
+        static_cast<double>(judged_words.size()) / static_cast<double>(judged_words.size() + trained_words.size());
+    EXPECT_NEAR(share, kRandomlyJudged, 0.05);
+    EXPECT_GT(groups_of(data, judged).size(), 20U) << "of all families, whatever part they were in";
+    EXPECT_EQ(select(data, Split::ood).size(), 30U);
+    for (const uint32_t i : select(data, Split::ood)) EXPECT_TRUE(data.examples()[i].kept_back);
+    if (seed == 1) judged_first = judged_words;
+    EXPECT_EQ(judged_words == judged_first, seed == 1);
+
+    const Fold fold = split_for_validation(data, 0.15, seed);
+    EXPECT_EQ(fold.train.size() + fold.validation.size(), select(data, Split::train).size());
+    EXPECT_FALSE(share_one(configurations_of(data, fold.train), configurations_of(data, fold.validation)));
+    EXPECT_GT(groups_of(data, fold.validation).size(), 15U);
+  }
+}
+
+// Weights that are kept must not come to be judged on what they were trained on.
+TEST(Division, OfAConfigurationIsTheSameForGood) {
+  DataSet data = measured_data(4, 5);
+  ASSERT_TRUE(divide(data, {.random = true}).ok());
+  EXPECT_EQ(configurations_of(data, select(data, Split::test)), (std::set<std::string>{}));
+}
+
+TEST(Division, AtRandomLeavesSimulatedExamplesToBeTrainedOn) {
+  DataSet data = measured_data(10, 5);
+  DataSet simulated = made_up_data(3, 4);
+  for (Example& example : simulated.examples()) {
+    example.group = "simulated/" + example.group;
+    example.split = Split::train;
+  }
+  data.append(simulated);
+  ASSERT_TRUE(divide(data, {.random = true}).ok());
+  const Fold fold = split_for_validation(data, 0.2, 1);
+  size_t trained = 0;
+  for (const uint32_t i : fold.train) trained += data.examples()[i].configuration.empty() ? 1 : 0;
+  EXPECT_EQ(trained, simulated.examples().size());
+  EXPECT_FALSE(fold.validation.empty());
+}
+
+TEST(Division, AtRandomNeedsConfigurations) {
+  DataSet traces = made_up_data(6, 3);
+  const Status judged = divide(traces, {.random = true});
+  ASSERT_FALSE(judged.ok());
+  EXPECT_NE(judged.error().message().find("configuration"), std::string::npos);
+  for (Example& example : traces.examples()) example.split = Split::train;
+  const Status simulated = divide(traces, {.random = true});
+  ASSERT_FALSE(simulated.ok());
+  EXPECT_NE(simulated.error().message().find("measured"), std::string::npos);
+  EXPECT_TRUE(divide(traces, {}).ok());
 }
 
 }  // namespace

@@ -30,6 +30,32 @@ TEST(KeptResults, AreReadBack) {
   EXPECT_DOUBLE_EQ(row.evaluations[0].all.mre, 0.11);
 }
 
+TEST(KeptResults, HoldErrorsByBoundAndTheirDate) {
+  const auto rows = read_kept_results(
+      written(
+          R"({"label": "forerun, iterations alone", "predictor": "forerun", "date": "2026-11-17", "weights": "ab", )"
+          R"("learned_from": "iterations", "test": [{"quantity": "iteration_ms", "all": {"count": 2, "mre": 0.11, )"
+          R"("median": 0.08, "p90": 0.2, "bias": 0, "rmse": 9.5}, "by_bound": {"gpu": {"count": 1, "mre": 0.05, )"
+          R"("median": 0.05, "p90": 0.05, "bias": 0, "rmse": 1}}}], "ood": []})"),
+      "");
+  ASSERT_TRUE(rows.ok()) << rows.error().message();
+  const SuiteRow& row = rows->at(0);
+  EXPECT_EQ(row.kept_date, "2026-11-17");
+  EXPECT_EQ(row.weights, "ab");
+  EXPECT_EQ(row.learned_from, "iterations");
+  ASSERT_EQ(row.evaluations.at(0).by_bound.size(), 1U);
+  EXPECT_DOUBLE_EQ(row.evaluations[0].by_bound[0].errors.mre, 0.05);
+}
+
+TEST(KeptResults, OfARandomSplitAreRefused) {
+  std::string line = kLine;
+  line.insert(1, R"("split": "random:1", )");
+  EXPECT_FALSE(read_kept_results(written(line), "").ok());
+  line = kLine;
+  line.insert(1, R"("split": "families", )");
+  EXPECT_TRUE(read_kept_results(written(line), "").ok());
+}
+
 TEST(KeptResults, OfOtherDataAreStale) {
   std::string told = kLine;
   told.insert(1, R"("data": "1102 records, fingerprint a", )");

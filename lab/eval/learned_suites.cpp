@@ -1,14 +1,18 @@
 #include "lab/eval/learned_suites.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <set>
 #include <unordered_map>
 
 #include "base/data_dir.h"
 #include "base/datasets.h"
 #include "base/nearest.h"
 #include "base/provenance.h"
+#include "lab/eval/iterations_alone.h"
 #include "lab/eval/kept_results.h"
 #include "lab/learn/predictors.h"
 #include "lab/learn/training_session.h"
@@ -29,6 +33,8 @@ struct LearnedSuite {
 constexpr LearnedSuite kSuites[] = {{"ets-t4", "T4", true}, {"ets-2080ti", "2080Ti", false}, {"h200", nullptr, true}};
 constexpr const char* kForerun = "forerun";
 constexpr const char* kRandWire = "randwire";
+constexpr const char* kIterationsWord = "iterations";
+constexpr const char* kIterationsAndSamples = "iterations, op samples";
 // A row whose predictor was told how slow the host of each judged run was, by readings taken beside it (host_us).
 constexpr const char* kCalibrated = ", host calibrated";
 
@@ -53,7 +59,7 @@ Result<std::vector<std::string>> weight_folders(const std::string& suite, const 
   if (!options.weights.empty()) return options.weights;
   const auto data = data_dir();
   if (!data) return data.error();
-  const fs::path folder = *data / "weights" / suite;
+  const fs::path folder = *data / "weights" / weights_folder(suite, options.division);
   std::vector<std::string> found;
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(folder, none)) {
@@ -61,6 +67,23 @@ Result<std::vector<std::string>> weight_folders(const std::string& suite, const 
   }
   std::sort(found.begin(), found.end());
   return found;
+}
+
+// The weights of a folder; an Error where they were trained on another division, and so perhaps on what is judged.
+Result<learn::LoadedPredictor> load_judged(const std::string& folder, const learn::Division& division) {
+  auto loaded = learn::load_weights(folder);
+  if (!loaded || loaded->division == division) return loaded;
+  return Error{fmt::format("these weights were trained on the split {} and cannot be judged on the split {}, part of "
+                           "which they may have seen",
+                           to_text(loaded->division), to_text(division)),
+               folder, fmt::format("judge them with --split {}", to_text(loaded->division))};
+}
+
+// Kinds of data that weights learned from.
+std::string learned_from(const learn::LoadedPredictor& loaded) {
+  const std::string sources = loaded.trained_on + "; " + loaded.pretrained_on;
+  const bool simulated = sources.find("simulated") != std::string::npos;
+  return std::string(kIterationsWord) + (simulated ? ", simulation" : "");
 }
 
 // What predictors are judged on.
@@ -73,6 +96,18 @@ struct Examples {
 
 std::string label_of(const std::string& name, const Examples& examples) {
   return examples.calibrated ? name + kCalibrated : name;
+}
+
+// How a data set is divided at random, in words.
+std::string random_words(const learn::DataSet& data) {
+  std::set<std::string> judged;
+  std::set<std::string> others;
+  for (const learn::Example& example : data.examples()) {
+    if (example.split == learn::Split::ood) continue;
+    (example.split == learn::Split::test ? judged : others).insert(example.configuration);
+  }
+  return fmt::format("configurations of all families split at random (seed {}), {} judged and {} others",
+                     data.division.seed, judged.size(), others.size());
 }
 
 // Of predictions of what is out of distribution, those of randomly wired networks.
@@ -95,6 +130,7 @@ Result<SuiteRow> evaluate_weights(const std::string& folder, learn::LoadedPredic
   SuiteRow row{.predictor = loaded.name,
                .label = label_of(fs::path(folder).filename().string(), examples),
                .trained_on = loaded.trained_on,
+               .learned_from = learned_from(loaded),
                .evaluations = predict(examples.test)};
   row.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   row.asked = static_cast<int64_t>(examples.test.size());
@@ -110,13 +146,12 @@ Result<SuiteRow> evaluate_weights(const std::string& folder, learn::LoadedPredic
 }
 
 // `forerun predict` on the same records, from their input fields alone.
-Result<SuiteRow> evaluate_forerun(const LearnedSuiteOptions& options, const Examples& examples) {
+Result<SuiteRow> evaluate_forerun(const LearnedSuiteOptions& options, const Examples& examples,
+                                  const CostModels& cost_models) {
   const auto paths = suite_records(options);
   if (!paths) return paths.error();
   const auto files = record_files(*paths);
   if (!files) return files.error();
-  const auto cost_models = load_cost_models();
-  if (!cost_models) return cost_models.error();
   std::unordered_map<std::string, learn::Prediction> by_id;
   for (const auto* selection : {&examples.test, &examples.ood}) {
     for (const uint32_t i : *selection) by_id[examples.data.examples()[i].id];
@@ -125,12 +160,12 @@ Result<SuiteRow> evaluate_forerun(const LearnedSuiteOptions& options, const Exam
   const auto take = [&](const RunRecord& record, const DataPlace& /*place*/) {
     const auto wanted = by_id.find(record.run.id);
     if (wanted == by_id.end() || !record.has_graph || wanted->second.iteration_ms) return;
-    const auto device = cost_models->devices.find(record.run.environment.gpu);
+    const auto device = cost_models.devices.find(record.run.environment.gpu);
     if (!device) return;
     auto run = for_device(record.run, *device);
     if (!run) return;
     if (!examples.calibrated) run->environment.calibration = {};
-    const Prediction answer = predict(*run, *device, *cost_models);
+    const Prediction answer = predict(*run, *device, cost_models);
     wanted->second = {.iteration_ms = static_cast<double>(answer.times.iteration.value) / 1e6,
                       .gpu_busy_ms = static_cast<double>(answer.times.gpu_busy.value) / 1e6,
                       .peak_bytes = static_cast<double>(answer.memory.peak_allocated.value)};
@@ -149,6 +184,7 @@ Result<SuiteRow> evaluate_forerun(const LearnedSuiteOptions& options, const Exam
   SuiteRow row{.predictor = kForerun,
                .label = label_of(kForerun, examples),
                .trained_on = "data/cost, data/host",
+               .learned_from = kIterationsAndSamples,
                .evaluations = learn::evaluate_all(examples.data, examples.test, predicted(examples.test)),
                .ood = learn::evaluate_all(examples.data, examples.ood, unlike),
                .randwire = evaluate_randwire(examples, unlike),
@@ -158,6 +194,46 @@ Result<SuiteRow> evaluate_forerun(const LearnedSuiteOptions& options, const Exam
   return row;
 }
 
+// With trees grown from iterations alone: times, since memory does not ask them.
+Result<SuiteRow> evaluate_iterations_alone(const LearnedSuiteOptions& options, const Examples& examples) {
+  const auto cost_models = cost_models_of_iterations(options.problem, options.control);
+  if (!cost_models) return cost_models.error();
+  auto row = evaluate_forerun(options, examples, *cost_models);
+  if (!row) return row.error();
+  row->label = kIterationsAlone;
+  row->learned_from = kIterationsWord;
+  for (auto* part : {&row->evaluations, &row->ood, &row->randwire}) {
+    std::erase_if(*part, [](const learn::Evaluation& one) { return one.quantity == learn::Target::peak_bytes; });
+  }
+  return row;
+}
+
+// The rows of `forerun predict`: as it is, told how slow each host was, and as it would be with iterations alone.
+Status add_forerun_rows(const LearnedSuiteOptions& options, const Examples& examples, const Examples* calibrated,
+                        SuiteResult& result) {
+  const auto cost_models = load_cost_models();
+  if (!cost_models) return cost_models.error();
+  for (const Examples* told : {&examples, calibrated}) {
+    if (told == nullptr) continue;
+    auto row = evaluate_forerun(options, *told, *cost_models);
+    if (!row) return row.error();
+    result.rows.push_back(std::move(*row));
+  }
+  if (options.iterations_alone) {
+    auto row = evaluate_iterations_alone(options, examples);
+    if (!row) return row.error();
+    if (options.keep_iterations_alone) {
+      if (const Status kept = keep_iterations_alone(*row, result.data); !kept.ok()) return kept;
+    }
+    result.rows.push_back(std::move(*row));
+  } else if (options.records.empty()) {
+    auto kept = kept_iterations_alone(result.data);
+    if (!kept) return kept.error();
+    std::move(kept->begin(), kept->end(), std::back_inserter(result.rows));
+  }
+  return {};
+}
+
 Result<SuiteResult> evaluate_one(const LearnedSuite& suite, const LearnedSuiteOptions& options) {
   const auto folders = weight_folders(suite.name, options);
   if (!folders) return folders.error();
@@ -165,12 +241,16 @@ Result<SuiteResult> evaluate_one(const LearnedSuite& suite, const LearnedSuiteOp
     if (!fs::exists(fs::path(named) / "card.json")) {
       return Error{"holds no trained weights (card.json)", named, "name a folder that `forerun train --out` wrote"};
     }
-    if (const auto loaded = learn::load_weights(named); !loaded) return loaded.error();
+    if (const auto loaded = load_judged(named, options.division); !loaded) return loaded.error();
   }
-  const auto data = load_suite(suite.name, options);
+  auto data = load_suite(suite.name, options);
   if (!data) return data.error();
-  const auto examples_of = [](const learn::DataSet& of, bool calibrated) {
-    return Examples{of, learn::select(of, learn::Split::test), learn::select(of, learn::Split::ood), calibrated};
+  if (const Status divided = learn::divide(*data, options.division); !divided.ok()) return divided.error();
+  const bool random = options.division.random;
+  const auto examples_of = [&](const learn::DataSet& of, bool calibrated) {
+    // What a random split keeps back is not out of distribution: its like may be trained on.
+    return Examples{of, learn::select(of, learn::Split::test),
+                    random ? learn::Selection() : learn::select(of, learn::Split::ood), calibrated};
   };
   const Examples calibrated = examples_of(*data, true);
   learn::DataSet without = *data;
@@ -184,7 +264,10 @@ Result<SuiteResult> evaluate_one(const LearnedSuite& suite, const LearnedSuiteOp
   }
   auto published = published_figures(suite.name);
   if (!published) return published.error();
+  if (random) std::erase_if(published->systems, [](const PublishedFigure& figure) { return !figure.seen; });
   SuiteResult result{.suite = suite.name,
+                     .split = random ? random_words(*data) : "",
+                     .division = options.division,
                      .data = data->source,
                      .date = today_utc(),
                      .machine = this_machine(),
@@ -192,17 +275,15 @@ Result<SuiteResult> evaluate_one(const LearnedSuite& suite, const LearnedSuiteOp
                      .ood = static_cast<int64_t>(examples.ood.size()),
                      .published = std::move(*published)};
   Work work(options.control, "predictors", static_cast<int64_t>(folders->size()) + 1);
-  if (suite.traces_of == nullptr && options.cache.empty()) {
-    for (const Examples* told : {&examples, &calibrated}) {
-      if (told->calibrated && !readings) continue;
-      auto row = evaluate_forerun(options, *told);
-      if (!row) return row.error();
-      result.rows.push_back(std::move(*row));
-    }
+  if (random) {
+    result.problems.emplace_back("forerun predict, which was fitted to iterations that are judged here");
+  } else if (suite.traces_of == nullptr && options.cache.empty()) {
+    const Status added = add_forerun_rows(options, examples, readings ? &calibrated : nullptr, result);
+    if (!added.ok()) return added.error();
   }
   for (const std::string& folder : *folders) {
     if (const Status status = work.advance(); !status.ok()) return status.error();
-    auto loaded = learn::load_weights(folder);
+    auto loaded = load_judged(folder, options.division);
     if (!loaded && !options.weights.empty()) return loaded.error();
     if (!loaded) {
       result.problems.push_back(loaded.error().message());

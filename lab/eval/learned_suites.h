@@ -5,7 +5,11 @@
 //   h200        measured run records of an H200 (data/h200), split by model family (data/h200/split.json); what is in
 //               neither split (RandWire, the what-if models) is reported as out of distribution
 //
-// Weights lie below data/weights/SUITE, one folder each. On h200 `forerun predict` itself is judged too. Rows are told nothing
+// h200 can also be divided at random by configuration (learn::divide), so that families are trained on that are judged: DNNPerf's
+// question of seen models. `forerun predict` has no row there, as it was fitted to iterations of that part.
+//
+// Weights lie below data/weights/SUITE, one folder each, those of a random split below data/weights/h200-random; weights of the other
+// split are refused. On h200 `forerun predict` itself is judged too. Rows are told nothing
 // of the machine that a judged run ran on, but for those that say "host calibrated": they are given the readings of the host
 // (host_us) that were taken beside it, where there are any. evaluate_papers puts
 // ets-t4 and h200 together with the papers' ablations.
@@ -29,6 +33,9 @@ struct LearnedSuiteOptions {
   int64_t most_a_group = 0;                    // of ETS traces, of a model; 0: all
   std::vector<std::string> weights;            // folders to judge; empty: all of the data folder's for the suite
   learn::Split unnamed = learn::Split::train;  // part of record families that no split.json names
+  learn::Division division;                    // of h200, judged
+  bool iterations_alone = false;               // on h200, grow Forerun's trees from iterations alone and judge them too
+  bool keep_iterations_alone = false;          // and keep that row
   std::function<void(const DataProblem&)> problem;
   WorkControl control;
 };

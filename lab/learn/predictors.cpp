@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/nearest.h"
@@ -36,6 +37,29 @@ Training training_from(const nlohmann::json& card) {
           .best_epoch = card.value("best_epoch", int64_t{0}),
           .seconds = card.value("training_seconds", 0.0),
           .validation_error = card.value("validation_error", 0.0)};
+}
+
+// The division that a card tells of; cards from before there were others were divided by family.
+Result<Division> division_from(const nlohmann::json& card, const std::string& folder) {
+  const auto found = card.find("split");
+  if (found == card.end()) return Division{};
+  const auto division = parse_division(found->is_string() ? found->get<std::string>() : found->dump());
+  if (!division) return division.error().within(folder);
+  return division;
+}
+
+// How many measured examples the weights of a card have seen, in training or to choose an epoch. Older cards tell only what their
+// data was: 1 stands for some.
+int64_t measured_from(const nlohmann::json& card) {
+  const auto examples = card.find("examples");
+  if (examples != card.end() && examples->is_object() && examples->contains("measured")) {
+    const nlohmann::json& measured = examples->at("measured");
+    return measured.is_number_integer() ? measured.get<int64_t>() : 1;
+  }
+  const auto source = card.find("trained_on");
+  const bool simulated =
+      source != card.end() && source->is_string() && source->get<std::string>().find("records") == std::string::npos;
+  return simulated ? 0 : 1;
 }
 
 }  // namespace
@@ -76,15 +100,34 @@ Result<std::unique_ptr<Predictor>> make_predictor(std::string_view name) {
   return Error{"there is no predictor '" + std::string(name) + "'", "", did_you_mean(name, names)};
 }
 
+Status check_start(const std::string& folder, const Division& division) {
+  const auto card = read_json(folder, "card.json", {"predictor", "trained_on"});
+  if (!card) return card.error();
+  const auto before = division_from(*card, folder);
+  if (!before) return before.error();
+  if (*before == division || measured_from(*card) == 0) return {};
+  return Error{fmt::format("these weights have seen measured iterations of the split {}, not of {}: what is judged now "
+                           "may be among them",
+                           to_text(*before), to_text(division)),
+               folder,
+               fmt::format("pre-train on simulated iterations alone, or with --split {} too", to_text(division))};
+}
+
 Status save_weights(const std::string& folder, std::string_view name, const Predictor& predictor, const DataSet& data,
                     const TrainOptions& options, const TrainingLog& log) {
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   if (failed) return Error{"cannot be made: " + failed.message(), folder, "check the path"};
   const Fold fold = fold_for(data, options);
+  int64_t measured = 0;
+  for (const Selection* part : {&fold.train, &fold.validation}) {
+    measured += std::count_if(part->begin(), part->end(),
+                              [&](uint32_t i) { return !data.examples()[i].configuration.empty(); });
+  }
   nlohmann::json card = {{"predictor", name},
                          {"settings", predictor.settings()},
                          {"trained_on", data.source},
+                         {"split", to_text(data.division)},
                          {"examples", {{"training", fold.train.size()}, {"validation", fold.validation.size()}}},
                          {"seed", options.seed},
                          {"epochs", log.epochs.size()},
@@ -97,11 +140,14 @@ Status save_weights(const std::string& folder, std::string_view name, const Pred
   if (!options.start.empty()) {
     auto before = read_json(options.start, "card.json", {});
     if (!before) return before.error();
+    measured += measured_from(*before);
     nlohmann::json& start = card["started_from"];
-    for (const char* key : {"trained_on", "epochs", "best_epoch", "validation_error", "training_seconds", "date"}) {
+    for (const char* key :
+         {"trained_on", "split", "examples", "epochs", "best_epoch", "validation_error", "training_seconds", "date"}) {
       if (before->contains(key)) start[key] = before->at(key);
     }
   }
+  card["examples"]["measured"] = measured;
   if (Status status = predictor.save(folder); !status.ok()) return status;
   return write_json(folder, "card.json", card);
 }
@@ -117,10 +163,16 @@ Result<LoadedPredictor> load_weights(const std::string& folder) {
   auto predictor = make_predictor(name.get<std::string>());
   if (!predictor) return predictor.error().within(folder);
   if (const Status status = (*predictor)->load(folder); !status.ok()) return status.error();
+  const auto division = division_from(*card, folder);
+  if (!division) return division.error();
   LoadedPredictor loaded{name.get<std::string>(), source.get<std::string>(), std::move(*predictor)};
+  loaded.division = *division;
   try {
     loaded.training = training_from(*card);
-    if (card->contains("started_from")) loaded.pretraining = training_from(card->at("started_from"));
+    if (card->contains("started_from")) {
+      loaded.pretraining = training_from(card->at("started_from"));
+      loaded.pretrained_on = card->at("started_from").value("trained_on", "");
+    }
   } catch (const nlohmann::json::exception& failed) {
     return Error{fmt::format("the card cannot be read: {}", failed.what()), folder, "train it again"};
   }

@@ -26,6 +26,9 @@ Result<std::unique_ptr<Predictor>> make_predictor(std::string_view name);
 // well it did on the validation groups.
 Status save_weights(const std::string& folder, std::string_view name, const Predictor& predictor, const DataSet& data,
                     const TrainOptions& options, const TrainingLog& log);
+// An Error where the weights of `folder` have seen measured examples that were divided otherwise: what is trained from them must not
+// be judged by this division.
+Status check_start(const std::string& folder, const Division& division);
 // How a training went: what the table of convergence shows.
 struct Training {
   int64_t epochs = 0;  // 0: not told
@@ -39,6 +42,8 @@ struct LoadedPredictor {
   std::unique_ptr<Predictor> predictor;
   Training training = {};
   Training pretraining = {};  // what it was started from
+  std::string pretrained_on;  // DataSet::source of that; empty: it was not
+  Division division = {};     // of what it was trained on
 };
 Result<LoadedPredictor> load_weights(const std::string& folder);
 

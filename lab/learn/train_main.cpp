@@ -2,7 +2,7 @@
 //
 //   forerun-train NAME --cache FILE... [--start FOLDER] [--out FOLDER] [--epochs N] [--batch N] [--rate X] [--patience N] [--seed N]
 //                 [--seconds S | --minutes M] [--validation SHARE | --validate-on GROUP]... [--device auto|cpu|cuda]
-//                 [--checkpoint FOLDER] [--resume] [--curve FILE] [--set NAME=VALUE]...
+//                 [--checkpoint FOLDER] [--resume] [--curve FILE] [--set NAME=VALUE]... [--split families|random[:SEED]]
 //
 //   forerun-train simulate --count N --out FILE [--seed N] [--traced N]
 //
@@ -39,7 +39,7 @@ int usage(const std::string& what) {
              "[--batch N] [--rate X] "
              "[--patience N] [--seed N] [--seconds S | --minutes M] [--validation SHARE | --validate-on GROUP]... "
              "[--device D] [--checkpoint FOLDER] "
-             "[--resume] [--curve FILE] [--set NAME=VALUE]...\n"
+             "[--resume] [--curve FILE] [--set NAME=VALUE]... [--split families|random[:SEED]]\n"
              "forerun-train simulate --count N --out FILE [--seed N] [--traced N]\n{}",
              what, names);
   return kUsage;
@@ -59,11 +59,21 @@ bool parse(std::string_view text, std::optional<T>& into) {
   return true;
 }
 
+// What is trained on.
+struct TrainingFiles {
+  std::vector<std::string> caches;
+  Division division;
+};
+
 // Sets what an option names; false where it is unknown or its value is no good.
-bool set(const std::string& option, const std::string& value, TrainingRequest& request,
-         std::vector<std::string>& caches) {
+bool set(const std::string& option, const std::string& value, TrainingRequest& request, TrainingFiles& files) {
   TrainOptions& options = request.options;
-  if (option == "--cache") return caches.push_back(value), !value.empty();
+  if (option == "--cache") return files.caches.push_back(value), !value.empty();
+  if (option == "--split") {
+    const auto division = parse_division(value);
+    if (division) files.division = *division;
+    return division.ok();
+  }
   if (option == "--start") return !(options.start = value).empty();
   if (option == "--out") return !(request.out = value).empty();
   if (option == "--device") return !(options.device = value).empty();
@@ -140,20 +150,21 @@ int train(const std::vector<std::string>& words) {
   if (words[0] == "driple") return driple_command({words.begin() + 1, words.end()});
   if (words[0] == "simulate") return simulate({words.begin() + 1, words.end()});
   TrainingRequest request{.predictor = words[0]};
-  std::vector<std::string> caches;
+  TrainingFiles files;
   for (size_t i = 1; i < words.size(); ++i) {
     if (words[i] == "--resume") {
       request.options.resume = true;
-    } else if (i + 1 >= words.size() || !set(words[i], words[i + 1], request, caches)) {
+    } else if (i + 1 >= words.size() || !set(words[i], words[i + 1], request, files)) {
       return usage(fmt::format("'{}' is no option, or its value is missing or no good", words[i]));
     } else {
       ++i;
     }
   }
-  if (caches.empty()) return usage("which data? --cache is missing");
+  if (files.caches.empty()) return usage("which data? --cache is missing");
 
-  const auto data = load_caches(caches);
+  auto data = load_caches(files.caches);
   if (!data) return fail(data.error());
+  if (const Status divided = divide(*data, files.division); !divided.ok()) return fail(divided.error());
   request.options.progress = [](const EpochReport& report) { fmt::print(stderr, "{}\n", to_text(report)); };
   const auto outcome = train_and_save(request, *data);
   if (!outcome) return fail(outcome.error());

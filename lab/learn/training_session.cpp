@@ -79,7 +79,10 @@ Result<TrainingOutcome> train_and_save(const TrainingRequest& request, const Dat
     return Error{"no training family begins with '" + families.front() + "'", "--validate-on",
                  "name one of the data set's, such as resnet"};
   }
-  TrainingOutcome outcome{.data = data.source};
+  if (!request.options.start.empty()) {
+    if (const Status status = check_start(request.options.start, data.division); !status.ok()) return status.error();
+  }
+  TrainingOutcome outcome{.data = data.source, .division = data.division};
   auto log = (*predictor)->train(data, request.options);
   if (!log) return log.error();
   outcome.log = std::move(*log);
@@ -134,6 +137,7 @@ std::string to_json(const TrainingRequest& request, const TrainingOutcome& outco
                               {"device", outcome.log.device},
                               {"date", today_utc()},
                               {"data", outcome.data},
+                              {"split", to_text(outcome.division)},
                               {"test", tests}};
   return object.dump();
 }

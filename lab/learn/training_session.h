@@ -18,6 +18,7 @@ struct TrainingRequest {
 
 struct TrainingOutcome {
   std::string data;  // DataSet::source
+  Division division = {};
   TrainingLog log;
   std::vector<Evaluation> test;  // of the test split, each quantity that is predicted and was measured; for the record
   double predict_seconds = 0;    // for all of the test split

@@ -9,6 +9,7 @@
 #include "base/provenance.h"
 #include "lab/dataset/record_example.h"
 #include "lab/simulation/simulated_iterations.h"
+#include "records/data_configuration.h"
 #include "records/data_files.h"
 #include "records/data_split.h"
 
@@ -114,7 +115,10 @@ Result<learn::DataSet> load_record_data(const std::vector<std::string>& paths, c
     if (cost_models != nullptr) set_host(record.run, *cost_models, example);
     const std::string part = split->part_of(record.run);
     // Parts that have no name here (what-if pairs, near twins) are nothing to train on.
-    example.split = part.empty() ? family_split.unnamed : learn::split_named(part).value_or(Split::ood);
+    const auto named = learn::split_named(part);
+    example.split = part.empty() ? family_split.unnamed : named.value_or(Split::ood);
+    example.kept_back = !part.empty() && !named;
+    example.configuration = workload_of(record.run);
     data.add(std::move(example));
   };
   const Status status = scan_files(*files, Fields::everything, {.run = take, .sample = {}, .problem = problem});

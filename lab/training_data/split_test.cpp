@@ -6,6 +6,8 @@
 #include <set>
 
 #include "base/data_dir.h"
+#include "lab/training_data/learning_data.h"
+#include "records/data_configuration.h"
 #include "records/data_files.h"
 #include "records/data_scan.h"
 #include "records/data_split.h"
@@ -93,6 +95,46 @@ TEST(MeasuredSplit, WhatIfModelsAreJudgedWhateverTheirFamily) {
   EXPECT_EQ(split->part_of_family("mobilenet_v3"), "train");
   EXPECT_EQ(split->part_of("pairs/00077-mobilenet_v3", "mobilenet_v3"), "whatif");
   EXPECT_EQ(split->part_of("h200/00001-mobilenet_v3", "mobilenet_v3"), "train");
+}
+
+// What a random split neither trains on nor judges.
+TEST(MeasuredSplit, WhatIfModelsAreKeptBackFromARandomSplit) {
+  const auto folder = data_dir();
+  ASSERT_TRUE(folder);
+  auto data = load_record_data(
+      {(*folder / "h200" / "first-whatif.jsonl.zst").string(), (*folder / "h200" / "first-test.jsonl.zst").string()},
+      {}, [](const DataProblem&) {});
+  ASSERT_TRUE(data.ok()) << data.error().message();
+  ASSERT_TRUE(learn::divide(*data, {.random = true}).ok());
+  size_t kept_back = 0;
+  for (const learn::Example& example : data->examples()) {
+    EXPECT_EQ(example.kept_back, example.id.starts_with("pairs/")) << example.id;
+    EXPECT_EQ(example.kept_back, example.split == learn::Split::ood) << example.id;
+    kept_back += example.kept_back ? 1 : 0;
+  }
+  EXPECT_GT(kept_back, 40U);
+  EXPECT_GT(learn::select(*data, learn::Split::test).size(), 10U);
+}
+
+TEST(MeasuredSplit, RepeatsAndOtherOptimizersAreOneWorkload) {
+  TrainingRun run;
+  run.family = "resnet";
+  run.arguments = R"({"depth":18})";
+  run.id = "a";
+  // Kept weights rest on these words: other ones would deal them anew, and judge what was trained on.
+  EXPECT_EQ(workload_of(run), R"(resnet|{"depth":18}|image|1|3|224|1000||fp32)");
+  TrainingRun other = run;
+  other.id = "b";
+  other.setup.optimizer.kind = OptimizerKind::adamw;
+  other.setup.channels_last = true;
+  EXPECT_EQ(workload_of(other), workload_of(run));
+  other.input.batch = 2;
+  EXPECT_NE(workload_of(other), workload_of(run));
+  other = run;
+  other.setup.precision = Precision::amp_bf16;
+  EXPECT_NE(workload_of(other), workload_of(run));
+  other.family = "capture";
+  EXPECT_EQ(workload_of(other), "a") << "too little is known of a user's own model";
 }
 
 }  // namespace

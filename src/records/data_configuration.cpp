@@ -14,4 +14,11 @@ std::string configuration_of(const TrainingRun& run) {
                      run.setup.accumulate, name_of(run.backend), run.environment.gpu);
 }
 
+std::string workload_of(const TrainingRun& run) {
+  if (run.family == "capture") return run.id;
+  const InputSpec& in = run.input;
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}", run.family, run.arguments, name_of(in.kind), in.batch, in.channels,
+                     in.size, in.classes, in.flavour, name_of(run.setup.precision));
+}
+
 }  // namespace forerun

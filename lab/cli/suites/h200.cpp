@@ -12,6 +12,7 @@ namespace {
 
 struct H200Options {
   LearnedSuiteOptions data;
+  std::string division = to_text(learn::Division{});
   bool leave_one_out = false;
   int folds = 0;
   bool json = false;
@@ -31,6 +32,12 @@ int evaluate_h200(const H200Options& options) {
   if (options.leave_one_out) return evaluate_families_left_out(options);
   const CommandWork work;
   LearnedSuiteOptions data = options.data;
+  const auto division = learn::parse_division(options.division);
+  if (!division) return fail(division.error());
+  data.division = *division;
+  if (division->random && data.iterations_alone) {
+    return fail({"`forerun predict` is not judged on a random split", "--iterations-alone", "leave one of them out"});
+  }
   data.control = work.control();
   return print_answer(evaluate_learned("h200", data), options.json);
 }
@@ -41,7 +48,7 @@ Run add_h200(CLI::App& app) {
   CLI::Option* weights =
       app.add_option("--weights", options->data.weights,
                      "Folders that `forerun train --out` wrote; without it all of data/weights/h200");
-  app.add_option("--data", options->data.records, "Record files or folders, in place of data/h200");
+  CLI::Option* data = app.add_option("--data", options->data.records, "Record files or folders, in place of data/h200");
   CLI::Option* cache =
       app.add_option("--cache", options->data.cache, "A data set that `forerun train --write-cache` wrote");
   CLI::Option* leave = app.add_flag("--leave-one-out", options->leave_one_out,
@@ -51,6 +58,20 @@ Run add_h200(CLI::App& app) {
   app.add_option("--folds", options->folds, "Leave families out in so many groups, which is faster")
       ->check(CLI::Range(2, 99))
       ->needs(leave);
+  app.add_option(
+         "--split", options->division,
+         "families (default), or random: models like those trained on, a fifth of the configurations of all families; "
+         "random:SEED judges others. Weights of data/weights/h200-random")
+      ->excludes(leave);
+  CLI::Option* alone =
+      app.add_flag("--iterations-alone", options->data.iterations_alone,
+                   "Grow the trees of `forerun predict` from iterations alone, without op samples, and judge "
+                   "those too (a minute); without it the row is the kept one")
+          ->excludes(leave)
+          ->excludes(cache);
+  app.add_flag("--keep", options->data.keep_iterations_alone, "Keep that row for later calls, in data/evaluations")
+      ->needs(alone)
+      ->excludes(data);
   app.add_flag("--json", options->json, "Print one JSON object");
   return [options] { return evaluate_h200(*options); };
 }
@@ -63,6 +84,8 @@ Suite h200_suite() {
           .add = add_h200,
           .examples = {{"forerun eval --suite h200 --data more.jsonl.gz", "other records"},
                        {"forerun eval --suite h200 --weights data/weights/h200/gbdt --json", "one predictor"},
+                       {"forerun eval --suite h200 --split random", "seen models, as in DNNPerf's first question"},
+                       {"forerun eval --suite h200 --iterations-alone", "Forerun without its op samples beside it"},
                        {"forerun eval --leave-one-out --folds 6", "the training families, left out in six groups"}}};
 }
 

@@ -14,6 +14,7 @@ namespace {
 struct HybridTraining {
   std::vector<std::string> records;
   std::vector<std::string> without;
+  bool without_op_samples = false;
   std::string out;
   int seed = 1;
   bool json = false;
@@ -24,6 +25,7 @@ int grow_trees(const HybridTraining& training) {
   if (!files) return fail(files.error());
   HybridRequest request{.files = *files,
                         .without = {training.without.begin(), training.without.end()},
+                        .op_samples = !training.without_op_samples,
                         .out = training.out,
                         .growth = {},
                         .problem = tell_problem};
@@ -50,7 +52,10 @@ Run add_hybrid(CLI::App& app) {
   auto training = std::make_shared<HybridTraining>();
   app.add_option("--data", training->records, "Record files or folders, in place of data/h200");
   app.add_option("--without", training->without, "Families to leave out, to validate on");
-  app.add_option("--out", training->out, "File for the trees, in place of data/cost/hybrid.bin.zst");
+  CLI::Option* alone = app.add_flag("--without-op-samples", training->without_op_samples,
+                                    "Learn from the ops of iterations alone, to compare; --out says where to");
+  CLI::Option* out = app.add_option("--out", training->out, "File for the trees, in place of data/cost/hybrid.bin.zst");
+  alone->needs(out);  // such trees are not what `forerun predict` shall ask
   app.add_option("--seed", training->seed, "Seed of the trees");
   app.add_flag("--json", training->json, "Print one JSON object");
   return [training] { return grow_trees(*training); };

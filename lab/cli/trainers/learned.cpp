@@ -11,6 +11,7 @@ namespace {
 struct LearnedTraining {
   TrainingWords words;
   SuiteData data;
+  std::string division = to_text(learn::Division{});
   std::string out;
   bool json = false;
 };
@@ -19,8 +20,11 @@ int train_learned(const std::string& name, const LearnedTraining& training) {
   const auto options = training_options(training.words);
   if (!options) return fail(options.error());
   if (const auto known = learn::make_predictor(name); !known) return fail(known.error());
-  const auto data = load_suite_data(training.data);
+  const auto division = learn::parse_division(training.division);
+  if (!division) return fail(division.error());
+  auto data = load_suite_data(training.data);
   if (!data) return fail(data.error());
+  if (const Status divided = learn::divide(*data, *division); !divided.ok()) return fail(divided.error());
   learn::TrainingRequest request{.predictor = name, .out = training.out, .options = *options};
   request.options.progress = [](const learn::EpochReport& report) { tell(learn::to_text(report)); };
   const auto outcome = learn::train_and_save(request, *data);
@@ -35,6 +39,9 @@ Trainer learned_trainer(const std::string& name, const std::string& summary, boo
   const auto add = [name, in_epochs](CLI::App& app) -> Run {
     auto training = std::make_shared<LearnedTraining>();
     add_suite_data(app, training->data);
+    app.add_option("--split", training->division,
+                   "families (default), or random: a fifth of the configurations of h200 is judged, drawn from all families; "
+                   "random:SEED draws others");
     app.add_option("--out", training->out, "Folder for the weights; without it they are not kept");
     add_predictor_options(app, training->words);
     if (in_epochs) {
