@@ -297,7 +297,7 @@ constexpr FamilyEntry kFamilies[] = {{"resnet", of_images<resnet>},
                                      {"dlrm", dlrm, 16},
                                      {"randwire", of_images<randwire>, 0.6}};
 constexpr const char* kRandom = "random";
-constexpr int kRandomShare = 6;  // times as often as one family of the zoo
+constexpr int kRandomShare = 9;  // times as often as one family of the zoo
 
 // Log-uniform; every second one is rounded to a multiple of 8 or a power of two. Batch norm asks for two.
 int64_t batch_size(double factor, Load load, Drawing& draw) {
@@ -330,7 +330,7 @@ Result<zoo::Model> draw_model(const std::string& family, Load load, Drawing& dra
     return zoo::build(family, parameters.settings());
   }
   if (family != kRandom) return Error{"no networks are drawn of the family '" + family + "'", "", "name another"};
-  const bool tokens = drawing.chance(0.25);
+  const bool tokens = drawing.chance(0.3);
   const int64_t batch = batch_size(tokens ? 0.3 : 1, load, drawing);
   return tokens ? random_token_network(batch, drawing)
                 : random_image_network(batch, image_size(load, drawing), drawing);

@@ -32,7 +32,7 @@ struct ImageStyle {
 class ImageNetwork {
  public:
   ImageNetwork(ForwardBuilder& builder, Drawing& drawing) : b_(builder), draw_(drawing) {
-    style_ = {.norm = draw_.weighted<Norm>({{Norm::batch, 0.75}, {Norm::group, 0.1}, {Norm::none, 0.15}}),
+    style_ = {.norm = draw_.weighted<Norm>({{Norm::batch, 0.65}, {Norm::group, 0.08}, {Norm::none, 0.27}}),
               .activation = draw_.weighted<Activation>({{Activation::relu_, 0.5},
                                                         {Activation::relu, 0.1},
                                                         {Activation::silu_, 0.15},
@@ -205,7 +205,8 @@ class ImageNetwork {
   }
 
   void head(TensorId x, int64_t classes) {
-    x = draw_.chance(0.6) ? b_.flatten(zoo::global_pool(b_, "pool", x), 1) : b_.mean(x, {2, 3}, false);
+    if (draw_.chance(0.2)) return convolutional_head(x, classes);
+    x = flattened(x);
     const int64_t hidden = draw_.chance(0.7) ? 0 : draw_.integer(1, 2);
     for (int64_t i = 0; i < hidden; ++i) {
       x = Linear(b_, fmt::format("hidden{}", i), b_.extent(x, 1), draw_.log_multiple(128, 4096, 128))(x);
@@ -213,6 +214,22 @@ class ImageNetwork {
       if (draw_.chance(0.5)) x = zoo::Dropout(b_, fmt::format("drop{}", i), 0.5)(x);
     }
     b_.result(Linear(b_, "head", b_.extent(x, 1), classes)(x));
+  }
+
+  TensorId flattened(TensorId x) {
+    const double kind = draw_.uniform();
+    if (kind < 0.5) return b_.flatten(zoo::global_pool(b_, "pool", x), 1);
+    if (kind < 0.85) return b_.mean(x, {2, 3}, false);
+    const int64_t cells = b_.extent(x, 1) * b_.extent(x, 2) * b_.extent(x, 3);
+    return b_.flatten(cells <= 32'768 ? x : zoo::global_pool(b_, "pool", x), 1);
+  }
+
+  // Classes as channels, averaged last.
+  void convolutional_head(TensorId x, int64_t classes) {
+    if (draw_.chance(0.5)) x = zoo::Dropout(b_, "drop", 0.5)(x);
+    x = Conv2d(b_, "head", b_.extent(x, 1), classes, {.kernel = 1, .bias = true})(x);
+    if (draw_.chance(0.5)) x = activate(x);
+    b_.result(b_.flatten(zoo::global_pool(b_, "pool", x), 1));
   }
 
   ForwardBuilder& b_;
@@ -253,8 +270,13 @@ class TokenNetwork {
                            .self(y));
     }
     if (kind == 1) return b_.add(x, separate_attention(y));
-    if (kind == 2) return b_.add(x, zoo::Rnn(b_, "lstm", width_, {.kind = RnnKind::lstm, .hidden = width_})(y));
+    if (kind == 2) return b_.add(x, recurrent(y));
     return b_.mul(x, b_.unary("aten.sigmoid.default", Linear(b_, "gate", width_, width_)(y)));
+  }
+
+  TensorId recurrent(TensorId x) {
+    const auto kind = draw_.one_of<RnnKind>({RnnKind::lstm, RnnKind::lstm, RnnKind::gru, RnnKind::gru, RnnKind::tanh});
+    return zoo::Rnn(b_, "recurrent", width_, {.kind = kind, .hidden = width_, .layers = draw_.log_integer(1, 4)})(x);
   }
 
   // Projections of their own, as transformers has them.
