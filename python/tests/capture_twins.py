@@ -20,6 +20,7 @@ FUSED = {"name": "AdamW", "impl": "fused", "lr": 1e-3, "weight_decay": 0.01}
 IMAGE, TOKENS = ["image", 8, 3, 64, 10], ["tokens", 4, 32, 1000, "hf"]
 WORDS = ["tokens", 4, 32, 1000, "lm"]
 RECURRENT: Dict[str, Any] = {"vocab": 1000, "d": 64, "h": 128, "layers": 2}
+CELL = "|none~0|+|nor_conv_1x1~0|skip_connect~1|+|avg_pool_3x3~0|none~1|nor_conv_3x3~2|"
 Case = Tuple[str, Dict[str, Any], List[Any], Dict[str, Any], bool]
 CASES: List[Case] = [
     ("resnet", {"block": "basic", "layers": [1, 1, 1, 1], "width": 64, "classes": 10}, IMAGE, SGD, False),
@@ -31,6 +32,8 @@ CASES: List[Case] = [
         SGD,
         True,
     ),
+    ("nas_cell", {"cell": CELL, "ch": 8, "cells": 2}, ["image", 4, 3, 32, 10], SGD, False),
+    ("nas_cell", {"cell": CELL, "ch": 8, "cells": 2}, ["image", 4, 3, 32, 10], SGD, True),
     ("unet", {}, ["dense", 1, 3, 64, 2], SGD, False),
     (
         "vit",

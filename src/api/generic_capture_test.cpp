@@ -93,7 +93,9 @@ TEST_P(GenericCapture, MapsToWhatTheZooDerives) {
     const Prediction b = predict(derived, device, whole_cost_models());
     EXPECT_EQ(a.parameters, b.parameters);
     expect_close(a.times.gpu_busy.value, b.times.gpu_busy.value, 5 * kBar, "GPU time");
-    expect_close(a.memory.peak_allocated.value, b.memory.peak_allocated.value, 0.001, "peak allocated");
+    // A cell's forward() holds its nodes until it returns; derived values go after their last use.
+    const double tolerance = derived.family == "nas_cell" ? 0.002 : 0.001;
+    expect_close(a.memory.peak_allocated.value, b.memory.peak_allocated.value, tolerance, "peak allocated");
     ++families[derived.family];
   }
   EXPECT_EQ(families, (std::map<std::string, int>{{"bert", 2},
@@ -101,6 +103,7 @@ TEST_P(GenericCapture, MapsToWhatTheZooDerives) {
                                                   {"gru", 2},
                                                   {"llama", 2},
                                                   {"lstm", 2},
+                                                  {"nas_cell", 4},
                                                   {"regnet", 2},
                                                   {"resnet", 4},
                                                   {"rnn", 2},

@@ -42,6 +42,8 @@ Family unet_family();
 std::vector<NamedModel> unet_models();
 Family randwire_family();
 std::vector<NamedModel> randwire_models();
+Family nas_cell_family();
+std::vector<NamedModel> nas_cell_models();
 
 // --- sequences, attention, recommendation
 Family transformer_family();

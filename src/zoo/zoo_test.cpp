@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 namespace forerun::zoo {
@@ -18,6 +19,16 @@ std::string failure(std::string_view name, const Settings& settings) {
 }
 
 bool mentions(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+std::string every_edge(std::string_view operation) {
+  std::string cell;
+  for (const std::string_view edges : {"0", "01", "012"}) {
+    if (!cell.empty()) cell += '+';
+    cell += '|';
+    for (const char source : edges) cell.append(operation).append({'~', source, '|'});
+  }
+  return cell;
+}
 
 struct Published {
   const char* name;
@@ -93,6 +104,8 @@ const Published kPublished[] = {
     {"googlenet", 13004888, {{"aux", "true"}}},
     {"inception_v3", 23834568},
     {"inception_v3", 27161264, {{"aux", "true"}}},
+    {"nas_cell_3x3", 1531546},  // NAS-Bench-201, for CIFAR-10
+    {"nas_cell", 73306, {{"cell", every_edge("skip_connect")}}},
 };
 
 TEST(ConvolutionalZoo, ParameterCountsAreThePublishedOnes) {
@@ -129,6 +142,85 @@ TEST(ConvolutionalZoo, UNetGivesAClassPerPixelForAnySize) {
     EXPECT_EQ(Shape(shape.begin(), shape.end()), (Shape{2, 2, std::stoll(image), std::stoll(image)}));
     EXPECT_EQ(model->input.kind, InputKind::dense);
   }
+}
+
+std::map<std::string, int> counted_ops(const Graph& graph) {
+  std::map<std::string, int> counts;
+  for (const Op& op : graph.ops()) ++counts[std::string(graph.name(op))];
+  return counts;
+}
+
+// NAS-Bench-201 says 220.12 and 7.78 million for these two, which are multiply-adds of convolutions and classifier.
+TEST(NasCell, DoesThePublishedWork) {
+  for (const auto& [operation, expected] :
+       {std::pair{"nor_conv_3x3", int64_t{220119680}}, {"skip_connect", int64_t{7783040}}}) {
+    const Result<Model> model = build("nas_cell", {{"cell", every_edge(operation)}, {"batch", "1"}});
+    ASSERT_TRUE(model) << model.error().message();
+    const Graph& graph = model->forward;
+    int64_t work = 0;
+    for (const Op& op : graph.ops()) {
+      const bool convolution = graph.name(op) == "aten.convolution.default";
+      if (!convolution && graph.name(op) != "aten.linear.default") continue;
+      const auto out = graph.shape(graph.outputs(op).front());
+      const auto weight = graph.shape(graph.inputs(op)[1]);
+      int64_t products = convolution ? out[2] * out[3] : 1;
+      for (const int64_t extent : weight) products *= extent;
+      work += products;
+    }
+    EXPECT_EQ(work, expected) << operation;
+  }
+}
+
+// A node is Python's sum of its edges: the first is added to zero. An edge `none` multiplies by zero.
+TEST(NasCell, RunsWhatTheBenchmarkRuns) {
+  const char* cell = "|none~0|+|nor_conv_1x1~0|skip_connect~1|+|avg_pool_3x3~0|none~1|nor_conv_3x3~2|";
+  const Result<Model> model = build("nas_cell", {{"cell", cell}, {"cells", "2"}, {"ch", "8"}, {"image", "24"}});
+  ASSERT_TRUE(model) << model.error().message();
+  const std::map<std::string, int> counts = counted_ops(model->forward);
+  EXPECT_EQ(counts.at("aten.mul.Tensor"), 6 * 2);
+  EXPECT_EQ(counts.at("aten.add.Tensor"), 6 * 6 + 2);
+  EXPECT_EQ(counts.at("aten.avg_pool2d.default"), 6 + 2);
+  EXPECT_EQ(counts.at("aten.convolution.default"), 1 + 6 * 2 + 2 * 3);
+  EXPECT_EQ(counts.at("aten.relu.default"), 6 * 2 + 2 * 2);
+  EXPECT_EQ(counts.at("aten.relu_.default"), 1);
+  std::vector<std::string> names;
+  for (const TensorId id : model->forward.parameters()) {
+    const std::string name =
+        model->forward.names()[model->forward.storage(model->forward.tensor(id).storage).root_name];
+    if (name.starts_with("cells.1.") || name.starts_with("cells.2.")) names.push_back(name);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{
+                       "cells.1.layers.1.op.1.weight", "cells.1.layers.1.op.2.weight", "cells.1.layers.1.op.2.bias",
+                       "cells.1.layers.5.op.1.weight", "cells.1.layers.5.op.2.weight", "cells.1.layers.5.op.2.bias",
+                       "cells.2.conv_a.op.1.weight", "cells.2.conv_a.op.2.weight", "cells.2.conv_a.op.2.bias",
+                       "cells.2.conv_b.op.1.weight", "cells.2.conv_b.op.2.weight", "cells.2.conv_b.op.2.bias",
+                       "cells.2.downsample.1.weight"}));
+}
+
+TEST(NasCell, BrokenCellsAreAnsweredWithTheRemedy) {
+  const std::string good = every_edge("none");
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string cell = good;
+    return cell.replace(cell.rfind(from), from.size(), to);
+  };
+  EXPECT_TRUE(build("nas_cell", {{"cell", good}}));  // gives the same for every image, but the benchmark has it
+  const std::pair<std::string, const char*> cases[] = {
+      {"", "has 1 nodes"},
+      {good + "+", "has 4 nodes"},
+      {good.substr(1), "node 1 of the cell is 'none~0|'"},
+      {good.substr(0, good.size() - 1), "write 3 of |operation~node"},
+      {with("|none~1", ""), "node 3 of the cell"},
+      {with("none~2", "dil_conv_3x3~2"), "edge 'dil_conv_3x3~2' into node 3"},
+      {with("none~2", "dil_conv_3x3~2"), "use one of none, skip_connect, nor_conv_1x1"},
+      {with("none~2", "nor_conv_1x1~1"), "write nor_conv_1x1~2"},
+      {with("none~2", "none"), "write none~2"},
+      {with("none~2", "none~22"), "write none~2"},
+  };
+  for (const auto& [cell, said] : cases) {
+    const std::string message = failure("nas_cell", {{"cell", cell}});
+    EXPECT_TRUE(mentions(message, said)) << message;
+  }
+  EXPECT_TRUE(mentions(failure("nas_cell", {{"image", "30"}}), "multiple of 4"));
 }
 
 TEST(ConvolutionalZoo, AuxiliaryHeadsAreFurtherResults) {
@@ -209,6 +301,9 @@ TEST(Build, NonsenseEndsInAnErrorNotInACrash) {
       {"randwire", {{"kind", "ba"}, {"nodes", "5"}}},
       {"randwire", {{"kind", "ws"}, {"nodes", "3"}}},
       {"randwire", {{"nodes", "4096"}}},
+      {"nas_cell", {{"cell", std::string(100000, '|')}}},
+      {"nas_cell", {{"cells", "1000000000"}}},
+      {"nas_cell", {{"ch", "1000000000"}}},
       {"regnet", {{"w_m", "1"}}},
       {"regnet", {{"w_m", "1000000"}, {"w_a", "1000000"}, {"w_0", "1000000000"}}},
       {"shufflenet", {{"out", "24,47,96,192,1024"}}},
