@@ -220,10 +220,12 @@ Json models_json(const OtherGpusAccuracy& accuracy) {
 }  // namespace
 
 std::string to_text(const OtherGpusAccuracy& accuracy) {
-  std::string text =
-      ops_table(accuracy.ops, "Single ops of 0.2 ms and more, each GPU left out by all three", /*forerun=*/true) +
-      ops_table(accuracy.traced_ops, "Ops of whole models, each GPU left out by both", /*forerun=*/false) +
-      pairs_table(accuracy) + models_table(accuracy);
+  std::string text = accuracy.data.empty()
+                         ? ""
+                         : fmt::format("{}\n  judged {} on {}\n\n", accuracy.data, accuracy.date, accuracy.machine);
+  text += ops_table(accuracy.ops, "Single ops of 0.2 ms and more, each GPU left out by all three", /*forerun=*/true) +
+          ops_table(accuracy.traced_ops, "Ops of whole models, each GPU left out by both", /*forerun=*/false) +
+          pairs_table(accuracy) + models_table(accuracy);
   if (!accuracy.not_judged.empty()) text += fmt::format("Not judged: {}\n", accuracy.not_judged.size());
   for (const std::string& what : accuracy.not_judged) text += fmt::format("  {}\n", what);
   return text;
@@ -234,7 +236,9 @@ std::string to_json(const OtherGpusAccuracy& accuracy) {
   for (const char* name : kSideBySide) {
     const auto pairs = pairs_of(accuracy, name);
     const learn::ErrorSummary errors = learn::summarize(pairs);
+    const auto weights = accuracy.weights.find(name);
     predictors.push_back({{"label", name},
+                          {"weights", weights == accuracy.weights.end() ? "" : weights->second},
                           {"evaluations",
                            {{{"quantity", learn::name_of(learn::Target::iteration_ms)},
                              {"all", {{"count", errors.count}, {"mre", errors.mre}, {"bias", errors.bias}}},
@@ -242,6 +246,9 @@ std::string to_json(const OtherGpusAccuracy& accuracy) {
   }
   return Json{{"schema", eval_schema("other-gpus")},
               {"suite", "other-gpus"},
+              {"data", accuracy.data},
+              {"date", accuracy.date},
+              {"machine", accuracy.machine},
               {"predictors", predictors},
               {"ops", ops_json(accuracy.ops)},
               {"traced_ops", ops_json(accuracy.traced_ops)},

@@ -41,6 +41,12 @@ struct OtherGpuModel {
 };
 
 struct OtherGpusAccuracy {
+  std::string data;  // what it is, in words, with fingerprints (base/provenance.h)
+  std::string date;  // when it was judged, and on what
+  std::string machine;
+  // By predictor, fingerprint of what was kept beside it then: weights of the same training on all tables, cost models. Missing
+  // where the judged ones were trained otherwise.
+  std::map<std::string, std::string> weights;
   std::vector<OtherGpuOps> ops;
   std::vector<OtherGpuOps> traced_ops;  // of whole models, where traces tell their times; Forerun is not asked op by op
   std::vector<HabitatPair> pairs;

@@ -43,8 +43,6 @@ INSTANTIATE_TEST_SUITE_P(
                     RefusedTrainCall{"eval --suite h200 --split random --leave-one-out", 2, "--leave-one-out"},
                     RefusedTrainCall{"eval --suite h200 --split random --iterations-alone", 1, "--iterations-alone"},
                     RefusedTrainCall{"eval --suite h200 --keep", 2, "--iterations-alone"},
-                    RefusedTrainCall{"eval --suite h200 --split random --weights data/weights/h200/mlp-time", 1,
-                                     "trained on the split families and cannot be judged on the split random:1"},
                     RefusedTrainCall{"train ets more", 2, "`forerun train ets` does not take 'more'"},
                     RefusedTrainCall{"train --epochs 3 ets", 2, "the name of a predictor comes first"},
                     RefusedTrainCall{"train --suite h200", 2, "--write-cache"},

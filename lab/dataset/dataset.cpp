@@ -134,8 +134,8 @@ Status divide(DataSet& data, const Division& division) {
   for (const Example& example : data.examples()) {
     measured = measured || !example.configuration.empty();
     if (example.configuration.empty() && example.split != Split::train) {
-      return Error{"cannot be split at random: '" + example.id + "' does not say which configuration it is", data.source,
-                   "give run records, or a data set that was written from them"};
+      return Error{"cannot be split at random: '" + example.id + "' does not say which configuration it is",
+                   data.source, "give run records, or a data set that was written from them"};
     }
   }
   if (!measured) {

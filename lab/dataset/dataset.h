@@ -79,7 +79,7 @@ struct Division {
   uint64_t seed = 1;  // of a random one
   bool operator==(const Division&) const = default;
 };
-std::string to_text(const Division& division);          // "families", "random:1"
+std::string to_text(const Division& division);           // "families", "random:1"
 Result<Division> parse_division(std::string_view text);  // the same words; "random" is "random:1"
 
 // Which lane bounds a measured iteration: the GPU where it is busy for more than nine tenths of it.
@@ -111,7 +111,8 @@ struct Example {
   // Model, input and precision in words: what a random division keeps together, so that repeats and runs that differ in the
   // optimizer or the layout alone are all trained on or all judged. Empty: not measured here (simulated, others' traces).
   std::string configuration;
-  bool kept_back = false;  // a what-if model or a near twin of one: nobody trains on it, and no random division judges it
+  bool kept_back =
+      false;  // a what-if model or a near twin of one: nobody trains on it, and no random division judges it
   // What holds for the whole iteration.
   double batch = 1;
   double size = 0;  // height of images, length of token sequences

@@ -3,17 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <set>
 
+#include "base/data_dir.h"
 #include "base/datasets.h"
+#include "base/provenance.h"
 #include "lab/calibrate/calibrate_devices.h"
 #include "lab/calibrate/device_ops.h"
 #include "lab/eval/other_gpus_judging.h"
 #include "lab/eval/traced_work.h"
 #include "lab/training_data/measured_ops.h"
 #include "lab/training_data/other_gpu_tables.h"
+#include "predict/carried_models.h"
 
 namespace forerun {
 namespace {
@@ -254,6 +258,32 @@ Result<std::string> labels_folder(const OtherGpusRequest& request) {
   return folder->string();
 }
 
+// What was judged and with what, by fingerprints. Networks that are trained on the way are like those kept in data/weights as long as
+// nobody asks for another seed or number of epochs.
+Status add_provenance(const OtherGpusRequest& request, const std::string& tables, const std::string& folder,
+                      OtherGpusAccuracy& accuracy) {
+  const auto labels = fingerprint({std::filesystem::path(folder) / "label"});
+  if (!labels) return labels.error();
+  accuracy.data = fmt::format("{}; labels of whole models, fingerprint {}", tables, *labels);
+  accuracy.date = today_utc();
+  accuracy.machine = this_machine();
+  const auto data = data_dir();
+  if (!data) return data.error();
+  const bool as_kept = !request.options.epochs && request.options.seed == learn::TrainOptions{}.seed;
+  for (const char* name : {"habitat", "neusight"}) {
+    const std::filesystem::path kept = *data / "weights" / "other-gpus" / name;
+    if (!as_kept || !std::filesystem::exists(kept)) continue;
+    const auto weights = fingerprint({kept});
+    if (!weights) return weights.error();
+    accuracy.weights[name] = *weights;
+  }
+  if (!request.forerun) return {};
+  const auto models = carried_models_fingerprint();
+  if (!models) return models.error();
+  accuracy.weights["forerun"] = *models;
+  return {};
+}
+
 }  // namespace
 
 Result<OtherGpusAccuracy> evaluate_other_gpus(const OtherGpusRequest& request, const WorkControl& control) {
@@ -272,6 +302,8 @@ Result<OtherGpusAccuracy> evaluate_other_gpus(const OtherGpusRequest& request, c
 
   OtherGpusAccuracy accuracy;
   if (const Status status = add_published(accuracy); !status.ok()) return status.error();
+  if (const Status status = add_provenance(request, table->source, *folder, accuracy); !status.ok())
+    return status.error();
   const auto runs = device_runs(*traced, cost_models->devices, accuracy);
   if (!runs) return runs.error();
   Work work(control, "GPUs and models judged", static_cast<int64_t>(table->devices.size() + runs->size()));

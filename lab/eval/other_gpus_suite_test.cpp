@@ -1,6 +1,8 @@
 // The parts of the suite other-gpus that need no data of others: traced ops as work, and ops that GPUs share.
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "lab/accuracy/other_gpus_accuracy.h"
 #include "lab/eval/other_gpus_judging.h"
 #include "lab/eval/traced_work.h"
@@ -97,6 +99,13 @@ TEST(OtherGpusAccuracy, SaysWhatAllThreeAnswerAndWhatWasNotJudged) {
             std::string::npos)
       << text;
   EXPECT_NE(text.find("Not judged: 1\n  something: why"), std::string::npos) << text;
+  accuracy.data = "tables, fingerprint ab";
+  accuracy.date = "2026-11-17";
+  accuracy.weights = {{"habitat", "cd"}};
+  EXPECT_EQ(to_text(accuracy).find("tables, fingerprint ab\n  judged 2026-11-17"), 0U);
+  const auto json = nlohmann::json::parse(to_json(accuracy));
+  EXPECT_EQ(json.at("data"), accuracy.data);
+  for (const auto& row : json.at("predictors")) EXPECT_EQ(row.at("weights"), row.at("label") == "habitat" ? "cd" : "");
   ASSERT_TRUE(add_published(accuracy).ok());
   EXPECT_GT(accuracy.habitat_published, 0);
 }

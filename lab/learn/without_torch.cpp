@@ -25,6 +25,8 @@ Status save_weights(const std::string& /*folder*/, std::string_view /*name*/, co
   return missing();
 }
 
+Status check_start(const std::string& /*folder*/, const Division& /*division*/) { return missing(); }
+
 Result<LoadedPredictor> load_weights(const std::string& /*folder*/) { return missing(); }
 
 Result<std::unique_ptr<ResourcePredictor>> make_driple() { return missing(); }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/provenance.h"
 #include "device/catalogue.h"
 #include "lab/training_data/measured_ops.h"
 
@@ -66,7 +67,10 @@ Result<learn::TimedWorkTable> load_other_gpu_tables(const std::string& folder, c
       add_row(latency, place_of(*device, table.devices), table);
     }
   }
-  table.source = fmt::format("NeuSight's op latencies: {} ops on {} GPUs", table.rows.size(), table.devices.size());
+  const auto tables = fingerprint({files.begin(), files.end()});
+  if (!tables) return tables.error();
+  table.source = fmt::format("NeuSight's op latencies: {} ops on {} GPUs, fingerprint {}", table.rows.size(),
+                             table.devices.size(), *tables);
   return table;
 }
 

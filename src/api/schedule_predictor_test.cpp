@@ -38,9 +38,10 @@ TEST(MeasuredErrors, OfEveryPredictorComeFromTheEvaluations) {
 
 // The errors that are kept in data/evaluations are those of the weights and cost models beside them.
 TEST(MeasuredErrors, AreOfTheWeightsOfToday) {
-  for (const char* name : {"hybrid", "ets", "dnnperf", "mlp", "gbdt", "ets@ets-t4"}) {
+  for (const char* name : {"hybrid", "ets", "dnnperf", "mlp", "gbdt", "ets@ets-t4", "hybrid@other-gpus",
+                           "habitat@other-gpus", "neusight@other-gpus"}) {
     EXPECT_EQ(find_measured_errors(name)->source.find("STALE"), std::string::npos)
-        << find_measured_errors(name)->source << "\n(write it again: forerun-lab eval --suite h200 --json)";
+        << find_measured_errors(name)->source << "\n(write it again: forerun-lab eval --suite SUITE --json)";
   }
   EXPECT_NE(find_measured_errors("ets@h200-measured-only")->source.find("STALE"), std::string::npos);
 }

@@ -6,7 +6,9 @@
 #include <set>
 #include <unordered_map>
 
+#include "base/data_dir.h"
 #include "base/options_text.h"
+#include "cost/hybrid/whatif_intervals.h"
 #include "derive/precision_support.h"
 #include "whatif/host_calibration.h"
 
@@ -141,15 +143,13 @@ double changed_share(const TaskGraph& before, const TaskGraph& after) {
   return std::min(1.0, changed / std::max(all, now));
 }
 
-// Between which multiples of the prediction eight of ten measurements lie, by what bounds the iteration. From pairs of runs
-// of one model in data/h200 that differ in precision, optimizer or batch, the second predicted from the first: GPU-bound
-// 0.89 to 1.10 on families that nothing was fitted to (less where less changes; 1.5 % is the noise of measuring), host-bound
-// 0.75 to 1.20. What a model alone predicts has the range of `forerun predict`.
+// Between which multiples of the prediction eight of ten measurements lie, by what bounds the iteration: `traced` of what a trace
+// is changed to, narrower where less of the GPU's work changes. What a model alone predicts has the range of `forerun predict`.
 void set_range(const EditableIteration& base, const EditableIteration& edited, const CostModels& cost_models,
-               WhatIfAnswer& answer) {
+               const WhatIfIntervals& traced, WhatIfAnswer& answer) {
   const bool measured_gpu = edited.timer() != nullptr && cost_models.residual_model &&
                             cost_models.residual_model->gpu == edited.timer()->device().name;
-  RatioInterval gpu{0.89, 1.10}, host{0.75, 1.20};
+  RatioInterval gpu = traced.gpu_bound, host = traced.host_bound;
   if (!edited.is_traced()) {
     gpu = interval_of(cost_models.intervals, false, measured_gpu);
     host = interval_of(cost_models.intervals, true, measured_gpu);
@@ -157,15 +157,15 @@ void set_range(const EditableIteration& base, const EditableIteration& edited, c
     const bool swapped = edited.timer() != nullptr && edited.timer()->device().name != base.timer()->device().name;
     if (swapped) gpu = interval_of(cost_models.intervals, false, false);
     const double share = changed_share(base.graph(), edited.graph());
-    gpu = {1 - 0.015 - share * (1 - gpu.low), 1 + 0.015 + share * (gpu.high - 1)};
+    gpu = {1 - traced.noise - share * (1 - gpu.low), 1 + traced.noise + share * (gpu.high - 1)};
   }
   const double busy = milliseconds(edited.device_occupied()), issuing = milliseconds(edited.host_busy());
   const double most = std::max({busy, issuing, 1e-9});
   answer.low_ms = answer.predicted_ms * std::min(1.0, std::max(busy * gpu.low, issuing * host.low) / most);
   answer.high_ms = answer.predicted_ms * std::max(1.0, std::max(busy * gpu.high, issuing * host.high) / most);
   if (most > 0.85 * answer.predicted_ms) return;  // something else decides: communication, loading
-  answer.low_ms = std::min(answer.low_ms, 0.85 * answer.predicted_ms);
-  answer.high_ms = std::max(answer.high_ms, 1.2 * answer.predicted_ms);
+  answer.low_ms = std::min(answer.low_ms, traced.elsewhere.low * answer.predicted_ms);
+  answer.high_ms = std::max(answer.high_ms, traced.elsewhere.high * answer.predicted_ms);
 }
 
 Result<WhatIfAnswer> answer_for(const EditableIteration& base, const WhatIfQuestion& question,
@@ -191,7 +191,11 @@ Result<WhatIfAnswer> answer_for(const EditableIteration& base, const WhatIfQuest
   answer.predicted_ms = milliseconds(*after);
   answer.predicted_gpu_ms = milliseconds(edited.device_busy());
   answer.assumptions = edited.assumptions;
-  set_range(base, edited, cost_models, answer);
+  const auto folder = data_dir();
+  if (!folder) return folder.error();
+  const auto traced = load_whatif_intervals(*folder / kWhatIfIntervalsFile);
+  if (!traced) return traced.error();
+  set_range(base, edited, cost_models, *traced, answer);
   return answer;
 }
 

@@ -14,6 +14,7 @@
 #include "base/provenance.h"
 #include "cost/collective/link_name.h"
 #include "derive/precision_support.h"
+#include "predict/carried_models.h"
 #include "predict/predict.h"
 #include "records/data_scan.h"
 
@@ -22,6 +23,7 @@ namespace {
 
 constexpr const char* kDefaultSuite = "h200";
 constexpr const char* kHybrid = "hybrid";
+constexpr const char* kOtherGpusSuite = "other-gpus";
 constexpr const char* kHybridLabel = "forerun";  // what evaluations call `forerun predict`
 constexpr const char* kErrorLike = "error-like:";
 // Predictors that are trained, by the names that lab/ gives them.
@@ -63,10 +65,15 @@ std::string predictor_name(const std::string& label) {
   return label.ends_with("-time") ? label.substr(0, label.size() - 5) : label;
 }
 
+// Of what `forerun predict` draws on for the GPUs of a suite.
+Result<std::string> forerun_fingerprint(const std::string& suite) {
+  return suite == kOtherGpusSuite ? carried_models_fingerprint() : cost_models_fingerprint();
+}
+
 // What a row of an evaluation was judged with, as it lies here now; empty where it was not kept.
 std::string weights_now(const std::string& suite, const std::string& label) {
   const auto data = data_dir();
-  const auto now = label == kHybridLabel ? cost_models_fingerprint()
+  const auto now = label == kHybridLabel ? forerun_fingerprint(suite)
                    : data                ? fingerprint({*data / "weights" / suite / label})
                                          : Result<std::string>(data.error());
   return now ? *now : "";

@@ -12,6 +12,7 @@
 #include "cost/host/host.h"
 #include "cost/hybrid/device_scale.h"
 #include "cost/hybrid/prediction_intervals.h"
+#include "cost/hybrid/whatif_intervals.h"
 #include "cost/trees/forest.h"
 
 namespace {
@@ -54,7 +55,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     case 1: check_error(load_analytic_constants(file.path())); break;
     case 2: check_error(load_host_constants(file.path())); break;
     case 3: check_error(hybrid::load_device_scale(file.path())); break;
-    default: check_error(load_prediction_intervals(file.path())); break;
+    default:
+      check_error(load_prediction_intervals(file.path()));
+      check_error(load_whatif_intervals(file.path()));
+      break;
   }
   return 0;
 }

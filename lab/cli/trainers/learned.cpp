@@ -39,9 +39,10 @@ Trainer learned_trainer(const std::string& name, const std::string& summary, boo
   const auto add = [name, in_epochs](CLI::App& app) -> Run {
     auto training = std::make_shared<LearnedTraining>();
     add_suite_data(app, training->data);
-    app.add_option("--split", training->division,
-                   "families (default), or random: a fifth of the configurations of h200 is judged, drawn from all families; "
-                   "random:SEED draws others");
+    app.add_option(
+        "--split", training->division,
+        "families (default), or random: a fifth of the configurations of h200 is judged, drawn from all families; "
+        "random:SEED draws others");
     app.add_option("--out", training->out, "Folder for the weights; without it they are not kept");
     add_predictor_options(app, training->words);
     if (in_epochs) {
