@@ -223,7 +223,7 @@ Status add_forerun_rows(const LearnedSuiteOptions& options, const Examples& exam
     auto row = evaluate_iterations_alone(options, examples);
     if (!row) return row.error();
     if (options.keep_iterations_alone) {
-      if (const Status kept = keep_iterations_alone(*row, result.data); !kept.ok()) return kept;
+      if (Status kept = keep_iterations_alone(*row, result.data); !kept.ok()) return kept;
     }
     result.rows.push_back(std::move(*row));
   } else if (options.records.empty()) {
