@@ -22,7 +22,7 @@
 
 namespace forerun {
 
-inline constexpr const char* kResourceRecords = "resources/testbed.jsonl.zst";  // in the data folder
+inline constexpr const char* kResourceRecords = "resources";  // in the data folder
 
 struct DripleDataOptions {
   std::vector<std::string> records;          // files; empty: the data folder's
