@@ -29,6 +29,7 @@ struct DripleDataOptions {
   int64_t simulated = 0;                     // so many simulated workloads beside the measured ones
   uint64_t seed = 1;                         // of those
   std::vector<std::string> unmeasured = {};  // settings whose workloads are simulated, to be judged: "P2w4-10G"
+  GpuTimes gpu_times = GpuTimes::clocks;     // kernels: the GPU kernel by kernel, of records that have seen it so alone
   std::function<void(const Error&)> problem;
 };
 
