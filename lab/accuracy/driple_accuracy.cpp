@@ -90,6 +90,37 @@ std::string divided_text(const DripleAccuracy& accuracy) {
   return "\nThe same windows divided by how links came to be shared, which nobody knows before a run\n" + table.text();
 }
 
+std::string others_text(const DripleAccuracy& accuracy) {
+  if (accuracy.others.empty()) return "";
+  Table means({"setting", "trained on", "judged on", "predictor", "GPU util.", "GPU memory", "send", "receive", "all",
+               "figures", "NRMSE", ""});
+  means.align_left(3);
+  means.align_left(11);
+  std::vector<std::string> heading = {"setting", "predictor"};
+  for (const char* resource : kDripleResources) {
+    for (const char* figure : kDripleFigures) heading.push_back(fmt::format("{} {}", resource, figure));
+  }
+  Table metrics(heading);
+  metrics.align_left(1);
+  for (const DripleOtherSetting& other : accuracy.others) {
+    for (const DripleRow& row : other.rows) {
+      means.add({other.setting, grouped(other.training), grouped(other.test), row.predictor,
+                 judged_percent(row.resource_error(0)), judged_percent(row.resource_error(1)),
+                 judged_percent(row.resource_error(2)), judged_percent(row.resource_error(3)),
+                 judged_percent(row.mean_error()), grouped(row.judged()),
+                 row.judged() > 0 ? fmt::format("{:.3f}", row.nrmse) : "-", row.note});
+      if (row.judged() == 0) continue;
+      std::vector<std::string> cells = {other.setting, row.predictor};
+      for (const double error : row.errors) cells.push_back(judged_percent(error));
+      metrics.add(cells);
+    }
+  }
+  return fmt::format(
+      "\nOther settings that were measured, on workloads of the same families; `figures`: how many of the twelve their "
+      "records tell\n{}\n{}",
+      means.text(), metrics.text());
+}
+
 std::string judged_text(const DripleAccuracy& accuracy) {
   if (accuracy.unjudged.empty()) return "All twelve figures are judged.\n";
   return fmt::format(
@@ -136,6 +167,10 @@ double DripleRow::resource_error(size_t resource) const {
 
 double DripleRow::mean_error() const { return mean_judged(errors); }
 
+int64_t DripleRow::judged() const {
+  return std::count_if(errors.begin(), errors.end(), [](double error) { return !std::isnan(error); });
+}
+
 std::string to_text(const DripleAccuracy& accuracy) {
   Table means = driple_table();
   for (const DripleRow& row : accuracy.rows) add_driple_row(means, row);
@@ -156,13 +191,13 @@ std::string to_text(const DripleAccuracy& accuracy) {
   }
   std::string text = fmt::format(
       "{}: mean percentage errors on {} workloads of families that nothing was trained on\n({}); {} workloads trained "
-      "on, of {}\n{}{}{}\n{}{}",
+      "on, of {}\n{}{}{}\n{}{}{}",
       accuracy.setting, accuracy.test, driple_list(accuracy.test_families), accuracy.training, accuracy.source,
       judged_text(accuracy),
       accuracy.divided.empty() ? ""
                                : "No predictor knows how links will be shared: a workload has all its windows, and "
                                  "simulations are averaged.\n",
-      means.text(), metrics.text(), divided_text(accuracy));
+      means.text(), metrics.text(), divided_text(accuracy), others_text(accuracy));
   if (!accuracy.model_rows.empty()) {
     Table models = driple_table();
     for (const DripleRow& row : accuracy.model_rows) add_driple_row(models, row);
@@ -189,6 +224,7 @@ std::string to_json(const DripleAccuracy& accuracy) {
                                  {"unjudged", accuracy.unjudged},
                                  {"predictors", nlohmann::ordered_json::array()},
                                  {"divided", nlohmann::ordered_json::object()},
+                                 {"other_settings", nlohmann::ordered_json::object()},
                                  {"unseen_models", nlohmann::ordered_json::array()},
                                  {"studies", nlohmann::ordered_json::object()},
                                  {"transfers", nlohmann::ordered_json::array()},
@@ -198,6 +234,11 @@ std::string to_json(const DripleAccuracy& accuracy) {
     nlohmann::ordered_json& entry = json["divided"][part.setting];
     entry = {{"training", part.training}, {"test", part.test}, {"predictors", nlohmann::ordered_json::array()}};
     for (const DripleRow& row : part.rows) entry["predictors"].push_back(row_json(row));
+  }
+  for (const DripleOtherSetting& other : accuracy.others) {
+    nlohmann::ordered_json& entry = json["other_settings"][other.setting];
+    entry = {{"training", other.training}, {"test", other.test}, {"predictors", nlohmann::ordered_json::array()}};
+    for (const DripleRow& row : other.rows) entry["predictors"].push_back(row_json(row));
   }
   if (accuracy.sensitivity) json["sensitivity"] = nlohmann::ordered_json::parse(to_json(*accuracy.sensitivity));
   for (const DripleRow& row : accuracy.model_rows) json["unseen_models"].push_back(row_json(row));

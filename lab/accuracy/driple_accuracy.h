@@ -21,6 +21,7 @@ struct DripleRow {
   // Means over the figures that were judged: those of others are not a number.
   [[nodiscard]] double resource_error(size_t resource) const;  // gpu, memory, send, receive
   [[nodiscard]] double mean_error() const;
+  [[nodiscard]] int64_t judged() const;  // how many were
 };
 
 // A kept result of training: an ablation, parts that are tuned, or one number of training workloads.
@@ -57,6 +58,13 @@ struct DripleDivided {
   std::vector<DripleRow> rows;
 };
 
+// Another setting that was measured, judged on its workloads of test families.
+struct DripleOtherSetting {
+  std::string setting;  // "P2w2-10G"
+  int64_t training = 0, test = 0;
+  std::vector<DripleRow> rows;  // a note says why a predictor has no errors
+};
+
 struct DripleAccuracy {
   std::string setting;
   std::string source;
@@ -65,6 +73,7 @@ struct DripleAccuracy {
   std::vector<std::string> unjudged;  // figures that no record tells: "memory idle"
   std::vector<DripleRow> rows;
   std::vector<DripleDivided> divided;
+  std::vector<DripleOtherSetting> others;
   std::optional<DripleSensitivity> sensitivity;
   int64_t models = 0, model_folds = 0;
   std::vector<DripleRow> model_rows;  // all workloads, models left out in turn

@@ -28,7 +28,7 @@ constexpr const char* kMeasuredGpu = "NVIDIA H200";
 constexpr const char* kClocksNote =
     "it learned from records whose GPU times come from the workers' clocks: memory's idle and burst it learned from "
     "the "
-    "simulation, and memory's error is that of the amount";
+    "simulation, and memory's error is that of the amount (in P2w2-10G and P1w2-40G of all three)";
 constexpr const char* kLinksNote =
     "it tells the mean over how links come to be shared, which nobody knows before a run; the simulation above has one "
     "worker favoured";

@@ -5,13 +5,16 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 
 #include "base/data_dir.h"
 #include "lab/accuracy/published.h"
 #include "lab/dataset/driple/driple_rows.h"
+#include "lab/dataset/weights_files.h"
 #include "lab/eval/driple_sensitivity.h"
 #include "lab/trees/resource_trees.h"
 
@@ -38,10 +41,14 @@ Predictions simulated_metrics(const learn::ResourceData& data, const learn::Sele
   return simulated;
 }
 
-Result<learn::ResourceData> data_with(const DripleDataOptions& options, const std::string& setting) {
+Result<learn::ResourceData> data_with(const DripleDataOptions& options) {
   const auto cost_models = load_cost_models();
   if (!cost_models) return cost_models.error();
-  auto data = load_driple_data(options, *cost_models);
+  return load_driple_data(options, *cost_models);
+}
+
+Result<learn::ResourceData> data_in(const DripleDataOptions& options, const std::string& setting) {
+  auto data = data_with(options);
   if (!data) return data.error();
   if (const Status known = check_measured(*data, setting); !known.ok()) return known.error();
   return data;
@@ -74,6 +81,25 @@ std::vector<std::string> kept_weights(const fs::path& weights) {
   return folders;
 }
 
+// Settings that the weights were trained on; an Error where their card does not say.
+Result<std::vector<std::string>> known_settings(const std::string& folder) {
+  const auto card = learn::read_json(folder, "card.json", {"knows"});
+  if (!card) return card.error();
+  const nlohmann::json& knows = card->at("knows");
+  std::vector<std::string> settings;
+  for (const nlohmann::json& name : knows) {
+    if (name.is_string()) settings.push_back(name.get<std::string>());
+  }
+  return settings;
+}
+
+DripleRow unanswered(const std::string& name, const std::string& why) {
+  DripleRow row{.predictor = name, .note = why};
+  row.errors.fill(std::numeric_limits<double>::quiet_NaN());
+  row.nrmse = std::numeric_limits<double>::quiet_NaN();
+  return row;
+}
+
 // Figures that no workload tells.
 std::vector<std::string> unjudged_figures(const learn::ResourceData& data, const learn::Selection& workloads) {
   std::vector<std::string> names;
@@ -91,7 +117,14 @@ class DripleEvaluator {
       : data_(data),
         accuracy_(accuracy),
         training_(learn::select_workloads(data, accuracy.setting, learn::Split::train)),
-        test_(learn::select_workloads(data, accuracy.setting, learn::Split::test)) {}
+        test_(learn::select_workloads(data, accuracy.setting, learn::Split::test)) {
+    for (const std::string& setting : measured_settings(data)) {
+      const learn::Selection test = learn::select_workloads(data, setting, learn::Split::test);
+      if (setting == accuracy.setting || test.empty()) continue;
+      const auto training = std::ssize(learn::select_workloads(data, setting, learn::Split::train));
+      accuracy.others.push_back({.setting = setting, .training = training, .test = std::ssize(test), .rows = {}});
+    }
+  }
 
   void evaluate_network(const std::string& folder) {
     auto driple = learn::make_driple();
@@ -102,9 +135,10 @@ class DripleEvaluator {
       const learn::Settings settings = (*driple)->settings();
       const auto basis = settings.find("basis");
       const bool ratio = basis != settings.end() && basis->second == "simulation";
+      const std::string name = ratio ? "driple on simulation" : "driple";
       members_.push_back((*driple)->predict(data_, test_));
-      accuracy_.rows.push_back(driple_row(ratio ? "driple on simulation" : "driple",
-                                          fs::path(folder).filename().string(), data_, test_, members_.back()));
+      accuracy_.rows.push_back(driple_row(name, fs::path(folder).filename().string(), data_, test_, members_.back()));
+      ask_about_others(name, folder, **driple);
     }
     add_studies(folder);
   }
@@ -129,6 +163,19 @@ class DripleEvaluator {
     members_.push_back(simulated_metrics(data_, test_));
     accuracy_.rows.push_back(
         driple_row("blend", "geometric mean of networks, simulation and trees", data_, test_, blended(members_)));
+  }
+
+  // The simulation in the other settings; `kernels` has those records alone that saw the GPU kernel by kernel.
+  void evaluate_others(const learn::ResourceData* kernels) {
+    for (DripleOtherSetting& other : accuracy_.others) {
+      const learn::Selection test = learn::select_workloads(data_, other.setting, learn::Split::test);
+      other.rows.push_back(driple_row("simulation", "", data_, test, simulated_metrics(data_, test)));
+      if (kernels == nullptr) continue;
+      const learn::Selection seen = learn::select_workloads(*kernels, other.setting, learn::Split::test);
+      if (seen.empty()) continue;
+      other.rows.push_back(driple_row("simulation, kernels", "the GPU kernel by kernel, and not by the workers' clocks",
+                                      *kernels, seen, simulated_metrics(*kernels, seen)));
+    }
   }
 
   // The same windows, divided by how links came to be shared: what is known only afterwards.
@@ -196,6 +243,21 @@ class DripleEvaluator {
     }
     return driple_row("forerun, a window alone", fmt::format("against each of {} windows", all.size()), single, all,
                       repeated);
+  }
+
+  // In settings that it was trained on.
+  void ask_about_others(const std::string& name, const std::string& folder, learn::ResourcePredictor& network) {
+    const auto knows = known_settings(folder);
+    for (DripleOtherSetting& other : accuracy_.others) {
+      if (!knows) {
+        other.rows.push_back(unanswered(name, "its card does not say which settings it knows"));
+      } else if (std::find(knows->begin(), knows->end(), other.setting) == knows->end()) {
+        other.rows.push_back(unanswered(name, "was not trained on this setting"));
+      } else {
+        const learn::Selection test = learn::select_workloads(data_, other.setting, learn::Split::test);
+        other.rows.push_back(driple_row(name, "", data_, test, network.predict(data_, test)));
+      }
+    }
   }
 
   void add_studies(const std::string& folder) {
@@ -287,7 +349,7 @@ Result<DripleAccuracy> evaluate_driple(const DripleEvaluation& request) {
     const Status loads = driple ? (*driple)->load(named) : Status(driple.error());
     if (!loads.ok()) return loads.error();
   }
-  const auto data = data_with(request.data, request.setting);
+  const auto data = data_in(request.data, request.setting);
   if (!data) return data.error();
   const learn::Selection test = learn::select_workloads(*data, request.setting, learn::Split::test);
   if (test.empty()) {
@@ -319,6 +381,11 @@ Result<DripleAccuracy> evaluate_driple(const DripleEvaluation& request) {
   const DripleRow again = repeatability(*data, test);
   if (again.mean_error() > 0) accuracy.rows.push_back(again);
   evaluator.evaluate_divided();
+  DripleDataOptions by_kernels = request.data;
+  by_kernels.gpu_times = GpuTimes::kernels;
+  by_kernels.problem = nullptr;  // told once
+  const auto kernels = data_with(by_kernels);
+  evaluator.evaluate_others(kernels ? &*kernels : nullptr);
   evaluator.evaluate_models();
   const auto records = driple_records(request.data);
   if (!records) return records.error();

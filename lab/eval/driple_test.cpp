@@ -99,6 +99,24 @@ TEST_F(DripleData, WhatNoRecordTellsIsNotJudged) {
   EXPECT_GT(learn::mean_of(errors), 0);
 }
 
+TEST_F(DripleData, TheGpuIsSeenKernelByKernelWhereAsked) {
+  ResourceRecord record = driple_record("alexnet", "10");
+  record.measured.gpu_times = GpuTimes::kernels;
+  record.measured.by_clocks = {BurstFigures{70, 80, 90}, BurstFigures{70, 80, 9}};
+  DripleWorkloadBuilder clocks = builder();
+  DripleWorkloadBuilder kernels(*cost_models_, *device_, rates_, DataSplit::of_families({{"alexnet", "train"}}),
+                                GpuTimes::kernels);
+  ASSERT_TRUE(clocks.add_measured(record).ok());
+  ASSERT_TRUE(kernels.add_measured(record).ok());
+  const learn::ResourceMetrics& by_clocks = clocks.data().workloads[0].measured;
+  const learn::ResourceMetrics& by_kernels = kernels.data().workloads[0].measured;
+  EXPECT_DOUBLE_EQ(by_clocks[0], 70);
+  EXPECT_DOUBLE_EQ(by_clocks[5], 9);
+  EXPECT_DOUBLE_EQ(by_kernels[0], 10);
+  EXPECT_DOUBLE_EQ(by_kernels[5], 4);
+  for (size_t m : {3, 4, 6, 11}) EXPECT_DOUBLE_EQ(by_clocks[m], by_kernels[m]);
+}
+
 // Before a run nobody knows how links will be shared: its simulation is the mean over how they were.
 TEST_F(DripleData, LinksThatDifferAreAveraged) {
   rates_.sharing["P1w2-10G sync"] = {.first_weight = 5};
@@ -217,7 +235,15 @@ TEST(DripleReport, PrintsStudiesAndUnseenModels) {
   accuracy.rows = {row};
   accuracy.model_rows = {row};
   accuracy.studies = {{.study = "ablations", .name = "layer GIN", .training = 88, .row = row}};
+  DripleRow unasked{.predictor = "driple", .note = "was not trained"};
+  unasked.errors.fill(std::nan(""));
+  accuracy.others = {{.setting = "P2w2-10G", .training = 9, .test = 5, .rows = {row, unasked}}};
+  EXPECT_EQ(row.judged(), 12);
+  EXPECT_EQ(unasked.judged(), 0);
   const std::string text = to_text(accuracy);
+  EXPECT_NE(text.find("P2w2-10G"), std::string::npos);
+  EXPECT_NE(text.find("was not trained"), std::string::npos);
+  EXPECT_NE(to_json(accuracy).find(R"("other_settings":{"P2w2-10G")"), std::string::npos);
   EXPECT_NE(text.find("layer GIN"), std::string::npos);
   EXPECT_NE(text.find("Unseen models"), std::string::npos);
   EXPECT_NE(text.find("12.5 %"), std::string::npos);

@@ -11,18 +11,20 @@ namespace {
 
 constexpr size_t kMemoryIdle = 3, kMemoryBurst = 4, kMemoryAmount = 5;
 
-// The twelve numbers. The GPU's have the times of the workers' clocks, which every record tells; memory's own times come
-// from kernels.
+// The twelve numbers. By clocks the GPU's have the times of the workers' clocks, which every record tells; memory's own times
+// come from kernels.
 template <class Figures>
-learn::ResourceMetrics flat_metrics(const std::array<Figures, 4>& metrics, const std::array<Figures, 2>& clocks) {
+learn::ResourceMetrics flat_metrics(const std::array<Figures, 4>& metrics, const std::array<Figures, 2>& clocks,
+                                    GpuTimes gpu_times) {
+  const bool by_clocks = gpu_times == GpuTimes::clocks;
   learn::ResourceMetrics flat{};
   for (size_t i = 0; i < 4; ++i) {
-    const Figures& figures = i == 0 ? clocks[0] : metrics[i];
+    const Figures& figures = i == 0 && by_clocks ? clocks[0] : metrics[i];
     flat[3 * i] = figures.idle_ms;
     flat[3 * i + 1] = figures.burst_ms;
     flat[3 * i + 2] = figures.amount;
   }
-  flat[kMemoryAmount] = clocks[1].amount;
+  if (by_clocks) flat[kMemoryAmount] = clocks[1].amount;
   return flat;
 }
 
@@ -101,7 +103,7 @@ Result<learn::ResourceWorkload> DripleWorkloadBuilder::workload_of(const Resourc
                                          .sync = record.mode != "async",
                                          .links = state};
     const scale::ResourceUse use = scale::simulate_resources(iteration.load, setting, rates_);
-    const learn::ResourceMetrics metrics = flat_metrics(use.metrics, use.clocks);
+    const learn::ResourceMetrics metrics = flat_metrics(use.metrics, use.clocks, gpu_times_);
     for (size_t m = 0; m < metrics.size(); ++m) workload.simulated[m] += share * metrics[m];
   }
   return workload;
@@ -109,7 +111,7 @@ Result<learn::ResourceWorkload> DripleWorkloadBuilder::workload_of(const Resourc
 
 Status DripleWorkloadBuilder::add_window_of(const ResourceRecord& record, const std::string& setting,
                                             const LinkShares& links, learn::Labels labels) {
-  learn::ResourceMetrics window = flat_metrics(record.measured.metrics, record.measured.by_clocks);
+  learn::ResourceMetrics window = flat_metrics(record.measured.metrics, record.measured.by_clocks, gpu_times_);
   const bool own_times = record.measured.gpu_times == GpuTimes::kernels;
   const std::string key = record.id + " " + setting;
   auto known = measured_.find(key);

@@ -20,8 +20,8 @@ namespace forerun {
 class DripleWorkloadBuilder {
  public:
   DripleWorkloadBuilder(const CostModels& cost_models, const Device& device, const scale::HostRates& rates,
-                        DataSplit split)
-      : cost_models_(cost_models), device_(device), rates_(rates), split_(std::move(split)) {}
+                        DataSplit split, GpuTimes gpu_times = GpuTimes::clocks)
+      : cost_models_(cost_models), device_(device), rates_(rates), split_(std::move(split)), gpu_times_(gpu_times) {}
 
   // How often the links of each setting came to be shared in each way, by which simulations are averaged: what these
   // windows of training families show (link_state.h).
@@ -64,6 +64,7 @@ class DripleWorkloadBuilder {
   const Device& device_;
   const scale::HostRates& rates_;
   DataSplit split_;
+  GpuTimes gpu_times_;                             // by which the GPU's numbers, and memory's amount, are told
   std::map<std::string, Iteration> iterations_;    // by what the record says of model, input and training
   std::map<std::string, size_t> measured_;         // by id and setting
   std::map<std::string, LinkShares> link_shares_;  // by setting; others have one state

@@ -88,10 +88,11 @@ Result<learn::ResourceData> load_driple_data(const DripleDataOptions& options, c
   if (!split) return split.error();
   const auto rates = testbed_rates();
   if (!rates) return rates.error();
-  DripleWorkloadBuilder builder(cost_models, *device, *rates, std::move(*split));
+  DripleWorkloadBuilder builder(cost_models, *device, *rates, std::move(*split), options.gpu_times);
   mark_links(records, [&](const std::string& family) { return builder.trains_on(family); });
   builder.learn_link_states(records);
   for (const ResourceRecord& record : records) {
+    if (options.gpu_times == GpuTimes::kernels && record.measured.gpu_times != GpuTimes::kernels) continue;
     Status status = builder.add_measured(record);
     if (status.ok()) status = builder.add_divided(record);
     if (!status.ok() && options.problem) options.problem(status.error().within(record.id));

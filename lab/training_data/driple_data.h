@@ -22,13 +22,14 @@
 
 namespace forerun {
 
-inline constexpr const char* kResourceRecords = "resources/testbed.jsonl.zst";  // in the data folder
+inline constexpr const char* kResourceRecords = "resources";  // in the data folder
 
 struct DripleDataOptions {
   std::vector<std::string> records;          // files; empty: the data folder's
   int64_t simulated = 0;                     // so many simulated workloads beside the measured ones
   uint64_t seed = 1;                         // of those
   std::vector<std::string> unmeasured = {};  // settings whose workloads are simulated, to be judged: "P2w4-10G"
+  GpuTimes gpu_times = GpuTimes::clocks;     // kernels: the GPU kernel by kernel, of records that have seen it so alone
   std::function<void(const Error&)> problem;
 };
 
