@@ -8,7 +8,6 @@ usage: schema_test.py PROGRAM SOURCE-DIR | schema_test.py --self-check
 """
 
 import fnmatch
-import gzip
 import json
 import os
 import shlex
@@ -37,7 +36,7 @@ CASES = [
     ("predict", "predict examples/onnx/small_cnn.onnx --json", 0),
     ("predict", "predict examples/onnx/transformer_block.onnx --batch 4 --set length=32 --json", 0),
     ("predict", "predict data/captures/generic.jsonl.zst --json", 0),
-    ("predict", "predict tests/data/run1.jsonl.gz --json", 0),
+    ("predict", "predict tests/data/run1.jsonl.zst --json", 0),
     ("predict", "predict tests/corpus/run_record/small_run2.jsonl --json", 0),
     ("predict", "predict {tmp}/unknown_op.jsonl --json", 0),
     ("fit", "fit resnet18 --gpu t4 --json", 0),
@@ -49,17 +48,17 @@ CASES = [
     ("sweep", "sweep gpt2_small --over gpu=h200,t4 --over length=64,100000 --json", None),
     ("zoo", "zoo --json", 0),
     ("zoo", "zoo resnet50 --json", 0),
-    ("zoo.check", "zoo check tests/data/run1.jsonl.gz --json", None),
+    ("zoo.check", "zoo check tests/data/run1.jsonl.zst --json", None),
     ("zoo.check", "zoo check data/captures/zoo.jsonl.zst --json", None),
     ("devices", "devices --json", 0),
     ("devices.links", "devices --links --json", 0),
-    ("data.summary", "data summary tests/corpus/run_record tests/data/run1.jsonl.gz {tmp}/set --json", 1),
+    ("data.summary", "data summary tests/corpus/run_record tests/data/run1.jsonl.zst {tmp}/set --json", 1),
     ("data.check", "data check tests/corpus/run_record {tmp}/cut.jsonl.zst --json", 1),
     ("data.check", "data check data/captures --json", 0),
-    ("data.list", "data list tests/corpus/run_record tests/data/run1.jsonl.gz data/captures --json", 1),
-    ("data.noise", "data noise tests/data/run1.jsonl.gz {tmp}/again.jsonl --json", 0),
+    ("data.list", "data list tests/corpus/run_record tests/data/run1.jsonl.zst data/captures --json", 1),
+    ("data.noise", "data noise tests/data/run1.jsonl.zst {tmp}/again.jsonl --json", 0),
     ("data.merge", "data merge {tmp}/merged.jsonl data/captures/zoo.jsonl.zst data/captures/zoo.jsonl.zst --json", 0),
-    ("memory.replay", "memory replay tests/data/run1.jsonl.gz tests/corpus/run_record --json", None),
+    ("memory.replay", "memory replay tests/data/run1.jsonl.zst tests/corpus/run_record --json", None),
     ("schedule", f"schedule examples/jobs.csv {CLUSTER} --policy sjf --json", 0),
     ("schedule", f"schedule examples/jobs.csv {CLUSTER} --compare fifo sjf edf --json", 0),
     ("schedule", f"schedule examples/jobs.csv {CLUSTER} --policy srtf --predictor error:50 --repeat 3 --json", 0),
@@ -121,14 +120,16 @@ elif name == "squeue":
 """
 
 
-def write_inputs(tmp, source):
+def write_inputs(tmp, source, program):
     """Inputs that the tree does not have as such."""
     small = (source / "tests/corpus/kineto/small.json").read_text()
     for rank in (0, 1):
         (tmp / f"rank{rank}.json").write_text(small.replace('"rank": 1', f'"rank": {rank}'))
     packed = (source / "data/captures/generic.jsonl.zst").read_bytes()
     (tmp / "cut.jsonl.zst").write_bytes(packed[:len(packed) // 2])
-    with gzip.open(source / "tests/data/run1.jsonl.gz", "rt") as runs, open(tmp / "again.jsonl", "w") as again:
+    subprocess.run([program, "data", "merge", tmp / "runs.jsonl", source / "tests/data/run1.jsonl.zst"],
+                   stdout=subprocess.DEVNULL, check=True)
+    with open(tmp / "runs.jsonl") as runs, open(tmp / "again.jsonl", "w") as again:
         for line in runs:
             record = json.loads(line)
             record["id"] = "again/" + record["id"]
@@ -285,7 +286,7 @@ def main(program, source):
     schemas = {path.stem: json.loads(path.read_text()) for path in sorted((source / "docs/schema").glob("*.json"))}
     with tempfile.TemporaryDirectory() as folder:
         tmp = Path(folder)
-        write_inputs(tmp, source)
+        write_inputs(tmp, source, program)
         cases = CASES + LEARNED_CASES if run(LEARNED_CASES[0][1], program, source, tmp)[1] == 0 else CASES
         if cases is CASES:
             RARE.append("predict:with*")  # forerun-lab is not built, or without LibTorch

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import math
 import random
+from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
 import needs_torch  # noqa: F401  (skips first)
@@ -19,7 +18,7 @@ pytest.importorskip("transformers")
 
 from forerun import models  # noqa: E402  (needs torch)
 
-RECORDS = zoo_program.ROOT / "tests" / "data" / "run1.jsonl.gz"  # recorded runs, one of each of 19 families
+RECORDS = zoo_program.ROOT / "tests" / "data" / "run1.jsonl.zst"  # recorded runs, one of each of 19 families
 
 # A small model of each family and a batch of 2, to run on a CPU.
 SMALL: Dict[str, Tuple[Dict[str, Any], List[Any]]] = {
@@ -143,19 +142,20 @@ def recorded_parameters(record: Dict[str, Any]) -> List[Tuple[str, int]]:
     return [(root[1], record["storages"][storage][0]) for storage, root in roots if root[0] == "param"]
 
 
-def test_models_are_those_of_the_records() -> None:
+def test_models_are_those_of_the_records(tmp_path: Path) -> None:
     compared = 0
-    with gzip.open(RECORDS, "rt") as lines:
-        for line in lines:
-            record = json.loads(line)
-            family, where = record["family"], f"{record['id']} {record['args']}"
-            model = built_on_meta(family, record["args"], record["input"])
-            assert size(model) == record["params"], where
-            assert len(list(model.parameters())) == record["param_tensors"], where
-            if family not in ("alexnet", "lstm", "rnn", "gru"):  # alexnet was recorded with module names of its own
-                named = [(path, 4 * parameter.numel()) for path, parameter in model.named_parameters()]
-                assert named == recorded_parameters(record), where
-            compared += 1
+    program = zoo_program.program()
+    if program is None:
+        pytest.skip("the forerun program is not built")
+    for record in zoo_program.records(program, RECORDS, tmp_path):
+        family, where = record["family"], f"{record['id']} {record['args']}"
+        model = built_on_meta(family, record["args"], record["input"])
+        assert size(model) == record["params"], where
+        assert len(list(model.parameters())) == record["param_tensors"], where
+        if family not in ("alexnet", "lstm", "rnn", "gru"):  # alexnet was recorded with module names of its own
+            named = [(path, 4 * parameter.numel()) for path, parameter in model.named_parameters()]
+            assert named == recorded_parameters(record), where
+        compared += 1
     assert compared == 19
 
 

@@ -31,6 +31,13 @@ def families(path: str) -> List[str]:
     return [line.split(":")[0] for line in lines if ": " in line and not line.startswith(" ")]
 
 
+def records(path: str, file: Path, folder: Path) -> List[Dict[str, Any]]:
+    """The records of a file, compressed or not."""
+    plain = folder / "records.jsonl"
+    subprocess.run([path, "data", "merge", str(plain), str(file)], capture_output=True, check=True)
+    return [json.loads(line) for line in plain.read_text().splitlines()]
+
+
 def parameters(path: str, configuration: Configuration) -> int:
     """How many parameters the zoo gives the model; an AssertionError with the program's words where it refuses it."""
     settings: Dict[str, Any] = dict(zip(_INPUT_NAMES[configuration.input[0]], configuration.input[1:]))

@@ -31,7 +31,7 @@ const CostModels& stopped_models() {
   return *loaded;
 }
 
-const std::string kRuns = FORERUN_SOURCE_DIR "/tests/data/run1.jsonl.gz";
+const std::string kRuns = FORERUN_SOURCE_DIR "/tests/data/run1.jsonl.zst";
 const std::string kTrace = FORERUN_SOURCE_DIR "/tests/corpus/kineto/small.json";
 
 ModelRequest small_model(int64_t batch = 2) {

@@ -25,7 +25,7 @@ struct SampleFile {
 
 constexpr SampleFile kSamples[] = {
     {"examples/onnx/small_cnn.onnx", FileKind::onnx_model},
-    {"tests/data/run1.jsonl.gz", FileKind::records},
+    {"tests/data/run1.jsonl.zst", FileKind::records},
     {"tests/corpus/published_tables/resources.jsonl", FileKind::resource_records},
     {"data/h200/whatif_traces/gnmt.base.trace.json.zst", FileKind::profiler_trace},
     {"tests/corpus/execution_trace/nested.json", FileKind::execution_trace},
@@ -111,7 +111,7 @@ TEST_F(FileKinds, ARefusalNamesTheVerbs) {
   const std::string trace = kTree + "data/h200/whatif_traces/gnmt.base.trace.json.zst";
   EXPECT_NE(forerun_outcome("predict " + trace).out.find("forerun trace, replay and whatif take it"),
             std::string::npos);
-  EXPECT_NE(forerun_outcome("whatif --all " + kTree + "tests/data/run1.jsonl.gz").out.find("forerun predict, data"),
+  EXPECT_NE(forerun_outcome("whatif --all " + kTree + "tests/data/run1.jsonl.zst").out.find("forerun predict, data"),
             std::string::npos);
   EXPECT_NE(forerun_outcome("predict " + kTree + "tests/corpus/sniff/model_config").out.find("cannot be read yet"),
             std::string::npos);

@@ -59,7 +59,7 @@ class SniffedFiles : public testing::Test {
 
 const std::map<std::string, Kind>& real_files() {
   static const std::map<std::string, Kind> kFiles = {
-      {"tests/data/run1.jsonl.gz", Kind::records},
+      {"tests/data/run1.jsonl.zst", Kind::records},
       {"data/h200/first-starter.jsonl.zst", Kind::records},
       {"data/h200/ops-1.jsonl.zst", Kind::records},
       {"tests/corpus/run_record/op_samples.jsonl", Kind::records},

@@ -185,7 +185,7 @@ std::vector<std::string> answers(const std::string& path) {
 }
 
 TEST(Predict, NeverReadsWhatWasMeasured) {
-  Result<LineReader> lines = LineReader::open(FORERUN_SOURCE_DIR "/tests/data/run1.jsonl.gz");
+  Result<LineReader> lines = LineReader::open(FORERUN_SOURCE_DIR "/tests/data/run1.jsonl.zst");
   ASSERT_TRUE(lines.ok());
   const auto folder = std::filesystem::temp_directory_path();
   const std::string whole = folder / "forerun_whole.jsonl";

@@ -192,7 +192,7 @@ TEST(RecordedModels, HaveTheSameParametersAndCalls) {
   const std::set<std::string> families = {"alexnet",    "convnext", "efficientnet", "googlenet", "inception_v3",
                                           "mnasnet",    "randwire", "regnet",       "resnet",    "shufflenet",
                                           "squeezenet", "vgg",      "wide_resnet"};
-  EXPECT_EQ(compare_file(FORERUN_SOURCE_DIR "/tests/data/run1.jsonl.gz", families), 13);
+  EXPECT_EQ(compare_file(FORERUN_SOURCE_DIR "/tests/data/run1.jsonl.zst", families), 13);
 }
 
 }  // namespace

@@ -329,7 +329,7 @@ std::vector<std::string> call_names(const nlohmann::json& record) {
 TEST(SequenceZoo, RecordsHaveTheSameParametersAndCalls) {
   static const std::set<std::string> kFamilies = {"transformer", "lstm", "rnn", "gru", "vit", "swin"};
   std::map<std::string, int> seen;
-  for (const nlohmann::json& record : records_of(FORERUN_SOURCE_DIR "/tests/data/run1.jsonl.gz", kFamilies)) {
+  for (const nlohmann::json& record : records_of(FORERUN_SOURCE_DIR "/tests/data/run1.jsonl.zst", kFamilies)) {
     const std::string family = record["family"];
     const Result<Model> model = build_recorded(family, record["args"].dump(), input_of(record["input"]));
     ASSERT_TRUE(model) << record["id"] << ": " << model.error().what;

@@ -534,7 +534,7 @@ TEST(Run3Record, NamesWhatIsWrongWithPackedColumns) {
 }
 
 TEST(RecordCompactor, KeepsGraphAndMeasurementOfRealRecords) {
-  auto lines = LineReader::open(FORERUN_SOURCE_DIR "/tests/data/run1.jsonl.gz");
+  auto lines = LineReader::open(FORERUN_SOURCE_DIR "/tests/data/run1.jsonl.zst");
   ASSERT_TRUE(lines.ok());
   RecordCompactor compactor;
   RunDecoder decoder;

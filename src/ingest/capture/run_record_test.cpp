@@ -313,7 +313,7 @@ TEST(RunRecordWriter, ReadsBackWhatItWrote) {
 }
 
 // Recorded on an H200 in the form run/1: one of each of 19 families.
-const std::string kRun1Sample = FORERUN_SOURCE_DIR "/tests/data/run1.jsonl.gz";
+const std::string kRun1Sample = FORERUN_SOURCE_DIR "/tests/data/run1.jsonl.zst";
 
 TEST(Run1Records, AllReadVerifyAndRoundTrip) {
   auto reader = RunRecordReader::open(kRun1Sample, Fields::inputs);
