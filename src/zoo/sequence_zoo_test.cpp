@@ -1,14 +1,13 @@
 // Sequence and attention families: parameter counts equal the published ones and those of measured records, every graph
 // is sound, source-level calls are the ones PyTorch's source makes, and settings that make no sense are errors.
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 
+#include "base/line_reader.h"
 #include "zoo/zoo.h"
 
 namespace forerun::zoo {
@@ -218,25 +217,18 @@ TEST(SequenceZoo, SettingsThatMakeNoSenseAreErrors) {
   }
 }
 
-// The lines of a gzip file that are records of these families.
+// The lines of a file that are records of these families.
 std::vector<nlohmann::json> records_of(const std::string& path, const std::set<std::string>& families) {
-  gzFile file = gzopen(path.c_str(), "rb");
-  if (file == nullptr) return {};
-  std::string text;
-  std::vector<char> buffer(1 << 20);
-  for (int count = 0; (count = gzread(file, buffer.data(), static_cast<unsigned>(buffer.size()))) > 0;) {
-    text.append(buffer.data(), static_cast<size_t>(count));
-  }
-  gzclose(file);
   std::vector<nlohmann::json> records;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) {
-    const std::string start = line.substr(0, 200);  // id and family come first
+  Result<LineReader> lines = LineReader::open(path);
+  if (!lines) return records;
+  for (auto line = lines->next(); line && *line; line = lines->next()) {
+    const std::string start((*line)->substr(0, 200));  // id and family come first
     if (std::none_of(families.begin(), families.end(),
                      [&](const std::string& family) { return start.find('"' + family + '"') != std::string::npos; })) {
       continue;
     }
-    records.push_back(nlohmann::json::parse(line));
+    records.push_back(nlohmann::json::parse(**line));
   }
   return records;
 }
