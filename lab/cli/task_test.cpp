@@ -118,7 +118,8 @@ INSTANTIATE_TEST_SUITE_P(All, EveryTask, testing::ValuesIn(all_tasks()), test_na
 // What each takes, written down once more: an option that gets lost is missed here.
 TEST(Tasks, TakeTheseOptions) {
   const std::map<std::string, std::string> taken = {
-      {"forerun eval --suite h200", "--weights --data --cache --leave-one-out --folds --json"},
+      {"forerun eval --suite h200",
+       "--weights --data --cache --leave-one-out --folds --split --iterations-alone --keep --json"},
       {"forerun eval --suite ets-t4", "--weights --traces --cache --json"},
       {"forerun eval --suite ets-2080ti", "--weights --traces --cache --json"},
       {"forerun eval --suite papers", "--traces --data --json"},
@@ -133,7 +134,7 @@ TEST(Tasks, TakeTheseOptions) {
       {"forerun eval --suite llm-foundry", "--data --json"},
       {"forerun eval --suite testbed", "--data --json"},
       {"forerun eval --suite driple", "--data --weights --setting --json"},
-      {"forerun train hybrid", "--data --without --out --seed --json"},
+      {"forerun train hybrid", "--data --without --without-op-samples --out --seed --json"},
       {"forerun train habitat", "--data --without --out --seed --epochs --json"},
       {"forerun train neusight", "--data --without --out --seed --epochs --json"},
       {"forerun train driple",
@@ -141,10 +142,12 @@ TEST(Tasks, TakeTheseOptions) {
        "--seconds --minutes --device --checkpoint --resume --curve --folds --setting --pretrain --all-settings --study "
        "--json"},
       {"forerun train ets",
-       "--suite --traces --data --cache --write-cache --most --out --validation --validate-on --seed --set --epochs "
+       "--suite --traces --data --cache --write-cache --most --split --out --validation --validate-on --seed --set "
+       "--epochs "
        "--batch --rate --patience --seconds --minutes --device --checkpoint --resume --curve --start --json"},
       {"forerun train trees",
-       "--suite --traces --data --cache --write-cache --most --out --validation --validate-on --seed --set --json"},
+       "--suite --traces --data --cache --write-cache --most --split --out --validation --validate-on --seed --set "
+       "--json"},
       {"forerun train", "--suite --traces --data --cache --write-cache --most"},
       {"forerun calibrate host", "--data --without --out --json"},
       {"forerun calibrate intervals", "--data --out --folds --seed --json"},

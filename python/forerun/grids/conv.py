@@ -67,7 +67,7 @@ class Convolution:
 def conv_samples(draw: Draw, conv: Convolution, backward_data: bool = True, mixed: float = 0.0) -> List[Sample]:
     """The forward pass and each gradient of one convolution, in a drawn precision and layout.
 
-    `mixed`: how many of those that run channels-last have weights that lie contiguous, as where a model permutes images.
+    `mixed`: how many of those that run channels-last have contiguous weights, as where a model permutes images.
     """
     if min(conv.output_size()) < 1:
         return []
