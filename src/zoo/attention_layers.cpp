@@ -6,18 +6,6 @@ namespace forerun::zoo {
 
 using Scope = ForwardBuilder::Scope;
 
-namespace {
-
-// x[None, :, None, None] with `dim` the one that stays: [extent] -> rank 4.
-TensorId along(ForwardBuilder& b, TensorId x, int64_t dim) {
-  for (int64_t i = 0; i < 4; ++i) {
-    if (i != dim) x = b.unsqueeze(x, i);
-  }
-  return x;
-}
-
-}  // namespace
-
 std::vector<Parameter> with_token_parameters(std::vector<Parameter> own, int64_t batch, int64_t length, int64_t vocab) {
   own.push_back({"batch", batch, "sequences in a batch"});
   own.push_back({"length", length, "tokens in a sequence"});
@@ -68,6 +56,13 @@ TensorId take_first(ForwardBuilder& b, TensorId x, int64_t dim, int64_t end) {
 
 TensorId arange(ForwardBuilder& b, int64_t length) {
   return b.create("aten.arange.default", {length}, DType::int64, {{"end", length}});
+}
+
+TensorId along(ForwardBuilder& b, TensorId x, int64_t dim) {
+  for (int64_t i = 0; i < 4; ++i) {
+    if (i != dim) x = b.unsqueeze(x, i);
+  }
+  return x;
 }
 
 TensorId position_numbers(ForwardBuilder& b, int64_t length) {
@@ -162,10 +157,11 @@ RmsNorm::RmsNorm(ForwardBuilder& b, std::string_view name, int64_t features, dou
 
 TensorId RmsNorm::operator()(TensorId x) const {
   const Scope scope(b_, path_, Scope::absolute);
-  const TensorId square = b_.unary("aten.pow.Tensor_Scalar", x, {{"exponent", int64_t{2}}});
+  const TensorId wide = b_.to_dtype(x, DType::float32);
+  const TensorId square = b_.unary("aten.pow.Tensor_Scalar", wide, {{"exponent", int64_t{2}}});
   const TensorId variance = b_.mean(square, {-1}, true);
   const TensorId scale = b_.unary("aten.rsqrt.default", b_.add_scalar(variance, eps_));
-  return b_.mul(weight_, b_.mul(x, scale));
+  return b_.mul(weight_, b_.type_as(b_.mul(wide, scale), x));
 }
 
 }  // namespace forerun::zoo

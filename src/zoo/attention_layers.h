@@ -39,6 +39,8 @@ TensorId alias(ForwardBuilder& b, TensorId x);
 
 // torch.arange(length): [length] int64.
 TensorId arange(ForwardBuilder& b, int64_t length);
+// x[None, :, None, None] with `dim` the one that stays: [extent] -> rank 4.
+TensorId along(ForwardBuilder& b, TensorId x, int64_t dim);
 // torch.arange(length) + 0, then a leading dimension of 1: the position numbers of a sequence without a past.
 TensorId position_numbers(ForwardBuilder& b, int64_t length);
 // transformers looks once an iteration, where causal attention gets no mask, whether the numbers show several sequences

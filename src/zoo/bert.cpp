@@ -5,11 +5,10 @@
 // eager attention a mask of padding is given, as tokenizers make it.
 #include <fmt/format.h>
 
-#include <cmath>
 #include <optional>
 #include <string>
 
-#include "zoo/attention_layers.h"
+#include "zoo/bert_layers.h"
 #include "zoo/families.h"
 
 namespace forerun::zoo {
@@ -18,86 +17,6 @@ namespace {
 using Scope = ForwardBuilder::Scope;
 
 constexpr double kBertEps = 1e-12;
-
-struct BertSizes {
-  int64_t hidden;
-  int64_t heads;
-  int64_t intermediate;
-  double dropout;
-};
-
-// A linear layer with dropout, residual and norm: BertSelfOutput and BertOutput.
-class ResidualOutput {
- public:
-  ResidualOutput(ForwardBuilder& b, std::string_view name, int64_t in, const BertSizes& s)
-      : b_(b),
-        path_(b.path_of(name)),
-        dense_(b, std::string(name) + ".dense", in, s.hidden),
-        norm_(b, std::string(name) + ".LayerNorm", s.hidden, kBertEps),
-        dropout_(b, std::string(name) + ".dropout", s.dropout) {}
-
-  TensorId operator()(TensorId x, TensorId residual) const {
-    const Scope scope(b_, path_, Scope::absolute);
-    return norm_(b_.add(dropout_(dense_(x)), residual));
-  }
-
- private:
-  ForwardBuilder& b_;
-  std::string path_;
-  Linear dense_;
-  LayerNorm norm_;
-  Dropout dropout_;
-};
-
-class BertLayer {
- public:
-  BertLayer(ForwardBuilder& b, const BertSizes& s)
-      : b_(b),
-        path_(b.path_of("")),
-        sizes_(s),
-        query_(b, "attention.self.query", s.hidden, s.hidden),
-        key_(b, "attention.self.key", s.hidden, s.hidden),
-        value_(b, "attention.self.value", s.hidden, s.hidden),
-        attention_output_(b, "attention.output", s.hidden, s),
-        intermediate_(b, "intermediate.dense", s.hidden, s.intermediate),
-        output_(b, "output", s.intermediate, s) {}
-
-  // `mask`: what eager attention adds to its scores; none: sdpa.
-  TensorId operator()(TensorId x, std::optional<TensorId> mask) const {
-    const Scope scope(b_, path_, Scope::absolute);
-    x = attention_output_(attend(x, mask), x);
-    return output_(activate(intermediate_(x)), x);
-  }
-
- private:
-  [[nodiscard]] TensorId attend(TensorId x, std::optional<TensorId> mask) const {
-    const Scope scope(b_, "attention.self");
-    const int64_t head = sizes_.hidden / sizes_.heads;
-    const TensorId query = split_heads(b_, query_(x), head);
-    const TensorId key = split_heads(b_, key_(x), head);
-    const TensorId value = split_heads(b_, value_(x), head);
-    const double scale = std::pow(static_cast<double>(head), -0.5);
-    if (mask) {
-      const EagerAttention eager = {.scale = scale, .dropout = sizes_.dropout, .addends = {*mask}};
-      return merge_heads(b_, eager_attention(b_, query, key, value, eager));
-    }
-    const AttentionOptions options = {.mask = {}, .dropout = sizes_.dropout, .scale = scale};
-    return merge_heads(b_, b_.attention(query, key, value, options));
-  }
-
-  [[nodiscard]] TensorId activate(TensorId x) const {
-    const Scope scope(b_, "intermediate.intermediate_act_fn");
-    return b_.gelu(x);
-  }
-
-  ForwardBuilder& b_;
-  std::string path_;
-  BertSizes sizes_;
-  Linear query_, key_, value_;
-  ResidualOutput attention_output_;
-  Linear intermediate_;
-  ResidualOutput output_;
-};
 
 class BertEmbeddings {
  public:
@@ -182,7 +101,12 @@ bool bert_makes_sense(ForwardBuilder& b, const Configuration& c) {
 
 void build_bert(ForwardBuilder& b, const Configuration& c) {
   if (!bert_makes_sense(b, c)) return;
-  const BertSizes sizes = {c.integer("hidden"), c.integer("heads"), c.integer("intermediate"), c.real("dropout")};
+  const BertSizes sizes = {.hidden = c.integer("hidden"),
+                           .heads = c.integer("heads"),
+                           .intermediate = c.integer("intermediate"),
+                           .dropout = c.real("dropout"),
+                           .attention_dropout = c.real("dropout"),
+                           .eps = kBertEps};
   const bool masked_lm = c.text("head") == "mlm";
   const bool bare = c.text("head") == "none";
   const TensorId tokens = token_input(b, c);

@@ -1,6 +1,6 @@
 // Every family of the zoo, one file each: `xyz_family()` describes it, `xyz_models()` lists its named models.
 //
-// Adding a family: one file, its two declarations here, and its line in registry.cpp.
+// Adding a family: one file, its declarations here, and its line in registry.cpp or architectures.cpp.
 #pragma once
 
 #include <string>
@@ -70,5 +70,15 @@ std::vector<Parameter> with_image_parameters(std::vector<Parameter> own, int64_t
 
 // The input of an image family: [batch, channels, image, image].
 TensorId image_input(ForwardBuilder& builder, const Configuration& configuration);
+
+// --- of config.json files alone (architectures.h)
+Family decoder_family();
+Family gpt_neox_family();
+Family opt_family();
+Family encoder_family();
+Family distilbert_family();
+Family modernbert_family();
+Family bart_family();
+Family image_encoder_family();
 
 }  // namespace forerun::zoo

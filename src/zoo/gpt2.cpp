@@ -5,11 +5,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <numbers>
 #include <optional>
 #include <string>
 
-#include "zoo/attention_layers.h"
+#include "zoo/decoder_parts.h"
 #include "zoo/families.h"
 
 namespace forerun::zoo {
@@ -38,17 +37,6 @@ class Conv1d {
   int64_t out_;
   TensorId weight_, bias_;
 };
-
-// The tanh approximation of GELU, written out.
-TensorId gelu_new(ForwardBuilder& b, TensorId x) {
-  const TensorId half = b.mul_scalar(x, 0.5);
-  TensorId inner = b.unary("aten.pow.Tensor_Scalar", x, {{"exponent", 3.0}});
-  inner = b.mul_scalar(inner, 0.044715);
-  inner = b.add(x, inner);
-  inner = b.mul_scalar(inner, std::sqrt(2.0 / std::numbers::pi));
-  inner = b.add_scalar(b.unary("aten.tanh.default", inner), 1.0);
-  return b.mul(half, inner);
-}
 
 class Gpt2Block {
  public:
@@ -95,7 +83,7 @@ class Gpt2Block {
     x = fc_(x);
     {
       const Scope activation(b_, "act");
-      x = gelu_new(b_, x);
+      x = activate(b_, "gelu_new", x);
     }
     return Dropout(b_, "dropout", p_)(mlp_out_(x));
   }

@@ -28,8 +28,8 @@ struct Rotary {
   TensorId cosine, sine;  // [1, length, head]
 };
 
-// The tables of a forward pass, from the inverse frequencies.
-Rotary rotary_tables(ForwardBuilder& b, TensorId frequencies, TensorId positions) {
+// The tables of a forward pass, from the inverse frequencies, in the type of the hidden states.
+Rotary rotary_tables(ForwardBuilder& b, TensorId frequencies, TensorId positions, TensorId hidden) {
   const Scope scope(b, "rotary_emb");
   TensorId rows = b.unsqueeze(b.unsqueeze(frequencies, 0), 2);
   rows = b.expand(rows, {1, -1, 1});
@@ -37,8 +37,8 @@ Rotary rotary_tables(ForwardBuilder& b, TensorId frequencies, TensorId positions
   const TensorId angles = b.transpose(b.matmul(rows, columns, false), 1, 2);
   const TensorId both = b.cat({angles, angles}, -1);
   Rotary tables;
-  tables.cosine = b.mul_scalar(b.unary("aten.cos.default", both), 1.0);
-  tables.sine = b.mul_scalar(b.unary("aten.sin.default", both), 1.0);
+  tables.cosine = b.type_as(b.mul_scalar(b.unary("aten.cos.default", both), 1.0), hidden);
+  tables.sine = b.type_as(b.mul_scalar(b.unary("aten.sin.default", both), 1.0), hidden);
   return tables;
 }
 
@@ -148,7 +148,7 @@ void build_llama(ForwardBuilder& b, const Configuration& c) {
     x = embedding(tokens);
     const TensorId numbers = position_numbers(b, c.integer("length"));
     look_for_packed_sequences(b, numbers, c.integer("batch"));
-    const Rotary rotary = rotary_tables(b, frequencies, numbers);
+    const Rotary rotary = rotary_tables(b, frequencies, numbers, x);
     for (const LlamaLayer& layer : layers) x = layer(x, rotary);
     x = norm(x);
   }

@@ -15,6 +15,8 @@
 #include <set>
 
 #include "base/nearest.h"
+#include "zoo/architectures.h"
+#include "zoo/checkpoints.h"
 #include "zoo/families.h"
 
 namespace forerun::zoo {
@@ -198,7 +200,71 @@ Result<Model> build_configured(const Family& family, Configuration configuration
   for (const InputField& field : kInputFields) {
     if (configuration.has(field.name)) input.*field.member = configuration.integer(field.name);
   }
-  return Model{family.name, std::move(configuration), std::move(input), *std::move(forward)};
+  return Model{family.name, std::move(configuration), std::move(input), *std::move(forward), "", {}};
+}
+
+// Sets what the user gave on top of `configuration`.
+Status apply_settings(const Family& family, const std::vector<std::pair<std::string, std::string>>& settings,
+                      Configuration& configuration) {
+  std::set<std::string_view> given;
+  for (const auto& [key, text] : settings) {
+    const Parameter* parameter = find_parameter(family, key);
+    if (parameter == nullptr) return unknown_parameter(family, key);
+    if (!given.insert(key).second) {
+      return Error{fmt::format("{} is given twice", key), "family " + family.name, "give each parameter once"};
+    }
+    std::optional<ParameterValue> value = parse(parameter->otherwise, text);
+    if (!value) return wrong_kind(*parameter, text).within("family " + family.name);
+    configuration.set(key, *std::move(value));
+  }
+  return {};
+}
+
+Result<Model> build_described(DescribedModel described,
+                              const std::vector<std::pair<std::string, std::string>>& settings) {
+  if (const Status status = apply_settings(described.family, settings, described.parameters); !status.ok()) {
+    return status.error();
+  }
+  Result<Model> model = build_configured(described.family, std::move(described.parameters));
+  if (!model) return model;
+  model->model_type = std::move(described.model_type);
+  model->notes = std::move(described.notes);
+  return model;
+}
+
+Error other_input(const Family& family, const InputSpec& input) {
+  return {fmt::format("family {} takes {} input, the record has {}", family.name, name_of(family.input),
+                      name_of(input.kind)),
+          "", "correct the record's family or input"};
+}
+
+// A record's args are the config; its input says how it was fed.
+Result<Model> build_recorded_config(const std::string& arguments, const InputSpec& input) {
+  Result<HfConfig> config = HfConfig::parse(arguments, "args");
+  if (!config) return config.error();
+  Result<DescribedModel> described = described_model(*std::move(config));
+  if (!described) return described.error();
+  if (described->family.input != input.kind) return other_input(described->family, input);
+  described->parameters.set("batch", input.batch);
+  for (const char* name : {"length", "image"}) {
+    if (described->parameters.has(name)) described->parameters.set(name, input.size);
+  }
+  return build_described(*std::move(described), {});
+}
+
+Result<Model> build_checkpoint(std::string_view name,
+                               const std::vector<std::pair<std::string, std::string>>& settings) {
+  Result<std::optional<Checkpoint>> checkpoint = find_checkpoint(name);
+  if (!checkpoint) return checkpoint.error();
+  if (!checkpoint->has_value()) {
+    return Error{fmt::format("no model or family is called '{}'", name.substr(0, 80)), "",
+                 did_you_mean(name, known_names()) + " `forerun zoo` lists them all"};
+  }
+  Result<HfConfig> config = HfConfig::parse((*checkpoint)->config, (*checkpoint)->names.front());
+  if (!config) return config.error();
+  Result<DescribedModel> described = described_model(*std::move(config));
+  if (!described) return described.error();
+  return build_described(*std::move(described), settings);
 }
 
 Configuration defaults_of(const Family& family) {
@@ -208,6 +274,28 @@ Configuration defaults_of(const Family& family) {
 }
 
 }  // namespace
+
+std::vector<std::string> known_names() {
+  std::vector<std::string> known;
+  for (const Family& family : families()) known.push_back(family.name);
+  for (const NamedModel& model : models()) known.push_back(model.name);
+  if (const auto list = checkpoints()) {
+    for (const Checkpoint& checkpoint : *list) {
+      for (const std::string& name : checkpoint.names) known.push_back(name.substr(name.find('/') + 1));
+    }
+  }
+  return known;
+}
+
+bool is_known_name(const std::string& name) {
+  const auto named = [&](const auto& entry) { return entry.name == name; };
+  if (std::any_of(models().begin(), models().end(), named) ||
+      std::any_of(families().begin(), families().end(), named)) {
+    return true;
+  }
+  const auto checkpoint = find_checkpoint(name);
+  return checkpoint && checkpoint->has_value();
+}
 
 int64_t Configuration::integer(const std::string& name) const { return get<int64_t>(values_, name); }
 double Configuration::real(const std::string& name) const { return get<double>(values_, name); }
@@ -221,13 +309,7 @@ Result<Model> build(std::string_view name, const std::vector<std::pair<std::stri
   const auto named =
       std::find_if(models().begin(), models().end(), [&](const NamedModel& m) { return m.name == name; });
   const Family* family = find_family(named == models().end() ? name : named->family);
-  if (family == nullptr) {
-    std::vector<std::string> known;
-    for (const Family& f : families()) known.push_back(f.name);
-    for (const NamedModel& m : models()) known.push_back(m.name);
-    return Error{fmt::format("no model or family is called '{}'", name.substr(0, 80)), "",
-                 did_you_mean(name, known) + " `forerun zoo` lists them all"};
-  }
+  if (family == nullptr) return build_checkpoint(name, settings);
   Configuration configuration = defaults_of(*family);
   if (named != models().end()) {
     for (const auto& [key, value] : named->settings) {
@@ -236,21 +318,20 @@ Result<Model> build(std::string_view name, const std::vector<std::pair<std::stri
       configuration.set(key, value);
     }
   }
-  std::set<std::string_view> given;
-  for (const auto& [key, text] : settings) {
-    const Parameter* parameter = find_parameter(*family, key);
-    if (parameter == nullptr) return unknown_parameter(*family, key);
-    if (!given.insert(key).second) {
-      return Error{fmt::format("{} is given twice", key), "family " + family->name, "give each parameter once"};
-    }
-    std::optional<ParameterValue> value = parse(parameter->otherwise, text);
-    if (!value) return wrong_kind(*parameter, text).within("family " + family->name);
-    configuration.set(key, *std::move(value));
-  }
+  if (const Status status = apply_settings(*family, settings, configuration); !status.ok()) return status.error();
   return build_configured(*family, std::move(configuration));
 }
 
+Result<Model> build_config(const std::string& path, const std::vector<std::pair<std::string, std::string>>& settings) {
+  Result<HfConfig> config = HfConfig::read(path);
+  if (!config) return config.error();
+  Result<DescribedModel> described = described_model(*std::move(config));
+  if (!described) return described.error();
+  return build_described(*std::move(described), settings);
+}
+
 Result<Model> build_recorded(std::string_view family_name, const std::string& arguments, const InputSpec& input) {
+  if (family_name == kConfigFamily) return build_recorded_config(arguments, input);
   const Family* family = find_family(family_name);
   if (family == nullptr) {
     std::vector<std::string> known;
@@ -258,11 +339,7 @@ Result<Model> build_recorded(std::string_view family_name, const std::string& ar
     return Error{fmt::format("no family is called '{}'", family_name.substr(0, 80)), "",
                  did_you_mean(family_name, known)};
   }
-  if (family->input != input.kind) {
-    return Error{fmt::format("family {} takes {} input, the record has {}", family->name, name_of(family->input),
-                             name_of(input.kind)),
-                 "", "correct the record's family or input"};
-  }
+  if (family->input != input.kind) return other_input(*family, input);
   const nlohmann::json object = nlohmann::json::parse(arguments, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) return Error{"args is not a JSON object", "family " + family->name, "give {} for defaults"};
   Configuration configuration = defaults_of(*family);

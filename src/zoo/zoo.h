@@ -64,16 +64,31 @@ struct NamedModel {
 const std::vector<Family>& families();
 const std::vector<NamedModel>& models();
 
+// The names that `build` takes: families, models and public checkpoints (checkpoints.h), without their organisations.
+std::vector<std::string> known_names();
+bool is_known_name(const std::string& name);
+
 struct Model {
   std::string family;
   Configuration configuration;
   InputSpec input;
   Graph forward;
+  std::string model_type;          // of a config; empty for names of the zoo
+  std::vector<std::string> notes;  // of a config: what was assumed of it
+
+  // What answers call it.
+  [[nodiscard]] const std::string& shown_family() const { return model_type.empty() ? family : model_type; }
 };
 
-// Builds a model or family by name, with parameters as text from the command line ("batch" -> "64", "layers" -> "3,4,6,3").
+// Builds a model, family or public checkpoint by name, with parameters as text from the command line ("batch" -> "64", "layers" -> "3,4,6,3").
 // Unknown names and values of the wrong kind are errors that name the nearest known ones.
 Result<Model> build(std::string_view name, const std::vector<std::pair<std::string, std::string>>& settings);
+
+// The same of a Hugging Face config.json; `architectures.h` lists the model types.
+Result<Model> build_config(const std::string& path, const std::vector<std::pair<std::string, std::string>>& settings);
+
+// The family of records whose `args` are a config: models of the transformers library.
+inline constexpr std::string_view kConfigFamily = "transformers";
 
 // Builds the model of a run record: its family, `args` (a JSON object) and input.
 Result<Model> build_recorded(std::string_view family, const std::string& arguments, const InputSpec& input);

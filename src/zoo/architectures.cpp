@@ -1,0 +1,104 @@
+#include "zoo/architectures.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/nearest.h"
+#include "zoo/families.h"
+
+namespace forerun::zoo {
+namespace {
+
+const Architecture* find_architecture(std::string_view model_type) {
+  const auto& all = architectures();
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Architecture& a) { return a.model_type == model_type; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+Error unknown_type(const std::string& model_type, HfConfig& config) {
+  std::vector<std::string> known;
+  for (const Architecture& architecture : architectures()) known.push_back(architecture.model_type);
+  config.fail("model_type", fmt::format("{} `forerun zoo` lists the model types", did_you_mean(model_type, known)));
+  return config.status().error();
+}
+
+// Keys that mean the same for every model type.
+void read_common(HfConfig& config, Configuration& parameters, std::vector<std::string>& notes) {
+  if (config.given("quantization_config")) {
+    config.fail("quantization_config", "weights as they are trained can be derived");
+  }
+  config.must_be_zero("chunk_size_feed_forward");
+  config.must_be("add_cross_attention", false, false);
+  config.must_be("output_hidden_states", false, false);
+  config.must_be("output_attentions", false, false);
+  config.pass_over({"cross_attention_hidden_size", "is_decoder", "tie_encoder_decoder", "sep_token_id"});
+  for (const char* key : {"attn_implementation", "_attn_implementation"}) {
+    if (!parameters.has("attention")) config.must_be_text(key, "sdpa");
+    if (parameters.has("attention") && config.given(key)) parameters.set("attention", config.text(key, "sdpa"));
+  }
+  const std::string dtype = config.text("dtype", config.text("torch_dtype", "float32"));
+  if (dtype != "float32") {
+    notes.push_back(fmt::format("the config's dtype {} is passed over: --precision says it", dtype));
+  }
+}
+
+}  // namespace
+
+const std::vector<Architecture>& architectures() {
+  static const std::vector<Architecture> list = {
+      {"llama", decoder_family, read_llama},
+      {"mistral", decoder_family, read_mistral},
+      {"qwen2", decoder_family, read_qwen2},
+      {"qwen3", decoder_family, read_qwen3},
+      {"phi3", decoder_family, read_phi3},
+      {"gemma", decoder_family, read_gemma},
+      {"gemma2", decoder_family, read_gemma2},
+      {"gemma3_text", decoder_family, read_gemma3},
+      {"olmo2", decoder_family, read_olmo2},
+      {"mixtral", decoder_family, read_mixtral},
+      {"qwen3_moe", decoder_family, read_qwen3_moe},
+      {"olmoe", decoder_family, read_olmoe},
+      {"gpt2", gpt2_family, read_gpt2},
+      {"gpt_neox", gpt_neox_family, read_gpt_neox},
+      {"opt", opt_family, read_opt},
+      {"bert", encoder_family, read_bert},
+      {"roberta", encoder_family, read_roberta},
+      {"xlm-roberta", encoder_family, read_xlm_roberta},
+      {"electra", encoder_family, read_electra},
+      {"distilbert", distilbert_family, read_distilbert},
+      {"modernbert", modernbert_family, read_modernbert},
+      {"bart", bart_family, read_bart},
+      {"vit", image_encoder_family, read_vit},
+      {"dinov2", image_encoder_family, read_dinov2},
+  };
+  return list;
+}
+
+Result<DescribedModel> described_model(HfConfig config) {
+  if (!config.given("model_type")) {
+    config.fail("model_type", "it says which model of the transformers library this is");
+    return config.status().error();
+  }
+  const std::string model_type = config.text("model_type", "");
+  if (!config.status().ok()) return config.status().error();
+  const Architecture* architecture = find_architecture(model_type);
+  if (architecture == nullptr) return unknown_type(model_type, config);
+  DescribedModel model{model_type, architecture->family(), {}, {}};
+  for (const Parameter& parameter : model.family.parameters) model.parameters.set(parameter.name, parameter.otherwise);
+  architecture->read(config, model.parameters);
+  read_common(config, model.parameters, model.notes);
+  if (!config.status().ok()) return config.status().error();
+  if (model.parameters.has("experts") && model.parameters.integer("experts") > 0) {
+    model.notes.emplace_back("tokens are taken to be spread evenly over the experts");
+  }
+  if (const auto unread = config.unread(); !unread.empty()) {
+    model.notes.push_back(
+        fmt::format("keys of the config that are not known and were passed over: {}", fmt::join(unread, ", ")));
+  }
+  return model;
+}
+
+}  // namespace forerun::zoo

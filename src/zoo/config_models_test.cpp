@@ -1,0 +1,159 @@
+// Models by config.json and by the name of a checkpoint: sizes are the published ones, keys that would change the
+// computation are refused by name, those that nobody knows are told, names are found as people type them.
+#include <gtest/gtest.h>
+
+#include "zoo/architectures.h"
+#include "zoo/checkpoints.h"
+#include "zoo/zoo.h"
+
+namespace forerun::zoo {
+namespace {
+
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+bool has_part(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+Result<DescribedModel> described(const std::string& text) {
+  Result<HfConfig> config = HfConfig::parse(text, "config.json");
+  if (!config) return config.error();
+  return described_model(*std::move(config));
+}
+
+std::string refusal(const std::string& text) {
+  const auto model = described(text);
+  EXPECT_FALSE(model) << text << " was taken";
+  return model ? "" : model.error().message();
+}
+
+std::string notes_of(const std::string& text) {
+  const auto model = described(text);
+  EXPECT_TRUE(model) << model.error().message();
+  std::string all;
+  if (model) {
+    for (const std::string& note : model->notes) all += note + "\n";
+  }
+  return all;
+}
+
+TEST(ConfigModels, EveryCheckpointHasItsPublishedNumberOfParameters) {
+  const auto list = checkpoints();
+  ASSERT_TRUE(list) << list.error().message();
+  ASSERT_GT(list->size(), 50U);
+  for (const Checkpoint& checkpoint : *list) {
+    const bool image = checkpoint.model_type == "vit" || checkpoint.model_type == "dinov2";
+    const Settings small = image ? Settings{} : Settings{{"length", "16"}};
+    const auto model = build(checkpoint.names.front(), small);
+    ASSERT_TRUE(model) << checkpoint.names.front() << ": " << model.error().message();
+    EXPECT_EQ(model->forward.parameter_count(), checkpoint.parameters) << checkpoint.names.front();
+    const bool experts = model->configuration.has("experts") && model->configuration.integer("experts") > 0;
+    EXPECT_EQ(model->notes.size(), experts ? 1U : 0U) << checkpoint.names.front();
+  }
+}
+
+TEST(ConfigModels, NamesOfCheckpointsAreFoundAsPeopleTypeThem) {
+  for (const char* name : {"Qwen/Qwen3-8B", "qwen3-8b", "QWEN3_8B", "qwen/qwen3_8b", "Qwen3-8B-Base"}) {
+    const auto found = find_checkpoint(name);
+    ASSERT_TRUE(found && found->has_value()) << name;
+    EXPECT_EQ((*found)->names.front(), "Qwen/Qwen3-8B") << name;
+    EXPECT_TRUE(is_known_name(name));
+  }
+  const auto dotted = find_checkpoint("llama-3-1-8b");
+  ASSERT_TRUE(dotted && dotted->has_value());
+  EXPECT_EQ((*dotted)->names.front(), "meta-llama/Llama-3.1-8B");
+  EXPECT_FALSE(is_known_name("Qwen/Qwen9-8B"));
+  EXPECT_FALSE(is_known_name("other/Qwen3-8B"));
+}
+
+TEST(ConfigModels, NamesOfTheZooComeBeforeCheckpoints) {
+  const auto model = build("gpt2", {{"length", "16"}});
+  ASSERT_TRUE(model);
+  EXPECT_EQ(model->family, "gpt2");
+  EXPECT_TRUE(model->notes.empty());
+}
+
+TEST(ConfigModels, UnknownNamesAreAnsweredWithTheNearest) {
+  const auto model = build("qwen3-9b", {});
+  ASSERT_FALSE(model);
+  EXPECT_TRUE(has_part(model.error().message(), "Qwen3-8B")) << model.error().message();
+}
+
+TEST(ConfigModels, UnknownModelTypesAreAnsweredWithTheNearest) {
+  const std::string answer = refusal(R"({"model_type": "qwen33"})");
+  EXPECT_TRUE(has_part(answer, "model_type is \"qwen33\"")) << answer;
+  EXPECT_TRUE(has_part(answer, "qwen3")) << answer;
+  EXPECT_TRUE(has_part(refusal(R"({"hidden_size": 64})"), "model_type is missing"));
+}
+
+TEST(ConfigModels, WhatChangesTheComputationIsRefusedByKeyAndValue) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"({"model_type": "llama", "rope_parameters": {"rope_type": "dynamic"}})",
+       "rope_parameters.rope_type is \"dynamic\""},
+      {R"({"model_type": "gpt_neox", "rope_scaling": {"type": "longrope"}})", "rope_scaling.type is \"longrope\""},
+      {R"({"model_type": "llama", "quantization_config": {"bits": 4}})", "quantization_config is {\"bits\":4}"},
+      {R"({"model_type": "gpt2", "activation_function": "relu"})", "activation_function is \"relu\""},
+      {R"({"model_type": "gpt2", "attn_pdrop": 0.5})", "attn_pdrop is 0.5"},
+      {R"({"model_type": "bert", "is_decoder": true})", "is_decoder is true"},
+      {R"({"model_type": "opt", "layerdrop": 0.1})", "layerdrop is 0.1"},
+      {R"({"model_type": "mixtral", "output_router_logits": true})", "output_router_logits is true"},
+      {R"({"model_type": "qwen3_moe", "mlp_only_layers": [0]})", "mlp_only_layers is [0]"},
+      {R"({"model_type": "qwen3", "layer_types": ["linear_attention"]})", "layer_types is [\"linear_attention\"]"},
+      {R"({"model_type": "llama", "hidden_size": "wide"})", "hidden_size is \"wide\""},
+      {R"({"model_type": "llama", "hidden_size": 18446744073709551615})", "hidden_size is"},
+      {R"({"model_type": 7})", "model_type is 7"},
+  };
+  for (const auto& [text, part] : cases) EXPECT_TRUE(has_part(refusal(text), part)) << refusal(text);
+  EXPECT_FALSE(HfConfig::parse("[1, 2]", "config.json"));
+  EXPECT_FALSE(HfConfig::parse("{\"model_type\": \"llama\"", "config.json"));
+}
+
+TEST(ConfigModels, ValuesThatMakeNoSenseAreRefused) {
+  for (const char* text :
+       {R"({"model_type": "llama", "hidden_size": -8})", R"({"model_type": "llama", "num_hidden_layers": 0})",
+        R"({"model_type": "llama", "num_key_value_heads": 5})", R"({"model_type": "llama", "head_dim": 3})",
+        R"({"model_type": "llama", "hidden_act": "sinh"})", R"({"model_type": "gemma3_text", "sliding_window": null})",
+        R"({"model_type": "gpt_neox", "rotary_pct": 0})", R"({"model_type": "mixtral", "num_local_experts": 1})"}) {
+    EXPECT_FALSE(build_recorded(kConfigFamily, text, {.kind = InputKind::tokens, .batch = 1, .size = 8})) << text;
+  }
+  const auto images = [](const char* text) {
+    return build_recorded(kConfigFamily, text, {.kind = InputKind::image, .batch = 1, .size = 224});
+  };
+  EXPECT_FALSE(images(R"({"model_type": "vit", "patch_size": 1000})"));
+  EXPECT_FALSE(images(R"({"model_type": "vit", "image_size": 384})")) << "positions would be interpolated";
+  EXPECT_FALSE(images(R"({"model_type": "llama"})")) << "it reads tokens";
+}
+
+TEST(ConfigModels, KeysThatNobodyKnowsAreTold) {
+  EXPECT_EQ(notes_of(R"({"model_type": "llama", "pad_token_id": 0, "initializer_range": 0.5, "use_cache": true})"), "");
+  const std::string notes = notes_of(R"({"model_type": "llama", "rope_parameters": {"rope_spin": 1}, "zeta": 3})");
+  EXPECT_TRUE(has_part(notes, "rope_parameters.rope_spin, zeta")) << notes;
+  EXPECT_TRUE(has_part(notes_of(R"({"model_type": "llama", "torch_dtype": "bfloat16"})"), "bfloat16"));
+  EXPECT_TRUE(has_part(notes_of(R"({"model_type": "olmoe"})"), "spread evenly over the experts"));
+}
+
+TEST(ConfigModels, NullSwitchesOff) {
+  const auto windowed = described(R"({"model_type": "mistral"})");
+  const auto full = described(R"({"model_type": "mistral", "sliding_window": null})");
+  ASSERT_TRUE(windowed && full);
+  EXPECT_EQ(windowed->parameters.text("pattern"), "s");
+  EXPECT_EQ(full->parameters.text("pattern"), "f");
+}
+
+TEST(ConfigModels, SettingsOfUsersComeOnTop) {
+  const auto model = build("Qwen/Qwen3-0.6B", {{"layers", "1"}, {"length", "16"}, {"batch", "3"}});
+  ASSERT_TRUE(model) << model.error().message();
+  EXPECT_EQ(model->configuration.integer("layers"), 1);
+  EXPECT_EQ(model->input.batch, 3);
+  EXPECT_EQ(model->input.size, 16);
+  EXPECT_FALSE(build("Qwen/Qwen3-0.6B", {{"depth", "1"}}));
+}
+
+TEST(ConfigModels, DefaultsOfEveryModelTypeCanBeBuilt) {
+  for (const Architecture& architecture : architectures()) {
+    const auto model = build_recorded(kConfigFamily, R"({"model_type": ")" + architecture.model_type + "\"}",
+                                      {.kind = architecture.family().input, .batch = 1, .size = 224});
+    EXPECT_TRUE(model) << architecture.model_type << ": " << model.error().message();
+  }
+}
+
+}  // namespace
+}  // namespace forerun::zoo

@@ -1,0 +1,199 @@
+// config.json of language models outside the Llama line -> the parameters of gpt2.cpp, gpt_neox.cpp, opt.cpp, encoder.cpp
+// and distilbert.cpp.
+//
+// Defaults are those of the configuration classes of transformers 5.22.
+#include <algorithm>
+#include <string>
+
+#include "zoo/architectures.h"
+
+namespace forerun::zoo {
+namespace {
+
+constexpr int64_t kLongestUsual = 2048;  // tokens in a sequence, where the model takes so many
+constexpr int64_t kUsualForEncoders = 512;
+
+struct EncoderDefaults {
+  const char* kind;
+  int64_t vocab;
+  int64_t hidden;
+  int64_t embedding;
+  int64_t intermediate;
+  int64_t heads;
+  int64_t positions_kept;  // rows of the position table that padding takes
+};
+
+// BERT's keys, which its kin have kept.
+void read_bert_like(HfConfig& config, Configuration& p, const EncoderDefaults& d) {
+  p.set("kind", std::string(d.kind));
+  p.set("vocab", config.integer("vocab_size", d.vocab));
+  p.set("hidden", config.integer("hidden_size", d.hidden));
+  p.set("layers", config.integer("num_hidden_layers", 12));
+  p.set("heads", config.integer("num_attention_heads", d.heads));
+  p.set("intermediate", config.integer("intermediate_size", d.intermediate));
+  p.set("positions", config.integer("max_position_embeddings", 512));
+  p.set("types", config.integer("type_vocab_size", 2));
+  p.set("eps", config.real("layer_norm_eps", 1e-12));
+  p.set("activation", config.text("hidden_act", "gelu"));
+  p.set("dropout", config.real("hidden_dropout_prob", 0.1));
+  p.set("attention_dropout", config.real("attention_probs_dropout_prob", 0.1));
+  p.set("length", std::min(p.integer("positions") - d.positions_kept, kUsualForEncoders));
+  config.must_be("is_decoder", false, false);
+  config.must_be("tie_word_embeddings", true, true);
+  config.must_be_text("position_embedding_type", "absolute");
+  config.pass_over({"classifier_dropout", "gradient_checkpointing", "pooler_fc_size", "pooler_num_attention_heads",
+                    "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type", "directionality"});
+}
+
+}  // namespace
+
+void read_gpt2(HfConfig& config, Configuration& p) {
+  p.set("vocab", config.integer("vocab_size", 50257));
+  p.set("width", config.integer("n_embd", 768));
+  p.set("layers", config.integer("n_layer", 12));
+  p.set("heads", config.integer("n_head", 12));
+  p.set("inner", config.integer("n_inner", 0));
+  p.set("positions", config.integer("n_positions", 1024));
+  p.set("length", p.integer("positions"));
+  p.set("dropout", config.real("resid_pdrop", 0.1));
+  for (const char* key : {"embd_pdrop", "attn_pdrop"}) {
+    if (config.real(key, 0.1) != p.real("dropout")) config.fail(key, "it must be as resid_pdrop is");
+  }
+  config.must_be_text("activation_function", "gelu_new");
+  config.must_be("scale_attn_weights", true, true);
+  config.must_be("scale_attn_by_inverse_layer_idx", false, false);
+  config.must_be("reorder_and_upcast_attn", false, false);
+  config.must_be("tie_word_embeddings", true, true);
+  config.pass_over({"layer_norm_epsilon", "n_ctx", "summary_activation", "summary_first_dropout",
+                    "summary_proj_to_labels", "summary_type", "summary_use_proj"});
+}
+
+void read_gpt_neox(HfConfig& config, Configuration& p) {
+  p.set("vocab", config.integer("vocab_size", 50432));
+  p.set("hidden", config.integer("hidden_size", 6144));
+  p.set("layers", config.integer("num_hidden_layers", 44));
+  p.set("heads", config.integer("num_attention_heads", 64));
+  p.set("intermediate", config.integer("intermediate_size", 24576));
+  p.set("activation", config.text("hidden_act", "gelu"));
+  p.set("rotary", read_rotary(config, config.real("rotary_pct", 0.25)));
+  p.set("eps", config.real("layer_norm_eps", 1e-5));
+  p.set("attention_dropout", config.real("attention_dropout", 0));
+  p.set("dropout", config.real("hidden_dropout", 0));
+  p.set("bias", config.flag("attention_bias", true));
+  p.set("parallel", config.flag("use_parallel_residual", true));
+  p.set("tied", config.flag("tie_word_embeddings", false));
+  p.set("length", std::min(config.integer("max_position_embeddings", 2048), kLongestUsual));
+  config.pass_over({"rotary_emb_base", "classifier_dropout"});
+}
+
+void read_opt(HfConfig& config, Configuration& p) {
+  p.set("vocab", config.integer("vocab_size", 50272));
+  p.set("hidden", config.integer("hidden_size", 768));
+  p.set("layers", config.integer("num_hidden_layers", 12));
+  p.set("heads", config.integer("num_attention_heads", 12));
+  p.set("intermediate", config.integer("ffn_dim", 3072));
+  p.set("positions", config.integer("max_position_embeddings", 2048));
+  p.set("embedding", config.integer("word_embed_proj_dim", p.integer("hidden")));
+  p.set("activation", config.text("activation_function", "relu"));
+  p.set("dropout", config.real("dropout", 0.1));
+  p.set("attention_dropout", config.real("attention_dropout", 0));
+  p.set("bias", config.flag("enable_bias", true));
+  p.set("norm_before", config.flag("do_layer_norm_before", true));
+  p.set("final_norm", !config.flag("_remove_final_layer_norm", false));
+  p.set("tied", config.flag("tie_word_embeddings", true));
+  p.set("length", std::min(p.integer("positions"), kLongestUsual));
+  config.must_be_zero("layerdrop");
+  config.must_be("layer_norm_elementwise_affine", true, true);
+  config.pass_over({"init_std"});
+}
+
+void read_bart(HfConfig& config, Configuration& p) {
+  p.set("vocab", config.integer("vocab_size", 50265));
+  p.set("hidden", config.integer("d_model", 1024));
+  p.set("layers", config.integer("encoder_layers", 12));
+  p.set("decoder_layers", config.integer("decoder_layers", 12));
+  p.set("encoder_heads", config.integer("encoder_attention_heads", 16));
+  p.set("decoder_heads", config.integer("decoder_attention_heads", 16));
+  p.set("encoder_intermediate", config.integer("encoder_ffn_dim", 4096));
+  p.set("decoder_intermediate", config.integer("decoder_ffn_dim", 4096));
+  p.set("positions", config.integer("max_position_embeddings", 1024));
+  p.set("activation", config.text("activation_function", "gelu"));
+  p.set("dropout", config.real("dropout", 0.1));
+  p.set("attention_dropout", config.real("attention_dropout", 0));
+  p.set("activation_dropout", config.real("activation_dropout", 0));
+  p.set("length", std::min(p.integer("positions"), kUsualForEncoders));
+  for (const char* key : {"encoder_layerdrop", "decoder_layerdrop"}) config.must_be_zero(key);
+  config.must_be("tie_word_embeddings", true, true);
+  for (const char* key : {"add_bias_logits", "add_final_layer_norm", "normalize_before"}) {
+    config.must_be(key, false, false);  // keys of old configs, which the library no longer reads
+  }
+  config.pass_over({"classif_dropout", "classifier_dropout", "gradient_checkpointing", "init_std", "num_hidden_layers",
+                    "normalize_embedding", "scale_embedding", "force_bos_token_to_be_generated"});
+}
+
+void read_bert(HfConfig& config, Configuration& p) { read_bert_like(config, p, {"bert", 30522, 768, 0, 3072, 12, 0}); }
+
+void read_roberta(HfConfig& config, Configuration& p) {
+  read_bert_like(config, p, {"roberta", 50265, 768, 0, 3072, 12, 2});
+}
+
+void read_xlm_roberta(HfConfig& config, Configuration& p) {
+  read_roberta(config, p);
+  p.set("kind", std::string("xlm_roberta"));
+}
+
+void read_electra(HfConfig& config, Configuration& p) {
+  read_bert_like(config, p, {"electra", 30522, 256, 128, 1024, 4, 0});
+  p.set("embedding", config.integer("embedding_size", 128));
+  config.pass_over({"summary_activation", "summary_last_dropout", "summary_type", "summary_use_proj"});
+}
+
+void read_distilbert(HfConfig& config, Configuration& p) {
+  p.set("vocab", config.integer("vocab_size", 30522));
+  p.set("hidden", config.integer("dim", 768));
+  p.set("layers", config.integer("n_layers", 6));
+  p.set("heads", config.integer("n_heads", 12));
+  p.set("intermediate", config.integer("hidden_dim", 4 * 768));
+  p.set("positions", config.integer("max_position_embeddings", 512));
+  p.set("activation", config.text("activation", "gelu"));
+  p.set("dropout", config.real("dropout", 0.1));
+  p.set("attention_dropout", config.real("attention_dropout", 0.1));
+  p.set("length", std::min(p.integer("positions"), kUsualForEncoders));
+  config.must_be("sinusoidal_pos_embds", false, false);  // they would not be trained
+  config.must_be("tie_word_embeddings", true, true);
+  config.pass_over({"qa_dropout", "seq_classif_dropout", "tie_weights_"});
+}
+
+void read_modernbert(HfConfig& config, Configuration& p) {
+  p.set("vocab", config.integer("vocab_size", 50368));
+  p.set("hidden", config.integer("hidden_size", 768));
+  p.set("intermediate", config.integer("intermediate_size", 1152));
+  p.set("layers", config.integer("num_hidden_layers", 22));
+  p.set("heads", config.integer("num_attention_heads", 12));
+  p.set("eps", config.real("norm_eps", 1e-5));
+  p.set("norm_bias", config.flag("norm_bias", false));
+  p.set("attention_bias", config.flag("attention_bias", false));
+  p.set("mlp_bias", config.flag("mlp_bias", false));
+  p.set("head_bias", config.flag("classifier_bias", false));
+  p.set("decoder_bias", config.flag("decoder_bias", true));
+  p.set("activation", config.text("hidden_activation", "gelu"));
+  p.set("head_activation", config.text("classifier_activation", "gelu"));
+  p.set("attention_dropout", config.real("attention_dropout", 0));
+  p.set("mlp_dropout", config.real("mlp_dropout", 0));
+  p.set("embedding_dropout", config.real("embedding_dropout", 0));
+  p.set("window", config.integer("local_attention", 128) / 2);
+  p.set("length", std::min(config.integer("max_position_embeddings", 8192), kUsualForEncoders));
+  const int64_t every = std::clamp<int64_t>(config.integer("global_attn_every_n_layers", 3), 1, 64);
+  std::string pattern = read_layer_types(config, p.integer("layers"));
+  if (pattern.empty()) pattern = "f" + std::string(static_cast<size_t>(every - 1), 's');
+  p.set("pattern", pattern);
+  read_rotary_by_layer_type(config);
+  config.must_be("tie_word_embeddings", true, true);
+  config.must_be("sparse_prediction", false, false);
+  config.pass_over({"classifier_dropout", "classifier_pooling", "deterministic_flash_attn", "global_rope_theta",
+                    "gradient_checkpointing", "initializer_cutoff_factor", "layer_norm_eps", "local_rope_theta",
+                    "position_embedding_type", "reference_compile", "repad_logits_with_grad",
+                    "sparse_pred_ignore_index"});
+}
+
+}  // namespace forerun::zoo
