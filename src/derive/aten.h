@@ -40,6 +40,7 @@ Value clone_contiguous(Tracer& t, const Value& x);
 Value contiguous(Tracer& t, const Value& x);                       // x itself where it already is
 Value to_format_of(Tracer& t, const Value& x, const Value& like);  // contiguous in like's suggested memory format
 Value to_copy(Tracer& t, const Value& x, DType dtype);
+void read_on_host(Tracer& t, const Value& x);  // Tensor.item(): the host waits for a value that is on the GPU
 Value cat(Tracer& t, const Values& parts, int64_t dim);
 Value stack(Tracer& t, const Values& parts, int64_t dim);
 Value constant_pad(Tracer& t, const Value& x, const Shape& pads);
@@ -59,6 +60,7 @@ Value sub(Tracer& t, const Value& a, const Value& b);
 Value div(Tracer& t, const Value& a, const Value& b);
 void add_in_place(Tracer& t, const Value& a, const Value& b);
 void mul_in_place(Tracer& t, const Value& a, const Value& b);
+void div_in_place(Tracer& t, const Value& a, const Value& b);
 // One input and numbers: aten.mul.Tensor with "other", aten.gelu.default, aten.pow.Tensor_Scalar, ...
 Value unary(Tracer& t, std::string_view name, const Value& x, const Attributes& attributes);
 void unary_in_place(Tracer& t, std::string_view name, const Value& x, const Attributes& attributes);
@@ -73,6 +75,8 @@ Value addmm(Tracer& t, const Value& bias, const Value& a, const Value& b);
 Value bmm(Tracer& t, const Value& a, const Value& b);
 Value matmul(Tracer& t, const Value& a, const Value& b);
 Value linear(Tracer& t, const Value& x, const Value& weight, const Value& bias);  // bias may be null
+// Rows of `a` times one matrix of `b` each: rows up to offsets[0] take the first, and so on.
+Value grouped_mm(Tracer& t, const Value& a, const Value& b, const Value& offsets);
 
 // --- reductions (aten_reduce.cpp)
 Value sum(Tracer& t, const Value& x, const Shape& dims, bool keep_dims);
@@ -81,6 +85,7 @@ Value reduce(Tracer& t, std::string_view name, const Value& x, const Shape& dims
 // Sizes after reducing `dims` (all where there are none); empty where a dim does not exist.
 Shape reduced_sizes(const Shape& sizes, const Shape& dims, bool keep_dims);
 Value sum_to(Tracer& t, const Value& x, const Shape& sizes);
+Values topk(Tracer& t, const Value& x, const Shape& size, const Attributes& attributes);  // values and places, last dim
 Value softmax(Tracer& t, const Value& x, int64_t dim);
 Value safe_softmax(Tracer& t, const Value& x, int64_t dim);  // rows that are masked out whole give zeros
 Value log_softmax(Tracer& t, const Value& x, int64_t dim);

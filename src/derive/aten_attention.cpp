@@ -51,19 +51,41 @@ Value causal_mask(Tracer& t, int64_t rows, int64_t columns, DType dtype) {
   return pointwise(t, "aten.where.self", {lower, zero, infinity}, {}, dtype);
 }
 
-Value math_attention(Tracer& t, const Value& query, Value key, Value value, Value mask, const Attributes& attributes) {
+// Masks of which keys may be looked at, as something to add to the scores.
+Value additive_mask(Tracer& t, const Value& mask, DType dtype) {
+  if (!mask || mask->dtype != DType::boolean) return mask;
+  const Value zero = create(t, "aten.scalar_tensor.default", {}, dtype);
+  const Value infinity = create(t, "aten.scalar_tensor.default", {}, dtype);
+  return pointwise(t, "aten.where.self", {mask, zero, infinity}, {}, dtype);
+}
+
+// In half precision the products are made in float32.
+Value math_attention(Tracer& t, Value query, Value key, Value value, Value mask, const Attributes& attributes) {
+  const DType asked = query->dtype;
+  mask = additive_mask(t, mask, asked);
+  const bool half = asked == DType::bfloat16 || asked == DType::float16;
+  if (half) {
+    query = to_copy(t, query, DType::float32);
+    key = to_copy(t, key, DType::float32);
+    value = to_copy(t, value, DType::float32);
+  }
   const double scale = attributes.get_double("scale", 1 / std::sqrt(static_cast<double>(query->sizes[3])));
   const Attributes root = {{"other", std::sqrt(scale)}};  // shared between both factors, for range
   const Value scaled = unary(t, "aten.mul.Scalar", query, root);
   if (attributes.get_bool("is_causal", false)) mask = causal_mask(t, query->sizes[2], key->sizes[2], query->dtype);
-  key = repeat_heads(t, key, query->sizes[1]);
-  value = repeat_heads(t, value, query->sizes[1]);
+  if (attributes.get_bool("enable_gqa", false)) {
+    key = repeat_heads(t, key, query->sizes[1]);
+    value = repeat_heads(t, value, query->sizes[1]);
+  }
   Value weights = matmul(t, scaled, unary(t, "aten.mul.Scalar", transpose(t, key, -2, -1), root));
   if (mask) weights = add(t, weights, mask);
   weights = safe_softmax(t, weights, -1);
   const double p = attributes.get_double("dropout_p", 0);
   if (p > 0) weights = dropout(t, weights, p);
-  return matmul(t, weights, value);
+  const Value result = matmul(t, weights, value);
+  if (!half) return result;
+  to_copy(t, weights, asked);  // handed back beside the result, which nobody takes
+  return to_copy(t, result, asked);
 }
 
 }  // namespace

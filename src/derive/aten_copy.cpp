@@ -104,6 +104,8 @@ Value roll(Tracer& t, const Value& x, const Shape& shifts, const Shape& dims) {
   return y;
 }
 
+void read_on_host(Tracer& t, const Value& x) { t.emit("aten._local_scalar_dense.default", {x}, {}); }
+
 Value create(Tracer& t, std::string_view name, const Shape& sizes, DType dtype, const Attributes& attributes) {
   Value y = t.fresh(dtype, sizes);
   Attributes full = attributes;

@@ -131,4 +131,35 @@ Value linear(Tracer& t, const Value& x, const Value& weight, const Value& bias) 
   return bias ? add(t, y, bias) : y;
 }
 
+namespace {
+
+Value emit_grouped_mm(Tracer& t, const Value& a, const Value& b, const Value& offsets, const Shape& sizes) {
+  Value y = t.fresh(a->dtype, sizes);
+  t.emit("aten._grouped_mm.default", {a, b, offsets}, {y});
+  return y;
+}
+
+}  // namespace
+
+Value grouped_mm(Tracer& t, const Value& a, const Value& b, const Value& offsets) {
+  Value y = t.fresh(a->dtype, {a->sizes[0], b->sizes[2]});
+  Node* node = t.record("GroupedMmBackward0", {a, b}, {y});
+  t.emit("aten._grouped_mm.default", {a, b, offsets}, {y});
+  if (node == nullptr) return y;
+  node->backward = [&t, node, a, b, offsets](Values gradients) {
+    const Value& g = gradients[0];
+    Values result(2);
+    if (Tracer::wanted(*node, 1)) {
+      const Value turned = transpose(t, g, -2, -1);
+      const Shape sizes = {b->sizes[0], b->sizes[2], b->sizes[1]};
+      result[1] = transpose(t, emit_grouped_mm(t, turned, a, offsets, sizes), -2, -1);
+    }
+    if (Tracer::wanted(*node, 0)) {
+      result[0] = emit_grouped_mm(t, g, transpose(t, b, -2, -1), offsets, a->sizes);
+    }
+    return result;
+  };
+  return y;
+}
+
 }  // namespace forerun::derive::aten

@@ -254,6 +254,26 @@ void mul_in_place(Tracer& t, const Value& a, const Value& b) {
   }
 }
 
+void div_in_place(Tracer& t, const Value& a, const Value& b) {
+  Node* node = t.record_in_place("DivBackward0", {a, b}, a);
+  Value kept;  // the dividend, which is about to be lost
+  if (node != nullptr && Tracer::wanted(*node, 1)) {
+    kept = t.fresh(a->dtype, a->sizes, preserved_strides(*a));
+    t.emit("aten.clone.default", {a}, {kept});
+  }
+  t.emit("aten.div_.Tensor", {a, b}, {a});
+  if (node == nullptr) return;
+  set_binary_gradient(
+      node,
+      [&t, b](const Value& g) {
+        return pointwise(t, "aten.div.Tensor", {g, b});
+      },
+      [&t, kept, b](const Value& g) {
+        const Value ratio = pointwise(t, "aten.div.Tensor", {pointwise(t, "aten.div.Tensor", {kept, b}), b});
+        return pointwise(t, "aten.mul.Tensor", {pointwise(t, "aten.neg.default", {g}), ratio});
+      });
+}
+
 Value unary(Tracer& t, std::string_view name, const Value& x, const Attributes& attributes) {
   const bool compares = name.starts_with("aten.eq") || name.starts_with("aten.ne.") || name.starts_with("aten.lt") ||
                         name.starts_with("aten.gt") || name.starts_with("aten.le.") || name.starts_with("aten.ge.") ||

@@ -159,4 +159,21 @@ Value nll_loss(Tracer& t, const Value& log_probabilities, const Value& target) {
   return loss;
 }
 
+Values topk(Tracer& t, const Value& x, const Shape& size, const Attributes& attributes) {
+  Value values = t.fresh(x->dtype, size);
+  Value places = t.fresh(DType::int64, size);
+  Node* node = t.record("TopkBackward0", {x}, {values});
+  t.emit("aten.topk.default", {x}, {values, places}, attributes);
+  if (node != nullptr) {
+    node->backward = [&t, original = x->sizes, places](Values gradients) {
+      const Value zeros = t.fresh(gradients[0]->dtype, original);
+      t.emit("aten.new_zeros.default", {gradients[0]}, {zeros}, {{"size", original}});
+      const Value whole = t.fresh(zeros->dtype, original);
+      t.emit("aten.scatter.src", {zeros, places, gradients[0]}, {whole}, {{"dim", int64_t{-1}}});
+      return Values{whole};
+    };
+  }
+  return {values, places};
+}
+
 }  // namespace forerun::derive::aten

@@ -6,15 +6,15 @@
 namespace forerun::derive {
 
 Value Autocast::lower(const Value& v) {
-  if (!on_ || !v || !is_floating(v->dtype) || v->dtype == DType::bfloat16 || v->dtype == DType::float64) return v;
-  if (!v->is_leaf || v->dtype != DType::float32) return aten::to_copy(t_, v, DType::bfloat16);
+  if (!on() || !v || !is_floating(v->dtype) || v->dtype == *type_ || v->dtype == DType::float64) return v;
+  if (!v->is_leaf || v->dtype != DType::float32) return aten::to_copy(t_, v, *type_);
   Value& cast = cast_parameters_[v.get()];
-  if (!cast) cast = aten::to_copy(t_, v, DType::bfloat16);
+  if (!cast) cast = aten::to_copy(t_, v, *type_);
   return cast;
 }
 
 Value Autocast::widen(const Value& v) {
-  if (!on_ || !v || (v->dtype != DType::bfloat16 && v->dtype != DType::float16)) return v;
+  if (!on() || !v || (v->dtype != DType::bfloat16 && v->dtype != DType::float16)) return v;
   return aten::to_copy(t_, v, DType::float32);
 }
 

@@ -1,7 +1,8 @@
-// Autocast: torch.autocast("cuda", bfloat16). Which ops run in which type, and the cache of cast weights.
+// Autocast: torch.autocast("cuda", bfloat16 or float16). Which ops run in which type, and the cache of cast weights.
 #pragma once
 
 #include <map>
+#include <optional>
 
 #include "derive/aten.h"
 
@@ -9,10 +10,12 @@ namespace forerun::derive {
 
 class Autocast {
  public:
-  Autocast(Tracer& tracer, bool on) : t_(tracer), on_(on) {}
+  // `type`: of products; none: autocast is off.
+  Autocast(Tracer& tracer, std::optional<DType> type) : t_(tracer), type_(type) {}
 
-  [[nodiscard]] bool on() const { return on_; }
-  // For products and convolutions: bfloat16. A parameter is cast once an iteration and the copy kept.
+  [[nodiscard]] bool on() const { return type_.has_value(); }
+  [[nodiscard]] DType type() const { return type_.value_or(DType::float32); }
+  // For products and convolutions. A parameter that is trained is cast once in a context and the copy kept.
   Value lower(const Value& v);
   // Leaving the autocast context: the cast weights go, but for what the backward pass keeps of them.
   void forget_parameters() { cast_parameters_.clear(); }
@@ -21,7 +24,7 @@ class Autocast {
 
  private:
   Tracer& t_;
-  bool on_;
+  std::optional<DType> type_;
   std::map<const TensorState*, Value> cast_parameters_;
 };
 

@@ -14,15 +14,15 @@ std::string target_caveat(const Device& device) {
 }
 
 AttentionBackend attention_backend(const DispatchTarget& target, const Value& query, const Value& key,
-                                   const Value& mask) {
+                                   const Value& mask, bool grouped) {
   const bool half = query->dtype == DType::bfloat16 || query->dtype == DType::float16;
   const bool fits_fused = query->sizes[3] % 8 == 0 && query->sizes[3] <= 256;
   AttentionBackend backend = AttentionBackend::efficient;
   if (half && fits_fused) backend = target.cudnn_attention ? AttentionBackend::cudnn : AttentionBackend::flash;
   if (mask && backend == AttentionBackend::flash) backend = AttentionBackend::efficient;
   if (needs_gradient(mask)) backend = AttentionBackend::efficient;  // the only fused one that gives a mask its gradient
-  const bool grouped = key->sizes[1] != query->sizes[1];            // fewer key-value heads than query heads
-  if (grouped && backend == AttentionBackend::efficient) backend = AttentionBackend::math;
+  const bool heads_differ = key->sizes[1] != query->sizes[1];
+  if (heads_differ && (!grouped || backend == AttentionBackend::efficient)) backend = AttentionBackend::math;
   return backend;
 }
 

@@ -113,11 +113,13 @@ Result<GenericForm> attention_form(const GenericCall& call) {
     const auto last = call.inputs.begin() + static_cast<int64_t>(call.backward->output_count);
     form.gradients = watched(call.tracer, Values(call.inputs.begin(), last));
   }
+  const AttentionBackend backend = attention_backend(call.target, call.inputs[0], call.inputs[1], mask,
+                                                     call.attributes.get_bool("enable_gqa", false));
   Attributes attributes;
   for (const auto& [name, value] : call.attributes.entries()) {
-    if (name != "enable_gqa" && name != "mask_gradient") attributes.set(name, value);
+    const bool math = backend == AttentionBackend::math && name == "enable_gqa";
+    if (math || (name != "enable_gqa" && name != "mask_gradient")) attributes.set(name, value);
   }
-  const AttentionBackend backend = attention_backend(call.target, call.inputs[0], call.inputs[1], mask);
   form.results = {
       aten::attention(call.tracer, backend, call.inputs[0], call.inputs[1], call.inputs[2], mask, attributes), nullptr};
   return form;

@@ -3,9 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <set>
 
-#include "derive/lowering.h"
+#include "derive/checkpoint_stretches.h"
+#include "derive/forward_pass.h"
+#include "derive/lora.h"
 #include "derive/optimizer.h"
+#include "derive/update_steps.h"
 
 namespace forerun::derive {
 namespace {
@@ -13,10 +18,18 @@ namespace {
 // Sums of sizes and times stay far from overflow below this.
 constexpr double kPebi = 1024.0 * 1024.0 * 1024.0 * 1024.0 * 1024.0;
 constexpr double kMostBytes = 16 * kPebi;
+constexpr int64_t kMostMicroBatches = 4096;
+constexpr double kMostForwardOps = 2'000'000;  // of all micro-batches
 
 bool is_recurrent(const std::string& name) {
   return name == "aten.lstm.input" || name == "aten.gru.input" || name == "aten.rnn_tanh.input" ||
          name == "aten.rnn_relu.input";
+}
+
+std::optional<DType> autocast_type(Precision precision) {
+  if (precision == Precision::amp_bf16) return DType::bfloat16;
+  if (precision == Precision::amp_fp16) return DType::float16;
+  return std::nullopt;
 }
 
 class IterationBuilder {
@@ -26,33 +39,71 @@ class IterationBuilder {
       : forward_(forward),
         input_(input),
         setup_(setup),
-        target_(target),
-        autocast_(tracer_, setup.precision == Precision::amp_bf16),
-        values_(forward.tensors().size()) {}
+        autocast_(tracer_, autocast_type(setup.precision)),
+        pass_(forward, tracer_, autocast_, target, setup) {}
 
   Result<Graph> run() {
-    if (setup_.optimizer.kind == OptimizerKind::other) {
-      return Error{"the optimizer is not one that can be derived", "", "use SGD, Adam, AdamW, RMSprop or Adagrad"};
-    }
+    if (Status status = check(); !status.ok()) return status.error();
     make_flat_weights();
     make_roots();
-    const std::vector<ParameterSlot> slots = make_optimizer_state(tracer_, parameters_, setup_.optimizer);
-    find_last_uses();
-    if (Status status = run_forward(); !status.ok()) return status.error();
-    if (Status status = run_loss_and_backward(); !status.ok()) return status.error();
-    tracer_.begin_update();
-    update(tracer_, slots, setup_.optimizer);
+    if (Status status = make_adapters(); !status.ok()) return status.error();
+    if (trained_.empty()) {
+      return parameters_.empty() ? Error{"the loss depends on no parameter", "", "nothing would be trained"}
+                                 : Error{"every parameter is frozen", "--freeze", "leave some to be trained"};
+    }
+    const std::vector<ParameterSlot> slots = make_optimizer_state(
+        tracer_, trained_, setup_.optimizer, [matrices = matrices()](const Value& v) { return matrices.contains(v); });
+    if (setup_.precision == Precision::amp_fp16) scaler_.emplace(tracer_);
+    if (setup_.ema) average_.emplace(tracer_, parameters_, buffers_);
+    for (int64_t i = 0; i < setup_.accumulate; ++i) {
+      tracer_.begin_forward();
+      if (Status status = pass_.run(); !status.ok()) return status.error();
+      if (Status status = run_loss_and_backward(); !status.ok()) return status.error();
+    }
+    run_update(slots);
     if (tracer_.made_bytes() > kMostBytes) {
       return Error{
           fmt::format("an iteration would make tensors of {:.3g} PiB in all", tracer_.made_bytes() / kPebi), "",
           fmt::format("choose a smaller batch, image or length: at most {:.0f} PiB are simulated", kMostBytes / kPebi)};
     }
-    tracer_.graph().set_parameter_count(forward_.parameter_count());
+    tracer_.graph().set_parameter_count(parameter_count_);
     return tracer_.finish();
   }
 
  private:
-  Value& value(TensorId id) { return values_[id.value]; }
+  Value& value(TensorId id) { return pass_.value(id); }
+
+  [[nodiscard]] Status check() const {
+    if (setup_.optimizer.kind == OptimizerKind::other) {
+      return Error{"the optimizer is not one that can be derived", "", "use SGD, Adam, AdamW, RMSprop or Adagrad"};
+    }
+    if (setup_.accumulate < 1 || setup_.accumulate > kMostMicroBatches) {
+      return Error{fmt::format("{} micro-batches cannot make an iteration", setup_.accumulate), "--accumulate",
+                   fmt::format("give 1 to {}", kMostMicroBatches)};
+    }
+    if (static_cast<double>(setup_.accumulate) * static_cast<double>(forward_.op_count()) > kMostForwardOps) {
+      return Error{
+          fmt::format("{} micro-batches of {} ops each are too many to derive", setup_.accumulate, forward_.op_count()),
+          "--accumulate", "accumulate fewer"};
+    }
+    if (setup_.checkpointing != Checkpointing::none && checkpoint_stretches(forward_).empty()) {
+      return Error{"the model has no blocks to checkpoint: no layers of a list that have parts", "--checkpoint",
+                   "train it without"};
+    }
+    return {};
+  }
+
+  [[nodiscard]] bool is_frozen(const std::string& name) const {
+    if (setup_.lora.rank > 0) return true;
+    return std::any_of(setup_.freeze.begin(), setup_.freeze.end(),
+                       [&](const std::string& part) { return name.find(part) != std::string::npos; });
+  }
+
+  // model.to(weight type), and batches of it. Rotary frequencies are made in float32 whatever the weights are.
+  [[nodiscard]] DType root_type(const std::string& name, DType stated) const {
+    const bool weight = stated == DType::float32 && name.find("inv_freq") == std::string::npos;
+    return weight ? weight_type(setup_.precision) : stated;
+  }
 
   // cuDNN wants all weights of a recurrent layer in one buffer; nn.LSTM and its kin flatten them at construction.
   void make_flat_weights() {
@@ -62,8 +113,9 @@ class IterationBuilder {
       int64_t count = 0;
       for (const TensorId id : weights) count += forward_.element_count(id);
       const Storage& last = forward_.storage(forward_.tensor(weights.back()).storage);
-      const Value flat = tracer_.root(Root::parameter, forward_.names()[last.root_name],
-                                      forward_.tensor(weights.front()).dtype, {count}, {1});
+      const std::string& name = forward_.names()[last.root_name];
+      const Value flat =
+          tracer_.root(Root::parameter, name, root_type(name, forward_.tensor(weights.front()).dtype), {count}, {1});
       for (const TensorId id : weights) {
         const Shape sizes(forward_.shape(id).begin(), forward_.shape(id).end());
         Value weight = tracer_.alias(flat, flat->dtype, sizes, contiguous_strides(sizes));
@@ -82,71 +134,70 @@ class IterationBuilder {
     for (size_t i = 0; i < forward_.tensors().size(); ++i) {
       const Tensor& tensor = forward_.tensors()[i];
       const Storage& storage = forward_.storage(tensor.storage);
-      if (storage.root == Root::none || values_[i]) continue;
+      Value& root = value(TensorId(i));
+      if (storage.root == Root::none || root) continue;
       const auto shape = forward_.shape(TensorId(i));
       const Shape sizes(shape.begin(), shape.end());
-      values_[i] = tracer_.root(storage.root, forward_.names()[storage.root_name], tensor.dtype, sizes,
-                                root_strides(storage.root, sizes));
+      const std::string& name = forward_.names()[storage.root_name];
+      root = tracer_.root(storage.root, name, root_type(name, tensor.dtype), sizes, root_strides(storage.root, sizes));
+      if (storage.root == Root::buffer) buffers_.push_back(root);
     }
     for (const TensorId id : forward_.parameters()) {
-      tracer_.make_parameter(value(id));
-      tracer_.graph().add_parameter(value(id)->id);
+      const Storage& storage = forward_.storage(forward_.tensor(id).storage);
       parameters_.push_back(value(id));
+      if (is_frozen(forward_.names()[storage.root_name])) continue;
+      train(value(id));
     }
+    parameter_count_ = forward_.parameter_count();
   }
 
-  // A forward value is dropped after its last use, as a Python local would be.
-  void find_last_uses() {
-    last_use_.assign(values_.size(), 0);
-    for (size_t i = 0; i < forward_.op_count(); ++i) {
-      const Op& op = forward_.ops()[i];
-      for (const TensorId id : forward_.inputs(op)) last_use_[id.value] = i;
-      for (const TensorId id : forward_.outputs(op)) last_use_[id.value] = i;
-    }
-    for (const TensorId id : forward_.results()) last_use_[id.value] = forward_.op_count();
+  void train(const Value& parameter) {
+    tracer_.make_parameter(parameter);
+    tracer_.graph().add_parameter(parameter->id);
+    trained_.push_back(parameter);
   }
 
-  void drop_finished(const Op& op, size_t index) {
-    const auto drop = [&](TensorId id) {
-      if (last_use_[id.value] == index && forward_.storage(forward_.tensor(id).storage).root == Root::none) {
-        value(id) = nullptr;
+  Status make_adapters() {
+    if (setup_.lora.rank == 0) return {};
+    const auto layers = adapted_layers(forward_, setup_.lora);
+    if (!layers) return layers.error();
+    for (const auto& entry : *layers) {
+      const AdaptedLayer& layer = entry.second;
+      const int64_t rank = setup_.lora.rank;
+      if (rank > std::min(layer.in, layer.out)) {
+        return Error{
+            fmt::format("adapters of rank {} are wider than {} ({} to {})", rank, layer.module, layer.in, layer.out),
+            "--lora", "choose a smaller rank"};
       }
-    };
-    for (const TensorId id : forward_.inputs(op)) drop(id);
-    for (const TensorId id : forward_.outputs(op)) drop(id);
-  }
-
-  Status run_forward() {
-    for (size_t i = 0; i < forward_.op_count(); ++i) {
-      const Op& op = forward_.ops()[i];
-      tracer_.set_module(forward_.module(op));
-      Values inputs;
-      for (const TensorId id : forward_.inputs(op)) {
-        if (!value(id))
-          return Error{fmt::format("op {} ({}) reads a tensor that nothing made", i, forward_.name(op)), "", ""};
-        inputs.push_back(value(id));
-      }
-      OpCall call{tracer_, autocast_, target_, forward_.name(op), inputs, forward_.attributes(op), {}};
-      const auto outputs = forward_.outputs(op);
-      for (const TensorId id : outputs) {
-        const auto shape = forward_.shape(id);
-        call.results.emplace_back(Shape(shape.begin(), shape.end()), forward_.tensor(id).dtype);
-      }
-      Values results = lower(call);
-      CHECK(results.size() == outputs.size(), "lowering of " + forward_.name(op) + " gave a wrong number of results");
-      for (size_t k = 0; k < outputs.size(); ++k) {
-        CHECK(results[k]->sizes == call.results[k].first, "lowering of " + forward_.name(op) + " gave another shape");
-        value(outputs[k]) = std::move(results[k]);
-      }
-      inputs.clear();
-      drop_finished(op, i);
+      const auto weight = [&](const char* name, const Shape& sizes) {
+        Value made =
+            tracer_.root(Root::parameter, layer.module + name, DType::float32, sizes, contiguous_strides(sizes));
+        train(made);
+        parameters_.push_back(made);
+        parameter_count_ += sizes[0] * sizes[1];
+        return made;
+      };
+      Adapter adapter{layer, weight(".lora_A.weight", {rank, layer.in}), weight(".lora_B.weight", {layer.out, rank})};
+      pass_.add_adapter(entry.first, std::move(adapter));
     }
-    tracer_.set_module("");
     return {};
+  }
+
+  // The weights of linear layers but the last, which are Muon's.
+  std::set<Value> matrices() {
+    std::set<Value> found;
+    if (setup_.optimizer.kind != OptimizerKind::muon) return found;
+    const auto layers = adapted_layers(forward_, {.rank = 1, .targets = {std::string(kAllLinear)}});
+    if (!layers) return found;
+    for (const auto& [op, layer] : *layers) {
+      found.insert(value(forward_.inputs(forward_.ops()[op])[layer.operand + 1]));
+    }
+    return found;
   }
 
   // Cross entropy. Its log-softmax keeps the type of the logits; under autocast the negative log-likelihood is float32.
   Status run_loss_and_backward() {
+    kept_.clear();  // the variables of the micro-batch before are assigned anew
     if (forward_.results().empty()) return Error{"the model has no result to compute a loss of", "", ""};
     Value logits = value(forward_.results().front());
     if (!logits || !is_floating(logits->dtype) || logits->sizes.empty()) {
@@ -157,19 +208,24 @@ class IterationBuilder {
     const bool per_pixel = logits->sizes.size() == 4;
     Shape target_sizes(logits->sizes.begin(), logits->sizes.end() - 1);
     if (per_pixel) target_sizes = {logits->sizes[0], logits->sizes[2], logits->sizes[3]};
-    Value target = tracer_.root(Root::input, "target", DType::int64, target_sizes, contiguous_strides(target_sizes));
+    if (!labels_) {
+      labels_ = tracer_.root(Root::input, "target", DType::int64, target_sizes, contiguous_strides(target_sizes));
+    }
+    Value target = labels_;
     if (!per_pixel && logits->sizes.size() > 2) {
       logits = aten::reshape(tracer_, logits, {-1, logits->sizes.back()});
       target = aten::reshape(tracer_, target, {-1});
     }
-    if (input_.flavour == "hf") value(forward_.results().front()) = nullptr;
+    if (input_.flavour == "hf" || setup_.accumulate > 1) value(forward_.results().front()) = nullptr;
     Value log_probabilities = aten::log_softmax(tracer_, logits, 1);
     if (input_.flavour == "hf") logits = nullptr;
     log_probabilities = autocast_.widen(log_probabilities);
-    const Value loss = aten::nll_loss(tracer_, log_probabilities, target);
+    Value loss = aten::nll_loss(tracer_, log_probabilities, target);
     log_probabilities = nullptr;
     if (!needs_gradient(loss)) return Error{"the loss depends on no parameter", "", "nothing would be trained"};
+    if (setup_.accumulate > 1) loss = aten::unary(tracer_, "aten.div.Tensor", loss, {{"other", setup_.accumulate}});
     autocast_.forget_parameters();
+    if (scaler_) loss = scaler_->scale(loss);
     tracer_.begin_backward();
     const Value seed = tracer_.fresh(loss->dtype, {});  // held by the caller until the pass is over
     tracer_.emit("aten.ones_like.default", {loss}, {seed}, {{"pin_memory", false}});
@@ -178,16 +234,37 @@ class IterationBuilder {
     return {};
   }
 
+  void run_update(const std::vector<ParameterSlot>& slots) {
+    tracer_.begin_update();
+    Values gradients;
+    for (const Value& parameter : trained_) {
+      if (Value g = tracer_.gradient_of(parameter)) gradients.push_back(std::move(g));
+    }
+    const bool fused = available_impl(setup_.optimizer) == OptimizerImpl::fused;
+    const bool clips = setup_.clip_norm > 0;
+    if (scaler_) scaler_->unscale(gradients, !fused || clips);
+    if (clips) clip_gradients(tracer_, gradients);
+    gradients.clear();
+    if (scaler_) scaler_->wait_for_finding(fused);
+    update(tracer_, slots, setup_.optimizer);
+    if (scaler_) scaler_->update();
+    if (average_) average_->update();
+  }
+
   const Graph& forward_;
   const InputSpec& input_;
   const TrainingSetup& setup_;
-  const DispatchTarget& target_;
   Tracer tracer_;
   Autocast autocast_;
-  Values values_;  // by tensor of the forward graph
-  Values parameters_;
+  ForwardPass pass_;
+  Values parameters_;  // all of them, adapters too
+  Values trained_;
+  Values buffers_;
+  int64_t parameter_count_ = 0;
+  Value labels_;
+  std::optional<LossScaler> scaler_;
+  std::optional<MovingAverage> average_;
   Values kept_;  // the loop's own variables: logits and loss live until the iteration ends
-  std::vector<size_t> last_use_;
 };
 
 }  // namespace

@@ -43,6 +43,8 @@ Values bmm(const OpCall& c) {
   return {aten::bmm(c.tracer, a, b)};
 }
 
+Values grouped_mm(const OpCall& c) { return {aten::grouped_mm(c.tracer, c.in(0), c.in(1), c.in(2))}; }
+
 Values batch_norm(const OpCall& c) {
   return {aten::batch_norm(c.tracer, c.in(0), {c.in(1), c.in(2), c.in(3), c.in(4)}, c.attributes)};
 }
@@ -81,11 +83,22 @@ Values dropout_in_place(const OpCall& c) {
   return {c.in(0)};
 }
 
+// A mask of booleans becomes one of 0 and minus infinity; memory-efficient attention wants it spread over all heads.
+Value additive_mask(Tracer& t, AttentionBackend backend, const Value& allowed, const Value& query, const Value& key) {
+  const Value infinity = aten::create(t, "aten.scalar_tensor.default", {}, query->dtype);
+  const Value zero = aten::create(t, "aten.scalar_tensor.default", {}, query->dtype);
+  const Value mask = aten::where(t, allowed, zero, infinity);
+  if (backend != AttentionBackend::efficient) return mask;
+  return aten::expand(t, mask, {query->sizes[0], query->sizes[1], query->sizes[2], key->sizes[2]});
+}
+
 Values attention(const OpCall& c) {
   Value mask = c.optional(3);
   const auto [query, key, value] = lowered3(c);
   if (mask && is_floating(mask->dtype)) mask = c.autocast.lower(mask);
-  const AttentionBackend backend = attention_backend(c.target, query, key, mask);
+  const AttentionBackend backend =
+      attention_backend(c.target, query, key, mask, c.attributes.get_bool("enable_gqa", false));
+  if (mask && mask->dtype == DType::boolean) mask = additive_mask(c.tracer, backend, mask, query, key);
   return {aten::attention(c.tracer, backend, query, key, value, mask, c.attributes)};
 }
 
@@ -119,8 +132,15 @@ Values sum(const OpCall& c) {
                     c.attributes.get_bool("keepdim", false))};
 }
 
+Values topk(const OpCall& c) { return aten::topk(c.tracer, c.in(0), c.results[0].first, c.attributes); }
+
 Values to_dtype(const OpCall& c) {
   const DType dtype = c.results[0].second;
+  return {c.in(0)->dtype == dtype ? c.in(0) : aten::to_copy(c.tracer, c.in(0), dtype)};
+}
+
+Values type_as(const OpCall& c) {
+  const DType dtype = c.in(1)->dtype;
   return {c.in(0)->dtype == dtype ? c.in(0) : aten::to_copy(c.tracer, c.in(0), dtype)};
 }
 
@@ -190,7 +210,7 @@ Values lift_fresh(const OpCall& c) {
 // "autocast": of the type that products have.
 Values zeros(const OpCall& c) {
   const bool lowered = c.autocast.on() && c.attributes.get_bool("autocast", false);
-  return {aten::create(c.tracer, c.name, c.results[0].first, lowered ? DType::bfloat16 : c.results[0].second)};
+  return {aten::create(c.tracer, c.name, c.results[0].first, lowered ? c.autocast.type() : c.results[0].second)};
 }
 Values alias(const OpCall& c) { return {aten::alias(c.tracer, c.in(0))}; }
 Values masked_fill(const OpCall& c) { return {aten::masked_fill(c.tracer, c.in(0), c.in(1), c.attributes)}; }
@@ -224,6 +244,7 @@ constexpr std::array kLoweringRules = {
     RuleRow{"aten.addmm.default", addmm},
     RuleRow{"aten.matmul.default", matmul},
     RuleRow{"aten.bmm.default", bmm},
+    RuleRow{"aten._grouped_mm.default", grouped_mm},
     RuleRow{"aten.batch_norm.default", batch_norm},
     RuleRow{"aten.layer_norm.default", layer_norm},
     RuleRow{"aten.group_norm.default", group_norm},
@@ -245,7 +266,9 @@ constexpr std::array kLoweringRules = {
     RuleRow{"aten.log_softmax.int", log_softmax},
     RuleRow{"aten.mean.dim", mean},
     RuleRow{"aten.sum.dim_IntList", sum},
+    RuleRow{"aten.topk.default", topk},
     RuleRow{"aten.to.dtype", to_dtype},
+    RuleRow{"aten.type_as.default", type_as},
     RuleRow{"aten.view.default", view},
     RuleRow{"aten.reshape.default", reshape},
     RuleRow{"aten.flatten.using_ints", flatten},
@@ -269,6 +292,7 @@ constexpr std::array kLoweringRules = {
     RuleRow{"aten.index.Tensor", index},
     RuleRow{"aten.where.self", where},
     RuleRow{"aten.new_zeros.default", create_after},
+    RuleRow{"aten.new_ones.default", create_after},
     RuleRow{"aten.zeros_like.default", create_after},
     RuleRow{"aten.full_like.default", create_after},
     RuleRow{"aten.cumsum.default", cumulative_sum},
@@ -282,6 +306,7 @@ constexpr std::array kLoweringRules = {
     RuleRow{"aten.div.Tensor", arithmetic<aten::div>},
     RuleRow{"aten.add_.Tensor", arithmetic_in_place<aten::add_in_place>},
     RuleRow{"aten.mul_.Tensor", arithmetic_in_place<aten::mul_in_place>},
+    RuleRow{"aten.div_.Tensor", arithmetic_in_place<aten::div_in_place>},
 };
 
 }  // namespace

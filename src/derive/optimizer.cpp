@@ -1,8 +1,10 @@
 #include "derive/optimizer.h"
 
+#include <map>
 #include <string>
 
 #include "derive/aten.h"
+#include "derive/optimizers_by_tensor.h"
 
 namespace forerun::derive {
 namespace {
@@ -50,8 +52,6 @@ void count_steps(Tracer& t, const Values& steps) {
   foreach_in_place(t, "aten._foreach_add_.Tensor", {&steps, &ones}, {{"alpha", 1.0}});
 }
 
-void read_step(Tracer& t, const Value& step) { t.emit("aten._local_scalar_dense.default", {step}, {}); }
-
 void foreach_sgd(Tracer& t, Lists& l, const OptimizerSpec& spec) {
   if (spec.weight_decay != 0) l.gradients = decayed(t, l.gradients, l.parameters, spec.weight_decay);
   if (spec.momentum != 0) {
@@ -79,7 +79,7 @@ void foreach_adam(Tracer& t, Lists& l, const OptimizerSpec& spec) {
   foreach_in_place(t, "aten._foreach_addcmul_.Scalar", {&square, &l.gradients, &l.gradients}, {{"value", 1 - kBeta2}});
   l.gradients.clear();
   for (int correction = 0; correction < 2; ++correction) {
-    for (const Value& step : l.steps) read_step(t, step);
+    for (const Value& step : l.steps) aten::read_on_host(t, step);
   }
   const Values root = like(t, square);
   t.emit("aten._foreach_sqrt.default", square, root);
@@ -112,7 +112,7 @@ void foreach_rmsprop(Tracer& t, Lists& l, const OptimizerSpec& spec) {
 void foreach_adagrad(Tracer& t, Lists& l, const OptimizerSpec& spec) {
   count_steps(t, l.steps);
   if (spec.weight_decay != 0) l.gradients = decayed(t, l.gradients, l.parameters, spec.weight_decay);
-  for (const Value& step : l.steps) read_step(t, step);
+  for (const Value& step : l.steps) aten::read_on_host(t, step);
   const Values& sum = l.moments[0];
   foreach_in_place(t, "aten._foreach_addcmul_.Scalar", {&sum, &l.gradients, &l.gradients}, {{"value", 1.0}});
   const Values root = like(t, sum);
@@ -181,7 +181,7 @@ void single_adam(Tracer& t, const ParameterSlot& slot, Value g, const OptimizerS
   in_place(t, "aten.lerp_.Scalar", {slot.moments[0], g}, {{"weight", 1 - kBeta1}});
   in_place(t, "aten.mul_.Tensor", {slot.moments[1]}, {{"other", kBeta2}});
   in_place(t, "aten.addcmul_.default", {slot.moments[1], g, g}, {{"value", 1 - kBeta2}});
-  read_step(t, slot.step);
+  aten::read_on_host(t, slot.step);
   const Value root = aten::pointwise(t, "aten.sqrt.default", {slot.moments[1]});
   const Value scaled = aten::pointwise(t, "aten.div.Tensor", {root}, {{"other", 1.0}});
   in_place(t, "aten.add_.Tensor", {scaled}, {{"other", kEps}});
@@ -206,7 +206,7 @@ void single_rmsprop(Tracer& t, const ParameterSlot& slot, Value g, const Optimiz
 
 void single_adagrad(Tracer& t, const ParameterSlot& slot, Value g, const OptimizerSpec& spec) {
   in_place(t, "aten.add_.Tensor", {slot.step}, {{"other", int64_t{1}}});
-  read_step(t, slot.step);
+  aten::read_on_host(t, slot.step);
   if (spec.weight_decay != 0) g = decayed(t, g, slot.parameter, spec.weight_decay);
   in_place(t, "aten.addcmul_.default", {slot.moments[0], g, g}, {{"value", 1.0}});
   const Value root = aten::pointwise(t, "aten.sqrt.default", {slot.moments[0]});
@@ -221,7 +221,7 @@ void single_update(Tracer& t, const ParameterSlot& slot, const Value& g, const O
     case OptimizerKind::adamw: return single_adam(t, slot, g, spec);
     case OptimizerKind::rmsprop: return single_rmsprop(t, slot, g, spec);
     case OptimizerKind::adagrad: return single_adagrad(t, slot, g, spec);
-    case OptimizerKind::other: break;
+    default: return update_by_tensor(t, slot, g, spec);
   }
 }
 
@@ -232,7 +232,7 @@ void foreach_update(Tracer& t, Lists& lists, const OptimizerSpec& spec) {
     case OptimizerKind::adamw: return foreach_adam(t, lists, spec);
     case OptimizerKind::rmsprop: return foreach_rmsprop(t, lists, spec);
     case OptimizerKind::adagrad: return foreach_adagrad(t, lists, spec);
-    case OptimizerKind::other: break;
+    default: break;
   }
 }
 
@@ -246,58 +246,93 @@ std::vector<std::string_view> moment_names(const OptimizerSpec& spec) {
       return spec.momentum != 0 ? std::vector<std::string_view>{"square_avg", "momentum_buffer"}
                                 : std::vector<std::string_view>{"square_avg"};
     case OptimizerKind::adagrad: return {"sum"};
-    case OptimizerKind::other: break;
+    default: break;
   }
   return {};
 }
 
 }  // namespace
 
-OptimizerImpl available_impl(const OptimizerSpec& spec) {
-  const bool fusable = spec.kind != OptimizerKind::rmsprop;
-  return spec.impl == OptimizerImpl::fused && !fusable ? OptimizerImpl::foreach : spec.impl;
+namespace {
+
+// Muon's parameters that are no matrices.
+OptimizerSpec beside_muon(const OptimizerSpec& spec) {
+  OptimizerSpec other = spec;
+  other.kind = OptimizerKind::adamw;
+  other.impl = OptimizerImpl::foreach;
+  return other;
 }
 
-std::vector<ParameterSlot> make_optimizer_state(Tracer& t, const Values& parameters, const OptimizerSpec& spec) {
+ParameterSlot make_slot(Tracer& t, const Value& parameter, const OptimizerSpec& spec) {
+  ParameterSlot slot{.parameter = parameter, .step = nullptr, .moments = {}};
+  if (goes_by_tensor(spec.kind)) {
+    make_state_by_tensor(t, spec, slot);
+    return slot;
+  }
   const bool steps_on_gpu = available_impl(spec) == OptimizerImpl::fused;
-  std::vector<ParameterSlot> slots;
-  for (const Value& parameter : parameters) {
-    ParameterSlot slot{.parameter = parameter, .step = nullptr, .moments = {}};
-    if (spec.kind != OptimizerKind::sgd) slot.step = t.root(Root::state, "step", DType::float32, {}, {}, steps_on_gpu);
-    for (const std::string_view name : moment_names(spec)) {
-      slot.moments.push_back(
-          t.root(Root::state, name, parameter->dtype, parameter->sizes, preserved_strides(*parameter)));
-    }
-    slots.push_back(std::move(slot));
+  if (spec.kind != OptimizerKind::sgd) slot.step = t.root(Root::state, "step", DType::float32, {}, {}, steps_on_gpu);
+  for (const std::string_view name : moment_names(spec)) {
+    slot.moments.push_back(
+        t.root(Root::state, name, parameter->dtype, parameter->sizes, preserved_strides(*parameter)));
   }
-  return slots;
+  return slot;
 }
 
-void update(Tracer& t, const std::vector<ParameterSlot>& slots, const OptimizerSpec& spec) {
-  const OptimizerImpl impl = available_impl(spec);
-  if (impl == OptimizerImpl::forloop) {
-    for (const ParameterSlot& slot : slots) {
-      const Value g = t.gradient_of(slot.parameter);
-      if (g) single_update(t, slot, g, spec);
-    }
-    return;
-  }
-  Lists lists;
-  lists.moments.resize(moment_names(spec).size());
+// The slots that have gradients, in lists of one type each, as torch.optim groups them.
+void update_in_lists(Tracer& t, const std::vector<ParameterSlot>& slots, const OptimizerSpec& spec) {
+  std::map<DType, Lists> by_type;
   for (const ParameterSlot& slot : slots) {
     const Value g = t.gradient_of(slot.parameter);
     if (!g) continue;
+    Lists& lists = by_type[slot.parameter->dtype];
+    lists.moments.resize(moment_names(spec).size());
     lists.parameters.push_back(slot.parameter);
     lists.gradients.push_back(g);
     if (slot.step) lists.steps.push_back(slot.step);
     for (size_t i = 0; i < slot.moments.size(); ++i) lists.moments[i].push_back(slot.moments[i]);
   }
-  if (lists.parameters.empty()) return;
-  if (impl == OptimizerImpl::fused) {
-    fused_update(t, lists, spec);
-  } else {
-    foreach_update(t, lists, spec);
+  for (auto& [type, lists] : by_type) {
+    if (available_impl(spec) == OptimizerImpl::fused) {
+      fused_update(t, lists, spec);
+    } else {
+      foreach_update(t, lists, spec);
+    }
   }
+}
+
+}  // namespace
+
+OptimizerImpl available_impl(const OptimizerSpec& spec) {
+  if (goes_by_tensor(spec.kind)) return OptimizerImpl::forloop;
+  const bool fusable = spec.kind != OptimizerKind::rmsprop;
+  return spec.impl == OptimizerImpl::fused && !fusable ? OptimizerImpl::foreach : spec.impl;
+}
+
+std::vector<ParameterSlot> make_optimizer_state(Tracer& t, const Values& parameters, const OptimizerSpec& spec,
+                                                const std::function<bool(const Value&)>& is_matrix) {
+  std::vector<ParameterSlot> slots;
+  for (const Value& parameter : parameters) {
+    const bool matrix = is_matrix && is_matrix(parameter);
+    const bool aside = spec.kind == OptimizerKind::muon && !matrix;
+    slots.push_back(make_slot(t, parameter, aside ? beside_muon(spec) : spec));
+    slots.back().matrix = matrix;
+  }
+  return slots;
+}
+
+void update(Tracer& t, const std::vector<ParameterSlot>& slots, const OptimizerSpec& spec) {
+  if (available_impl(spec) != OptimizerImpl::forloop) return update_in_lists(t, slots, spec);
+  std::vector<ParameterSlot> aside;
+  for (const ParameterSlot& slot : slots) {
+    const Value g = t.gradient_of(slot.parameter);
+    if (!g) continue;
+    if (spec.kind == OptimizerKind::muon && !slot.matrix) {
+      aside.push_back(slot);
+    } else {
+      single_update(t, slot, g, spec);
+    }
+  }
+  if (!aside.empty()) update_in_lists(t, aside, beside_muon(spec));
 }
 
 }  // namespace forerun::derive

@@ -3,11 +3,21 @@
 namespace forerun::derive {
 
 Status check_precision(Precision asked, const Device& device) {
-  if (asked != Precision::amp_bf16 || device.peak.bf16_tensor > 0) return {};
-  return Error{"a " + device.name + " has no bfloat16 units: PyTorch refuses bfloat16 autocast there, or emulates it",
-               "amp_bf16",
-               "take fp32, or a GPU from Ampere on (one whose file has bf16_tensor_tflops); float16 autocast is not "
-               "modelled yet"};
+  const bool bfloat16 = asked == Precision::amp_bf16 || asked == Precision::bf16;
+  if (bfloat16 && device.peak.bf16_tensor <= 0) {
+    return Error{"a " + device.name + " has no bfloat16 units: PyTorch refuses bfloat16 there, or emulates it",
+                 std::string(name_of(asked)),
+                 device.peak.fp16_tensor > 0
+                     ? "take amp_fp16, or a GPU from Ampere on (one whose file has bf16_tensor_tflops)"
+                     : "take fp32, or a GPU from Ampere on (one whose file has bf16_tensor_tflops)"};
+  }
+  const bool float16 = asked == Precision::amp_fp16 || asked == Precision::fp16;
+  if (float16 && device.peak.fp16_tensor <= 0) {
+    return Error{
+        "a " + device.name + " has no tensor cores for float16, and no cost model here knows how slow it is there",
+        std::string(name_of(asked)), "take fp32, or a GPU from Volta on (one whose file has fp16_tensor_tflops)"};
+  }
+  return {};
 }
 
 Precision precision_on(Precision asked, const Device& device) {

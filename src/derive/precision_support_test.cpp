@@ -19,7 +19,10 @@ TEST(PrecisionSupport, FollowsTheUnitsOfTheGpu) {
     const Status amp = check_precision(Precision::amp_bf16, *device);
     ASSERT_FALSE(amp.ok()) << name;
     EXPECT_NE(amp.error().message().find(device->name), std::string::npos) << amp.error().message();
-    EXPECT_NE(amp.error().message().find("float16 autocast is not modelled"), std::string::npos);
+    const bool float16 = device->peak.fp16_tensor > 0;
+    EXPECT_EQ(amp.error().message().find("take amp_fp16") != std::string::npos, float16) << amp.error().message();
+    EXPECT_EQ(check_precision(Precision::amp_fp16, *device).ok(), float16) << name;
+    EXPECT_FALSE(check_precision(Precision::bf16, *device).ok()) << name;
     EXPECT_TRUE(check_precision(Precision::fp32, *device).ok());
     EXPECT_TRUE(check_precision(Precision::tf32, *device).ok());
     EXPECT_EQ(precision_on(Precision::tf32, *device), Precision::fp32) << name;
@@ -29,7 +32,8 @@ TEST(PrecisionSupport, FollowsTheUnitsOfTheGpu) {
   for (const char* name : {"a100", "h100", "h200", "l4", "rtx 3090", "rtx 4090", "mi300x"}) {
     const auto device = catalogue->find(name);
     ASSERT_TRUE(device.ok()) << name;
-    for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::amp_bf16}) {
+    for (const Precision precision :
+         {Precision::fp32, Precision::tf32, Precision::amp_bf16, Precision::amp_fp16, Precision::bf16}) {
       EXPECT_TRUE(check_precision(precision, *device).ok()) << name;
       EXPECT_EQ(precision_on(precision, *device), precision) << name;
       EXPECT_EQ(precision_caveat(precision, *device), "") << name;

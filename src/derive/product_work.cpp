@@ -100,6 +100,36 @@ std::vector<bool> output_mask(const Graph& graph, const Op& op) {
 
 }  // namespace
 
+namespace {
+
+// A product for each expert, on the rows that were routed to it: [rows, k] with [experts, k, n], or, for the gradient of the weights,
+// [m, rows] with [rows, n] into [experts, m, n]. As many rows for each expert are assumed. In bfloat16 one kernel runs them all;
+// in other types PyTorch calls one product after the other.
+GemmShape grouped_shape(const Graph& graph, const Op& op, DType dtype) {
+  const Tensors inputs = graph.inputs(op);
+  const Extents a = graph.shape(inputs[0]);
+  const Extents b = graph.shape(inputs[1]);
+  GemmShape gemm;
+  if (a.size() != 2 || (b.size() != 2 && b.size() != 3)) return matmul_shape(a, b, false);
+  int64_t experts = 1;
+  if (b.size() == 3) {
+    experts = std::max<int64_t>(1, b[0]);
+    gemm.m = (a[0] + experts - 1) / experts;
+    gemm.k = a[1];
+  } else {
+    const Tensors outputs = graph.outputs(op);
+    if (!outputs.empty() && graph.shape(outputs[0]).size() == 3)
+      experts = std::max<int64_t>(1, graph.shape(outputs[0])[0]);
+    gemm.m = a[0];
+    gemm.k = (a[1] + experts - 1) / experts;
+  }
+  gemm.n = b.back();
+  (dtype == DType::bfloat16 ? gemm.batch : gemm.repeats) = experts;
+  return gemm;
+}
+
+}  // namespace
+
 void add_gemm_work(const Graph& graph, const Op& op, OpWork& work) {
   const std::string_view base = base_name(graph.name(op));
   Tensors inputs = graph.inputs(op);
@@ -109,7 +139,9 @@ void add_gemm_work(const Graph& graph, const Op& op, OpWork& work) {
   if (has_addend && inputs.size() >= 3) inputs = inputs.subspan(1);
   work.tensor_core_eligible = is_floating(work.compute_dtype) && work.compute_dtype != DType::float64;
   if (inputs.size() < 2) return;
-  const GemmShape gemm = matmul_shape(graph.shape(inputs[0]), graph.shape(inputs[1]), base == "linear");
+  const GemmShape gemm = base == "_grouped_mm"
+                             ? grouped_shape(graph, op, work.compute_dtype)
+                             : matmul_shape(graph.shape(inputs[0]), graph.shape(inputs[1]), base == "linear");
   work.aligned = rows_aligned(work.compute_dtype, {gemm.n, gemm.k});
   push(work, gemm);
 }

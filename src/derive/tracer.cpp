@@ -57,6 +57,7 @@ void Tracer::make_parameter(const Value& v) {
 }
 
 void Tracer::emit(std::string_view name, const Values& inputs, const Values& outputs, const Attributes& attributes) {
+  if (interceptor_ && interceptor_(name, outputs)) return;
   std::vector<TensorId> in;
   in.reserve(inputs.size());
   for (const Value& v : inputs) {
@@ -74,7 +75,7 @@ void Tracer::emit(std::string_view name, const Values& inputs, const Values& out
                  .outputs = out,
                  .attributes = &attributes,
                  .sequence = recorded_sequence_.value_or(node_ != nullptr ? node_->sequence : sequence_),
-                 .autograd_node = node_ != nullptr ? node_->name : std::string_view()});
+                 .autograd_node = node_ != nullptr && !gradients_on_ ? node_->name : std::string_view()});
 }
 
 Node& Tracer::add_node(std::string_view name, const Values& inputs) {
@@ -98,6 +99,17 @@ Node* Tracer::record(std::string_view node_name, const Values& inputs, const Val
     results[i]->is_leaf = false;
   }
   return &node;
+}
+
+Node& Tracer::record_stretch(std::string_view node_name, const Values& inputs, const Values& results) {
+  Node& node = add_node(node_name, inputs);
+  node.result_count = results.size();
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!is_floating(results[i]->dtype)) continue;
+    results[i]->history = &node;
+    results[i]->result_index = i;
+  }
+  return node;
 }
 
 Node* Tracer::record_in_place(std::string_view node_name, const Values& inputs, const Value& self) {
@@ -198,9 +210,14 @@ Value Tracer::conform(const Edge& edge, Value gradient) {
   return gradient;
 }
 
-// A parameter's gradient: taken over as it is where its layout is the parameter's and nobody else holds it, else copied.
+// A parameter's gradient: taken over as it is where its layout is the parameter's and nobody else holds it, else copied; added to
+// the one that is there.
 void Tracer::accumulate(Node& node, Value gradient) {  // NOLINT(performance-unnecessary-value-param): counted
   const Value& parameter = node.parameter;
+  if (const Value there = gradient_of(parameter)) {
+    emit("aten.add_.Tensor", {there, gradient}, {there});
+    return;
+  }
   const bool dense = is_dense(*parameter);
   bool layout_fits = dense || is_contiguous(*gradient);
   for (size_t i = 0; dense && i < gradient->sizes.size(); ++i) {
@@ -229,6 +246,7 @@ void Tracer::backward(const Value& loss, Value seed) {
 }
 
 void Tracer::backward(const std::vector<Edge>& results, Values seeds) {
+  const Node* const around = node_;  // where a step of another pass runs this one
   const auto later_first = [](const Node* a, const Node* b) { return a->sequence < b->sequence; };
   std::priority_queue<Node*, std::vector<Node*>, decltype(later_first)> ready(later_first);
   count_dependencies(results);
@@ -247,7 +265,7 @@ void Tracer::backward(const std::vector<Edge>& results, Values seeds) {
       if (edge.node != nullptr && --edge.node->waiting_for == 0) ready.push(edge.node);
     }
   }
-  node_ = nullptr;
+  node_ = around;
 }
 
 // Runs a node and hands its gradients on.

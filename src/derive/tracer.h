@@ -10,6 +10,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "derive/value.h"
 #include "graph/graph_builder.h"
@@ -60,6 +61,11 @@ class Tracer {
   // --- ops
   void emit(std::string_view name, const Values& inputs, const Values& outputs, const Attributes& attributes = {});
 
+  // Hears of every op about to be emitted and may answer that it does not run: it then leaves no trace in the graph. It may
+  // put other tensors in the place of the op's results.
+  using Interceptor = std::function<bool(std::string_view name, const Values& outputs)>;
+  void intercept(Interceptor interceptor) { interceptor_ = std::move(interceptor); }
+
   // Records the op about to be emitted if gradients are on and an input needs one; else null. The results get the history.
   Node* record(std::string_view node_name, const Values& inputs, const Values& results);
   // The same for an op that overwrites `self`. If self is a view, its base takes part in the history too (CopySlices).
@@ -67,11 +73,21 @@ class Tracer {
   // A result kept for the backward pass: a detached alias, as PyTorch saves it.
   Value save_result(const Value& v);
   Value unpack_result(const Value& saved);
+  // A stretch of the model as one step of the backward pass, whatever its parts would record; `inputs` are those that want
+  // a gradient back.
+  Node& record_stretch(std::string_view node_name, const Values& inputs, const Values& results);
   [[nodiscard]] bool gradients_on() const { return gradients_on_; }
+  // Whether ops record their way back from here on; tells how it was.
+  bool set_gradients(bool on) { return std::exchange(gradients_on_, on); }
   // Whether the running backward step must produce the gradient of input i.
   [[nodiscard]] static bool wanted(const Node& node, size_t i) { return node.next[i].node != nullptr; }
 
   // --- phases
+  void begin_forward() {
+    phase_ = Phase::forward;
+    gradients_on_ = true;
+    module_.clear();
+  }
   void set_module(std::string_view module) { module_ = module; }
   void begin_backward() {
     phase_ = Phase::backward;
@@ -119,6 +135,7 @@ class Tracer {
   bool gradients_on_ = true;
   uint32_t sequence_ = 0;
   double made_bytes_ = 0;
+  Interceptor interceptor_;
   std::optional<uint32_t> recorded_sequence_;  // of the op that those emitted now stand for
   const Node* node_ = nullptr;                 // the backward step that is running
 };

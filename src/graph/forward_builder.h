@@ -113,7 +113,8 @@ class ForwardBuilder {
   TensorId add_scalar(TensorId x, double other) { return unary("aten.add.Tensor", x, {{"other", other}}); }
   TensorId mul_scalar(TensorId x, double other) { return unary("aten.mul.Tensor", x, {{"other", other}}); }
   TensorId where(TensorId condition, TensorId a, TensorId b);
-  TensorId to_dtype(TensorId x, DType dtype);  // aten.to.dtype
+  TensorId to_dtype(TensorId x, DType dtype);   // aten.to.dtype
+  TensorId type_as(TensorId x, TensorId like);  // x.to(like.dtype), of the type that `like` has when it runs
 
   // --- products and reductions
   TensorId matmul(TensorId a, TensorId b, bool autocast = true);  // false: in a region where autocast is off

@@ -278,6 +278,10 @@ TensorId ForwardBuilder::to_dtype(TensorId x, DType target) {
   return emit("aten.to.dtype", {x}, shape(x), target, {{"dtype", std::string(name_of(target))}});
 }
 
+TensorId ForwardBuilder::type_as(TensorId x, TensorId like) {
+  return emit("aten.type_as.default", {x, like}, shape(x), dtype(like));
+}
+
 TensorId ForwardBuilder::matmul(TensorId a, TensorId b, bool autocast) {
   const Shape left = shape(a);
   const Shape right = shape(b);

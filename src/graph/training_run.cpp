@@ -16,14 +16,24 @@ constexpr Names<InputKind, 4> kInputKinds = {{{InputKind::image, "image"},
                                               {InputKind::tokens, "tokens"},
                                               {InputKind::dense, "dense"},
                                               {InputKind::flat, "flat"}}};
-constexpr Names<Precision, 3> kPrecisions = {
-    {{Precision::fp32, "fp32"}, {Precision::tf32, "tf32"}, {Precision::amp_bf16, "amp_bf16"}}};
-constexpr Names<OptimizerKind, 6> kOptimizers = {{{OptimizerKind::sgd, "SGD"},
-                                                  {OptimizerKind::adam, "Adam"},
-                                                  {OptimizerKind::adamw, "AdamW"},
-                                                  {OptimizerKind::rmsprop, "RMSprop"},
-                                                  {OptimizerKind::adagrad, "Adagrad"},
-                                                  {OptimizerKind::other, "other"}}};
+constexpr Names<Precision, 6> kPrecisions = {{{Precision::fp32, "fp32"},
+                                              {Precision::tf32, "tf32"},
+                                              {Precision::amp_bf16, "amp_bf16"},
+                                              {Precision::amp_fp16, "amp_fp16"},
+                                              {Precision::bf16, "bf16"},
+                                              {Precision::fp16, "fp16"}}};
+constexpr Names<Checkpointing, 3> kCheckpointings = {
+    {{Checkpointing::none, "none"}, {Checkpointing::block, "block"}, {Checkpointing::selective, "selective"}}};
+constexpr Names<OptimizerKind, 10> kOptimizers = {{{OptimizerKind::sgd, "SGD"},
+                                                   {OptimizerKind::adam, "Adam"},
+                                                   {OptimizerKind::adamw, "AdamW"},
+                                                   {OptimizerKind::rmsprop, "RMSprop"},
+                                                   {OptimizerKind::adagrad, "Adagrad"},
+                                                   {OptimizerKind::adafactor, "Adafactor"},
+                                                   {OptimizerKind::lion, "Lion"},
+                                                   {OptimizerKind::adamw_8bit, "AdamW8bit"},
+                                                   {OptimizerKind::muon, "Muon"},
+                                                   {OptimizerKind::other, "other"}}};
 constexpr Names<OptimizerImpl, 3> kImpls = {
     {{OptimizerImpl::forloop, "forloop"}, {OptimizerImpl::foreach, "foreach"}, {OptimizerImpl::fused, "fused"}}};
 constexpr Names<Backend, 2> kBackends = {{{Backend::cuda, "cuda"}, {Backend::generic, "generic"}}};
@@ -61,21 +71,30 @@ std::optional<Precision> precision_named(std::string_view name) { return value_i
 
 Result<Precision> parse_precision(const std::string& name) {
   if (const auto known = precision_named(name)) return *known;
-  const char* remedy =
-      "amp_bf16 is autocast in bfloat16 with float32 weights (torch.autocast); others are fp32 and tf32";
-  for (const char* pure : {"bf16", "bfloat16"}) {
-    if (same_ignoring_case(name, pure)) {
-      return Error{"'" + name + "' may mean weights in bfloat16, which are not modelled yet", "precision", remedy};
-    }
+  if (same_ignoring_case(name, "bfloat16")) return Precision::bf16;
+  if (same_ignoring_case(name, "float16")) return Precision::fp16;
+  for (const char* open : {"amp", "half"}) {
+    if (!same_ignoring_case(name, open)) continue;
+    return Error{
+        "'" + name + "' may mean several things", "precision",
+        "amp_bf16 and amp_fp16 are autocast with float32 weights (torch.autocast), bf16 and fp16 are weights of "
+        "that type"};
   }
-  for (const char* open : {"amp", "fp16", "float16", "half", "amp_fp16"}) {
-    if (same_ignoring_case(name, open)) {
-      return Error{"'" + name + "' may mean float16, which is not modelled yet", "precision", remedy};
-    }
-  }
-  return Error{"there is no precision '" + name + "'", "", did_you_mean(name, {"fp32", "tf32", "amp_bf16"})};
+  std::vector<std::string> names;
+  for (const auto& [value, known] : kPrecisions) names.emplace_back(known);
+  return Error{"there is no precision '" + name + "'", "", did_you_mean(name, names)};
 }
 
+DType weight_type(Precision precision) {
+  return precision == Precision::bf16   ? DType::bfloat16
+         : precision == Precision::fp16 ? DType::float16
+                                        : DType::float32;
+}
+
+bool is_autocast(Precision precision) { return precision == Precision::amp_bf16 || precision == Precision::amp_fp16; }
+
+std::string_view name_of(Checkpointing checkpointing) { return name_in(kCheckpointings, checkpointing); }
+std::optional<Checkpointing> checkpointing_named(std::string_view name) { return value_in(kCheckpointings, name); }
 std::optional<OptimizerKind> optimizer_named(std::string_view name) { return value_in(kOptimizers, name); }
 std::optional<OptimizerImpl> optimizer_impl_named(std::string_view name) { return value_in(kImpls, name); }
 std::optional<Backend> backend_named(std::string_view name) { return value_in(kBackends, name); }

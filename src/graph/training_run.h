@@ -6,6 +6,7 @@
 #include <compare>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "graph/graph.h"
@@ -25,9 +26,12 @@ struct InputSpec {
   std::string flavour;     // of tokens: "lm", or "hf" where the loop lets go of the logits once the loss has them
 };
 
-enum class Precision : uint8_t { fp32, tf32, amp_bf16 };
-// `other`: one that recorded runs may use and the derivation does not know; its ops are in the record.
-enum class OptimizerKind : uint8_t { sgd, adam, adamw, rmsprop, adagrad, other };
+// `amp_*`: torch.autocast with float32 weights, in float16 with a GradScaler; `bf16` and `fp16`: weights, gradients and optimizer
+// state are of that type, nothing is kept in float32.
+enum class Precision : uint8_t { fp32, tf32, amp_bf16, amp_fp16, bf16, fp16 };
+// `other`: one that recorded runs may use and the derivation does not know; its ops are in the record. adamw_8bit is that of
+// bitsandbytes; muon has its matrices with adamw for the rest.
+enum class OptimizerKind : uint8_t { sgd, adam, adamw, rmsprop, adagrad, other, adafactor, lion, adamw_8bit, muon };
 enum class OptimizerImpl : uint8_t { forloop, foreach, fused };
 
 struct OptimizerSpec {
@@ -39,12 +43,34 @@ struct OptimizerSpec {
   friend auto operator<=>(const OptimizerSpec&, const OptimizerSpec&) = default;
 };
 
+// What a block of the model keeps for its backward pass: all of it; its inputs alone (torch.utils.checkpoint around each layer
+// of a list); or also the results of products, convolutions and attention (create_selective_checkpoint_contexts).
+enum class Checkpointing : uint8_t { none, block, selective };
+
+// Low-rank adapters beside frozen linear layers, as the peft library puts them in.
+struct LoraSpec {
+  int64_t rank = 0;                  // 0: none
+  std::vector<std::string> targets;  // last parts of modules' names ("q_proj"); empty: those of queries and values
+  double dropout = 0;
+  friend bool operator==(const LoraSpec&, const LoraSpec&) = default;
+};
+
 struct TrainingSetup {
   Precision precision = Precision::fp32;
   OptimizerSpec optimizer;
   bool channels_last = false;
   int64_t accumulate = 1;  // micro-batches an iteration: the graph holds them all
+  Checkpointing checkpointing = Checkpointing::none;
+  LoraSpec lora;                    // where there are adapters, nothing else is trained
+  std::vector<std::string> freeze;  // parameters whose names hold one of these parts are not trained
+  double clip_norm = 0;             // clip_grad_norm_ to it; 0: gradients are not clipped
+  bool ema = false;                 // an exponential moving average of the weights is kept (AveragedModel)
+  friend bool operator==(const TrainingSetup&, const TrainingSetup&) = default;
 };
+
+[[nodiscard]] bool is_autocast(Precision precision);
+// The type of the weights.
+[[nodiscard]] DType weight_type(Precision precision);
 
 // Which device the ops were dispatched for: a CUDA one, or none, so that they are yet to be mapped to their CUDA forms.
 enum class Backend : uint8_t { cuda, generic };
@@ -75,6 +101,9 @@ struct TrainingRun {
   TrainingSetup setup;
   Environment environment;
   Backend backend = Backend::cuda;
+  std::vector<std::string>
+      warnings;                      // what makes the record doubtful, by whoever captured it: stands before any answer
+  std::vector<std::string> assumed;  // what was taken for granted when it was captured
   Graph graph;
 };
 
@@ -82,6 +111,7 @@ std::string_view name_of(InputKind kind);
 std::string_view name_of(Precision precision);
 std::string_view name_of(OptimizerKind kind);  // PyTorch's class name: "SGD", "AdamW"
 std::string_view name_of(OptimizerImpl impl);
+std::string_view name_of(Checkpointing checkpointing);
 std::string_view name_of(Backend backend);
 std::optional<InputKind> input_kind_named(std::string_view name);
 std::optional<Precision> precision_named(std::string_view name);
@@ -89,6 +119,7 @@ std::optional<Precision> precision_named(std::string_view name);
 Result<Precision> parse_precision(const std::string& name);
 std::optional<OptimizerKind> optimizer_named(std::string_view name);  // any case; "momentum" is not a kind
 std::optional<OptimizerImpl> optimizer_impl_named(std::string_view name);
+std::optional<Checkpointing> checkpointing_named(std::string_view name);
 std::optional<Backend> backend_named(std::string_view name);
 
 }  // namespace forerun

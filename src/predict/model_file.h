@@ -1,7 +1,8 @@
 // What a user gives where a model is asked for: a name of the zoo, or a file, which is told by its content.
 //
 // A name of the zoo is one even where a file or folder of that name lies about; "./resnet50" names the file. What is
-// there and what looks like a path ("runs/a", "a.json") is never answered with the zoo's names.
+// there and what looks like a path ("runs/a", "a.json") is never answered with the zoo's names; "Qwen/Qwen9" does not, since
+// the zoo has checkpoints of that organisation.
 #pragma once
 
 #include <optional>

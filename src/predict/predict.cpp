@@ -130,6 +130,9 @@ std::vector<std::string> assumptions_of(const Prediction& p, const Device& devic
     list.push_back(std::move(caveat));
   }
   if (std::string caveat = derive::target_caveat(device); !caveat.empty()) list.push_back(std::move(caveat));
+  if (p.setup.checkpointing != Checkpointing::none) {
+    list.emplace_back("what the host does around checkpointed blocks is in the range alone, not in the time");
+  }
   int64_t unknown = 0;
   for (const auto& [name, count] : p.unknown_ops) unknown += count;
   if (p.memory_answer.parallel.any()) {
@@ -156,6 +159,18 @@ std::vector<OpCost> gpu_costs(const TrainingRun& run, const Device& device, cons
 
 namespace {
 
+// What the host does around checkpointed blocks, hooks for each saved tensor and, where it is selective, a Python dispatch mode, is in
+// no op: iterations that the host bounds took up to so many times as long as predicted.
+double unseen_host_time(const Prediction& p) {
+  if (p.times.bound != Bottleneck::host) return 1;
+  switch (p.setup.checkpointing) {
+    case Checkpointing::none: return 1;
+    case Checkpointing::block: return 1.2;
+    case Checkpointing::selective: return 1.8;
+  }
+  return 1;
+}
+
 void add_range(const CostModels& cost_models, Prediction& p) {
   const bool measured_gpu = cost_models.residual_model && cost_models.residual_model->gpu == p.gpu;
   const RatioInterval range = interval_of(cost_models.intervals, p.times.bound == Bottleneck::host, measured_gpu);
@@ -163,7 +178,7 @@ void add_range(const CostModels& cost_models, Prediction& p) {
     return Nanoseconds(std::llround(static_cast<double>(p.times.iteration.value) * factor));
   };
   p.p10 = times(range.low);
-  p.p90 = times(range.high);
+  p.p90 = times(range.high * unseen_host_time(p));
 }
 
 IterationTiming times_of(const TrainingRun& run, const Device& device, const CostModels& cost_models,
@@ -177,7 +192,7 @@ IterationTiming times_of(const TrainingRun& run, const Device& device, const Cos
 void add_rates(Prediction& p) {
   const double seconds = static_cast<double>(p.times.iteration.value) * 1e-9;
   if (seconds <= 0) return;
-  p.samples_per_second = static_cast<double>(p.input.batch) / seconds;
+  p.samples_per_second = static_cast<double>(p.input.batch * p.setup.accumulate) / seconds;
   if (p.input.kind == InputKind::tokens) p.tokens_per_second = p.samples_per_second * static_cast<double>(p.input.size);
 }
 
@@ -185,7 +200,7 @@ void add_rates(Prediction& p) {
 
 void set_job(const JobLength& length, Prediction& prediction) {
   if (!length.any()) return;
-  JobTime job = job_time(length.in_iterations(prediction.input.batch), prediction.parts);
+  JobTime job = job_time(length.in_iterations(prediction.input.batch * prediction.setup.accumulate), prediction.parts);
   const auto iteration = static_cast<double>(std::max<int64_t>(prediction.times.iteration.value, 1));
   job.p10 = job.hours * (static_cast<double>(prediction.p10.value) / iteration);
   job.p90 = job.hours * (static_cast<double>(prediction.p90.value) / iteration);
@@ -205,15 +220,19 @@ TrainingSetup chosen_setup(const ModelRequest& request, InputKind kind) {
   return setup;
 }
 
-Result<ForwardModel> zoo_model(const ModelRequest& request) {
+std::vector<std::pair<std::string, std::string>> zoo_settings(const ModelRequest& request) {
   auto settings = request.settings;
   for (auto& [name, value] : settings) {
     if (name == "seq") name = "length";
   }
   if (request.batch) settings.emplace_back("batch", fmt::format("{}", *request.batch));
-  Result<zoo::Model> model = zoo::build(request.model, settings);
+  return settings;
+}
+
+Result<ForwardModel> zoo_model(const ModelRequest& request) {
+  Result<zoo::Model> model = zoo::build(request.model, zoo_settings(request));
   if (!model) return model.error();
-  return ForwardModel{model->family, model->input, std::move(model->forward)};
+  return ForwardModel{model->shown_family(), model->input, std::move(model->forward), std::move(model->notes)};
 }
 
 Result<TrainingRun> build_zoo_run(const ModelRequest& request, const Device& device) {
@@ -235,6 +254,7 @@ Result<TrainingRun> run_of(const ForwardModel& model, const ModelRequest& reques
   Result<Graph> graph = derive::derive_iteration(model.forward, model.input, run.setup, derive::target_of(device));
   if (!graph) return graph.error().within(request.model);
   run.graph = std::move(*graph);
+  run.assumed = model.notes;
   return run;
 }
 
@@ -295,6 +315,8 @@ Prediction predict(const TrainingRun& run, const Device& device, const CostModel
   p.fits = memory.fits;
   p.memory_answer = std::move(memory.answer);
   p.assumptions = assumptions_of(p, device, cost_models);
+  p.assumptions.insert(p.assumptions.end(), run.assumed.begin(), run.assumed.end());
+  p.warnings = run.warnings;
   return p;
 }
 

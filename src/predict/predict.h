@@ -11,6 +11,7 @@
 #include "base/work_control.h"
 #include "cost/op_cost.h"
 #include "graph/training_run.h"
+#include "ingest/capture/size_forms.h"
 #include "ingest/importers.h"
 #include "predict/cost_models.h"
 #include "predict/predicted_memory.h"
@@ -24,7 +25,7 @@ struct RunRecord;
 inline constexpr std::string_view kDefaultGpu = "h200";  // where neither the user nor the record names one
 
 struct ModelRequest {
-  std::string model;                            // zoo name or ONNX file
+  std::string model;                            // zoo name, config.json, ONNX file or captured run
   std::optional<FileKind> file = std::nullopt;  // what the file is, where somebody looked already
   std::optional<int64_t> batch;
   std::vector<std::pair<std::string, std::string>>
@@ -38,17 +39,24 @@ struct ForwardModel {
   std::string family;
   InputSpec input;
   Graph forward;
+  std::vector<std::string> notes = {};  // what was assumed of it
 };
 Result<ForwardModel> forward_model(const ModelRequest& request);
 TrainingSetup chosen_setup(const ModelRequest& request, InputKind kind);
 
-// The whole iteration of a model, as PyTorch would dispatch it on the device.
+// The whole iteration of a model, as PyTorch would dispatch it on the device; of a captured run the one recorded, at the
+// batch that is asked for.
 Result<TrainingRun> build_run(const ModelRequest& request, const Device& device);
 
 // The same where `model` is a name of the zoo: needs none of the code that reads files.
 Result<ForwardModel> zoo_model(const ModelRequest& request);
+// The settings of a request as the zoo takes them: "seq" is its "length", the batch is one of them.
+std::vector<std::pair<std::string, std::string>> zoo_settings(const ModelRequest& request);
 Result<TrainingRun> build_zoo_run(const ModelRequest& request, const Device& device);
 Result<TrainingRun> run_of(const ForwardModel& model, const ModelRequest& request, const Device& device);
+
+// What a capture may be moved to, from words such as batch=64 and length=2048.
+Result<RecordSizes> record_sizes(const std::vector<std::pair<std::string, std::string>>& settings);
 
 // A recorded run as the device would run it: one captured without a GPU (backend generic) gets its CUDA forms, one
 // captured for a GPU on tensors without data what such tensors do not tell.
@@ -78,9 +86,10 @@ struct RecordHandlers {
   std::function<void(const Prediction&)> prediction;
   std::function<void(const Error&)> bad_record;
 };
+// `sizes`: another batch or length than was recorded, of captures that say how they move.
 Status predict_records(const std::string& path, const std::optional<Device>& gpu, const CostModels& cost_models,
                        const RecordHandlers& handlers, const MemoryQuestion& question = {},
-                       const WorkControl& control = {});
+                       const WorkControl& control = {}, const RecordSizes& sizes = {});
 
 // How far predictions of the same file are from what it says was measured; runs without measurements are passed over.
 // Reads the file again: predictions are made before anything measured is read.

@@ -1,4 +1,4 @@
-// The part of predict.h that takes files: ONNX models and run records. predict.cpp answers for names of the zoo without it.
+// The part of predict.h that takes files: ONNX models, config.json files and run records. predict.cpp answers for names of the zoo without it.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -39,18 +39,87 @@ Result<ForwardModel> onnx_forward(const ModelRequest& request) {
   return ForwardModel{request.model, model->input, std::move(model->forward)};
 }
 
+Result<ForwardModel> config_forward(const ModelRequest& request) {
+  Result<zoo::Model> model = zoo::build_config(request.model, zoo_settings(request));
+  if (!model) return model.error();
+  return ForwardModel{model->shown_family(), model->input, std::move(model->forward), std::move(model->notes)};
+}
+
+}  // namespace
+
+namespace {
+
+// What the model is where it is a file; nothing for a name of the zoo.
+Result<std::optional<FileKind>> file_of(const ModelRequest& request) {
+  return request.file ? Result<std::optional<FileKind>>(request.file) : model_file(request.model, "fit");
+}
+
 }  // namespace
 
 Result<ForwardModel> forward_model(const ModelRequest& request) {
-  constexpr std::string_view kVerb = "fit";  // of those that take a model and nothing else
-  const auto file = request.file ? Result<std::optional<FileKind>>(request.file) : model_file(request.model, kVerb);
+  constexpr std::string_view kVerb = "compare";  // of those that take a model's forward pass and nothing else
+  const auto file = file_of(request);
   if (!file) return file.error();
   if (*file == FileKind::onnx_model) return onnx_forward(request);
+  if (*file == FileKind::model_config) return config_forward(request);
   if (file->has_value()) return refused_file(**file, request.model, kVerb);
   return zoo_model(request);
 }
 
+namespace {
+
+// What a capture can be asked with: another batch, and `length` for sequences.
+Result<RecordSizes> sizes_of(const ModelRequest& request) {
+  std::vector<std::pair<std::string, std::string>> settings = request.settings;
+  if (request.batch) settings.emplace_back("batch", fmt::format("{}", *request.batch));
+  return record_sizes(settings);
+}
+
+// The only run of the file, moved to the sizes that are asked for. How it is trained stands in the record.
+Result<TrainingRun> captured_run(const ModelRequest& request, const Device& device) {
+  const Result<RecordSizes> sizes = sizes_of(request);
+  if (!sizes) return sizes.error().within(request.model);
+  Result<RunRecordReader> reader = RunRecordReader::open(request.model, Fields::inputs, *sizes);
+  if (!reader) return reader.error();
+  Result<std::optional<RunRecord>> record = reader->next();
+  if (!record) return record.error();
+  if (!record->has_value()) return Error{"holds no run record", request.model, "capture one: forerun.capture"};
+  if (const auto second = reader->next(); second && second->has_value()) {
+    return Error{"holds several runs", request.model, "`forerun predict` takes them all; keep one in a file here"};
+  }
+  const TrainingSetup& recorded = (*record)->run.setup;
+  const bool as_recorded = request.default_optimizer && request.setup == TrainingSetup{};
+  if (!as_recorded && request.setup != recorded) {
+    return Error{"a capture is taken as it was recorded, with its precision, optimizer and layout", request.model,
+                 "capture the model again with those"};
+  }
+  Result<TrainingRun> run = recorded_run(**record, device);
+  return run ? std::move(run) : run.error().within(request.model);
+}
+
+}  // namespace
+
+Result<RecordSizes> record_sizes(const std::vector<std::pair<std::string, std::string>>& settings) {
+  RecordSizes sizes;
+  for (const auto& [name, value] : settings) {
+    const bool length = name == "length" || name == "seq";
+    if (!length && name != "batch") {
+      return Error{fmt::format("a capture has no setting {}", name), "", "known: batch, length"};
+    }
+    char* end = nullptr;
+    const int64_t size = std::strtoll(value.c_str(), &end, 10);
+    if (value.empty() || *end != '\0' || size < 1) {
+      return Error{fmt::format("{} cannot be '{}'", name, value), "", "give a whole number from 1"};
+    }
+    (length ? sizes.length : sizes.batch) = size;
+  }
+  return sizes;
+}
+
 Result<TrainingRun> build_run(const ModelRequest& request, const Device& device) {
+  const auto file = file_of(request);
+  if (!file) return file.error();
+  if (*file == FileKind::records) return captured_run(request, device);
   const Result<ForwardModel> model = forward_model(request);
   if (!model) return model.error();
   return run_of(*model, request, device);
@@ -92,9 +161,10 @@ Result<TrainingRun> recorded_run(const RunRecord& record, const Device& device) 
 }
 
 Status predict_records(const std::string& path, const std::optional<Device>& gpu, const CostModels& cost_models,
-                       const RecordHandlers& handlers, const MemoryQuestion& question, const WorkControl& control) {
+                       const RecordHandlers& handlers, const MemoryQuestion& question, const WorkControl& control,
+                       const RecordSizes& sizes) {
   Work work(control, "runs");
-  Result<RunRecordReader> reader = RunRecordReader::open(path, Fields::inputs);
+  Result<RunRecordReader> reader = RunRecordReader::open(path, Fields::inputs, sizes);
   if (!reader) return reader.error();
   while (true) {
     Result<std::optional<RunRecord>> next = reader->next();

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "graph/op_modules.h"
-#include "memory/checkpointing.h"
 
 namespace forerun {
 namespace {
@@ -30,10 +29,6 @@ IterationReplayOptions replay_options(const TrainingRun& run, const Device& devi
 // The iteration that the question is about: the run's own, or what parallel training or accumulation makes of it.
 const Graph& graph_of(const TrainingRun& run, const MemoryQuestion& question, Graph& own) {
   const Graph* graph = &run.graph;
-  if (question.checkpointing) {
-    own = checkpointed(*graph).graph;
-    graph = &own;
-  }
   if (question.accumulating) {
     own = accumulating(*graph);
     graph = &own;

@@ -20,10 +20,9 @@ struct MemoryQuestion {
   AllocatorSettings allocator;
   std::string allocator_text;  // as given
   DataParallel parallel;
-  bool accumulating = false;   // one of several micro-batches whose gradients are added up
-  bool checkpointing = false;  // each block of the model runs its forward pass again for its backward pass
-  Bytes reserve;               // of the device's memory, to be left free
-  bool moment = false;         // also when the peak is, and what lives then
+  bool accumulating = false;                   // one of several micro-batches whose gradients are added up
+  Bytes reserve;                               // of the device's memory, to be left free
+  bool moment = false;                         // also when the peak is, and what lives then
   const MemoryIntervals* intervals = nullptr;  // null: no ranges
   std::optional<double> margin;  // share that a run may take beyond what is predicted; none: the interval's
 };

@@ -56,6 +56,7 @@ struct Prediction {
   std::vector<CostShare> costliest_modules;    // at most ten
   std::map<std::string, int64_t> unknown_ops;  // no rule: costed by their bytes
   std::vector<std::string> assumptions;
+  std::vector<std::string> warnings;  // of the record it is made from: what may make it wrong by more than its range
 };
 
 // How far a prediction lies from what was measured.

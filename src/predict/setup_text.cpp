@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "base/nearest.h"
@@ -12,11 +13,54 @@ namespace forerun {
 namespace {
 
 Error unknown_optimizer(const std::string& given) {
-  const std::vector<std::string> known = {"sgd", "momentum", "adam", "adamw", "rmsprop", "adagrad"};
+  const std::vector<std::string> known = {"sgd",     "momentum",  "adam", "adamw",     "rmsprop",
+                                          "adagrad", "adafactor", "lion", "adamw8bit", "muon"};
   return {fmt::format("there is no optimizer '{}'", given), "", did_you_mean(given, known)};
 }
 
+bool has_one_form(OptimizerKind kind) {
+  return kind == OptimizerKind::adafactor || kind == OptimizerKind::lion || kind == OptimizerKind::adamw_8bit ||
+         kind == OptimizerKind::muon;
+}
+
 }  // namespace
+
+bool SetupText::any() const {
+  return !precision.empty() || !optimizer.empty() || channels_last || !checkpoint.empty() || !lora.empty() ||
+         !freeze.empty() || accumulate != 1 || clip_norm != 0 || ema;
+}
+
+Result<Checkpointing> parse_checkpointing(const std::string& text) {
+  if (const auto known = checkpointing_named(text)) return *known;
+  return Error{fmt::format("checkpointing cannot be '{}'", text), "--checkpoint", "give none, block or selective"};
+}
+
+Result<LoraSpec> parse_lora(const std::string& text) {
+  const char* remedy = "write RANK[:LAYER,LAYER,...][:dropout=P], for instance 16 or 16:q_proj,v_proj or 8:all-linear";
+  constexpr double kMostRank = 1 << 20;
+  LoraSpec spec;
+  const std::vector<std::string_view> parts = split_list(text, ":");
+  const auto rank = number_in(parts[0]);
+  if (!rank || *rank < 1 || *rank > kMostRank || *rank != std::floor(*rank)) {
+    return Error{fmt::format("adapters cannot have the rank '{}'", parts[0]), "--lora", remedy};
+  }
+  spec.rank = static_cast<int64_t>(*rank);
+  for (size_t i = 1; i < parts.size(); ++i) {
+    if (const auto option = split_key_value(parts[i])) {
+      const auto dropout = number_in(option->second);
+      if (option->first != "dropout" || !dropout || *dropout < 0 || *dropout >= 1) {
+        return Error{fmt::format("'{}' says nothing about adapters", parts[i]), "--lora", remedy};
+      }
+      spec.dropout = *dropout;
+      continue;
+    }
+    for (const std::string_view target : split_list(parts[i], ",")) {
+      if (target.empty()) return Error{fmt::format("'{}' names a layer without a name", text), "--lora", remedy};
+      spec.targets.emplace_back(target);
+    }
+  }
+  return spec;
+}
 
 Result<OptimizerSpec> parse_optimizer(const std::string& text) {
   const OptionGrammar grammar{"--optimizer", "write NAME[:key=value,...], for instance sgd:momentum=0.9,impl=fused"};
@@ -32,6 +76,7 @@ Result<OptimizerSpec> parse_optimizer(const std::string& text) {
   }
   OptionReader reader(named->options, {"--optimizer " + text, grammar.remedy});
   constexpr double kMost = std::numeric_limits<double>::max();
+  if (has_one_form(spec.kind)) spec.impl = OptimizerImpl::forloop;
   const std::vector<OptimizerImpl> impls = {OptimizerImpl::forloop, OptimizerImpl::foreach, OptimizerImpl::fused};
   std::vector<std::string> words;
   for (const OptimizerImpl impl : impls) words.emplace_back(name_of(impl));
@@ -43,6 +88,9 @@ Result<OptimizerSpec> parse_optimizer(const std::string& text) {
   if (const Status status = reader.status(); !status) return status.error();
   if (spec.kind == OptimizerKind::rmsprop && spec.impl == OptimizerImpl::fused) {
     return Error{"RMSprop has no fused implementation", "--optimizer", "use impl=foreach or impl=forloop"};
+  }
+  if (has_one_form(spec.kind) && spec.impl != OptimizerImpl::forloop) {
+    return Error{fmt::format("{} goes tensor by tensor", name_of(spec.kind)), "--optimizer", "leave impl out"};
   }
   return spec;
 }
@@ -60,6 +108,21 @@ Result<TrainingSetup> parse_setup(const SetupText& text) {
     if (!optimizer) return optimizer.error();
     setup.optimizer = *optimizer;
   }
+  if (!text.checkpoint.empty()) {
+    const Result<Checkpointing> checkpointing = parse_checkpointing(text.checkpoint);
+    if (!checkpointing) return checkpointing.error();
+    setup.checkpointing = *checkpointing;
+  }
+  if (!text.lora.empty()) {
+    Result<LoraSpec> lora = parse_lora(text.lora);
+    if (!lora) return lora.error();
+    setup.lora = std::move(*lora);
+  }
+  if (text.clip_norm < 0) return Error{"gradients cannot be clipped to a negative norm", "--clip-grad", "give 1.0"};
+  setup.freeze = text.freeze;
+  setup.accumulate = text.accumulate;
+  setup.clip_norm = text.clip_norm;
+  setup.ema = text.ema;
   return setup;
 }
 

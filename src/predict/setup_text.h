@@ -1,11 +1,12 @@
-// How a model is trained, as users write it: the names of a precision and of an optimizer with its options.
+// How a model is trained, as users write it: the names of a precision and of an optimizer with its options, and so on.
 //
-//   precision amp_bf16     optimizer adamw     optimizer sgd:momentum=0.9,impl=fused
+//   precision amp_bf16     optimizer adamw     optimizer sgd:momentum=0.9,impl=fused     lora 16:q_proj,v_proj
 //
 // Parsed once, where the user's words come in (options, cells of a table, a request); a TrainingSetup travels from there.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "graph/training_run.h"
@@ -16,11 +17,22 @@ struct SetupText {
   std::string precision;  // empty: fp32
   std::string optimizer;  // empty: see ModelRequest::default_optimizer
   bool channels_last = false;
-  [[nodiscard]] bool any() const { return !precision.empty() || !optimizer.empty() || channels_last; }
+  std::string checkpoint;  // empty: none
+  std::string lora;        // empty: all weights are trained
+  std::vector<std::string> freeze;
+  int64_t accumulate = 1;
+  double clip_norm = 0;
+  bool ema = false;
+  [[nodiscard]] bool any() const;
 };
 
 // Unknown names are answered with the known ones.
 Result<TrainingSetup> parse_setup(const SetupText& text);
+
+Result<Checkpointing> parse_checkpointing(const std::string& text);
+
+// RANK[:TARGET,TARGET,...][:dropout=P]
+Result<LoraSpec> parse_lora(const std::string& text);
 
 // NAME[:key=value,...]; "momentum" is sgd with a momentum of 0.9.
 Result<OptimizerSpec> parse_optimizer(const std::string& text);

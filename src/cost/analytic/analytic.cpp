@@ -68,6 +68,7 @@ int64_t kernel_count(const OpWork& work, const ClassConstants& c, bool layout, c
   double kernels = c.kernels;
   if (work.steps > 0 && !is_persistent(work, constants)) kernels += 2 * as_double(work.steps);  // product and cell
   if (work.cls == OpClass::convolution) kernels *= std::max<int>(1, work.gemm_count);
+  if (work.cls == OpClass::gemm && work.gemm_count > 0) kernels *= as_double(work.gemm_table[0].repeats);  // one by one
   if (layout) kernels += constants.layout_kernels * std::max<int>(1, work.gemm_count);
   return std::llround(kernels);
 }

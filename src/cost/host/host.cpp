@@ -25,6 +25,14 @@ bool is_on_host(const Graph& graph, const Op& op) {
   return !results.empty() && !graph.storage(graph.tensor(results[0]).storage).on_gpu;
 }
 
+// The phase whose costs an op has: what the model's own code issues costs more than what autograd does. A block that is
+// checkpointed runs its code again in the backward pass, within its modules and in no node of autograd.
+Phase issuing_phase(const Graph& graph, const Op& op) {
+  const bool again =
+      op.phase == Phase::backward && graph.names()[op.autograd_node].empty() && !graph.module(op).empty();
+  return again ? Phase::forward : op.phase;
+}
+
 // Adds what one op asks of the host.
 void count_op(const Graph& graph, const Op& op, int64_t kernels, HostCounts& counts) {
   const std::string& name = graph.name(op);
@@ -41,7 +49,7 @@ void count_op(const Graph& graph, const Op& op, int64_t kernels, HostCounts& cou
     ++counts.host_ops;
     return;
   }
-  ++counts.op[static_cast<size_t>(op.phase)][static_cast<size_t>(cls)];
+  ++counts.op[static_cast<size_t>(issuing_phase(graph, op))][static_cast<size_t>(cls)];
   counts.further_kernels += std::max<int64_t>(0, kernels - 1);
 }
 
@@ -51,7 +59,7 @@ Nanoseconds op_cost(const Graph& graph, const Op& op, int kernels, const HostCon
   Nanoseconds cost = constants.mark * counts.marks + constants.host_op * counts.host_ops +
                      constants.further_kernel * counts.further_kernels +
                      constants.foreach_tensor * counts.foreach_tensors;
-  if (counts.marks + counts.host_ops == 0) cost += constants.of(op.phase, op_class(graph.name(op)));
+  if (counts.marks + counts.host_ops == 0) cost += constants.of(issuing_phase(graph, op), op_class(graph.name(op)));
   return cost;
 }
 

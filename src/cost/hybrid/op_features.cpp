@@ -307,6 +307,13 @@ Ends ends_of(const Call& call, Model model) {
   return ends;
 }
 
+// The unit as a column. Half-precision products run at one speed in either type, and bfloat16 ones were measured; recurrent
+// layers alone were measured in float16.
+Unit unit_column(const Call& call, Model model) {
+  const Unit unit = product_unit(call.work, call.setup.precision);
+  return unit == Unit::fp16_tensor && model != Model::rnn ? Unit::bf16_tensor : unit;
+}
+
 void general_columns(const Call& call, const FeatureRow& feature_row, double read, double written, double flops,
                      Columns& c) {
   const Ends ends = ends_of(call, feature_row.model);
@@ -315,7 +322,7 @@ void general_columns(const Call& call, const FeatureRow& feature_row, double rea
   const Layout second = call.layout(ends.main + 1);
   const DType in_type =
       ends.main < call.inputs().size() ? call.graph.tensor(call.inputs()[ends.main]).dtype : ends.out_type;
-  c.add(static_cast<float>(product_unit(call.work, call.setup.precision)));
+  c.add(static_cast<float>(unit_column(call, feature_row.model)));
   c.add(static_cast<float>(size_of(in_type))).add(static_cast<float>(size_of(ends.out_type)));
   c.add(time_log(feature_row.analytic_us)).add(time_log(feature_row.compute_us)).add(time_log(feature_row.memory_us));
   c.add(log2_of(read)).add(log2_of(written)).add(log2_of(flops)).add(log2_of(flops / std::max(read + written, 1.0)));

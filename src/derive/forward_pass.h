@@ -1,0 +1,65 @@
+// ForwardPass: runs a model's forward graph through the tracer, as PyTorch would dispatch it: op by op, with adapters beside
+// linear layers, and with blocks of which only the inputs are kept.
+//
+// A checkpointed block is one step of the backward pass: it runs here without a record, and again, with one, when its gradient
+// comes (checkpoint_stretches.h).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "derive/autocast.h"
+#include "derive/checkpoint_stretches.h"
+#include "derive/dispatch.h"
+#include "derive/lora.h"
+#include "graph/training_run.h"
+
+namespace forerun::derive {
+
+// The weights of an adapter, and where it belongs.
+struct Adapter {
+  AdaptedLayer layer;
+  Value down, up;  // [rank, in] and [out, rank]
+};
+
+class ForwardPass {
+ public:
+  ForwardPass(const Graph& forward, Tracer& tracer, Autocast& autocast, const DispatchTarget& target,
+              const TrainingSetup& setup);
+
+  // By tensor of the forward graph. Those of roots are set before the first run and stay.
+  Value& value(TensorId id) { return values_[id.value]; }
+  void add_adapter(size_t op, Adapter adapter) { adapters_.emplace(op, std::move(adapter)); }
+
+  // Once for each micro-batch.
+  Status run();
+
+ private:
+  struct Rerun;
+  using KeptResults = std::shared_ptr<std::vector<Values>>;
+
+  Status run_op(size_t index, Values& values, Autocast& autocast);
+  Status run_ops(size_t begin, size_t end, Values& values, Autocast& autocast);
+  Status run_stretch(const Stretch& stretch);
+  Values run_again(const Rerun& rerun, Values gradients);
+  bool passes_over(const Rerun& rerun, size_t op, size_t& kept, std::string_view name, const Values& outputs) const;
+  Value adapted(const Adapter& adapter, const Values& inputs, const Value& result, Autocast& autocast);
+  void find_last_uses();
+  void drop_finished(size_t index, Values& values);
+  std::vector<TensorId> read_from_before(const Stretch& stretch) const;
+  std::vector<TensorId> used_later(const Stretch& stretch) const;
+
+  const Graph& forward_;
+  Tracer& t_;
+  Autocast& autocast_;
+  const DispatchTarget& target_;
+  const TrainingSetup& setup_;
+  std::vector<Stretch> stretches_;
+  std::map<size_t, Adapter> adapters_;  // by op
+  Values values_;
+  std::vector<size_t> last_use_;  // by tensor: the last op that touches it
+};
+
+}  // namespace forerun::derive
