@@ -1,7 +1,7 @@
 """Records a training iteration without running it: no GPU needed, nothing allocated.
 
     from forerun.capture import capture
-    record = capture(model, optimizer, (images, labels), autocast="bf16")       # a run/2 record
+    record = capture(model, optimizer, (images, labels), precision="amp_bf16")   # a run/2 record
     capture(model, optimizer, batch, loss_fn, file="model.jsonl")               # ... and written, for `forerun
     predict model.jsonl`
 
@@ -10,19 +10,19 @@ of `capture`.
 
 Where a GPU is visible the ops are those CUDA would run, on fake tensors (``backend: cuda``). Elsewhere they are
 recorded on fake CPU tensors under CUDA's dispatch rules (``backend: generic``), and `forerun` finishes the mapping;
-both give the same prediction. A model that branches on the values of its data cannot be followed; the record says in
-``assumed`` where it was guessed.
+both give the same prediction. Values that the program reads are computed where they do not depend on parameters; where
+they do, the record says which line was told what (``assumed``), or begins every answer with it (``warnings``).
 """
 from __future__ import annotations
 
 import argparse
-import contextlib
+import dataclasses
 import datetime
 import importlib.util
 import json
 import pathlib
 import sys
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import torch_version
 
@@ -31,15 +31,16 @@ torch_version.require(__name__)
 import torch  # noqa: E402
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 
-from .cuda_fakes import complete_fakes  # noqa: E402
-from .generic import cuda_like_dispatch  # noqa: E402
+from .capture_session import record_iteration  # noqa: E402
+from .findings import findings  # noqa: E402
+from .host_values import CaptureError, HostValues, KnownValuesMode  # noqa: E402
 from .output_file import output_file  # noqa: E402
-from .recorder import OpRecorder  # noqa: E402
-from .stand_ins import stand_ins  # noqa: E402
+from .parametric import points_of, resized, sizes_in, unified  # noqa: E402
+from .records import PRECISIONS  # noqa: E402
+from .run_options import CHECKPOINTS, RunOptions, checkpointing, is_checkpointing, run_options  # noqa: E402
 from .training import LossFunction, TrainingTask, default_loss  # noqa: E402
 
 Json = Dict[str, Any]
-_AUTOCAST = {"bf16": torch.bfloat16, "bfloat16": torch.bfloat16, "fp16": torch.float16, "float16": torch.float16}
 
 
 def capture(
@@ -48,8 +49,13 @@ def capture(
     batch: Any,
     loss_fn: LossFunction = default_loss,
     *,
+    precision: Optional[str] = None,
     autocast: Union[None, str, torch.dtype] = None,
     accumulate: int = 1,
+    checkpoint: Optional[str] = None,
+    clip_grad: Optional[float] = None,
+    batch_sizes: Optional[Sequence[int]] = None,
+    lengths: Optional[Sequence[int]] = None,
     name: str = "",
     backend: Optional[str] = None,
     file: Union[None, str, pathlib.Path] = None,
@@ -59,110 +65,102 @@ def capture(
     :param batch: (inputs..., labels), or a mapping of the model's keyword arguments; real or fake, on any device
     :param loss_fn: `loss_fn(model, batch)` gives the loss, or a tuple of the loss and what the loop keeps alive
         beside it
-    :param autocast: "bf16", "fp16" or None
+    :param precision: fp32, tf32, amp_bf16, amp_fp16, bf16 or fp16 (run_options.py); by default as the model is
+    :param autocast: "bf16" or "fp16": the same as precision amp_bf16 and amp_fp16
     :param accumulate: micro-batches before each step of the optimizer
+    :param checkpoint: "block" computes each block again in the backward pass, "none" keeps all; by default as the
+        model is
+    :param clip_grad: the largest norm of all gradients together, to which they are clipped before the step
+    :param batch_sizes: three or more: records at each, so that `forerun` can move the record to any batch; the first
+        dimension of every tensor of the batch is the batch
+    :param lengths: likewise of sequences; every later dimension as long as the batch's tokens is the length
     :param backend: "cuda" or "generic"; by default cuda where a GPU is visible
     :param file: where to write the record
     :returns: the record (docs/records.md); model and optimizer are left as they were
+    :raises CaptureError: where what is run depends on values that only a real run computes
     """
-    backend = backend or ("cuda" if torch.cuda.is_available() else "generic")
-    if backend not in ("cuda", "generic"):
-        raise ValueError(f'backend is "{backend}"; known: cuda (needs a visible GPU), generic')
-    if accumulate < 1:
-        raise ValueError(f"accumulate is {accumulate}; it counts micro-batches, so 1 or more")
-    task = TrainingTask(model, optimizer, batch, loss_fn, _autocast_type(autocast), accumulate)
-    recorder = _record(task, backend)
-    record = _describe(task, backend, name or type(model).__name__)
-    record.update(recorder.columns())
-    if recorder.assumed:
-        record["assumed"] = sorted(set(recorder.assumed))
+    options = run_options(model, precision, autocast, checkpoint, accumulate, clip_grad)
+    request = _Request(model, optimizer, batch, loss_fn, options, _backend(backend), name)
+    record = _capture(request, HostValues(), batch_sizes, lengths)
     if file is not None:
         with output_file(file) as out:
-            out.write(json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n")
+            out.write(_line(record))
     return record
 
 
-def _autocast_type(autocast: Union[None, str, torch.dtype]) -> Optional[torch.dtype]:
-    if autocast is None or isinstance(autocast, torch.dtype):
-        return autocast
-    if autocast not in _AUTOCAST:
-        raise ValueError(f'autocast is "{autocast}"; known: {", ".join(_AUTOCAST)}')
-    return _AUTOCAST[autocast]
+@dataclasses.dataclass
+class _Request:
+    """What is to be captured."""
+
+    model: torch.nn.Module
+    optimizer: torch.optim.Optimizer
+    batch: Any
+    loss_fn: LossFunction
+    options: RunOptions
+    backend: str
+    name: str
+
+    def task(self, batch: Any) -> TrainingTask:
+        options = self.options
+        scaler = options.scaler("cuda" if self.backend == "cuda" else "cpu")
+        return TrainingTask(
+            self.model,
+            self.optimizer,
+            batch,
+            self.loss_fn,
+            options.autocast,
+            options.accumulate,
+            options.clip_grad,
+            scaler,
+        )
 
 
-def _record(task: TrainingTask, backend: str) -> OpRecorder:
-    """Two iterations, of which the second is recorded: the optimizer's state appears in the first."""
-    device = torch.device("cuda:0" if backend == "cuda" else "cpu")
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
-        stack.enter_context(_taken_for_real())
-        forget: Callable[[], None] = lambda: None
-        if backend == "generic":
-            forget = stack.enter_context(cuda_like_dispatch()).forget
-        stack.enter_context(complete_fakes())
-        real = stack.enter_context(stand_ins(task, device))
-        _choose_optimizer_kernels(real.optimizer)
-        real.model.train(task.model.training)
-
-        def on_phase(letter: str) -> None:
-            if letter == "b":
-                forget()  # the autocast context has ended
-
-        with OpRecorder(real.model, pretend_gpu=backend == "generic"):
-            real.iterate(device.type, on_phase)
-        recorder = OpRecorder(real.model, pretend_gpu=backend == "generic")
-        recorder.root_model(real.model, real.optimizer)
-        _root_inputs(recorder, real.batch, "input")
-
-        def on_recorded_phase(letter: str) -> None:
-            recorder.phase = letter
-            on_phase(letter)
-
-        with recorder:
-            real.iterate(device.type, on_recorded_phase)
-        recorder.close()
-    return recorder
+def _capture(
+    request: _Request, values: HostValues, batch_sizes: Optional[Sequence[int]], lengths: Optional[Sequence[int]]
+) -> Json:
+    if batch_sizes is None and lengths is None:
+        return _recorded(request, request.batch, values)[0]
+    dimensions, points = points_of(batch_sizes, lengths)
+    given = sizes_in(request.batch, dimensions)
+    records: List[Json] = []
+    seed: Optional[int] = None
+    for point in points:
+        with KnownValuesMode(values):
+            batch = resized(request.batch, given, point)
+        record, seed = _recorded(request, batch, values, seed)
+        records.append(record)
+    return unified(records, dimensions, points)
 
 
-@contextlib.contextmanager
-def _taken_for_real() -> Iterator[None]:
-    """transformers takes a fake tensor for a sign of tracing, where it keeps masks that training drops."""
-    utils: Any = sys.modules.get("transformers.utils.import_utils")
-    if not hasattr(utils, "is_fake_tensor"):
-        yield
-        return
-    original = utils.is_fake_tensor
-    utils.is_fake_tensor = lambda tensor: False
-    try:
-        yield
-    finally:
-        utils.is_fake_tensor = original
+def _recorded(request: _Request, batch: Any, values: HostValues, seed: Optional[int] = None) -> Tuple[Json, int]:
+    """A record, and the seed of its random numbers; with a seed, without looking at what it might have been."""
+    task = request.task(batch)
+    with checkpointing(request.model, request.options.checkpoint):
+        recording = record_iteration(task, request.backend, values, request.options.dtype, seed)
+        record = _describe(task, request.options, request.backend, request.name or type(request.model).__name__)
+    if seed is None:
+        record.update(findings(recording, request.model))
+    record.update(recording.recorder.columns())
+    return record, recording.seed
 
 
-def _root_inputs(recorder: OpRecorder, value: Any, name: str) -> None:
-    if isinstance(value, torch.Tensor):
-        recorder.root(value, "i", name)
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            _root_inputs(recorder, item, str(key))
-    elif isinstance(value, (list, tuple)):
-        for number, item in enumerate(value):
-            _root_inputs(recorder, item, f"{name}{number}")
+def _backend(name: Optional[str]) -> str:
+    backend = name or ("cuda" if torch.cuda.is_available() else "generic")
+    if backend not in ("cuda", "generic"):
+        raise ValueError(f'backend is "{backend}"; known: cuda (needs a visible GPU), generic')
+    return backend
 
 
-def _choose_optimizer_kernels(optimizer: torch.optim.Optimizer) -> None:
-    """On a GPU an optimizer that was not told otherwise works on all tensors at once; on fake ones it would not."""
-    for group in optimizer.param_groups:
-        if "foreach" in group and group["foreach"] is None and not group.get("fused"):
-            group["foreach"] = True
+def _line(record: Json) -> str:
+    return json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n"
 
 
 # -- what was captured, in words ---------------------------------------------------------------------------------------
 
 
-def _describe(task: TrainingTask, backend: str, name: str) -> Json:
+def _describe(task: TrainingTask, options: RunOptions, backend: str, name: str) -> Json:
     parameters = list(task.model.parameters())
-    return {
+    described: Json = {
         "schema": "run/2",
         "id": name,
         "backend": backend,
@@ -170,7 +168,7 @@ def _describe(task: TrainingTask, backend: str, name: str) -> Json:
         "args": {},
         "input": _input_of(task.batch),
         "run": {
-            "precision": _precision_of(task),
+            "precision": options.precision,
             "optimizer": _optimizer_of(task.optimizer),
             "channels_last": any(
                 p.dim() == 4 and not p.is_contiguous() and p.is_contiguous(memory_format=torch.channels_last)
@@ -189,12 +187,11 @@ def _describe(task: TrainingTask, backend: str, name: str) -> Json:
         "params": sum(p.numel() for p in parameters),
         "param_tensors": len(parameters),
     }
-
-
-def _precision_of(task: TrainingTask) -> str:
-    if task.autocast is not None:
-        return "amp_bf16" if task.autocast is torch.bfloat16 else "amp_fp16"
-    return "fp32" if torch.get_float32_matmul_precision() == "highest" else "tf32"
+    if is_checkpointing(task.model):
+        described["run"]["checkpoint"] = "block"
+    if options.clip_grad is not None:
+        described["run"]["clip_grad"] = options.clip_grad
+    return described
 
 
 def _optimizer_of(optimizer: torch.optim.Optimizer) -> Json:
@@ -256,10 +253,10 @@ def _load(target: str) -> Callable[[], Any]:
     return getattr(module, function)
 
 
-def _build(function: Callable[[], Any]) -> Any:
+def _build(function: Callable[[], Any], values: HostValues) -> Any:
     """Calls the user's function on fake tensors, so that a large model costs no memory; or real ones, if it must."""
     try:
-        with FakeTensorMode(allow_non_fake_inputs=True):
+        with FakeTensorMode(allow_non_fake_inputs=True), KnownValuesMode(values):
             return function()
     except Exception as error:  # whatever it needs values for
         reason = f"{type(error).__name__}: {str(error)[:200]}"
@@ -269,11 +266,11 @@ def _build(function: Callable[[], Any]) -> Any:
 
 _DESCRIPTION = "Records one training iteration of your model as a run record, without running it. No GPU is needed."
 _EPILOG = """FUNCTION takes nothing and gives (model, optimizer, batch) or (model, optimizer, batch, loss_fn),
-or a mapping of the arguments of forerun.capture.capture: {'model': ..., 'optimizer': ..., 'batch': ..., 'autocast':
-'bf16'}.
+or a mapping of the arguments of forerun.capture.capture: {'model': ..., 'optimizer': ..., 'batch': ..., 'precision':
+'amp_bf16'}.
 
 example:
-  python -m forerun.capture train.py:build --autocast bf16 -o model.jsonl
+  python -m forerun.capture train.py:build --precision amp_bf16 -o model.jsonl
   forerun predict model.jsonl"""
 
 
@@ -288,33 +285,74 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         "target", metavar="SCRIPT.py:FUNCTION", help="the function that builds model, optimizer and batch"
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="write the record here (standard output if missing)")
-    parser.add_argument("--autocast", choices=["bf16", "fp16"], help="mixed precision")
+    parser.add_argument("--precision", choices=PRECISIONS, help="as the model is, if missing; bf16 and fp16 are pure")
+    parser.add_argument("--autocast", choices=["bf16", "fp16"], help="the same as --precision amp_bf16 and amp_fp16")
     parser.add_argument("--accumulate", type=int, metavar="N", help="micro-batches before each optimizer step (1)")
+    parser.add_argument(
+        "--checkpoint", choices=CHECKPOINTS, help="block: compute each block again in the backward pass"
+    )
+    parser.add_argument("--clip-grad", type=float, metavar="NORM", help="clip the gradients' norm before each step")
+    parser.add_argument(
+        "--batch-sizes", type=_sizes, metavar="A,B,C", help="record at three or more: any batch can be asked for"
+    )
+    parser.add_argument("--lengths", type=_sizes, metavar="A,B,C", help="likewise for the length of sequences")
     parser.add_argument("--backend", choices=["cuda", "generic"], help="cuda where a GPU is visible, generic elsewhere")
     parser.add_argument("--name", help="the record's id (the model's class)")
     options = parser.parse_args(arguments)
-    built = _build(_load(options.target))
+    try:
+        record = _capture_target(options)
+    except (CaptureError, ValueError) as error:
+        print(f"forerun.capture: {error}", file=sys.stderr)
+        return 1
+    _write(record, options.output)
+    return 0
+
+
+def _sizes(text: str) -> List[int]:
+    return [int(part) for part in text.split(",")]
+
+
+_OPTIONS = ("precision", "autocast", "checkpoint", "accumulate", "clip_grad")
+
+
+def _capture_target(options: argparse.Namespace) -> Json:
+    values = HostValues()
+    built = _build(_load(options.target), values)
     given: Dict[str, Any] = (
         dict(built) if isinstance(built, Mapping) else dict(zip(("model", "optimizer", "batch", "loss_fn"), built))
     )
-    for key in ("autocast", "accumulate", "backend", "name"):
+    for key in (*_OPTIONS, "batch_sizes", "lengths", "backend", "name"):
         if getattr(options, key) is not None:
             given[key] = getattr(options, key)
-    record = capture(**given)
-    text = json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n"
-    if options.output:
-        with output_file(options.output) as out:
-            out.write(text)
+    asked = {key: given.pop(key, None) for key in _OPTIONS}
+    asked["accumulate"] = 1 if asked["accumulate"] is None else asked["accumulate"]
+    request = _Request(
+        given["model"],
+        given["optimizer"],
+        given["batch"],
+        given.get("loss_fn", default_loss),
+        run_options(given["model"], **asked),
+        _backend(given.get("backend")),
+        given.get("name", ""),
+    )
+    return _capture(request, values, given.get("batch_sizes"), given.get("lengths"))
+
+
+def _write(record: Json, output: Optional[str]) -> None:
+    if output:
+        with output_file(output) as out:
+            out.write(_line(record))
         size = f"{len(record['ops']['name'])} ops, {record['params']:,} parameters"
-        print(
-            f"{options.output}: {size}, backend {record['backend']}; next: forerun predict {options.output}",
-            file=sys.stderr,
-        )
+        print(f"{output}: {size}, backend {record['backend']}; next: forerun predict {output}", file=sys.stderr)
     else:
-        sys.stdout.write(text)
+        sys.stdout.write(_line(record))
+    fixed = record.get("parametric", {}).get("fixed")
+    if fixed:
+        print(f"forerun.capture: warning: it stays at its size: {fixed}", file=sys.stderr)
+    for warning in record.get("warnings", []):
+        print(f"forerun.capture: warning: {warning}", file=sys.stderr)
     for assumption in record.get("assumed", []):
         print(f"forerun.capture: {assumption}", file=sys.stderr)
-    return 0
 
 
 if __name__ == "__main__":

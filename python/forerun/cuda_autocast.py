@@ -1,14 +1,15 @@
 """The rules of torch.autocast("cuda"), registered for tensors on the CPU.
 
 What is cast to what follows PyTorch's own list for CUDA, as far as the version at hand registers it; what only the
-CPU's autocast casts is left alone. The cache of cast weights lives as long as the autocast context: who records says
-when it ends.
+CPU's autocast casts is left alone. The cache of cast weights lives as long as the outermost autocast context, of the
+forward pass or of a block that checkpointing computes again.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from typing import Any, Callable, List, Sequence, Tuple
+from typing import Any, Callable, Iterator, List, Sequence, Tuple
 
 import torch
 from torch import Tensor
@@ -59,13 +60,26 @@ def _map_last_first(convert: Callable[[Tensor], Tensor], args: Any, kwargs: Any)
 
 
 class Autocast:
-    """CUDA's rules, and its cache of cast weights, which lives as long as the autocast context."""
+    """CUDA's rules, and its cache of cast weights, which lives as long as the outermost autocast context."""
 
     def __init__(self) -> None:
         self._cache: List[Tuple[Tensor, Tensor]] = []
 
-    def forget(self) -> None:
-        self._cache.clear()
+    @contextlib.contextmanager
+    def forgetting(self) -> Iterator[None]:
+        """While inside, the cache is emptied with PyTorch's own."""
+        original = torch.clear_autocast_cache
+
+        def clear() -> None:
+            self._cache.clear()
+            original()
+
+        torch.clear_autocast_cache = clear
+        try:
+            yield
+        finally:
+            torch.clear_autocast_cache = original
+            self._cache.clear()
 
     def lower(self, tensor: Tensor) -> Tensor:
         dtype = torch.get_autocast_dtype("cpu")

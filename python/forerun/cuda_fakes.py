@@ -1,5 +1,5 @@
-"""What PyTorch's fake tensors lack to follow an iteration on CUDA: cuDNN's recurrent layers, and the
-layouts in which the backward of layer norm and of some activations write.
+"""What PyTorch's fake tensors lack to follow an iteration on CUDA: cuDNN's recurrent layers, grouped matrix products in
+other types than bfloat16, and the layouts in which the backward of layer norm and of some activations write.
 
 The reserve space of cuDNN's recurrent layers stays empty: the reader of the record knows its size.
 """
@@ -86,9 +86,36 @@ def _elementwise_gradient(grad: Tensor, input: Tensor, *numbers: Any) -> Tensor:
     return torch.add(grad, input)  # for its layout
 
 
+def _grouped_mm(
+    self: Tensor,
+    mat2: Tensor,
+    offs: Optional[Tensor] = None,
+    bias: Optional[Tensor] = None,
+    out_dtype: Optional[torch.dtype] = None,
+) -> Tensor:
+    """CUDA takes float32 and float16 too, group by group; autocast leaves the op alone. Rows begin at multiples of 16
+    bytes."""
+    if self.dtype is not mat2.dtype:
+        raise RuntimeError(f"a grouped matrix product takes matrices of one type, not {self.dtype} and {mat2.dtype}")
+    columns = mat2.shape[-1]
+    if self.dim() == 2 and mat2.dim() == 2:
+        assert offs is not None
+        sizes = [offs.shape[0], self.shape[0], columns]
+    elif self.dim() == 3 and mat2.dim() == 3:
+        sizes = [self.shape[0], self.shape[1], columns]
+    else:
+        sizes = [self.shape[-2], columns]
+    dtype = out_dtype or self.dtype
+    aligned = 16 // dtype.itemsize
+    row = (columns + aligned - 1) // aligned * aligned
+    strides = [row, 1] if len(sizes) == 2 else [sizes[1] * row, row, 1]
+    return torch.empty_strided(sizes, strides, dtype=dtype, device=self.device)
+
+
 _META = {
     "_cudnn_rnn": _cudnn_rnn,
     "_cudnn_rnn_backward": _cudnn_rnn_backward,
+    "_grouped_mm": _grouped_mm,
     "native_layer_norm_backward": _native_layer_norm_backward,
     "hardswish_backward": _elementwise_gradient,
     "hardtanh_backward": _elementwise_gradient,
@@ -103,6 +130,8 @@ def complete_fakes() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, meta in _META.items():
+            if not hasattr(torch.ops.aten, name):
+                continue  # older versions lack some
             torch.library._impls.discard(f"aten/{name}/Meta")  # or PyTorch's own may not be replaced
             library.impl(name, meta, "Meta")
             op = getattr(torch.ops.aten, name).default

@@ -28,9 +28,8 @@ from .generic_rnn import register_rnn
 
 
 @contextlib.contextmanager
-def cuda_like_dispatch() -> Iterator[Autocast]:
-    """While inside, ops on CPU tensors are dispatched as they would be for CUDA ones. Gives the autocast rules, whose
-    cache of weights the caller empties when an autocast context ends."""
+def cuda_like_dispatch() -> Iterator[None]:
+    """While inside, ops on CPU tensors are dispatched as they would be for CUDA ones."""
     own = torch.library.Library("forerun", "DEF")
     aten = torch.library.Library("aten", "IMPL")
     autocast = Autocast()
@@ -40,8 +39,8 @@ def cuda_like_dispatch() -> Iterator[Autocast]:
         register_layers(own, aten)
         register_rnn(own, aten)
     try:
-        yield autocast
+        with autocast.forgetting():
+            yield
     finally:
-        autocast.forget()
         aten._destroy()
         own._destroy()

@@ -109,7 +109,9 @@ def _scaled_dot_product_attention(
     mask = attn_mask
     mask_gradient = mask is not None and mask.requires_grad
     fused = _runs_fused(query) and not mask_gradient
-    if query.dim() != 4 or (key.shape[1] != query.shape[1] and not fused):  # no fused kernel: PyTorch composes it
+    broadcast = key.shape[1] != query.shape[1] and not (fused and enable_gqa)
+    # No fused kernel takes these: PyTorch composes them. (A mask with a gradient and dropout: as seen in PyTorch 2.11.)
+    if query.dim() != 4 or broadcast or (mask_gradient and dropout_p > 0):
         return torch._scaled_dot_product_attention_math(
             query, key, value, mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
         )[0]

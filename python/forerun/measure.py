@@ -20,6 +20,7 @@ from .configuration import Configuration
 from .environment import environment
 from .host_calibration import host_us
 from .kernels import OP_MARK, PHASE_MARK, RECORDED_MARK, events_of, profile_fields
+from .model_options import inputs_as, moving_average, prepare_model
 from .recorder import OpRecorder
 from .training import TrainingTask
 
@@ -27,7 +28,8 @@ Json = Dict[str, Any]
 
 _TIMING_S = 0.12  # back-to-back iterations of one mean, unless one takes longer
 _SLOW_S = 0.4  # iterations beyond this are run as few times as can be
-_OPTIMIZERS = ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad")
+_OPTIMIZERS = ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adafactor")
+_AUTOCAST = {"amp_bf16": torch.bfloat16, "amp_fp16": torch.float16}
 _OUT_OF_MEMORY = re.compile(r"out of memory|ALLOC_FAILED", re.IGNORECASE)
 
 
@@ -167,15 +169,19 @@ def build_task(configuration: Configuration, device: torch.device) -> TrainingTa
         model = models.build(configuration.family, configuration.args, configuration.input)
     model = model.to(device, memory_format=torch.channels_last) if channels_last else model.to(device)
     models.initialise(model)
+    prepare_model(model, run)
     model.train()
     batch = models.make_batch(configuration.input, device, configuration.args, channels_last)
     return TrainingTask(
         model,
         make_optimizer(run["optimizer"], model),
-        batch,
+        inputs_as(batch, torch.bfloat16) if run["precision"] == "bf16" else batch,
         models.training_loss,
-        torch.bfloat16 if run["precision"] == "amp_bf16" else None,
+        _AUTOCAST.get(run["precision"]),
         int(run.get("accumulate", 1)),
+        run.get("clip_grad"),
+        torch.amp.GradScaler(device.type) if run["precision"] == "amp_fp16" else None,
+        moving_average(model) if run.get("ema") else None,
     )
 
 
@@ -192,7 +198,8 @@ def make_optimizer(spec: Json, model: torch.nn.Module) -> torch.optim.Optimizer:
         options["fused"] = True
     else:
         options["foreach"] = impl == "foreach"
-    made: torch.optim.Optimizer = getattr(torch.optim, name)(model.parameters(), **options)
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    made: torch.optim.Optimizer = getattr(torch.optim, name)(trained, **options)
     return made
 
 

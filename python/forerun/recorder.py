@@ -15,13 +15,13 @@ from typing import Any, Callable, ContextManager, Dict, List, Mapping, Optional,
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from .host_values import HostValues
+
 Json = Dict[str, Any]
 RootKind = str  # "p" parameter, "b" buffer, "s" optimizer state, "i" input
 
 # Arguments that say where a result lives, not what is computed.
 _PLACEMENT = frozenset({"device", "layout", "out", "generator"})
-# What a branch on data is told where there is no data: that nothing is out of the ordinary.
-_BRANCHES = {torch.ops.aten.all: 1, torch.ops.aten.any: 0}
 
 
 class Interned:
@@ -76,6 +76,7 @@ class OpRecorder(TorchDispatchMode):
     :param mark: called with the number of each op; the op runs inside the context it returns (a profiler's mark)
     :param pretend_gpu: all tensors are stand-ins for GPU ones, but for those that ``on_host`` named and what is made
         from them alone
+    :param values: what is known of tensors without data
     """
 
     def __init__(
@@ -83,14 +84,16 @@ class OpRecorder(TorchDispatchMode):
         model: torch.nn.Module,
         mark: Optional[Callable[[int], ContextManager[Any]]] = None,
         pretend_gpu: bool = False,
+        values: Optional[HostValues] = None,
     ) -> None:
         super().__init__()
         self.phase = "f"
-        self.assumed: List[str] = []
+        self.called: Set[str] = set()  # modules, by name
         self._model_names = {module: name for name, module in model.named_modules()}
         self._module_types = {name: type(module).__name__ for name, module in model.named_modules()}
         self._mark = mark
         self._pretend_gpu = pretend_gpu
+        self._values = values
         self._host: Set[int] = set()
         self._names, self._modules, self._dtypes, self._shapes = Interned(), Interned(), Interned(), Interned()
         self._attributes, self._nodes, self._tensors = Interned(), Interned(), Interned()
@@ -107,7 +110,7 @@ class OpRecorder(TorchDispatchMode):
         self._frees: List[Tuple[int, int]] = []
         self._roots: List[Tuple[int, RootKind, str]] = []
         self._root_ids: Set[int] = set()
-        self._branch_values: Dict[int, int] = {}
+        self._read: Optional[Set[int]] = None
         self._hooks: List[Any] = []
         self._running = 0  # 1 while an op runs: what dies then (set_ lets go of its old storage) dies behind it
         self._closed = False
@@ -133,6 +136,13 @@ class OpRecorder(TorchDispatchMode):
                     host = key == "step" and self._pretend_gpu and not _steps_on_device(optimizer)
                     self.root(value, "s", f"{names.get(parameter, '')}.{key}", on_host=host)
 
+    def root_scaler(self, scaler: Optional[torch.amp.GradScaler]) -> None:
+        """What a scaler of the loss keeps between iterations."""
+        for name in ("_scale", "_growth_tracker"):
+            tensor = getattr(scaler, name, None)
+            if isinstance(tensor, torch.Tensor):
+                self.root(tensor, "s", f"scaler.{name[1:]}")
+
     # -- the iteration -------------------------------------------------------------------------------------------------
 
     def __enter__(self) -> "OpRecorder":
@@ -150,6 +160,8 @@ class OpRecorder(TorchDispatchMode):
 
     def _enter_module(self, module: torch.nn.Module, _inputs: Any) -> None:
         name = self._model_names.get(module)
+        if name is not None:
+            self.called.add(name)
         self._module_stack.append(self._modules(name) if name is not None else (self._module_stack or [0])[-1])
 
     def _leave_module(self, _module: torch.nn.Module, _inputs: Any, _output: Any) -> None:
@@ -169,30 +181,30 @@ class OpRecorder(TorchDispatchMode):
         input_ids = [self._tensor(tensor, lifted) for tensor in inputs]
         self._running = 1
         try:
-            if func is torch.ops.aten._local_scalar_dense.default and self._is_empty_of_data(inputs[0]):
-                result: Any = self._assumed_value(inputs[0])
-            elif self._mark is None:
-                result = func(*args, **kwargs)
-            else:
-                with self._mark(number):
-                    result = func(*args, **kwargs)
+            result = self._run(number, func, args, kwargs)
         finally:
             self._running = 0
         outputs: List[torch.Tensor] = []
         _tensors(result, outputs)
         if self._pretend_gpu:
             self._follow_host(inputs, outputs, func)
-        if func.overloadpacket in _BRANCHES and outputs:
-            self._branch_values[outputs[0].untyped_storage()._cdata] = _BRANCHES[func.overloadpacket]
         self._append(func, input_ids, [self._tensor(tensor) for tensor in outputs], attributes)
         return result
 
+    def _run(self, number: int, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
+        if self._mark is not None:
+            with self._mark(number):
+                return func(*args, **kwargs)
+        if self._values is not None:
+            return self._values.run(func, args, kwargs, lambda: func(*args, **kwargs))
+        return func(*args, **kwargs)
+
     def _append(self, func: Any, inputs: List[int], outputs: List[int], attributes: str) -> None:
         node = torch._C._current_autograd_node()
-        if node is None:
+        if node is None or self._module_stack:  # within a module also where checkpointing runs it again
             sequence, node_index = torch.autograd._get_sequence_nr() - 1, -1
             module = self._module_stack[-1] if self._module_stack else 0
-            if self.phase == "f":
+            if self.phase != "u":
                 self._module_of_sequence.setdefault(sequence, module)
         else:
             sequence, node_index = node._sequence_nr(), self._nodes(node.name())
@@ -260,23 +272,34 @@ class OpRecorder(TorchDispatchMode):
         if all(self._storage(tensor) in self._host for tensor in inputs):
             self._host.update(self._storage(tensor) for tensor in outputs)
 
-    # -- branches on data that is not there ----------------------------------------------------------------------------
-
-    @staticmethod
-    def _is_empty_of_data(tensor: torch.Tensor) -> bool:
-        return tensor.device.type == "meta" or type(tensor).__name__ == "FakeTensor"
-
-    def _assumed_value(self, tensor: torch.Tensor) -> Any:
-        value = self._branch_values.get(tensor.untyped_storage()._cdata, 1)
-        if self.phase != "u":
-            self.assumed.append(f"the model reads a value of a tensor on the host; {value} was assumed")
-        return bool(value) if tensor.dtype is torch.bool else float(value) if tensor.is_floating_point() else value
-
     # -- the result ----------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
         """The iteration is over: what dies from now on belongs to its end."""
         self._closed = True
+
+    def outline(self) -> List[Tuple[str, str, Tuple[Any, ...]]]:
+        """Name, phase and results' shapes of each op: what two iterations are compared by."""
+        extents = self._shapes.values()
+        shapes = [extents[tensor[2]] for tensor in self._tensors.values()]
+        rows = zip(self._ops["name"], self._ops["phase"], self._ops["outputs"])
+        names = [str(func) for func in self._names.values()]
+        return [(names[name], phase, tuple(shapes[tensor] for tensor in outputs)) for name, phase, outputs in rows]
+
+    def pass_ops(self) -> int:
+        """How many ops the forward and backward passes have."""
+        return sum(phase != "u" for phase in self._ops["phase"])
+
+    def has_grouped_products(self) -> bool:
+        return any(str(func).startswith("aten._grouped_mm") for func in self._names.values())
+
+    def takes_part(self, tensor: torch.Tensor) -> bool:
+        """Whether a forward op reads the storage of a tensor that is still there."""
+        if self._read is None:
+            storages = [tensor[0] for tensor in self._tensors.values()]
+            rows = zip(self._ops["phase"], self._ops["inputs"])
+            self._read = {storages[number] for phase, inputs in rows if phase == "f" for number in inputs}
+        return self._storage_ids.get(tensor.untyped_storage()._cdata) in self._read
 
     def columns(self) -> Json:
         """The fields of a run/2 record that describe the iteration."""

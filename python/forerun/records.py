@@ -17,7 +17,7 @@ Record = Mapping[str, object]
 
 STATUSES = ("ok", "oom", "failed")
 BACKENDS = ("cuda", "generic")
-PRECISIONS = ("fp32", "tf32", "amp_bf16")
+PRECISIONS = ("fp32", "tf32", "amp_bf16", "amp_fp16", "bf16", "fp16")
 
 HEAD = ("schema", "id", "status", "backend", "family", "args", "input", "run")
 """What a line begins with, of these what the record has."""

@@ -1,42 +1,61 @@
 """Replaces the tensors of a training task by fake ones on a device, and puts the originals back.
 
 A fake tensor has type, shape, strides and a storage that is counted but never allocated. Sharing is kept: tied
-parameters stay tied.
+parameters stay tied. Values of buffers and of the batch are told to who follows them.
 """
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-from typing import Any, Dict, Iterator, List
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import torch
 
 from .generic_rnn import cudnn_order
+from .host_values import HostValues, Origin
 from .training import TrainingTask
 
 
 class StandIns:
-    """Makes one stand-in for each tensor, under the fake mode that is active."""
+    """Makes one stand-in for each tensor, under the fake mode that is active.
 
-    def __init__(self, device: torch.device) -> None:
+    :param dtype: what floating-point tensors become, as ``model.to(dtype)`` makes them; None: as they are
+    """
+
+    def __init__(self, device: torch.device, values: HostValues, dtype: Optional[torch.dtype] = None) -> None:
         self._device = device
+        self._values = values
+        self._dtype = dtype
         self._made: Dict[int, Any] = {}
         self._originals: List[Any] = []  # keeps ids from being reused
 
     def of(self, tensor: torch.Tensor) -> Any:
         if id(tensor) not in self._made:
-            copy: Any = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=self._device)
+            dtype = self._type_of(tensor)
+            copy: Any = torch.empty_strided(tensor.shape, tensor.stride(), dtype=dtype, device=self._device)
             if isinstance(tensor, torch.nn.Parameter):
                 copy = torch.nn.Parameter(copy, requires_grad=tensor.requires_grad)
             self._made[id(tensor)] = copy
             self._originals.append(tensor)
         return self._made[id(tensor)]
 
+    def known(self, tensor: torch.Tensor, origin: Optional[Origin] = None) -> Any:
+        """The stand-in of a tensor whose value, where there is one, does not change with training."""
+        stand_in = self.of(tensor)
+        value = self._values.value_of(tensor)
+        if value is not None:
+            self._values.tell(stand_in, value[0], origin)
+        return stand_in
+
+    def _type_of(self, tensor: torch.Tensor) -> torch.dtype:
+        return self._dtype if self._dtype is not None and tensor.is_floating_point() else tensor.dtype
+
     def flatten(self, weights: List[torch.nn.Parameter]) -> None:
         """Gives the weights of a recurrent layer stand-ins in one buffer, as they lie on a GPU."""
         if any(id(weight) in self._made for weight in weights) or len({weight.dtype for weight in weights}) != 1:
             return
-        flat = torch.empty(sum(weight.numel() for weight in weights), dtype=weights[0].dtype, device=self._device)
+        size = sum(weight.numel() for weight in weights)
+        flat = torch.empty(size, dtype=self._type_of(weights[0]), device=self._device)
         offset = 0
         for weight in cudnn_order(weights):
             part = flat[offset : offset + weight.numel()].view(weight.shape)
@@ -45,9 +64,9 @@ class StandIns:
             self._originals.append(weight)
 
     def within(self, value: Any) -> Any:
-        """The same structure of lists, tuples and mappings, with stand-ins for tensors."""
+        """The same batch of lists, tuples and mappings, with stand-ins for tensors."""
         if isinstance(value, torch.Tensor):
-            return self.of(value)
+            return self.known(value, Origin.batch)
         if isinstance(value, dict):
             return {key: self.within(item) for key, item in value.items()}
         if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -58,25 +77,27 @@ class StandIns:
 
 
 @contextlib.contextmanager
-def stand_ins(task: TrainingTask, device: torch.device) -> Iterator[TrainingTask]:
+def stand_ins(
+    task: TrainingTask, device: torch.device, values: HostValues, dtype: Optional[torch.dtype] = None
+) -> Iterator[TrainingTask]:
     """The task with stand-ins in the same modules and optimizer; both are themselves again on leaving."""
-    made = StandIns(device)
+    made = StandIns(device, values, dtype)
     with contextlib.ExitStack() as undo:
         for module in task.model.modules():
             if isinstance(module, torch.nn.RNNBase):
                 made.flatten([weight for weight in module._flat_weights if weight is not None])
-            _replace(module, module._parameters, made, undo)
-            _replace(module, module._buffers, made, undo)
+            _replace(module._parameters, made.of, undo)
+            _replace(module._buffers, made.known, undo)
             if isinstance(module, torch.nn.RNNBase):
                 _replace_flat_weights(module, undo)
         _replace_in_optimizer(task.optimizer, made, undo)
         yield dataclasses.replace(task, batch=made.within(task.batch))
 
 
-def _replace(module: torch.nn.Module, table: Dict[str, Any], made: StandIns, undo: contextlib.ExitStack) -> None:
+def _replace(table: Dict[str, Any], stand_in: Callable[[torch.Tensor], Any], undo: contextlib.ExitStack) -> None:
     originals = dict(table)
     undo.callback(table.update, originals)
-    table.update({name: made.of(tensor) for name, tensor in originals.items() if tensor is not None})
+    table.update({name: stand_in(tensor) for name, tensor in originals.items() if tensor is not None})
 
 
 def _replace_flat_weights(module: torch.nn.RNNBase, undo: contextlib.ExitStack) -> None:

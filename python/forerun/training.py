@@ -1,6 +1,6 @@
 """One training iteration, the same for a capture and for a measurement.
 
-    zero_grad, then for each micro-batch: forward and loss, backward; then the optimizer's step
+    zero_grad, then for each micro-batch: forward and loss, backward; then clipping, and the optimizer's step
 """
 from __future__ import annotations
 
@@ -38,6 +38,9 @@ class TrainingTask:
     loss_fn: LossFunction = default_loss
     autocast: Optional[torch.dtype] = None
     accumulate: int = 1
+    clip_grad: Optional[float] = None  # the largest norm of all gradients together
+    scaler: Optional[torch.amp.GradScaler] = None  # of the loss, for float16
+    average: Optional[torch.optim.swa_utils.AveragedModel] = None  # of the weights, updated with each step
 
     def iterate(self, device_type: str, on_phase: Optional[Callable[[str], None]] = None) -> None:
         """One iteration; `on_phase` hears "u", "f", "b", "u" as the phases begin."""
@@ -51,10 +54,25 @@ class TrainingTask:
             loss = result[0] if isinstance(result, tuple) else result
             if self.accumulate > 1:
                 loss = loss / self.accumulate
+            if self.scaler is not None:
+                loss = self.scaler.scale(loss)
             begin("b")
             loss.backward()
         begin("u")
-        self.optimizer.step()
+        self._update()
+
+    def _update(self) -> None:
+        if self.clip_grad is not None:
+            if self.scaler is not None:
+                self.scaler.unscale_(self.optimizer)
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.clip_grad, foreach=True)
+        if self.scaler is None:
+            self.optimizer.step()
+        else:
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+        if self.average is not None:
+            self.average.update_parameters(self.model)
 
     def _autocast(self, device_type: str) -> ContextManager[Any]:
         if self.autocast is None:

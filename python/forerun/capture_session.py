@@ -1,0 +1,260 @@
+"""Records a training iteration on stand-ins, and looks at what it might have been.
+
+``record_iteration`` runs the iteration several times; each run takes what a dispatcher without arithmetic takes:
+
+1. once, so that the optimizer's state appears;
+2. where random values decide what is run (layer drop), with further seeds: the draw with the median number of ops is
+   the one to record, and how far draws differ is told;
+3. the recorded one;
+4. where a value was assumed that only a real run computes, with the other outcome, to learn whether it matters.
+"""
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import random
+import sys
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Set, Tuple
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from .cuda_fakes import complete_fakes
+from .generic import cuda_like_dispatch
+from .host_arrays import arrays_read
+from .host_values import CaptureError, HostRead, HostValues, Origin
+from .recorder import OpRecorder
+from .stand_ins import stand_ins
+from .training import TrainingTask
+
+_DRAWS = 9  # of what is random; an odd number, so that one is the median
+_HOST_RANDOM = "Python's random or numpy.random"
+_MOST_OUTCOMES = 6  # lines whose other outcome is tried
+
+
+@dataclasses.dataclass
+class OtherOutcome:
+    """What an iteration becomes where one line is told another value than was assumed."""
+
+    line: str
+    value: Any  # that was assumed
+    origin: Origin
+    tried: bool = True
+    raises: str = ""  # what the program says to the other value
+    same: bool = True  # the same ops with the same shapes
+    ops: int = 0
+
+
+@dataclasses.dataclass
+class Draws:
+    """How iterations differ that draw other random numbers."""
+
+    lines: Dict[str, int]  # how many numbers each read; of Python's and NumPy's generators 0: not known
+    ops: List[int]  # of each draw's forward and backward pass, in increasing order
+    skipped: List[str]  # modules that other draws call and the recorded one does not
+
+
+@dataclasses.dataclass
+class Recording:
+    """An iteration, and what is to be known about it."""
+
+    recorder: OpRecorder
+    reads: List[HostRead]
+    outcomes: List[OtherOutcome]
+    draws: Optional[Draws]
+    called: Set[str]  # modules that some draw calls
+    without_gradient: List[str]  # parameters that want one
+    without_part: List[str]  # frozen parameters that no forward op reads
+    seed: int
+
+
+def record_iteration(
+    task: TrainingTask,
+    backend: str,
+    values: HostValues,
+    dtype: Optional[torch.dtype] = None,
+    seed: Optional[int] = None,
+) -> Recording:
+    """`dtype`: what floating-point tensors are turned into. `seed`: of a recording at another size, whose draw is taken
+    again, without trying other outcomes."""
+    device = torch.device("cuda:0" if backend == "cuda" else "cpu")
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_random_state_kept())
+        stack.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
+        stack.enter_context(_taken_for_real())
+        if backend == "generic":
+            stack.enter_context(cuda_like_dispatch())
+        stack.enter_context(complete_fakes())
+        stack.enter_context(arrays_read(values))
+        real = stack.enter_context(stand_ins(task, device, values, dtype))
+        _choose_optimizer_kernels(real.optimizer)
+        real.model.train(task.model.training)
+        return _Session(real, device, values).record(seed)
+    raise AssertionError("nothing above keeps an exception to itself")
+
+
+class _Session:
+    """An iteration on stand-ins, run as often as it takes."""
+
+    def __init__(self, task: TrainingTask, device: torch.device, values: HostValues) -> None:
+        self._task = task
+        self._device = device
+        self._values = values
+        self._host_draws = False  # whether the last iteration drew from Python's or NumPy's random numbers
+
+    def record(self, given_seed: Optional[int]) -> Recording:
+        self._iterate(0)
+        median, draws, called = self._median_draw()
+        seed = median if given_seed is None else given_seed
+        recorder = self._iterate(seed)
+        reads = list(self._values.reads)
+        without_gradient, without_part = self._idle_parameters(recorder)
+        if draws is not None:
+            draws.skipped = sorted(called - recorder.called)
+        outcomes = self._other_outcomes(seed, recorder, reads) if given_seed is None else []
+        called |= recorder.called
+        return Recording(recorder, reads, outcomes, draws, called, without_gradient, without_part, seed)
+
+    def _iterate(self, seed: int, other_outcome_at: str = "") -> OpRecorder:
+        _seed(seed)
+        self._values.reads.clear()
+        self._values.other_outcome_at = other_outcome_at
+        recorder = OpRecorder(self._task.model, pretend_gpu=self._device.type == "cpu", values=self._values)
+        recorder.root_model(self._task.model, self._task.optimizer)
+        recorder.root_scaler(self._task.scaler)
+        _root_inputs(recorder, self._task.batch, "input")
+
+        def on_phase(letter: str) -> None:
+            recorder.phase = letter
+            self._values.listening = letter != "u"
+
+        before = _host_random_state()
+        with recorder:
+            self._task.iterate(self._device.type, on_phase)
+        recorder.close()
+        self._host_draws = _host_random_state() != before
+        return recorder
+
+    def _median_draw(self) -> Tuple[int, Optional[Draws], Set[str]]:
+        """The seed to record with, how draws differ, and the modules that any of them calls."""
+        if not self._host_draws and not any(read.origin is Origin.random for read in self._values.reads):
+            return 0, None, set()
+        called: Set[str] = set()
+        sizes: List[Tuple[int, int]] = []
+        lines: Dict[str, int] = {}
+        for seed in range(_DRAWS):
+            recorder = self._iterate(seed)
+            called |= recorder.called
+            sizes.append((recorder.pass_ops(), seed))  # draws that come first make the optimizer's state
+            lines = {_HOST_RANDOM: 0} if self._host_draws else {}
+            for read in self._values.reads:
+                if read.origin is Origin.random:
+                    lines[read.line] = lines.get(read.line, 0) + 1
+        sizes.sort()
+        if sizes[0][0] == sizes[-1][0] and called == recorder.called:
+            return 0, None, called  # whatever is drawn, the same is run
+        return sizes[_DRAWS // 2][1], Draws(lines, [size for size, _ in sizes], []), called
+
+    def _other_outcomes(self, seed: int, recorder: OpRecorder, reads: List[HostRead]) -> List[OtherOutcome]:
+        first: Dict[str, HostRead] = {}
+        for read in reads:
+            if read.origin in (Origin.usual, Origin.unknown):
+                first.setdefault(read.line, read)
+        outline = recorder.outline()
+        return [
+            self._other_outcome(seed, read, outline, tried=number < _MOST_OUTCOMES)
+            for number, read in enumerate(first.values())
+        ]
+
+    def _other_outcome(self, seed: int, read: HostRead, outline: List[Any], tried: bool) -> OtherOutcome:
+        assert read.origin is not None
+        outcome = OtherOutcome(read.line, read.value, read.origin, tried)
+        if not tried:
+            return outcome
+        try:
+            other = self._iterate(seed, other_outcome_at=read.line).outline()
+        except Exception as error:  # whatever the program does about it
+            outcome.raises = type(error).__name__
+            return outcome
+        outcome.same, outcome.ops = other == outline, len(other)
+        number = isinstance(read.value, int) and not isinstance(read.value, bool)
+        if not outcome.same and number and read.origin is Origin.unknown:
+            raise CaptureError(
+                f"{read.line}: what is run depends on a whole number that only a real run computes; record a variant "
+                "of the model that does not read it there, or keeps it fixed"
+            )
+        return outcome
+
+    def _idle_parameters(self, recorder: OpRecorder) -> Tuple[List[str], List[str]]:
+        named = list(self._task.model.named_parameters())
+        without_gradient = [name for name, parameter in named if parameter.requires_grad and parameter.grad is None]
+        without_part = [
+            name for name, parameter in named if not parameter.requires_grad and not recorder.takes_part(parameter)
+        ]
+        return without_gradient, without_part
+
+
+def _host_random_state() -> Tuple[Any, ...]:
+    """Of the generators whose numbers are no tensors; changes with each draw."""
+    numpy: Any = sys.modules.get("numpy")
+    return random.getstate(), numpy.random.get_state()[2:] if numpy is not None else None
+
+
+def _seed(seed: int) -> None:
+    random.seed(seed)
+    torch.random.default_generator.manual_seed(seed)
+    numpy: Any = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(seed)
+
+
+@contextlib.contextmanager
+def _random_state_kept() -> Iterator[None]:
+    """The program's random numbers go on afterwards as if nothing had been recorded."""
+    numpy: Any = sys.modules.get("numpy")
+    python, own, foreign = random.getstate(), torch.get_rng_state(), numpy.random.get_state() if numpy else None
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        torch.set_rng_state(own)
+        if numpy:
+            numpy.random.set_state(foreign)
+
+
+@contextlib.contextmanager
+def _taken_for_real() -> Iterator[None]:
+    """transformers takes a fake tensor for a sign of tracing, where it keeps masks that training drops."""
+    utils: Any = sys.modules.get("transformers.utils.import_utils")
+    if not hasattr(utils, "is_fake_tensor"):
+        yield
+        return
+    original = utils.is_fake_tensor
+    utils.is_fake_tensor = lambda tensor: False
+    try:
+        yield
+    finally:
+        utils.is_fake_tensor = original
+
+
+def _root_inputs(recorder: OpRecorder, value: Any, name: str) -> None:
+    if isinstance(value, torch.Tensor):
+        recorder.root(value, "i", name)
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            _root_inputs(recorder, item, str(key))
+    elif isinstance(value, (list, tuple)):
+        for number, item in enumerate(value):
+            _root_inputs(recorder, item, f"{name}{number}")
+
+
+def _choose_optimizer_kernels(optimizer: torch.optim.Optimizer) -> None:
+    """On a GPU an optimizer that was not told otherwise works on all tensors at once; on fake ones it would not.
+
+    Adafactor, which is there to save memory, does not either.
+    """
+    if type(optimizer).__name__ == "Adafactor":
+        return
+    for group in optimizer.param_groups:
+        if "foreach" in group and group["foreach"] is None and not group.get("fused"):
+            group["foreach"] = True
