@@ -6,7 +6,7 @@
 
 #include "api/fit_search.h"
 #include "base/parallel.h"
-#include "memory/checkpointing.h"
+#include "derive/optimizer.h"
 
 namespace forerun {
 namespace {
@@ -125,9 +125,12 @@ class Changes {
   [[nodiscard]] std::vector<TriedChange> run() const {
     const TrainingSetup& setup = answer_.at.setup;
     std::vector<TriedChange (Changes::*)() const> tried;
-    if (setup.precision != Precision::amp_bf16) tried.push_back(&Changes::mixed_precision);
-    tried.push_back(&Changes::checkpointing);
-    const bool has_fused = setup.optimizer.kind != OptimizerKind::rmsprop;
+    const bool wide = setup.precision == Precision::fp32 || setup.precision == Precision::tf32;
+    if (wide) tried.push_back(&Changes::mixed_precision);
+    if (setup.checkpointing == Checkpointing::none) tried.push_back(&Changes::checkpointing);
+    OptimizerSpec fused = setup.optimizer;
+    fused.impl = OptimizerImpl::fused;
+    const bool has_fused = derive::available_impl(fused) == OptimizerImpl::fused;
     if (setup.optimizer.impl != OptimizerImpl::fused && has_fused) tried.push_back(&Changes::fused);
     if (base_.request().axis == "batch") tried.push_back(&Changes::accumulation);
     if (!base_.request().memory.allocator.expandable_segments) tried.push_back(&Changes::expandable);
@@ -181,6 +184,7 @@ class Changes {
   [[nodiscard]] TriedChange fused() const {
     Variant variant = changed();
     variant.request().model.setup.optimizer.impl = OptimizerImpl::fused;
+    if (!variant.build(grid_.smallest)) return {};  // a capture is trained as it was recorded
     return finish(variant, {.name = "fused optimizer",
                             .how = "--optimizer NAME:impl=fused (fused=True)",
                             .time = against_now(variant.predicted(value_))});
@@ -189,36 +193,26 @@ class Changes {
   // Each block's forward pass once more.
   [[nodiscard]] TriedChange checkpointing() const {
     Variant variant = changed();
-    const Result<TrainingRun> run = variant.build(value_);
-    if (!run) return {};
-    const Checkpointed again = checkpointed(run->graph);
-    if (again.blocks == 0) return {};
-    variant.request().memory.checkpointing = true;
-    const auto forward = static_cast<double>(answer_.at.times.phases[0].value);
-    const auto whole = static_cast<double>(std::max<int64_t>(1, answer_.at.times.iteration.value));
+    variant.request().model.setup.checkpointing = Checkpointing::block;
+    if (!variant.build(grid_.smallest)) return {};  // the model has no blocks
     return finish(variant, {.name = "activation checkpointing",
-                            .how = "torch.utils.checkpoint around each block",
-                            .time = 1 + forward * again.forward_ops / whole,
-                            .time_modelled = true,
-                            .note = fmt::format("{} blocks run their forward pass twice", again.blocks)});
+                            .how = "--checkpoint block (torch.utils.checkpoint around each block)",
+                            .time = against_now(variant.predicted(value_)),
+                            .note = "blocks run their forward pass twice"});
   }
 
   // Half the batch twice; gradients are there from the first half.
   [[nodiscard]] TriedChange accumulation() const {
     if (value_ < 2) return {};
     Variant variant = changed();
-    variant.request().memory.accumulating = true;
+    variant.request().model.setup.accumulate *= 2;
     FitSearch search = variant.search(grid_.smallest, grid_.step);
     const Result<Prediction> half = variant.predicted((value_ + 1) / 2);
     if (!half) return {};
-    const double passes = static_cast<double>((half->times.phases[0] + half->times.phases[1]).value);
-    const double once = static_cast<double>(half->times.phases[2].value);
-    const auto whole = static_cast<double>(std::max<int64_t>(1, answer_.at.times.iteration.value));
     FitChange change{.name = "gradient accumulation",
-                     .how = "two micro-batches of half the batch",
+                     .how = "--accumulate 2, two micro-batches of half the batch",
                      .saving = at_value_.allocated - half->memory.peak_allocated,
-                     .time = (2 * passes + once) / whole,
-                     .time_modelled = true};
+                     .time = against_now(half)};
     const auto micro = search.largest_near(value_);
     if (!micro) return {{}, search.graphs() + 1};
     change.largest = *micro * 2;

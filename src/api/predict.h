@@ -42,7 +42,8 @@ Result<PredictAnswer> predict_built(const PredictRequest& request, RunBuilder* b
 // Runs that were recorded, predicted as they were recorded.
 struct PredictRecordsRequest {
   std::string file;
-  std::string gpu;  // empty: the one that each record names
+  std::string gpu;    // empty: the one that each record names
+  RecordSizes sizes;  // another batch or length than was recorded
   MemoryQuestion memory;
   JobLength job;
   bool errors = false;  // also how far predictions lie from what was measured, where the GPU is the recorded one

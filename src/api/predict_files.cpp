@@ -31,7 +31,8 @@ Result<PredictRecordsAnswer> predict_records(const PredictRecordsRequest& reques
                                       ++answer.bad;
                                       if (handlers.bad_record) handlers.bad_record(error);
                                     }};
-  if (const Status status = predict_records(request.file, gpu, cost_models, counting, request.memory, control);
+  if (const Status status =
+          predict_records(request.file, gpu, cost_models, counting, request.memory, control, request.sizes);
       !status.ok()) {
     return status.error();
   }
@@ -41,7 +42,7 @@ Result<PredictRecordsAnswer> predict_records(const PredictRecordsRequest& reques
                  "forerun.capture"};
   }
   // A measured record is compared after it was predicted. Recorded on another GPU than asked for: nothing to compare.
-  if (!request.errors || gpu) return answer;
+  if (!request.errors || gpu || request.sizes.any()) return answer;
   Result<std::vector<ErrorSample>> errors = measure_errors(request.file, answer.predictions);
   if (!errors) return errors.error();
   answer.errors = std::move(*errors);

@@ -20,12 +20,23 @@
 namespace forerun {
 namespace {
 
-bool half_precision(Precision precision) { return precision == Precision::amp_bf16; }
+bool half_precision(Precision precision) { return is_autocast(precision) || weight_type(precision) != DType::float32; }
+
+// Whether all weights are trained, in one pass an iteration, and nothing is done but the update.
+bool is_plain(const TrainingSetup& setup) {
+  const TrainingSetup plain = {
+      .precision = setup.precision, .optimizer = setup.optimizer, .channels_last = setup.channels_last};
+  return setup == plain;
+}
 
 int64_t optimizer_bytes(const OptimizerSpec& optimizer) {
   switch (optimizer.kind) {
     case OptimizerKind::sgd: return optimizer.momentum != 0 ? 4 : 0;
+    case OptimizerKind::adafactor: return 0;
+    case OptimizerKind::adamw_8bit: return 2;
     case OptimizerKind::rmsprop:
+    case OptimizerKind::lion:
+    case OptimizerKind::muon:
     case OptimizerKind::adagrad: return 4;
     case OptimizerKind::adam:
     case OptimizerKind::adamw:
@@ -93,6 +104,12 @@ Result<ScaledModel> scaled_model(const ScaleQuestion& question) {
   if (const auto file = model_file(question.model, "scale"); !file) return file.error();
   auto built = zoo::build(question.model, settings);
   if (!built) return built.error();
+  if (!is_plain(question.setup)) {
+    return Error{
+        "checkpointing, accumulation, adapters, frozen weights, clipping and averages are not modelled on several GPUs",
+        "--checkpoint, --accumulate, --lora, --freeze, --clip-grad, --ema",
+        "leave them out, or ask `forerun predict` for one GPU"};
+  }
   ScaledModel model;
   model.name = question.model;
   model.setup = question.setup;
@@ -111,7 +128,10 @@ Unit scale_unit(Precision precision, const Device& gpu) {
   switch (precision) {
     case Precision::fp32: return Unit::fp32_matrix;
     case Precision::tf32: return Unit::tf32_tensor;
-    case Precision::amp_bf16: break;
+    case Precision::amp_bf16:
+    case Precision::amp_fp16:
+    case Precision::bf16:
+    case Precision::fp16: break;
   }
   return gpu.peak.bf16_tensor > 0 ? Unit::bf16_tensor : Unit::fp16_tensor;
 }

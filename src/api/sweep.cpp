@@ -77,6 +77,16 @@ struct PartialCase {
       if (!optimizer) return optimizer.error();
       request.setup.optimizer = *optimizer;
       request.default_optimizer = false;
+    } else if (name == "checkpoint") {
+      const auto checkpointing = parse_checkpointing(value);
+      if (!checkpointing) return checkpointing.error();
+      request.setup.checkpointing = *checkpointing;
+    } else if (name == "lora") {
+      const auto lora = parse_lora(value);
+      if (!lora) return lora.error();
+      request.setup.lora = *lora;
+    } else if (name == "accumulate") {
+      return set_whole(name, value, 4096, request.setup.accumulate);
     } else if (name == "channels_last") {
       if (value != "true" && value != "false") {
         return Error{fmt::format("channels_last cannot be '{}'", value), "--over", "give true or false"};
@@ -89,13 +99,20 @@ struct PartialCase {
   }
 
   Status set_batch(std::string_view value) {
-    constexpr int64_t kMostBatch = int64_t{1} << 30;
+    int64_t batch = 0;
+    if (Status status = set_whole("batch", value, int64_t{1} << 30, batch); !status.ok()) return status;
+    request.batch = batch;
+    return {};
+  }
+
+  static Status set_whole(std::string_view name, std::string_view value, int64_t most, int64_t& into) {
     std::string_view rest = value;
-    const auto batch = take_number(rest);
-    if (!batch || !rest.empty() || *batch < 1 || *batch > kMostBatch) {
-      return Error{fmt::format("batch cannot be '{}'", value), "--over", "give whole numbers from 1"};
+    const auto number = take_number(rest);
+    if (!number || !rest.empty() || *number < 1 || *number > most) {
+      return Error{fmt::format("{} cannot be '{}'", name, value), "--over",
+                   fmt::format("give whole numbers from 1 to {}", most)};
     }
-    request.batch = *batch;
+    into = *number;
     return {};
   }
 };

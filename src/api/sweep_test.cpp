@@ -99,7 +99,10 @@ TEST(Sweep, WordsOfAxesAreParsedByTheirNames) {
                                              {"batch", "1.5"},
                                              {"batch", "99999999999999999999"},
                                              {"batch", "1099511627776"},
-                                             {"precision", "bf16"},
+                                             {"precision", "int8"},
+                                             {"checkpoint", "some"},
+                                             {"accumulate", "0"},
+                                             {"lora", "x"},
                                              {"optimizer", "sgd:lr=nan"},
                                              {"channels_last", "maybe"},
                                              {"gpu", "h2000"}}) {

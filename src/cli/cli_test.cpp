@@ -153,7 +153,8 @@ INSTANTIATE_TEST_SUITE_P(
         WrongCall{"predict no/such/runs.jsonl.gz", 1, "no/such/runs.jsonl.gz"},
         WrongCall{"predict no/such/model.onnx", 1, "no/such/model.onnx"},
         WrongCall{"predict no/such/model.pt", 1, "no such file"}, WrongCall{"predict a.jsonl --batch 3", 1, "a.jsonl"},
-        WrongCall{"predict " FORERUN_DATA_DIR "/h200/first-starter.jsonl.zst --batch 3", 2, "recorded"},
+        WrongCall{"predict " FORERUN_DATA_DIR "/h200/first-starter.jsonl.zst --batch 3", 1, "captured at one size"},
+        WrongCall{"predict " FORERUN_DATA_DIR "/h200/first-starter.jsonl.zst --precision tf32", 2, "recorded"},
         WrongCall{"zoo check no/such/runs.jsonl", 1, "no/such/runs.jsonl"}, WrongCall{"zoo resnit", 1, "resnet"},
         WrongCall{"devices --device-file no/such.json", 1, "no/such.json"}));
 

@@ -73,7 +73,8 @@ int run_compare(const CompareOptions& options) {
 void add_compare(CLI::App& app, Run& chosen) {
   auto options = std::make_shared<CompareOptions>();
   CLI::App* verb = app.add_subcommand("compare", "GPUs side by side: time, memory and cost of a model on each");
-  verb->add_option("MODEL", options->model, "A name from `forerun zoo` or an ONNX file")->required();
+  verb->add_option("MODEL", options->model, "A name from `forerun zoo`, a Hugging Face config.json or an ONNX file")
+      ->required();
   verb->add_option("--gpus,--gpu", options->gpus,
                    "Which: names of `forerun devices`, as a100_80gb,h200, or all (default)")
       ->delimiter(',')

@@ -107,7 +107,10 @@ int run(const FitOptions& options) {
 void add_fit(CLI::App& app, Run& chosen) {
   auto options = std::make_shared<FitOptions>();
   CLI::App* verb = app.add_subcommand("fit", "The largest batch, image or sequence that a GPU has memory for");
-  verb->add_option("MODEL", options->model, "A name from `forerun zoo` or an ONNX file")->required();
+  verb->add_option(
+          "MODEL", options->model,
+          "A name from `forerun zoo`, a Hugging Face config.json, an ONNX file, or a capture made with --batch-sizes")
+      ->required();
   verb->add_option("--gpu,--device", options->gpu, "GPU by name (`forerun devices` lists them); default h200");
   verb->add_option("--axis", options->axis,
                    "What to enlarge: batch (default), seq, image, or any whole-number setting of the model");

@@ -85,7 +85,8 @@ void add_predict_with(const PredictFiles& files, CLI::App& app, Run& chosen) {
   auto options = std::make_shared<PredictOptions>();
   CLI::App* verb = app.add_subcommand("predict", "Iteration time and memory of a model or of recorded runs");
   verb->add_option("MODEL", options->model,
-                   "A name from `forerun zoo`, an ONNX file, or a file of run records (.jsonl, .gz, .zst)")
+                   "A name from `forerun zoo`, a Hugging Face config.json, an ONNX file, or a file of run records "
+                   "(.jsonl, .gz, .zst)")
       ->required();
   verb->add_option("--gpu", options->gpu,
                    "GPU by name (`forerun devices` lists them); default h200, or the recorded one");

@@ -9,10 +9,18 @@ namespace forerun::cli {
 namespace {
 
 int predict_file(const PredictOptions& options, const CostModels& cost_models) {
-  if (options.batch > 0 || !options.settings.empty() || options.setup.any()) {
-    fmt::print(stderr,
-               "forerun: a recorded run is predicted as it was recorded: --batch, --set, --precision, --optimizer and "
-               "--channels-last go with zoo names and ONNX files\n");
+  if (options.setup.any()) {
+    fmt::print(
+        stderr,
+        "forerun: a recorded run is predicted as it was recorded: --precision, --optimizer and --channels-last go "
+        "with zoo names and ONNX files\n");
+    return kUsage;
+  }
+  auto settings = predict_settings(options);
+  if (settings && options.batch > 0) settings->emplace_back("batch", fmt::format("{}", options.batch));
+  const Result<RecordSizes> sizes = settings ? record_sizes(*settings) : Result<RecordSizes>(settings.error());
+  if (!sizes) {
+    fail(sizes.error());
     return kUsage;
   }
   if (options.memory_files.any()) {
@@ -26,6 +34,8 @@ int predict_file(const PredictOptions& options, const CostModels& cost_models) {
   const RecordHandlers handlers{
       .prediction =
           [&](const Prediction& p) {
+            if (text) fmt::print("{}", warnings_text(p));
+            if (options.csv) fmt::print(stderr, "{}", warnings_text(p));
             if (text && first) fmt::print("{}", summary_header());
             if (options.csv && first) fmt::print("{}", csv_header());
             first = false;
@@ -36,9 +46,14 @@ int predict_file(const PredictOptions& options, const CostModels& cost_models) {
             }
           },
       .bad_record = [&](const Error& error) { fmt::print(stderr, "forerun: {}\n", error.message()); }};
-  const auto answer = predict_records(
-      {.file = options.model, .gpu = options.gpu, .memory = std::move(*memory), .job = options.job, .errors = text},
-      cost_models, handlers, CommandWork(options.limits, CommandWork::Answer::as_it_comes).control());
+  const auto answer =
+      predict_records({.file = options.model,
+                       .gpu = options.gpu,
+                       .sizes = *sizes,
+                       .memory = std::move(*memory),
+                       .job = options.job,
+                       .errors = text},
+                      cost_models, handlers, CommandWork(options.limits, CommandWork::Answer::as_it_comes).control());
   if (!answer) return fail(answer.error());
   const std::vector<Prediction>& predictions = answer->predictions;
   if (options.csv && first) fmt::print("{}", csv_header());

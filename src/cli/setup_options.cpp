@@ -23,13 +23,29 @@ Result<Settings> parse_settings(const std::vector<std::string>& texts, const Set
 
 void add_setup_options(CLI::App& verb, SetupOptions& options, const std::string& default_precision) {
   verb.add_option("--precision", options.precision,
-                  "fp32 (PyTorch's defaults), tf32 (also for matrix products) or amp_bf16 (autocast); default " +
+                  "fp32 (PyTorch's defaults), tf32 (also for matrix products), amp_bf16 or amp_fp16 (autocast, fp16 "
+                  "with a GradScaler), bf16 or fp16 (weights too); default " +
                       default_precision);
   verb.add_option(
       "--optimizer", options.optimizer,
-      "NAME[:key=value,...]: sgd, momentum, adam, adamw, rmsprop, adagrad; keys impl (forloop, foreach, fused), "
+      "NAME[:key=value,...]: sgd, momentum, adam, adamw, rmsprop, adagrad, adafactor, lion, adamw8bit, muon; keys impl "
+      "(forloop, foreach, fused), "
       "momentum, weight_decay, lr; default momentum for images, adamw for tokens");
   verb.add_flag("--channels-last", options.channels_last, "Images and weights in channels-last layout");
+  verb.add_option("--checkpoint", options.checkpoint,
+                  "Activation checkpointing: none, block (a block keeps its inputs alone and runs twice) or selective "
+                  "(it also keeps results of products and attention)");
+  verb.add_option("--accumulate", options.accumulate, "Micro-batches of --batch samples before each update; default 1")
+      ->check(CLI::Range(int64_t{1}, int64_t{4096}));
+  verb.add_option(
+      "--lora", options.lora,
+      "RANK[:LAYER,LAYER,...][:dropout=P]: train adapters of that rank beside these linear layers alone (by "
+      "the last part of their names, or all-linear); default: those of queries and values");
+  verb.add_option("--freeze", options.freeze, "Parameters whose names hold this are not trained; repeatable")
+      ->allow_extra_args(false);
+  verb.add_option("--clip-grad", options.clip_norm, "Clip gradients to this norm before each update")
+      ->check(CLI::PositiveNumber);
+  verb.add_flag("--ema", options.ema, "Keep a moving average of the weights");
 }
 
 }  // namespace forerun::cli

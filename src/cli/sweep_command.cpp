@@ -30,6 +30,9 @@ Settings given_by_option(const SweepOptions& options) {
   if (!options.gpu.empty()) given.emplace_back("gpu", "--gpu");
   if (!options.setup.precision.empty()) given.emplace_back("precision", "--precision");
   if (!options.setup.optimizer.empty()) given.emplace_back("optimizer", "--optimizer");
+  if (!options.setup.checkpoint.empty()) given.emplace_back("checkpoint", "--checkpoint");
+  if (!options.setup.lora.empty()) given.emplace_back("lora", "--lora");
+  if (options.setup.accumulate != 1) given.emplace_back("accumulate", "--accumulate");
   if (options.setup.channels_last) given.emplace_back("channels_last", "--channels-last");
   return given;
 }
@@ -112,10 +115,14 @@ int run(const SweepOptions& options) {
 void add_sweep(CLI::App& app, Run& chosen) {
   auto options = std::make_shared<SweepOptions>();
   CLI::App* verb = app.add_subcommand("sweep", "Many configurations of a model at once, and the fastest that fits");
-  verb->add_option("MODEL", options->model, "A name from `forerun zoo`, or an ONNX file; not with --over model=A,B");
+  verb->add_option("MODEL", options->model,
+                   "A name from `forerun zoo`, a Hugging Face config.json, an ONNX file, or a capture made with "
+                   "--batch-sizes; not with "
+                   "--over model=A,B");
   verb->add_option("--over", options->over,
                    "NAME=VALUES to go through; repeatable (all combinations). NAME: model, gpu, batch, precision, "
-                   "optimizer, channels_last, or a parameter of the model. VALUES: a,b,c or 8..256*2 or 1..9+2")
+                   "optimizer, checkpoint, accumulate, lora, channels_last, or a parameter of the model. VALUES: a,b,c "
+                   "or 8..256*2 or 1..9+2")
       ->required()
       ->allow_extra_args(false);
   verb->add_option("--gpu", options->gpu, "GPU by name (`forerun devices` lists them); default h200");

@@ -138,7 +138,7 @@ int what_if_command(const WhatIfOptions& given) {
   if (!cost_models) return fail(cost_models.error());
   const auto file = model_file(options.path, "whatif");
   if (!file) return fail(file.error());
-  if (!file->has_value() || *file == FileKind::onnx_model) {
+  if (!file->has_value() || *file == FileKind::onnx_model || *file == FileKind::model_config) {
     const auto request = model_request(options, *file);
     if (!request) return fail(request.error());
     return what_if_model(options, *request, *cost_models);
@@ -182,8 +182,9 @@ std::string whatif_footer() {
 void add_whatif(CLI::App& app, Run& chosen) {
   auto options = std::make_shared<WhatIfOptions>();
   CLI::App* verb = app.add_subcommand("whatif", "What an optimization would bring to a traced or predicted iteration");
-  verb->add_option("TRACE", options->path,
-                   "A Kineto trace (.json, .gz, .zst), or a model: a name from `forerun zoo`, an ONNX file")
+  verb->add_option(
+          "TRACE", options->path,
+          "A Kineto trace (.json, .gz, .zst), or a model: a name from `forerun zoo`, a config.json, an ONNX file")
       ->required();
   verb->add_option("--apply", options->applications, "NAME[:key=value,...]; several are applied in order")
       ->allow_extra_args(false);

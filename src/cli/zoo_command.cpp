@@ -12,28 +12,61 @@
 namespace forerun::cli {
 namespace {
 
-int list(const std::string& only, bool json) {
-  std::vector<std::string> names;
-  bool found = only.empty();
-  std::string wanted = only;
+// A family, or the one that a model is of; false where there is none of that name.
+bool print_family(const std::string& name, bool json) {
+  std::string wanted = name;
   for (const zoo::NamedModel& model : zoo::models()) {
-    names.push_back(model.name);
-    if (model.name == only) wanted = model.family;
+    if (model.name == name) wanted = model.family;
   }
   for (const zoo::Family& family : zoo::families()) {
-    names.push_back(family.name);
-    if (!wanted.empty() && family.name != wanted) continue;
-    found = true;
+    if (family.name != wanted) continue;
+    fmt::print("{}{}", json ? to_json(family) : to_text(family), json ? "\n" : "");
+    return true;
+  }
+  return false;
+}
+
+// A model type of config.json files; false where there is none of that name.
+bool print_model_type(const std::string& name, const std::vector<zoo::Checkpoint>& checkpoints, bool json) {
+  for (const zoo::Architecture& architecture : zoo::architectures()) {
+    if (architecture.model_type != name) continue;
+    fmt::print("{}{}", json ? to_json(architecture, checkpoints) : to_text(architecture, checkpoints),
+               json ? "\n" : "");
+    return true;
+  }
+  return false;
+}
+
+int list_one(const std::string& name, const std::vector<zoo::Checkpoint>& checkpoints, bool json) {
+  if (print_family(name, json) || print_model_type(name, checkpoints, json)) return kDone;
+  const auto checkpoint = zoo::find_checkpoint(name);
+  if (!checkpoint) return fail(checkpoint.error());
+  if (checkpoint->has_value()) {
     if (json) {
-      fmt::print("{}\n", to_json(family));
+      print_model_type((*checkpoint)->model_type, checkpoints, json);
     } else {
-      fmt::print("{}{}", to_text(family), wanted.empty() ? "\n" : "");
+      fmt::print("{}", to_text(**checkpoint));
     }
+    return kDone;
   }
-  if (!found) return fail({fmt::format("there is no model or family '{}'", only), "", did_you_mean(only, names)});
-  if (!json && wanted.empty()) {
-    fmt::print("Use one with `forerun predict NAME --set parameter=value`; lists are written 3,4,6,3.\n");
+  std::vector<std::string> names = zoo::known_names();
+  for (const zoo::Architecture& architecture : zoo::architectures()) names.push_back(architecture.model_type);
+  return fail({fmt::format("there is no model or family '{}'", name), "", did_you_mean(name, names)});
+}
+
+int list(const std::string& only, bool json) {
+  const auto checkpoints = zoo::checkpoints();
+  if (!checkpoints) return fail(checkpoints.error());
+  if (!only.empty()) return list_one(only, *checkpoints, json);
+  for (const zoo::Family& family : zoo::families()) fmt::print("{}\n", json ? to_json(family) : to_text(family));
+  if (json) {
+    for (const zoo::Architecture& architecture : zoo::architectures()) {
+      fmt::print("{}\n", to_json(architecture, *checkpoints));
+    }
+    return kDone;
   }
+  fmt::print("{}\nUse one with `forerun predict NAME --set parameter=value`; lists are written 3,4,6,3.\n",
+             config_models_text(*checkpoints));
   return kDone;
 }
 
@@ -61,7 +94,7 @@ void add_zoo(CLI::App& app, Run& chosen) {
   };
   auto options = std::make_shared<ZooOptions>();
   CLI::App* verb = app.add_subcommand("zoo", "The models that can be predicted by name, and their parameters");
-  verb->add_option("NAME", options->name, "Only this family or model");
+  verb->add_option("NAME", options->name, "Only this family, model, model type of config.json files, or checkpoint");
   verb->add_flag("--json", options->json, "One JSON object a family on standard output");
   CLI::App* compare = verb->add_subcommand("check", "Compare the zoo with recorded runs, op by op");
   compare->add_option("FILE", options->file, "Run records with measurements (.jsonl, .gz, .zst)")->required();

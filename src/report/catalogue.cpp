@@ -84,9 +84,10 @@ std::string to_json(const Link& link) {
   return json.end_object().take();
 }
 
-std::string to_text(const zoo::Family& family) {
+namespace {
+
+std::string family_text(const zoo::Family& family, const std::vector<std::string>& models) {
   std::string text = fmt::format("{}: {}\n", family.name, family.description);
-  const std::vector<std::string> models = models_of(family);
   if (!models.empty()) text += fmt::format("  models: {}\n", fmt::join(models, ", "));
   Table table({"parameter", "default", ""});
   table.align_left(1);
@@ -95,14 +96,14 @@ std::string to_text(const zoo::Family& family) {
   return text + table.text();
 }
 
-std::string to_json(const zoo::Family& family) {
+std::string family_json(const zoo::Family& family, const std::vector<std::string>& models) {
   JsonWriter json;
   json.begin_object()
       .field("schema", "forerun.zoo/1")
       .field("family", family.name)
       .field("description", family.description)
       .field("input", name_of(family.input))
-      .field("models", models_of(family))
+      .field("models", models)
       .key("parameters")
       .begin_array();
   for (const zoo::Parameter& p : family.parameters) {
@@ -113,6 +114,50 @@ std::string to_json(const zoo::Family& family) {
         .end_object();
   }
   return json.end_array().end_object().take();
+}
+
+// The family of a model type under the type's own name.
+zoo::Family family_of(const zoo::Architecture& architecture) {
+  zoo::Family family = architecture.family();
+  family.name = architecture.model_type;
+  return family;
+}
+
+std::vector<std::string> names_of_type(const std::string& model_type, const std::vector<zoo::Checkpoint>& checkpoints) {
+  std::vector<std::string> names;
+  for (const zoo::Checkpoint& checkpoint : checkpoints) {
+    if (checkpoint.model_type != model_type) continue;
+    names.insert(names.end(), checkpoint.names.begin(), checkpoint.names.end());
+  }
+  return names;
+}
+
+}  // namespace
+
+std::string to_text(const zoo::Family& family) { return family_text(family, models_of(family)); }
+std::string to_json(const zoo::Family& family) { return family_json(family, models_of(family)); }
+
+std::string to_text(const zoo::Architecture& architecture, const std::vector<zoo::Checkpoint>& checkpoints) {
+  return family_text(family_of(architecture), names_of_type(architecture.model_type, checkpoints));
+}
+
+std::string to_json(const zoo::Architecture& architecture, const std::vector<zoo::Checkpoint>& checkpoints) {
+  return family_json(family_of(architecture), names_of_type(architecture.model_type, checkpoints));
+}
+
+std::string to_text(const zoo::Checkpoint& checkpoint) {
+  return fmt::format("{}: {} of {} parameters\n  names: {}\n  config: {}\n", checkpoint.names.front(),
+                     checkpoint.model_type, checkpoint.parameters, fmt::join(checkpoint.names, ", "),
+                     checkpoint.config);
+}
+
+std::string config_models_text(const std::vector<zoo::Checkpoint>& checkpoints) {
+  std::string text = "Hugging Face config.json files of these model types, and public checkpoints by name\n";
+  for (const zoo::Architecture& architecture : zoo::architectures()) {
+    const std::vector<std::string> names = names_of_type(architecture.model_type, checkpoints);
+    text += fmt::format("  {}{}{}\n", architecture.model_type, names.empty() ? "" : ": ", fmt::join(names, ", "));
+  }
+  return text;
 }
 
 }  // namespace forerun

@@ -81,7 +81,7 @@ void write_json(JsonWriter& json, const FitChange& change) {
 
 std::string to_text(const FitAnswer& answer) {
   const Prediction& p = answer.at;
-  std::string out = headline(answer) + limit_text(answer);
+  std::string out = warnings_text(p) + headline(answer) + limit_text(answer);
   out += fmt::format("  iteration {:.1f} ms, {} samples/s", milliseconds(p.times.iteration),
                      rate_text(p.samples_per_second));
   if (p.tokens_per_second > 0) out += fmt::format(", {} tokens/s", rate_text(p.tokens_per_second));

@@ -24,6 +24,9 @@ std::string to_csv(const Prediction& prediction);  // one line
 std::vector<std::string> csv_columns();            // the header's names
 std::vector<std::string> csv_cells(const Prediction& prediction);
 
+// A line for each warning of the record that the prediction is made from: stands before everything else.
+std::string warnings_text(const Prediction& prediction);
+
 // One line of the table that `predict` prints for a file of many runs, and its heading.
 std::string summary_header();
 std::string summary_line(const Prediction& prediction);

@@ -106,6 +106,7 @@ void write_time(JsonWriter& json, const Prediction& p) {
 
 void write_fields(JsonWriter& json, const Prediction& p) {
   const MemoryAnswer& memory = p.memory_answer;
+  if (!p.warnings.empty()) json.field("warnings", p.warnings);
   json.field("id", p.id)
       .field("model", p.model)
       .field("gpu", p.gpu)

@@ -85,12 +85,25 @@ std::string setup_text(const TrainingSetup& s) {
       fmt::format("{}, {} ({})", name_of(s.precision), name_of(s.optimizer.kind), name_of(s.optimizer.impl));
   if (s.optimizer.momentum != 0) text += fmt::format(" momentum {}", s.optimizer.momentum);
   if (s.channels_last) text += ", channels last";
+  if (s.lora.rank > 0) text += fmt::format(", LoRA of rank {}", s.lora.rank);
+  if (!s.freeze.empty()) text += ", some frozen";
+  if (s.checkpointing != Checkpointing::none) text += fmt::format(", checkpointing ({})", name_of(s.checkpointing));
+  if (s.accumulate > 1) text += fmt::format(", {} micro-batches", s.accumulate);
+  if (s.clip_norm > 0) text += ", gradients clipped";
+  if (s.ema) text += ", moving average";
   return text;
+}
+
+std::string warnings_text(const Prediction& p) {
+  std::string out;
+  for (const std::string& warning : p.warnings) out += "WARNING  " + warning + "\n";
+  return out;
 }
 
 std::string to_text(const Prediction& p) {
   const IterationTiming& t = p.times;
-  std::string out = fmt::format("{} on {}: {}, {}\n", p.id, p.gpu, input_text(p), setup_text(p.setup));
+  std::string out = warnings_text(p);
+  out += fmt::format("{} on {}: {}, {}\n", p.id, p.gpu, input_text(p), setup_text(p.setup));
   out += fmt::format("  {} parameters, {} ops, {} kernels an iteration\n\n", grouped(p.parameters), grouped(p.ops),
                      grouped(p.kernels));
   out += fmt::format("Iteration   {}   {} samples/s", ms(t.iteration), rate_text(p.samples_per_second));

@@ -61,6 +61,16 @@ std::vector<size_t> further_columns(const std::vector<std::string>& axes) {
   return places;
 }
 
+// Of the models of the sweep, each once.
+std::string warnings_of(const std::vector<SweepRow>& rows) {
+  std::string text;
+  for (const SweepRow& row : rows) {
+    const std::string warnings = row.prediction ? warnings_text(*row.prediction) : "";
+    if (text.find(warnings) == std::string::npos) text += warnings;
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string sweep_text(const std::vector<std::string>& axes, const std::vector<SweepRow>& rows) {
@@ -95,7 +105,7 @@ std::string sweep_text(const std::vector<std::string>& axes, const std::vector<S
                                                            : ""});
     table.add(cells);
   }
-  return table.text() + "\n" + conclusion(axes, rows);
+  return warnings_of(rows) + table.text() + "\n" + conclusion(axes, rows);
 }
 
 std::string sweep_json(const std::vector<std::string>& axes, const std::vector<std::string>& values,

@@ -299,6 +299,7 @@ bool ColumnDecoder::finish_ops() {
     }
     if (op_node_[i] >= 0) row.autograd_node = nodes_[static_cast<size_t>(op_node_[i])];
   }
+  columns_->attributes.swap(attributes_);
   return true;
 }
 

@@ -4,11 +4,12 @@ namespace forerun {
 namespace {
 
 constexpr std::array<std::string_view, kRecordFields> kFieldNames = {
-    "schema",  "id",         "backend", "family",        "args",       "input",    "run",
-    "env",     "host_us",    "params",  "param_tensors", "op_names",   "modules",  "dtypes",
-    "shapes",  "attributes", "nodes",   "tensors",       "ops",        "storages", "frees",
-    "roots",   "status",     "error",   "tried",         "mem",        "mem_init", "base_allocated",
-    "time_ms", "kernels",    "profile", "kernel_names",  "alloc_trace"};
+    "schema",     "id",       "backend",        "family",        "args",     "input",   "run",
+    "env",        "host_us",  "params",         "param_tensors", "warnings", "assumed", "op_names",
+    "modules",    "dtypes",   "shapes",         "attributes",    "nodes",    "tensors", "ops",
+    "storages",   "frees",    "roots",          "parametric",    "status",   "error",   "tried",
+    "mem",        "mem_init", "base_allocated", "time_ms",       "kernels",  "profile", "kernel_names",
+    "alloc_trace"};
 
 constexpr std::array<std::pair<RunStatus, std::string_view>, 3> kStatuses = {
     {{RunStatus::ok, "ok"}, {RunStatus::oom, "oom"}, {RunStatus::failed, "failed"}}};
@@ -54,7 +55,7 @@ void RecordColumns::clear() {
   setup = {};
   environment = {};
   parameter_count = parameter_tensors = 0;
-  for (auto* table : {&op_names, &modules}) table->clear();
+  for (auto* table : {&op_names, &modules, &warnings, &assumed, &attributes}) table->clear();
   ops.clear();
   operands.clear();
   tensors.clear();
@@ -63,6 +64,7 @@ void RecordColumns::clear() {
   storages.clear();
   frees.clear();
   roots.clear();
+  forms = {};
   kernels.clear();
   has_launches = false;
   kernel_name_count = 0;

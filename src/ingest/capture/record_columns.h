@@ -13,6 +13,7 @@
 #include "graph/training_run.h"
 #include "ingest/capture/allocator_trace.h"
 #include "ingest/capture/measurement.h"
+#include "ingest/capture/size_forms.h"
 
 namespace forerun {
 
@@ -38,6 +39,8 @@ enum class RecordField : uint8_t {
   host_us,
   params,
   param_tensors,
+  warnings,
+  assumed,
   op_names,
   modules,
   dtypes,
@@ -49,6 +52,7 @@ enum class RecordField : uint8_t {
   storages,
   frees,
   roots,
+  parametric,
   status,
   error,
   tried,
@@ -61,7 +65,7 @@ enum class RecordField : uint8_t {
   kernel_names,
   alloc_trace,
 };
-inline constexpr size_t kRecordFields = 33;
+inline constexpr size_t kRecordFields = 36;
 std::string_view name_of(RecordField field);
 std::optional<RecordField> record_field_named(std::string_view name);
 bool is_wanted(RecordField field, Fields fields);
@@ -145,7 +149,9 @@ struct RecordColumns {
   Environment environment;
   int64_t parameter_count = 0;
   int64_t parameter_tensors = 0;
+  std::vector<std::string_view> warnings, assumed;
   std::vector<std::string_view> op_names, modules;
+  std::vector<std::string_view> attributes;  // the table that ops name entries of; empty in run/1
   std::vector<OpRow> ops;
   std::vector<uint32_t> operands;  // tensors
   std::vector<TensorRow> tensors;
@@ -154,6 +160,7 @@ struct RecordColumns {
   std::vector<StorageRow> storages;
   std::vector<FreeRow> frees;
   std::vector<RootRow> roots;
+  SizeForms forms;
   std::vector<KernelRow> kernels;
   bool has_launches = false;  // the kernels tell when each was launched; run/3 leaves that out
   size_t kernel_name_count = 0;

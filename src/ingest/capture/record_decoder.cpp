@@ -7,6 +7,7 @@
 #include "ingest/capture/environment_decoder.h"
 #include "ingest/capture/measurement_decoder.h"
 #include "ingest/capture/op_decoder.h"
+#include "ingest/capture/size_forms_decoder.h"
 
 namespace forerun {
 namespace {
@@ -62,6 +63,8 @@ class RecordDecoder::Impl : JsonWalk {
       case RecordField::env: return environment(value);
       case RecordField::params: return count(value, "params", columns_->parameter_count);
       case RecordField::param_tensors: return count(value, "param_tensors", columns_->parameter_tensors);
+      case RecordField::warnings: return texts(value, "warnings", columns_->warnings);
+      case RecordField::assumed: return texts(value, "assumed", columns_->assumed);
       case RecordField::op_names: return texts(value, "op_names", columns_->op_names);
       case RecordField::modules: return texts(value, "modules", columns_->modules);
       case RecordField::dtypes: return groups_.dtypes(value) || fail(groups_.complaint());
@@ -73,6 +76,7 @@ class RecordDecoder::Impl : JsonWalk {
       case RecordField::storages: return storages(value);
       case RecordField::frees: return frees(value);
       case RecordField::roots: return roots(value);
+      case RecordField::parametric: return forms_.decode(value, columns_->forms) || fail(forms_.complaint());
       default: return measurements_.decode(field, value) || fail(measurements_.complaint());
     }
   }
@@ -139,10 +143,19 @@ class RecordDecoder::Impl : JsonWalk {
       if (key == "channels_last") return flag(item, "run.channels_last", columns_->setup.channels_last);
       if (key == "accumulate") return accumulate(item);
       if (key == "optimizer") return has_optimizer = optimizer(item);
+      if (key == "checkpoint") {
+        return text(item, "run.checkpoint", name) && named("run.checkpoint", name, checkpointing_named(name),
+                                                           "none, block, selective", columns_->setup.checkpointing);
+      }
+      if (key == "lora") return lora(item);
+      if (key == "freeze") return own_texts(item, "run.freeze", columns_->setup.freeze);
+      if (key == "clip_grad") return number(item, "run.clip_grad", columns_->setup.clip_norm);
+      if (key == "ema") return flag(item, "run.ema", columns_->setup.ema);
       if (key != "precision") return true;
       has_precision = true;
       return text(item, "run.precision", name) &&
-             named("run.precision", name, precision_named(name), "fp32, tf32, amp_bf16", columns_->setup.precision);
+             named("run.precision", name, precision_named(name), "fp32, tf32, amp_bf16, amp_fp16, bf16, fp16",
+                   columns_->setup.precision);
     });
     if (read && !has_precision) return fail("run lacks precision");
     if (read && !has_optimizer) return fail("run lacks optimizer");
@@ -153,6 +166,24 @@ class RecordDecoder::Impl : JsonWalk {
     int64_t& batches = columns_->setup.accumulate;
     if (!count(value, "run.accumulate", batches)) return false;
     return batches > 0 || fail("run.accumulate is 0");
+  }
+
+  bool own_texts(Value value, std::string_view what, std::vector<std::string>& out) {
+    std::vector<std::string_view> read;
+    if (!texts(value, what, read)) return false;
+    out.assign(read.begin(), read.end());
+    return true;
+  }
+
+  bool lora(Value value) {
+    LoraSpec& spec = columns_->setup.lora;
+    const bool read = each_field(value, "run.lora", [&](std::string_view key, Value item) {
+      if (key == "rank") return count(item, "the adapters' rank", spec.rank);
+      if (key == "targets") return own_texts(item, "run.lora.targets", spec.targets);
+      if (key == "dropout") return number(item, "the adapters' dropout", spec.dropout);
+      return true;
+    });
+    return read && (spec.rank > 0 || fail("the adapters' rank is 0"));
   }
 
   bool optimizer(Value value) {
@@ -265,6 +296,7 @@ class RecordDecoder::Impl : JsonWalk {
   simdjson::ondemand::parser parser_;
   AttributeDecoder arguments_;
   ColumnDecoder groups_;
+  SizeFormsDecoder forms_;
   MeasurementDecoder measurements_;
   RecordColumns* columns_ = nullptr;
 };

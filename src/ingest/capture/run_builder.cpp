@@ -34,6 +34,8 @@ class RunBuilder {
     record.run.setup = columns_.setup;
     record.run.environment = columns_.environment;
     record.run.backend = columns_.backend;
+    record.run.warnings.assign(columns_.warnings.begin(), columns_.warnings.end());
+    record.run.assumed.assign(columns_.assumed.begin(), columns_.assumed.end());
     const size_t op_count = builder_.op_count();
     record.run.graph = builder_.finish();
     if (const Status verified = verify(record.run.graph); !verified.ok()) {

@@ -8,12 +8,14 @@
 #include "ingest/capture/run_builder.h"
 
 namespace forerun {
-namespace {}  // namespace
 
 class RunDecoder::Impl {
  public:
-  Result<RunRecord> decode(std::string_view line, Fields fields) {
+  Result<RunRecord> decode(std::string_view line, Fields fields, const RecordSizes& sizes) {
     if (Status decoded = decoder_.decode(line, fields, columns_); !decoded.ok()) return decoded.error();
+    if (sizes.any()) {
+      if (Status moved = move_to(sizes, columns_, moved_texts_); !moved.ok()) return moved.error();
+    }
     return build_run_record(columns_, fields, attributes_);
   }
   [[nodiscard]] const std::string& id() const { return columns_.id; }
@@ -22,6 +24,7 @@ class RunDecoder::Impl {
   RecordDecoder decoder_;
   AttributeDecoder attributes_;
   RecordColumns columns_;
+  std::vector<std::string> moved_texts_;
 };
 
 RunDecoder::RunDecoder() : impl_(std::make_unique<Impl>()) {}
@@ -29,12 +32,15 @@ RunDecoder::RunDecoder(RunDecoder&&) noexcept = default;
 RunDecoder& RunDecoder::operator=(RunDecoder&&) noexcept = default;
 RunDecoder::~RunDecoder() = default;
 
-Result<RunRecord> RunDecoder::decode(std::string_view line, Fields fields) { return impl_->decode(line, fields); }
+Result<RunRecord> RunDecoder::decode(std::string_view line, Fields fields, const RecordSizes& sizes) {
+  return impl_->decode(line, fields, sizes);
+}
 const std::string& RunDecoder::id() const { return impl_->id(); }
 
 class RunRecordReader::Impl {
  public:
-  Impl(LineReader lines, Fields fields) : lines_(std::move(lines)), fields_(fields) {}
+  Impl(LineReader lines, Fields fields, const RecordSizes& sizes)
+      : lines_(std::move(lines)), fields_(fields), sizes_(sizes) {}
 
   Result<std::optional<RunRecord>> next() {
     std::optional<std::string_view> line;
@@ -47,7 +53,7 @@ class RunRecordReader::Impl {
       line = *read;
       if (!line) return std::optional<RunRecord>();
     } while (is_blank(*line) || is_other(heads_.kind(*line)));
-    auto record = decoder_.decode(*line, fields_);
+    auto record = decoder_.decode(*line, fields_, sizes_);
     if (!record) return placed(record.error());
     if (record->run.id.empty()) record->run.id = fmt::format("record {}", lines_.line_number());
     return std::optional<RunRecord>(std::move(*record));
@@ -62,11 +68,12 @@ class RunRecordReader::Impl {
   [[nodiscard]] Error placed(const Error& error) const {
     std::string where = fmt::format("{}, record {}", lines_.name(), lines_.line_number());
     if (!decoder_.id().empty()) where += fmt::format(" ({})", decoder_.id());
-    return {error.what, where, kBrokenRecordRemedy};
+    return {error.what, where, error.remedy.empty() ? kBrokenRecordRemedy : error.remedy};
   }
 
   LineReader lines_;
   Fields fields_;
+  RecordSizes sizes_;
   RecordHeadReader heads_;
   RunDecoder decoder_;
   bool file_broken_ = false;
@@ -77,14 +84,15 @@ RunRecordReader::RunRecordReader(RunRecordReader&&) noexcept = default;
 RunRecordReader& RunRecordReader::operator=(RunRecordReader&&) noexcept = default;
 RunRecordReader::~RunRecordReader() = default;
 
-Result<RunRecordReader> RunRecordReader::open(const std::string& path, Fields fields) {
+Result<RunRecordReader> RunRecordReader::open(const std::string& path, Fields fields, const RecordSizes& sizes) {
   auto lines = LineReader::open(path);
   if (!lines) return lines.error();
-  return RunRecordReader(std::make_unique<Impl>(std::move(*lines), fields));
+  return RunRecordReader(std::make_unique<Impl>(std::move(*lines), fields, sizes));
 }
 
-RunRecordReader RunRecordReader::from_text(std::string_view text, const std::string& name, Fields fields) {
-  return RunRecordReader(std::make_unique<Impl>(LineReader::from_text(text, name), fields));
+RunRecordReader RunRecordReader::from_text(std::string_view text, const std::string& name, Fields fields,
+                                           const RecordSizes& sizes) {
+  return RunRecordReader(std::make_unique<Impl>(LineReader::from_text(text, name), fields, sizes));
 }
 
 Result<std::optional<RunRecord>> RunRecordReader::next() { return impl_->next(); }

@@ -21,6 +21,7 @@
 #include "ingest/capture/allocator_trace.h"
 #include "ingest/capture/measurement.h"
 #include "ingest/capture/record_columns.h"
+#include "ingest/capture/size_forms.h"
 
 namespace forerun {
 
@@ -39,8 +40,9 @@ class RunDecoder {
   RunDecoder& operator=(RunDecoder&&) noexcept;
   ~RunDecoder();
 
-  // `line` must be followed by LineReader::kPadding readable bytes. The Error says what is wrong, and not where.
-  Result<RunRecord> decode(std::string_view line, Fields fields);
+  // `line` must be followed by LineReader::kPadding readable bytes. The Error says what is wrong, and not where. With
+  // `sizes` the record at another batch or length, where it says how it moves (size_forms.h).
+  Result<RunRecord> decode(std::string_view line, Fields fields, const RecordSizes& sizes = {});
   // The id of the record decoded last, even if broken; empty where it was not reached.
   [[nodiscard]] const std::string& id() const;
 
@@ -51,9 +53,10 @@ class RunDecoder {
 
 class RunRecordReader {
  public:
-  static Result<RunRecordReader> open(const std::string& path, Fields fields);
+  static Result<RunRecordReader> open(const std::string& path, Fields fields, const RecordSizes& sizes = {});
   // The text of a plain file; `name` stands for it in errors.
-  static RunRecordReader from_text(std::string_view text, const std::string& name, Fields fields);
+  static RunRecordReader from_text(std::string_view text, const std::string& name, Fields fields,
+                                   const RecordSizes& sizes = {});
 
   RunRecordReader(RunRecordReader&&) noexcept;
   RunRecordReader& operator=(RunRecordReader&&) noexcept;

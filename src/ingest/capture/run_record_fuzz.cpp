@@ -14,8 +14,8 @@
 
 namespace {
 
-void read_all(std::string_view text, forerun::Fields fields) {
-  auto reader = forerun::RunRecordReader::from_text(text, "fuzz", fields);
+void read_all(std::string_view text, forerun::Fields fields, const forerun::RecordSizes& sizes = {}) {
+  auto reader = forerun::RunRecordReader::from_text(text, "fuzz", fields, sizes);
   while (true) {
     auto record = reader.next();
     if (!record.ok()) {
@@ -72,6 +72,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                             forerun::Fields::description, forerun::Fields::everything}) {
     read_all(text, fields);
   }
+  read_all(text, forerun::Fields::inputs, {.batch = 5});
   read_samples(text);
   compact_all(text);
   return 0;

@@ -42,7 +42,7 @@ TEST(RunRecord, ReadsWhatTheRunIs) {
   EXPECT_FALSE((*record)->measured);
 
   json novel = small_record();
-  novel["run"]["optimizer"]["name"] = "Lion";
+  novel["run"]["optimizer"]["name"] = "Sophia";
   EXPECT_EQ((*read_one(novel.dump()))->run.setup.optimizer.kind, OptimizerKind::other);
 
   json tokens = small_record();
