@@ -190,6 +190,21 @@ std::string ablations(const SuiteResult& result) {
   return text + "\n";
 }
 
+// Meta-learning across GPUs: kept results, with where they are from.
+std::string few_traces(const SuiteResult& result) {
+  if (result.few.empty()) return "";
+  std::set<std::string> notes;
+  for (const learn::FewRow& row : result.few) {
+    const bool stale = row.data != result.data;
+    notes.insert(fmt::format("  {} kept from {} on {}, not computed now (data/weights/{}/{}); {}{}\n",
+                             stale ? "**" : "*", row.date, row.device, result.suite, learn::kFewFile, row.data,
+                             stale ? ": other data than is here" : ""));
+  }
+  std::string text = "A GPU that is new to the predictor\n" + learn::to_text(result.few);
+  for (const std::string& note : notes) text += note;
+  return text + "\n";
+}
+
 using Rows = std::vector<learn::ErrorRow> Evaluation::*;
 using Part = std::vector<Evaluation> SuiteRow::*;
 
@@ -276,6 +291,7 @@ std::string to_text(const SuiteResult& result) {
     text += overall(result, quantity);
   }
   if (result.ablations) text += ablations(result);
+  text += few_traces(result);
   for (const Target quantity : {Target::iteration_ms, Target::gpu_busy_ms, Target::peak_bytes}) {
     text += broken_down(result, &SuiteRow::evaluations, quantity, "family", &Evaluation::by_group);
   }
@@ -312,6 +328,8 @@ std::string to_json(const SuiteResult& result) {
                     {"ood", all_json(row.ood)},
                     {"randwire", all_json(row.randwire)}});
   }
+  Json few = Json::array();
+  for (const learn::FewRow& row : result.few) few.push_back(Json::parse(learn::to_json_line(row)));
   Json published = Json::array();
   for (const auto* figures : {&result.published.systems, &result.published.ablations}) {
     for (const PublishedFigure& figure : *figures) {
@@ -335,6 +353,7 @@ std::string to_json(const SuiteResult& result) {
               {"examples", result.examples},
               {"ood", result.ood},
               {"predictors", rows},
+              {"few", few},
               {"published", published},
               {"problems", result.problems}}
       .dump();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lab/accuracy/published.h"
+#include "lab/dataset/few_rows.h"
 #include "lab/dataset/metrics.h"
 #include "lab/learn/predictors.h"
 
@@ -42,6 +43,7 @@ struct SuiteResult {
   bool ablations = false;      // show the papers' ablations too
   PublishedFigures published;  // of the suite
   std::vector<SuiteRow> rows;
+  std::vector<learn::FewRow> few;     // the suite's GPU met with a few traces; kept results
   std::vector<std::string> problems;  // why something is not among the rows
 };
 

@@ -106,6 +106,23 @@ TEST(EvaluationText, SaysWhatARowLearnedFromAndWhenItWasKept) {
   EXPECT_EQ(nlohmann::json::parse(to_json(result)).at("split"), "random:1");
 }
 
+TEST(EvaluationText, ShowsAGpuThatIsNewWithWhereItIsFrom) {
+  SuiteResult result = some_result();
+  EXPECT_EQ(to_text(result).find("A GPU that is new"), std::string::npos);
+  learn::FewRow row{.predictor = "ets", .start = learn::kMetaStart, .gpu = "NVIDIA H200", .few = 5, .draws = 3};
+  row.errors = {{.epochs = 10, .mre = 0.177, .least = 0.177, .most = 0.177}};
+  row.device = "a machine, cuda:0";
+  row.date = "2026-11-17";
+  row.data = "made up";
+  result.few = {row};
+  EXPECT_NE(to_text(result).find("17.7 %"), std::string::npos) << to_text(result);
+  EXPECT_NE(to_text(result).find("* kept from 2026-11-17 on a machine, cuda:0"), std::string::npos) << to_text(result);
+  EXPECT_EQ(to_text(result).find("** kept"), std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(to_json(result)).at("few").at(0).at("errors").at(0).at("mre"), 0.177);
+  result.few[0].data = "before";
+  EXPECT_NE(to_text(result).find("** kept"), std::string::npos) << to_text(result);
+}
+
 TEST(EvaluationJson, HoldsTheSame) {
   const auto json = nlohmann::json::parse(to_json(some_result()));
   EXPECT_EQ(json.at("schema"), "forerun.eval.h200/1");

@@ -12,11 +12,12 @@ namespace {
 struct SimulateWords {
   simulation::SimulationOptions options;
   std::string gpu{kDefaultGpu};
+  bool analytic = false;
   std::string out;
 };
 
 int simulate(const SimulateWords& words) {
-  const auto cost_models = load_cost_models();
+  const auto cost_models = load_cost_models({}, words.analytic ? Trees::without : Trees::with);
   if (!cost_models) return fail(cost_models.error());
   const auto device = cost_models->devices.find(words.gpu);
   if (!device) return fail(device.error());
@@ -35,12 +36,13 @@ void add_simulate(CLI::App& app, Run& chosen) {
   verb->add_option("--out", words->out, "File for the data set, which `forerun-lab train NAME --cache FILE` reads")
       ->required();
   verb->add_option("--count", words->options.count, "How many iterations, 100,000 by default")
-
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   verb->add_option("--traced", words->options.traced,
                    "How many of them hold all ops with their times, for ETS (20,000); the others forward ops");
   verb->add_option("--seed", words->options.seed, "The same seed gives the same iterations");
   verb->add_option("--gpu", words->gpu, "GPU that they run on");
+  verb->add_flag("--analytic", words->analytic,
+                 "GPU times by the analytic model alone, which has learned from no measured GPU");
   verb->add_option("--threads", words->options.threads, "0: as many as the machine has");
   verb->footer(
       "Models are drawn from the families that are trained on, RandWire and random networks, with batch,\n"

@@ -144,7 +144,8 @@ TEST(Tasks, TakeTheseOptions) {
       {"forerun train ets",
        "--suite --traces --data --cache --write-cache --most --split --out --validation --validate-on --seed --set "
        "--epochs "
-       "--batch --rate --patience --seconds --minutes --device --checkpoint --resume --curve --start --json"},
+       "--batch --rate --patience --seconds --minutes --device --checkpoint --resume --curve --start --meta --tasks "
+       "--support --inner-steps --inner-rate --study --few --draws --json"},
       {"forerun train trees",
        "--suite --traces --data --cache --write-cache --most --split --out --validation --validate-on --seed --set "
        "--json"},

@@ -152,6 +152,8 @@ class DataSet {
   // Writes the compact binary form (its file header stands in dataset_file.cpp); replaces the file when whole.
   [[nodiscard]] Status save(const std::string& path) const;
   static Result<DataSet> load(const std::string& path);
+  // Several as one; their sources are told one after the other.
+  static Result<DataSet> load(const std::vector<std::string>& paths);
   // The same from memory; `name` stands for the file in errors.
   static Result<DataSet> from_bytes(std::string_view bytes, const std::string& name);
 

@@ -248,7 +248,7 @@ Example read_example(Reader& in, size_t rows) {
   example.kept_back = in.byte() != 0;
   example.batch = in.f64();
   example.size = in.f64();
-  example.precision = in.enumerator(Precision::amp_bf16);
+  example.precision = in.enumerator(Precision::fp16);
   example.optimizer.kind = in.enumerator(OptimizerKind::other);
   example.optimizer.impl = in.enumerator(OptimizerImpl::fused);
   example.optimizer.learning_rate = in.f64();
@@ -299,6 +299,18 @@ Result<DataSet> DataSet::load(const std::string& path) {
   file.seekg(0);
   if (!file.read(bytes.data(), size)) return Error{"cannot be read", path, "check the name"};
   return from_bytes(bytes, path);
+}
+
+Result<DataSet> DataSet::load(const std::vector<std::string>& paths) {
+  CHECK(!paths.empty(), "a file to load");
+  auto data = load(paths.front());
+  for (size_t i = 1; data && i < paths.size(); ++i) {
+    const auto more = load(paths[i]);
+    if (!more) return more.error();
+    data->append(*more);
+    data->source += "; " + more->source;
+  }
+  return data;
 }
 
 Result<DataSet> DataSet::from_bytes(std::string_view bytes, const std::string& path) {

@@ -35,6 +35,14 @@ struct EpochReport {
   double seconds = 0;           // since training began, over all resumed parts
 };
 
+// Meta-learning across GPUs (lab/learn/meta_learner.h). The defaults of tasks and steps are those of ETS's paper.
+struct MetaOptions {
+  int64_t tasks = 8;         // episodes of an outer step, each of one GPU
+  int64_t support = 10;      // traces that an inner loop learns from; as many others are what it is judged on
+  int64_t inner_steps = 5;   // of an episode
+  double inner_rate = 1e-3;  // learning rate of those
+};
+
 struct TrainOptions {
   uint64_t seed = 1;
   std::optional<int64_t> epochs;        // nothing: the predictor's own
@@ -50,6 +58,8 @@ struct TrainOptions {
   bool resume = false;          // go on from the checkpoint, where there is one
   std::string curve;            // CSV file of the epochs; empty: none
   Settings settings;
+  std::optional<MetaOptions>
+      meta;  // learn a start for GPUs that are not among the data, in place of what fits all that are
   std::function<void(const EpochReport&)> progress;
 };
 

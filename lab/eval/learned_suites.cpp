@@ -277,7 +277,7 @@ Result<SuiteResult> evaluate_one(const LearnedSuite& suite, const LearnedSuiteOp
   Work work(options.control, "predictors", static_cast<int64_t>(folders->size()) + 1);
   if (random) {
     result.problems.emplace_back("forerun predict, which was fitted to iterations that are judged here");
-  } else if (suite.traces_of == nullptr && options.cache.empty()) {
+  } else if (suite.traces_of == nullptr && options.caches.empty()) {
     const Status added = add_forerun_rows(options, examples, readings ? &calibrated : nullptr, result);
     if (!added.ok()) return added.error();
   }
@@ -316,6 +316,12 @@ void add_kept_results(SuiteResult& result) {
                                     [&](const SuiteRow& other) { return other.label == row.label; });
     if (!judged) result.rows.push_back(std::move(row));
   }
+  auto few = learn::read_few_rows((*data / "weights" / result.suite / learn::kFewFile).string());
+  if (few) {
+    result.few = std::move(*few);
+  } else {
+    result.problems.push_back(few.error().message());
+  }
 }
 
 }  // namespace
@@ -328,7 +334,7 @@ Result<std::vector<std::string>> suite_records(const LearnedSuiteOptions& option
 }
 
 Result<learn::DataSet> load_suite(const std::string& name, const LearnedSuiteOptions& options) {
-  if (!options.cache.empty()) return learn::DataSet::load(options.cache);
+  if (!options.caches.empty()) return learn::DataSet::load(options.caches);
   const auto suite = suite_named(name);
   if (!suite) return suite.error();
   if (suite->traces_of != nullptr) {

@@ -29,7 +29,7 @@ namespace forerun {
 struct LearnedSuiteOptions {
   std::string traces;                          // folder of the ETS traces; empty: the data set `ets`
   std::vector<std::string> records;            // record files for h200; empty: the data folder's
-  std::string cache;                           // a data set written before, in place of all those
+  std::vector<std::string> caches;             // data sets written before, in place of all those
   int64_t most_a_group = 0;                    // of ETS traces, of a model; 0: all
   std::vector<std::string> weights;            // folders to judge; empty: all of the data folder's for the suite
   learn::Split unnamed = learn::Split::train;  // part of record families that no split.json names

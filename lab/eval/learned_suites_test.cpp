@@ -49,7 +49,7 @@ TEST(LearnedSuites, JudgeTrainedWeightsOnTheTestSplitAndApart) {
   ASSERT_FALSE(refused.ok());
   EXPECT_NE(refused.error().message().find("no such family"), std::string::npos);
 
-  const auto evaluated = evaluate_learned("h200", {.cache = folder + "/data.bin", .weights = {folder + "/weights"}});
+  const auto evaluated = evaluate_learned("h200", {.caches = {folder + "/data.bin"}, .weights = {folder + "/weights"}});
   ASSERT_TRUE(evaluated.ok()) << evaluated.error().message();
   const SuiteResult& result = *evaluated;
   EXPECT_EQ(result.examples, 5);
@@ -60,7 +60,7 @@ TEST(LearnedSuites, JudgeTrainedWeightsOnTheTestSplitAndApart) {
   EXPECT_EQ(result.rows[0].evaluations[0].quantity, learn::Target::peak_bytes);
   EXPECT_EQ(result.rows[0].evaluations[0].all.count, 5);
   EXPECT_EQ(result.rows[0].ood[0].all.count, 1);
-  EXPECT_FALSE(evaluate_learned("h200", {.cache = folder + "/data.bin", .weights = {folder}}).ok());
+  EXPECT_FALSE(evaluate_learned("h200", {.caches = {folder + "/data.bin"}, .weights = {folder}}).ok());
   std::filesystem::remove_all(folder);
 }
 
@@ -89,7 +89,7 @@ TEST(LearnedSuites, RefuseWeightsOfAnotherSplit) {
   EXPECT_EQ(learn::load_weights(request.out)->division, random);
 
   const auto judged = [&](const std::string& weights, const learn::Division& division) {
-    return evaluate_learned("h200", {.cache = cache, .weights = {folder + "/" + weights}, .division = division});
+    return evaluate_learned("h200", {.caches = {cache}, .weights = {folder + "/" + weights}, .division = division});
   };
   EXPECT_TRUE(judged("families", {}).ok());
   const auto seen = judged("random", random);

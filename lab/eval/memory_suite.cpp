@@ -29,7 +29,11 @@ int64_t states_of(const OptimizerSpec& optimizer) {
     case OptimizerKind::adamw: return 2;
     case OptimizerKind::rmsprop: return optimizer.momentum != 0 ? 2 : 1;
     case OptimizerKind::adagrad:
+    case OptimizerKind::lion:
+    case OptimizerKind::muon:
     case OptimizerKind::other: return 1;
+    case OptimizerKind::adafactor:
+    case OptimizerKind::adamw_8bit: return 0;
   }
   return 0;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "base/nearest.h"
 #include "base/provenance.h"
@@ -137,9 +138,20 @@ Status save_weights(const std::string& folder, std::string_view name, const Pred
                          {"device", log.device},
                          {"libtorch", TORCH_VERSION},
                          {"date", today_utc()}};
+  std::set<std::string> gpus;
+  for (const uint32_t i : fold.train) gpus.insert(data.examples()[i].device);
+  if (options.meta) {
+    card["meta"] = {{"tasks", options.meta->tasks},
+                    {"support", options.meta->support},
+                    {"inner_steps", options.meta->inner_steps},
+                    {"inner_rate", options.meta->inner_rate}};
+  }
   if (!options.start.empty()) {
     auto before = read_json(options.start, "card.json", {});
     if (!before) return before.error();
+    if (before->contains("gpus")) {
+      for (const auto& gpu : before->at("gpus")) gpus.insert(gpu.is_string() ? gpu.get<std::string>() : gpu.dump());
+    }
     measured += measured_from(*before);
     nlohmann::json& start = card["started_from"];
     for (const char* key :
@@ -148,6 +160,7 @@ Status save_weights(const std::string& folder, std::string_view name, const Pred
     }
   }
   card["examples"]["measured"] = measured;
+  card["gpus"] = gpus;
   if (Status status = predictor.save(folder); !status.ok()) return status;
   return write_json(folder, "card.json", card);
 }

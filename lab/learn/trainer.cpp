@@ -132,14 +132,20 @@ class Loop {
     for (int64_t first = 0; first < task_.samples; first += batch_) {
       const int64_t count = std::min(batch_, task_.samples - first);
       optimizer_.zero_grad();
-      const torch::Tensor loss = task_.loss(order.narrow(0, first, count));
-      loss.backward();
+      const torch::Tensor loss = leave_gradients(order.narrow(0, first, count));
       if (task_.clip > 0) torch::nn::utils::clip_grad_norm_(task_.module->parameters(), task_.clip);
       optimizer_.step();
       const torch::Tensor share = loss.detach() * static_cast<double>(count);
       sum = sum.defined() ? sum + share : share;
     }
     return sum.item<double>() / static_cast<double>(task_.samples);
+  }
+
+  torch::Tensor leave_gradients(const torch::Tensor& batch) {
+    if (task_.gradients) return task_.gradients(batch);
+    torch::Tensor loss = task_.loss(batch);
+    loss.backward();
+    return loss;
   }
 
   void close_epoch(int64_t epoch, double loss) {
@@ -253,7 +259,7 @@ class Loop {
 }  // namespace
 
 Result<TrainingLog> run_training(const TrainingTask& task, const TrainOptions& options) {
-  CHECK(task.module != nullptr && task.loss, "a task has a module and a loss");
+  CHECK(task.module != nullptr && (task.loss || task.gradients), "a task has a module and a loss");
   auto log = Loop(task, options).run();
   if (log) log->device = task.module->parameters().front().device().str();
   return log;

@@ -20,6 +20,9 @@ struct TrainingTask {
   int64_t samples = 0;
   // The loss of a batch of samples, to be minimised: a scalar with gradient. `batch` holds their numbers (int64, on CPU).
   std::function<torch::Tensor(const torch::Tensor& batch)> loss;
+  // In place of `loss`, where a step is not taken by its gradient: leaves gradients in the module's parameters, which were zero
+  // before, and gives the loss of the batch.
+  std::function<torch::Tensor(const torch::Tensor& batch)> gradients = {};
   // MRE on the validation groups with the weights as they are; null: the last weights are the best.
   // Called in evaluation mode without gradients.
   std::function<double()> validation_error;

@@ -29,6 +29,20 @@ OrderedJson to_json(const std::vector<ErrorRow>& rows) {
   return object;
 }
 
+Status check_meta(const TrainOptions& options) {
+  const MetaOptions& meta = *options.meta;
+  for (const auto& [name, value] :
+       {std::pair("--tasks", meta.tasks), {"--support", meta.support}, {"--inner-steps", meta.inner_steps}}) {
+    if (value < 1) return Error{fmt::format("{} cannot be {}", name, value), name, "give a whole number from 1"};
+  }
+  if (!(meta.inner_rate > 0 && std::isfinite(meta.inner_rate))) {
+    return Error{fmt::format("--inner-rate cannot be {}", meta.inner_rate), "--inner-rate", "give a number above 0"};
+  }
+  if (options.validate_on.empty()) return {};
+  return Error{"of what is meta-learned the last weights count, and nothing is validated on", "--validate-on",
+               "leave it out"};
+}
+
 }  // namespace
 
 OrderedJson to_json(const Evaluation& evaluation) {
@@ -67,10 +81,17 @@ Status check_options(const TrainOptions& options) {
   if (options.resume && options.checkpoint.empty()) {
     return Error{"there is no checkpoint to go on from", "--resume", "name its folder with --checkpoint"};
   }
-  return {};
+  return options.meta ? check_meta(options) : Status();
 }
 
-Result<TrainingOutcome> train_and_save(const TrainingRequest& request, const DataSet& data) {
+Result<TrainingOutcome> train_and_save(const TrainingRequest& given, const DataSet& data) {
+  TrainingRequest request = given;
+  if (request.options.meta) {
+    if (request.predictor != kMetaLearned) {
+      return Error{request.predictor + " cannot be meta-learned", "--meta", fmt::format("train {}", kMetaLearned)};
+    }
+    request.options.validation = 0;
+  }
   if (const Status status = check_options(request.options); !status.ok()) return status.error();
   auto predictor = make_predictor(request.predictor);
   if (!predictor) return predictor.error();

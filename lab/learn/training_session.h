@@ -10,6 +10,8 @@
 
 namespace forerun::learn {
 
+inline constexpr const char* kMetaLearned = "ets";  // the predictor that learns across GPUs (TrainOptions::meta)
+
 struct TrainingRequest {
   std::string predictor;
   std::string out;  // folder for the weights; empty: they are not kept
@@ -27,6 +29,7 @@ struct TrainingOutcome {
 // An Error where an option cannot be meant: no epochs, a learning rate that is not above 0.
 Status check_options(const TrainOptions& options);
 
+// What is meta-learned is not validated: its last weights count.
 Result<TrainingOutcome> train_and_save(const TrainingRequest& request, const DataSet& data);
 
 // The errors of a predictor on some examples: each quantity that it predicts and that was measured.

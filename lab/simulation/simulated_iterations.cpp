@@ -186,8 +186,8 @@ Result<learn::DataSet> simulate_iterations(const SimulationOptions& options, con
   if (2 * missing > options.count) {
     return Error{"most of what was drawn does not fit on the GPU", device.name, "simulate a GPU with more memory"};
   }
-  data.source =
-      fmt::format("{} simulated iterations on {}, seed {}", data.examples().size(), device.name, options.seed);
+  data.source = fmt::format("{} simulated iterations on {}, seed {}{}", data.examples().size(), device.name,
+                            options.seed, cost_models.residual_model ? "" : ", analytic");
   return data;
 }
 

@@ -118,6 +118,15 @@ bool recurrent(const learn::DataSet& data, const learn::Example& example) {
                      [&](uint32_t row) { return data.rows()[row].cls == OpClass::rnn; });
 }
 
+TEST_F(Simulation, WithoutTreesSaysSo) {
+  const learn::DataSet learned = simulated({.count = 4, .traced = 4});
+  EXPECT_EQ(learned.source.find("analytic"), std::string::npos) << learned.source;
+  cost_models_->residual_model.reset();
+  const learn::DataSet analytic = simulated({.count = 4, .traced = 4});
+  EXPECT_NE(analytic.source.find("analytic"), std::string::npos) << analytic.source;
+  EXPECT_NE(analytic.examples()[0].targets.op_us, learned.examples()[0].targets.op_us);
+}
+
 TEST_F(Simulation, LabelsAreWholeAndOpTimesAddUp) {
   const learn::DataSet data = simulated({.count = 40, .seed = 5, .traced = 20, .threads = 2});
   size_t told = 0;

@@ -19,7 +19,7 @@ Suite ets_suite(const std::string& name, const std::string& summary, std::vector
     app.add_option("--weights", options->data.weights,
                    "Folders that `forerun train --out` wrote; without it all of data/weights/" + name);
     app.add_option("--traces", options->data.traces, "Folder of the ETS authors' traces");
-    app.add_option("--cache", options->data.cache, "A data set that `forerun train --write-cache` wrote");
+    app.add_option("--cache", options->data.caches, "A data set that `forerun train --write-cache` wrote");
     app.add_flag("--json", options->json, "Print one JSON object");
     return [options, name] {
       const CommandWork work;

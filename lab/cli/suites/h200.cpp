@@ -50,7 +50,7 @@ Run add_h200(CLI::App& app) {
                      "Folders that `forerun train --out` wrote; without it all of data/weights/h200");
   CLI::Option* data = app.add_option("--data", options->data.records, "Record files or folders, in place of data/h200");
   CLI::Option* cache =
-      app.add_option("--cache", options->data.cache, "A data set that `forerun train --write-cache` wrote");
+      app.add_option("--cache", options->data.caches, "A data set that `forerun train --write-cache` wrote");
   CLI::Option* leave = app.add_flag("--leave-one-out", options->leave_one_out,
                                     "Judge `forerun predict` on the training families, each predicted without it")
                            ->excludes(weights)

@@ -25,7 +25,7 @@ void add_suite_data(CLI::App& app, SuiteData& data) {
   app.add_option("--suite", data.suite, "What to train on: ets-t4, ets-2080ti or h200 (default)");
   app.add_option("--traces", data.options.traces, "Folder of the ETS authors' traces");
   app.add_option("--data", data.options.records, "Record files or folders, in place of data/h200");
-  app.add_option("--cache", data.options.cache, "A data set that --write-cache wrote, in place of all those");
+  app.add_option("--cache", data.options.caches, "Data sets that --write-cache wrote, in place of all those");
   app.add_option("--write-cache", data.write_cache, "Write the data set as one file");
   app.add_option("--most", data.options.most_a_group, "Read at most so many ETS traces of a model")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));

@@ -67,6 +67,9 @@ Status set(EtsOptions& options, const std::string& key, const std::string& value
   } else if (key == "target") {
     if (!one_of(value, {"ms", "log", "ratio", "lanes"})) return bad(key, value, "ms, log, ratio or lanes");
     options.target = value;
+  } else if (key == "features") {
+    if (!one_of(value, {"own", "shared"})) return bad(key, value, "own or shared");
+    options.features = value;
   } else {
     std::vector<std::string> known;
     for (const auto& [name, unused] : EtsOptions().to_settings()) known.push_back(name);
@@ -86,6 +89,7 @@ Settings EtsOptions::to_settings() const {
           {"stride", std::to_string(stride)},
           {"loss", loss},
           {"target", target},
+          {"features", features},
           {"sums", fmt::format("{}", sums)},
           {"balance", fmt::format("{}", balance)},
           {"logs", fmt::format("{}", logs)},
@@ -111,6 +115,10 @@ Result<EtsOptions> EtsOptions::from_settings(const Settings& settings, const Ets
   if (options.stride > options.net.width) {
     return Error{"windows further apart than they are wide leave ops out", "settings of ets",
                  "use a stride of at most the width"};
+  }
+  if (options.features == "shared" && options.target == "lanes") {
+    return Error{"lanes need times of the host, which the authors' traces do not have", "settings of ets",
+                 "use another target with features=shared, such as ratio"};
   }
   return options;
 }

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
@@ -12,7 +13,8 @@
 #include "lab/dataset/windows.h"
 #include "lab/learn/ets/lane_times.h"
 #include "lab/learn/ets/op_scales.h"
-#include "lab/learn/trainer.h"
+#include "lab/learn/ets/shared_form.h"
+#include "lab/learn/meta_learner.h"
 
 namespace forerun::learn {
 namespace {
@@ -41,6 +43,38 @@ FeatureChoice choice_for(const DataSet& data) {
 float to_target(float us, bool log) { return log ? std::log1p(us) : us / 1000; }
 float from_target(float value, bool log) {
   return log ? std::expm1(std::clamp(value, 0.0F, 20.0F)) : std::max(value, 0.0F) * 1000;
+}
+
+// The windows of each trace, by GPU: the tasks of meta-learning, in alphabetical order.
+std::vector<MetaTask> tasks_of(const DataSet& data, const Selection& examples,
+                               const std::vector<std::vector<int64_t>>& starts) {
+  std::map<std::string, MetaTask> tasks;
+  int64_t first = 0;
+  for (size_t e = 0; e < examples.size(); ++e) {
+    const std::string& gpu = data.examples()[examples[e]].device;
+    const auto count = static_cast<int64_t>(starts[e].size());
+    MetaTask& task = tasks[gpu];
+    task.name = gpu;
+    task.groups.push_back({.first = first, .count = count});
+    first += count;
+  }
+  std::vector<MetaTask> list;
+  for (auto& [gpu, task] : tasks) list.push_back(std::move(task));
+  return list;
+}
+
+// An Error where some of these examples call their ops by the authors' numbers and others by their names.
+Status check_alike(const DataSet& data, const Selection& examples) {
+  const Example* traced = nullptr;
+  const Example* recorded = nullptr;
+  for (const uint32_t i : examples) {
+    const Example& example = data.examples()[i];
+    if (example.ops.empty()) continue;
+    (is_traced_name(data.name_of_row(data.rows()[example.ops.front()])) ? traced : recorded) = &example;
+  }
+  if (traced == nullptr || recorded == nullptr) return {};
+  return Error{fmt::format("ops of {} are told by other features than those of {}", traced->device, recorded->device),
+               traced->id, "learn from what both tell with --set features=shared"};
 }
 
 // The first network's weights are weights.pt, the others' weights.2.pt and so on.
@@ -79,7 +113,9 @@ void EtsPredictor::add_features(const DataSet& data, const Example& example, std
     }
     return;
   }
-  for (const OpScale& scale : scales_of(data, example, places)) {
+  const std::vector<OpScale> of_ops =
+      shared() ? shared_scales(data, example, places, devices_.find(example.device)) : scales_of(data, example, places);
+  for (const OpScale& scale : of_ops) {
     features.insert(features.end(), row, row + width);
     row += width;
     add_scale_columns(scale, features);
@@ -289,14 +325,19 @@ Result<TrainingLog> EtsPredictor::train(const DataSet& data, const TrainOptions&
     return status.error();
   }
   device_ = *device;
+  std::vector<EtsNet> begun = std::move(nets_);
+  return shared() ? train_in_form(in_shared_form(data), options, std::move(begun))
+                  : train_in_form(data, options, std::move(begun));
+}
 
+Result<TrainingLog> EtsPredictor::train_in_form(const DataSet& data, const TrainOptions& options,
+                                                std::vector<EtsNet> begun) {
   Fold fold = fold_for(data, options);
   const auto untimed = [&](uint32_t i) {
     const Targets& targets = data.examples()[i].targets;
     return targets.op_us.empty() || (lanes() ? targets.host_us : targets.gap_us).empty();
   };
   std::erase_if(fold.train, untimed);
-  std::vector<EtsNet> begun = std::move(nets_);
   if (options.start.empty()) {
     begun.clear();
     encoder_ = FeatureEncoder(choice_for(data), OpVocabulary::of(data, fold.train));
@@ -319,6 +360,10 @@ Result<TrainingLog> EtsPredictor::train(const DataSet& data, const TrainOptions&
     net->to(device_);
     task.module = net.get();
     task.loss = [&](const torch::Tensor& batch) { return loss_of(net, windows, batch); };
+    if (options.meta) {
+      const Status status = learn_across(data, fold.train, windows, net, of_net, task);
+      if (!status.ok()) return status.error();
+    }
     if (!fold.validation.empty()) {
       task.validation_error = [&] {
         const auto predictions = predict_windows(net, data, fold.validation, validation);
@@ -338,8 +383,26 @@ Result<TrainingLog> EtsPredictor::train(const DataSet& data, const TrainOptions&
   return log;
 }
 
+Status EtsPredictor::learn_across(const DataSet& data, const Selection& examples, const Windows& windows, EtsNet& net,
+                                  TrainOptions& options, TrainingTask& task) const {
+  if (const Status status = check_alike(data, examples); !status.ok()) return status;
+  auto learner = MetaLearner::create(*net, task.loss, tasks_of(data, examples, windows.starts), *options.meta,
+                                     options.batch.value_or(task.batch));
+  if (!learner) return learner.error();
+  options.batch = options.meta->tasks;
+  task.samples = learner->episodes();
+  task.gradients = [learner = std::move(*learner)](const torch::Tensor& episodes) mutable {
+    return learner.gradients(episodes);
+  };
+  return {};
+}
+
 std::vector<Prediction> EtsPredictor::predict(const DataSet& data, const Selection& examples) {
   CHECK(!nets_.empty(), "ETS must be trained or loaded before it predicts");
+  return shared() ? predict_in_form(in_shared_form(data), examples) : predict_in_form(data, examples);
+}
+
+std::vector<Prediction> EtsPredictor::predict_in_form(const DataSet& data, const Selection& examples) {
   return predict_windows(data, examples, windows_of(data, examples, false));
 }
 

@@ -22,7 +22,11 @@
 // their mean where `balance` is 1, and `logs` times the error of the logarithms is added, so that short ops count. Then
 // layers larger than any in training are predicted in proportion. `target` lanes: the same with what an op asks of the GPU and
 // of the host, of which two lanes make the iteration (lane_times.h). `dropout`: this share of what passes between the cell's
-// layers is left out in training.
+// layers is left out in training. `features` shared: ops of run records and of the authors' traces are told alike (shared_form.h), so
+// that one network learns from GPUs of both; with the target ratio times are then relative to the roofline of each GPU.
+//
+// Meta-learning (TrainOptions::meta): a GPU is a task, and what is learned is a start from which a few traces of a further one go
+// far (lab/learn/meta_learner.h).
 #pragma once
 
 #include <string>
@@ -31,15 +35,17 @@
 #include "lab/dataset/known_devices.h"
 #include "lab/dataset/predictor.h"
 #include "lab/learn/ets/ets_net.h"
+#include "lab/learn/trainer.h"
 
 namespace forerun::learn {
 
 struct EtsOptions {
   EtsNetOptions net;
   int64_t stride = 3;
-  int64_t hidden = 0;         // 0: as wide as the features
-  std::string loss = "l1";    // l1, smooth_l1, huber, mse
-  std::string target = "ms";  // ms; log: ln(1 + us); ratio: ln of the ratio to op_scales.h; lanes: to lane_times.h
+  int64_t hidden = 0;            // 0: as wide as the features
+  std::string loss = "l1";       // l1, smooth_l1, huber, mse
+  std::string target = "ms";     // ms; log: ln(1 + us); ratio: ln of the ratio to op_scales.h; lanes: to lane_times.h
+  std::string features = "own";  // those of the data; shared: what records and traces both tell
   double sums = 0;
   double logs = 0;  // with ratio and lanes
   double balance = 0;
@@ -76,6 +82,11 @@ class EtsPredictor : public Predictor {
     std::vector<std::vector<int64_t>> starts;  // by example
     std::vector<std::vector<uint32_t>> ops;    // by example: positions of the ops that have kernels
   };
+  Result<TrainingLog> train_in_form(const DataSet& data, const TrainOptions& options, std::vector<EtsNet> begun);
+  std::vector<Prediction> predict_in_form(const DataSet& data, const Selection& examples);
+  // The gradients of meta-learning as a task of training, in place of a loss; batches of it are episodes.
+  Status learn_across(const DataSet& data, const Selection& examples, const Windows& windows, EtsNet& net,
+                      TrainOptions& options, TrainingTask& task) const;
   [[nodiscard]] Windows windows_of(const DataSet& data, const Selection& examples, bool with_targets) const;
   // Windows that hold the same ops are computed once.
   void add_distinct(Windows& windows, std::vector<int64_t> places) const;
@@ -91,6 +102,7 @@ class EtsPredictor : public Predictor {
   std::vector<Prediction> predict_windows(EtsNet& net, const DataSet& data, const Selection& examples,
                                           const Windows& windows) const;
   std::vector<Prediction> predict_windows(const DataSet& data, const Selection& examples, const Windows& windows);
+  [[nodiscard]] bool shared() const { return options_.features == "shared"; }
   [[nodiscard]] bool ratio() const { return options_.target == "ratio"; }
   [[nodiscard]] bool lanes() const { return options_.target == "lanes"; }
   [[nodiscard]] bool relative() const { return ratio() || lanes(); }  // to what the network is told
