@@ -39,6 +39,7 @@ from .parametric import points_of, resized, sizes_in, unified  # noqa: E402
 from .records import PRECISIONS  # noqa: E402
 from .run_options import CHECKPOINTS, RunOptions, checkpointing, is_checkpointing, run_options  # noqa: E402
 from .training import LossFunction, TrainingTask, default_loss  # noqa: E402
+from .training_loop import LOOPS  # noqa: E402
 
 Json = Dict[str, Any]
 
@@ -54,6 +55,7 @@ def capture(
     accumulate: int = 1,
     checkpoint: Optional[str] = None,
     clip_grad: Optional[float] = None,
+    loop: str = "plain",
     batch_sizes: Optional[Sequence[int]] = None,
     lengths: Optional[Sequence[int]] = None,
     name: str = "",
@@ -70,7 +72,9 @@ def capture(
     :param accumulate: micro-batches before each step of the optimizer
     :param checkpoint: "block" computes each block again in the backward pass, "none" keeps all; by default as the
         model is
-    :param clip_grad: the largest norm of all gradients together, to which they are clipped before the step
+    :param clip_grad: the largest norm of all gradients together, to which they are clipped before the step; 0: they
+        are not
+    :param loop: "plain", or the library that runs the iterations: "trainer" (transformers), "lightning", "accelerate"
     :param batch_sizes: three or more: records at each, so that `forerun` can move the record to any batch; the first
         dimension of every tensor of the batch is the batch
     :param lengths: likewise of sequences; every later dimension as long as the batch's tokens is the length
@@ -79,7 +83,7 @@ def capture(
     :returns: the record (docs/records.md); model and optimizer are left as they were
     :raises CaptureError: where what is run depends on values that only a real run computes
     """
-    options = run_options(model, precision, autocast, checkpoint, accumulate, clip_grad)
+    options = run_options(model, precision, autocast, checkpoint, accumulate, clip_grad, loop)
     request = _Request(model, optimizer, batch, loss_fn, options, _backend(backend), name)
     record = _capture(request, HostValues(), batch_sizes, lengths)
     if file is not None:
@@ -112,6 +116,7 @@ class _Request:
             options.accumulate,
             options.clip_grad,
             scaler,
+            loop=options.loop,
         )
 
 
@@ -189,6 +194,8 @@ def _describe(task: TrainingTask, options: RunOptions, backend: str, name: str) 
     }
     if is_checkpointing(task.model):
         described["run"]["checkpoint"] = "block"
+    if options.loop != "plain":
+        described["run"]["loop"] = options.loop
     if options.clip_grad is not None:
         described["run"]["clip_grad"] = options.clip_grad
     return described
@@ -292,6 +299,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         "--checkpoint", choices=CHECKPOINTS, help="block: compute each block again in the backward pass"
     )
     parser.add_argument("--clip-grad", type=float, metavar="NORM", help="clip the gradients' norm before each step")
+    parser.add_argument("--loop", choices=LOOPS, help="the library that runs the iterations; plain: none")
     parser.add_argument(
         "--batch-sizes", type=_sizes, metavar="A,B,C", help="record at three or more: any batch can be asked for"
     )
@@ -312,7 +320,7 @@ def _sizes(text: str) -> List[int]:
     return [int(part) for part in text.split(",")]
 
 
-_OPTIONS = ("precision", "autocast", "checkpoint", "accumulate", "clip_grad")
+_OPTIONS = ("precision", "autocast", "checkpoint", "accumulate", "clip_grad", "loop")
 
 
 def _capture_target(options: argparse.Namespace) -> Json:

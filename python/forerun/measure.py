@@ -182,6 +182,7 @@ def build_task(configuration: Configuration, device: torch.device) -> TrainingTa
         run.get("clip_grad"),
         torch.amp.GradScaler(device.type) if run["precision"] == "amp_fp16" else None,
         moving_average(model) if run.get("ema") else None,
+        run.get("loop", "plain"),
     )
 
 

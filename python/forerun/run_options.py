@@ -7,6 +7,7 @@
                   bf16      parameters, buffers and inputs in bfloat16, no autocast; fp16 likewise
     --checkpoint  none      every activation is kept
                   block     each block is computed again in the backward pass (gradient_checkpointing_enable)
+    --loop        plain, trainer, lightning or accelerate (training_loop.py)
 """
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from typing import Any, Iterator, Optional, Union
 import torch
 
 from .records import PRECISIONS
+from .training_loop import LOOPS, clip_norm
 
 CHECKPOINTS = ("none", "block")
 _AUTOCAST = {"bf16": "amp_bf16", "bfloat16": "amp_bf16", "fp16": "amp_fp16", "float16": "amp_fp16"}
@@ -31,6 +33,7 @@ class RunOptions:
     checkpoint: Optional[str] = None  # None: as the model is
     accumulate: int = 1
     clip_grad: Optional[float] = None
+    loop: str = "plain"
 
     @property
     def autocast(self) -> Optional[torch.dtype]:
@@ -52,12 +55,16 @@ def run_options(
     checkpoint: Optional[str],
     accumulate: int,
     clip_grad: Optional[float],
+    loop: Optional[str] = None,
 ) -> RunOptions:
     """Raises ValueError for what is unknown or does not go together."""
     if accumulate < 1:
         raise ValueError(f"accumulate is {accumulate}; it counts micro-batches, so 1 or more")
-    if clip_grad is not None and not clip_grad > 0:
-        raise ValueError(f"clip_grad is {clip_grad}; it is the largest norm of the gradients, so above 0")
+    if clip_grad is not None and not clip_grad >= 0:
+        raise ValueError(f"clip_grad is {clip_grad}; it is the largest norm of the gradients, so above 0, or 0 for none")
+    loop = loop or "plain"
+    if loop not in LOOPS:
+        raise ValueError(f'loop is "{loop}"; known: {", ".join(LOOPS)}')
     if checkpoint not in (None, *CHECKPOINTS):
         raise ValueError(f'checkpoint is "{checkpoint}"; known: {", ".join(CHECKPOINTS)}')
     if checkpoint == "block" and not _can_checkpoint(model):
@@ -65,7 +72,9 @@ def run_options(
             f"checkpoint is block, but {type(model).__name__} has no gradient_checkpointing_enable(); call "
             "torch.utils.checkpoint.checkpoint around its blocks yourself and record it so"
         )
-    return RunOptions(_precision(model, precision, autocast), checkpoint, accumulate, clip_grad)
+    return RunOptions(
+        _precision(model, precision, autocast), checkpoint, accumulate, clip_norm(loop, clip_grad), loop
+    )
 
 
 def _precision(model: torch.nn.Module, precision: Optional[str], autocast: Union[None, str, torch.dtype]) -> str:

@@ -10,6 +10,8 @@ from typing import Any, Callable, ContextManager, Optional
 
 import torch
 
+from .training_loop import results_as_in
+
 # Gives the loss, or a tuple that begins with it. The rest of the tuple is what the loop still holds during backward
 # (most loops keep the model's output in a variable).
 LossFunction = Callable[[torch.nn.Module, Any], Any]
@@ -41,6 +43,7 @@ class TrainingTask:
     clip_grad: Optional[float] = None  # the largest norm of all gradients together
     scaler: Optional[torch.amp.GradScaler] = None  # of the loss, for float16
     average: Optional[torch.optim.swa_utils.AveragedModel] = None  # of the weights, updated with each step
+    loop: str = "plain"  # training_loop.py
 
     def iterate(self, device_type: str, on_phase: Optional[Callable[[str], None]] = None) -> None:
         """One iteration; `on_phase` hears "u", "f", "b", "u" as the phases begin."""
@@ -49,7 +52,7 @@ class TrainingTask:
         self.optimizer.zero_grad()
         for _ in range(self.accumulate):
             begin("f")
-            with self._autocast(device_type):
+            with results_as_in(self.loop, self.model, self.autocast), self._autocast(device_type):
                 result = self.loss_fn(self.model, self.batch)
             loss = result[0] if isinstance(result, tuple) else result
             if self.accumulate > 1:

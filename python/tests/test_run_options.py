@@ -55,6 +55,41 @@ def test_pure_half_precision_turns_parameters_state_and_inputs(precision: str, d
     assert own["run"]["precision"] == precision
 
 
+def test_a_librarys_loop_widens_results_and_clips() -> None:
+    plain, trainer = captured(precision="amp_bf16"), captured(precision="amp_bf16", loop="trainer")
+    assert trainer["run"]["loop"] == "trainer" and trainer["run"]["clip_grad"] == 1.0
+    assert "loop" not in plain["run"]
+    assert "aten._foreach_norm.Scalar" in names(trainer, "u") and "aten._foreach_norm.Scalar" not in names(plain, "u")
+    assert "clip_grad" not in captured(loop="trainer", clip_grad=0)["run"]
+    assert captured(precision="amp_bf16", loop="lightning")["ops"]["name"] == plain["ops"]["name"]
+    with pytest.raises(ValueError, match="loop is"):
+        captured(loop="keras")
+
+
+class WithOwnLoss(torch.nn.Module):
+    """Computes its loss itself, and hands out its logits beside it, as models of transformers do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = model()
+
+    def forward(self, x: Any, y: Any) -> Dict[str, Any]:
+        logits = self.layers(x)
+        return {"loss": torch.nn.functional.cross_entropy(logits, y), "logits": logits}
+
+
+def test_a_loop_that_widens_results_copies_logits_that_the_loss_had_already() -> None:
+    def casts(loop: str, precision: str) -> int:
+        loss = lambda net, batch: net(*batch)["loss"]  # noqa: E731
+        record = captured(model=WithOwnLoss(), loss_fn=loss, precision=precision, loop=loop)
+        copy = record["op_names"].index("aten._to_copy.default") if "aten._to_copy.default" in names(record) else -1
+        return int(record["ops"]["name"].count(copy))
+
+    assert casts("accelerate", "amp_bf16") == casts("trainer", "amp_bf16") == casts("plain", "amp_bf16") + 1
+    assert casts("lightning", "amp_bf16") == casts("plain", "amp_bf16")
+    assert casts("trainer", "fp32") == casts("plain", "fp32")
+
+
 def test_tf32_is_said() -> None:
     assert captured(precision="tf32")["run"]["precision"] == "tf32"
     assert captured()["run"]["precision"] == "fp32"
@@ -129,7 +164,7 @@ def test_what_does_not_go_together_is_told() -> None:
     with pytest.raises(ValueError, match="known: none, block"):
         captured(checkpoint="all")
     with pytest.raises(ValueError, match="above 0"):
-        captured(clip_grad=0.0)
+        captured(clip_grad=-1.0)
 
 
 @pytest.mark.skipif(not hasattr(torch, "_grouped_mm"), reason="this PyTorch has no grouped products")

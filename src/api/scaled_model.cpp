@@ -20,8 +20,6 @@
 namespace forerun {
 namespace {
 
-bool half_precision(Precision precision) { return is_autocast(precision) || weight_type(precision) != DType::float32; }
-
 // Whether all weights are trained, in one pass an iteration, and nothing is done but the update.
 bool is_plain(const TrainingSetup& setup) {
   const TrainingSetup plain = {
@@ -107,7 +105,7 @@ Result<ScaledModel> scaled_model(const ScaleQuestion& question) {
   if (!is_plain(question.setup)) {
     return Error{
         "checkpointing, accumulation, adapters, frozen weights, clipping and averages are not modelled on several GPUs",
-        "--checkpoint, --accumulate, --lora, --freeze, --clip-grad, --ema",
+        "--checkpoint, --accumulate, --lora, --freeze, --clip-grad, --ema, --loop, --attention",
         "leave them out, or ask `forerun predict` for one GPU"};
   }
   ScaledModel model;
@@ -138,7 +136,7 @@ Unit scale_unit(Precision precision, const Device& gpu) {
 
 std::string precision_text(const ScaledModel& model, const Device& gpu) {
   if (std::string caveat = derive::precision_caveat(model.setup.precision, gpu); !caveat.empty()) return caveat;
-  if (!model.transformer || !half_precision(model.setup.precision)) {
+  if (!model.transformer || !is_half(model.setup.precision)) {
     return fmt::format("precision {}", name_of(model.setup.precision));
   }
   const bool bfloat16 = gpu.peak.bf16_tensor > 0;
@@ -151,14 +149,14 @@ scale::StateBytes state_bytes(const ScaledModel& model) {
   // Transformers keep half-precision weights and float32 copies for the optimizer, as Megatron does; other models are
   // trained under autocast, which keeps float32 weights.
   const int64_t state = optimizer_bytes(model.setup.optimizer);
-  if (model.transformer && half_precision(model.setup.precision)) return {2, 2, 4 + state};
+  if (model.transformer && is_half(model.setup.precision)) return {2, 2, 4 + state};
   return {4, 4, state};
 }
 
 scale::CostSource cost_source(const ScaleQuestion& question, const ScaledModel& model, const scale::StepSetup& setup,
                               const CostModels& cost_models) {
   if (model.transformer) {
-    const bool half = half_precision(model.setup.precision);
+    const bool half = is_half(model.setup.precision);
     const scale::Arithmetic arithmetic{.unit = setup.unit, .element = half ? 2 : 4, .update_bytes = half ? 30 : 28};
     return [&model, &setup, arithmetic](int64_t micro_batch, int64_t tensor) {
       return scale::transformer_costs(*model.transformer, setup.cluster, setup.efficiency, arithmetic, micro_batch,

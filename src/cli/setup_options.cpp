@@ -43,8 +43,15 @@ void add_setup_options(CLI::App& verb, SetupOptions& options, const std::string&
       "the last part of their names, or all-linear); default: those of queries and values");
   verb.add_option("--freeze", options.freeze, "Parameters whose names hold this are not trained; repeatable")
       ->allow_extra_args(false);
-  verb.add_option("--clip-grad", options.clip_norm, "Clip gradients to this norm before each update")
-      ->check(CLI::PositiveNumber);
+  verb.add_option("--clip-grad", options.clip_norm, "Clip gradients to this norm before each update; 0: do not")
+      ->check(CLI::NonNegativeNumber);
+  verb.add_option(
+      "--loop", options.loop,
+      "Who runs the iterations: plain (a loop written by hand), trainer (transformers), lightning or accelerate; "
+      "each waits, copies and keeps tensors in its own way (docs/loops.md)");
+  verb.add_option(
+      "--attention", options.attention,
+      "sdpa (as PyTorch chooses), flash (its flash kernels alone) or eager (spelled out; models of the zoo)");
   verb.add_flag("--ema", options.ema, "Keep a moving average of the weights");
 }
 

@@ -216,12 +216,18 @@ class IterationBuilder {
       logits = aten::reshape(tracer_, logits, {-1, logits->sizes.back()});
       target = aten::reshape(tracer_, target, {-1});
     }
-    if (input_.flavour == "hf" || setup_.accumulate > 1) value(forward_.results().front()) = nullptr;
+    const bool own_loss = input_.flavour == "hf";  // the model computes it, within its forward pass
+    const bool widens = rules_of(setup_.loop).widens_results && is_autocast(setup_.precision);
+    if (widens && !own_loss) logits = autocast_.widen(logits);
+    const bool lets_go = own_loss || setup_.accumulate > 1;
+    if (lets_go && !widens) value(forward_.results().front()) = nullptr;
     Value log_probabilities = aten::log_softmax(tracer_, logits, 1);
-    if (input_.flavour == "hf") logits = nullptr;
+    if (own_loss) logits = nullptr;
     log_probabilities = autocast_.widen(log_probabilities);
     Value loss = aten::nll_loss(tracer_, log_probabilities, target);
     log_probabilities = nullptr;
+    if (widens && own_loss) autocast_.widen(value(forward_.results().front()));  // handed back, and nobody takes it
+    if (lets_go) value(forward_.results().front()) = nullptr;
     if (!needs_gradient(loss)) return Error{"the loss depends on no parameter", "", "nothing would be trained"};
     if (setup_.accumulate > 1) loss = aten::unary(tracer_, "aten.div.Tensor", loss, {{"other", setup_.accumulate}});
     autocast_.forget_parameters();
@@ -271,11 +277,17 @@ class IterationBuilder {
 
 Result<Graph> derive_iteration(const Graph& forward, const InputSpec& input, const TrainingSetup& setup,
                                const DispatchTarget& target) {
+  if (setup.attention == Attention::flash && !is_half(setup.precision)) {
+    return Error{fmt::format("flash attention takes half precision; this is {}", name_of(setup.precision)),
+                 "--attention", "add --precision amp_bf16 or bf16, or leave the choice to sdpa"};
+  }
   if (forward.op_count() > target.most_ops) {
     return Error{fmt::format("the model has {} ops; at most {} can be derived", forward.op_count(), target.most_ops),
                  "", "predict a part of the model"};
   }
-  return IterationBuilder(forward, input, setup, target).run();
+  DispatchTarget chosen = target;
+  if (setup.attention == Attention::flash) chosen.cudnn_attention = false;
+  return IterationBuilder(forward, input, setup, chosen).run();
 }
 
 }  // namespace forerun::derive

@@ -36,6 +36,8 @@ constexpr Names<OptimizerKind, 10> kOptimizers = {{{OptimizerKind::sgd, "SGD"},
                                                    {OptimizerKind::other, "other"}}};
 constexpr Names<OptimizerImpl, 3> kImpls = {
     {{OptimizerImpl::forloop, "forloop"}, {OptimizerImpl::foreach, "foreach"}, {OptimizerImpl::fused, "fused"}}};
+constexpr Names<Attention, 3> kAttentions = {
+    {{Attention::sdpa, "sdpa"}, {Attention::flash, "flash"}, {Attention::eager, "eager"}}};
 constexpr Names<Backend, 2> kBackends = {{{Backend::cuda, "cuda"}, {Backend::generic, "generic"}}};
 
 template <class Enum, size_t N>
@@ -93,8 +95,12 @@ DType weight_type(Precision precision) {
 
 bool is_autocast(Precision precision) { return precision == Precision::amp_bf16 || precision == Precision::amp_fp16; }
 
+bool is_half(Precision precision) { return is_autocast(precision) || weight_type(precision) != DType::float32; }
+
 std::string_view name_of(Checkpointing checkpointing) { return name_in(kCheckpointings, checkpointing); }
 std::optional<Checkpointing> checkpointing_named(std::string_view name) { return value_in(kCheckpointings, name); }
+std::string_view name_of(Attention attention) { return name_in(kAttentions, attention); }
+std::optional<Attention> attention_named(std::string_view name) { return value_in(kAttentions, name); }
 std::optional<OptimizerKind> optimizer_named(std::string_view name) { return value_in(kOptimizers, name); }
 std::optional<OptimizerImpl> optimizer_impl_named(std::string_view name) { return value_in(kImpls, name); }
 std::optional<Backend> backend_named(std::string_view name) { return value_in(kBackends, name); }

@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "graph/graph.h"
+#include "graph/training_loop.h"
 
 namespace forerun {
 
@@ -55,6 +56,10 @@ struct LoraSpec {
   friend bool operator==(const LoraSpec&, const LoraSpec&) = default;
 };
 
+// How attention is computed where the model's source leaves it open: as scaled_dot_product_attention decides, by its flash kernels alone,
+// or spelled out as products and a softmax, which a model of the zoo takes as its parameter `attention`.
+enum class Attention : uint8_t { sdpa, flash, eager };
+
 struct TrainingSetup {
   Precision precision = Precision::fp32;
   OptimizerSpec optimizer;
@@ -65,10 +70,13 @@ struct TrainingSetup {
   std::vector<std::string> freeze;  // parameters whose names hold one of these parts are not trained
   double clip_norm = 0;             // clip_grad_norm_ to it; 0: gradients are not clipped
   bool ema = false;                 // an exponential moving average of the weights is kept (AveragedModel)
+  TrainingLoop loop = TrainingLoop::plain;
+  Attention attention = Attention::sdpa;
   friend bool operator==(const TrainingSetup&, const TrainingSetup&) = default;
 };
 
 [[nodiscard]] bool is_autocast(Precision precision);
+[[nodiscard]] bool is_half(Precision precision);  // its products are of 16 bits
 // The type of the weights.
 [[nodiscard]] DType weight_type(Precision precision);
 
@@ -112,6 +120,7 @@ std::string_view name_of(Precision precision);
 std::string_view name_of(OptimizerKind kind);  // PyTorch's class name: "SGD", "AdamW"
 std::string_view name_of(OptimizerImpl impl);
 std::string_view name_of(Checkpointing checkpointing);
+std::string_view name_of(Attention attention);
 std::string_view name_of(Backend backend);
 std::optional<InputKind> input_kind_named(std::string_view name);
 std::optional<Precision> precision_named(std::string_view name);
@@ -120,6 +129,7 @@ Result<Precision> parse_precision(const std::string& name);
 std::optional<OptimizerKind> optimizer_named(std::string_view name);  // any case; "momentum" is not a kind
 std::optional<OptimizerImpl> optimizer_impl_named(std::string_view name);
 std::optional<Checkpointing> checkpointing_named(std::string_view name);
+std::optional<Attention> attention_named(std::string_view name);
 std::optional<Backend> backend_named(std::string_view name);
 
 }  // namespace forerun

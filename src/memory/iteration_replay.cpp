@@ -51,6 +51,8 @@ class Program {
     const size_t ops = graph_.op_count();
     deaths_.resize(ops + 1);
     gradients_ = gradient_order(graph_);
+    is_gradient_.resize(graph_.storages().size());
+    for (const StorageId gradient : gradients_) is_gradient_[gradient.value] = true;
     first_temporary_.resize(ops + 1);
     gemms_.resize(ops);
     adds_.resize(ops);
@@ -126,14 +128,19 @@ class Program {
   void iterate(int iteration) {
     iteration_ = iteration;
     // zero_grad: of the iteration before only gradients are left.
-    for (const StorageId gradient : gradients_) release(gradient.value);
+    bool keeps_gradients = options_.keeps_gradients;
+    if (!keeps_gradients) set_gradients_to_none();
     for (uint32_t id = 0; id < blocks_.size(); ++id) {
-      if (!stays_[id]) release(id);
+      if (!stays_[id] && !(keeps_gradients && is_gradient_[id])) release(id);
     }
     bool updating = false;
     for (size_t i = 0; i < graph_.op_count() && !result_.out_of_memory; ++i) {
       const Op& op = graph_.ops()[i];
       op_ = OpId(i);
+      if (keeps_gradients && op.phase == Phase::backward) {
+        set_gradients_to_none();
+        keeps_gradients = false;
+      }
       for (const uint32_t storage : deaths_[i]) release(storage);
       if (op.phase == Phase::update && !updating) {
         updating = true;
@@ -143,6 +150,10 @@ class Program {
     }
     for (const uint32_t storage : deaths_[graph_.op_count()]) release(storage);
     op_ = OpId();
+  }
+
+  void set_gradients_to_none() {
+    for (const StorageId gradient : gradients_) release(gradient.value);
   }
 
   void run_op(size_t index, const Op& op) {
@@ -286,6 +297,7 @@ class Program {
   OpTemporaries rules_;
 
   std::vector<StorageId> gradients_;           // in the order in which they are dropped
+  std::vector<bool> is_gradient_;              // by storage
   std::vector<std::vector<uint32_t>> deaths_;  // by op
   std::vector<Gemm> gemms_;                    // by op
   std::vector<bool> adds_;                     // by op: whether it adds two tensors

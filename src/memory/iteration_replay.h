@@ -35,6 +35,7 @@ struct IterationReplayOptions {
   AllocatorSettings settings;
   int64_t capacity = DeviceMemory::kPlenty;  // bytes; beyond it an allocation fails, and the replay ends there
   int iterations = 3;
+  bool keeps_gradients = false;  // until the backward pass begins, rather than until the iteration does (LoopRules)
   Bytes cublas_workspace = Bytes(32 * kMebibyte);  // of a thread: Hopper's, without CUBLAS_WORKSPACE_CONFIG
   TemporaryOptions temporaries;
   std::function<void(const ReplayEvent&)> observe;  // hears every event; may be null

@@ -130,6 +130,10 @@ std::vector<std::string> assumptions_of(const Prediction& p, const Device& devic
     list.push_back(std::move(caveat));
   }
   if (std::string caveat = derive::target_caveat(device); !caveat.empty()) list.push_back(std::move(caveat));
+  if (p.setup.loop != TrainingLoop::plain) {
+    list.push_back(fmt::format("the {} loop does what it does by default; batches are ready when it asks for them",
+                               name_of(p.setup.loop)));
+  }
   if (p.setup.checkpointing != Checkpointing::none) {
     list.emplace_back("what the host does around checkpointed blocks is in the range alone, not in the time");
   }
@@ -185,8 +189,9 @@ IterationTiming times_of(const TrainingRun& run, const Device& device, const Cos
                          const std::vector<OpCost>& costs) {
   const double speed = host_speed(cost_models.host, run.environment.calibration);
   const HostCosts host = host_costs(run.graph, costs, cost_models.host, speed);
-  return host_gpu_timeline(lane_ops(run.graph, costs, host),
-                           {.gap = device.launch_gap, .per_iteration = host.per_iteration});
+  const Nanoseconds loop = loop_cost(run.setup, cost_models.host, speed);
+  return host_gpu_timeline(lane_ops(run.graph, costs, host, rules_of(run.setup.loop)),
+                           {.gap = device.launch_gap, .per_iteration = host.per_iteration + loop});
 }
 
 void add_rates(Prediction& p) {
@@ -210,6 +215,11 @@ void set_job(const JobLength& length, Prediction& prediction) {
 TrainingSetup chosen_setup(const ModelRequest& request, InputKind kind) {
   TrainingSetup setup = request.setup;
   if (!request.default_optimizer) return setup;
+  if (rules_of(setup.loop).prefers_fused_adamw) {
+    setup.optimizer.kind = OptimizerKind::adamw;
+    setup.optimizer.impl = OptimizerImpl::fused;
+    return setup;
+  }
   if (kind == InputKind::tokens) {
     setup.optimizer.kind = OptimizerKind::adamw;
     setup.optimizer.weight_decay = 0.01;
@@ -226,6 +236,7 @@ std::vector<std::pair<std::string, std::string>> zoo_settings(const ModelRequest
     if (name == "seq") name = "length";
   }
   if (request.batch) settings.emplace_back("batch", fmt::format("{}", *request.batch));
+  if (request.setup.attention == Attention::eager) settings.emplace_back("attention", "eager");
   return settings;
 }
 

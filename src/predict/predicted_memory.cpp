@@ -20,6 +20,7 @@ IterationReplayOptions replay_options(const TrainingRun& run, const Device& devi
   IterationReplayOptions options;
   options.settings = question.allocator;
   options.cublas_workspace = device.blas_workspace;
+  options.keeps_gradients = rules_of(run.setup.loop).keeps_gradients;
   options.temporaries.workspaces = &workspaces;
   options.temporaries.channels_last = run.setup.channels_last;
   if (device.sm_count > 0) options.temporaries.device.multiprocessors = device.sm_count;

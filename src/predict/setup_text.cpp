@@ -27,13 +27,29 @@ bool has_one_form(OptimizerKind kind) {
 
 bool SetupText::any() const {
   return !precision.empty() || !optimizer.empty() || channels_last || !checkpoint.empty() || !lora.empty() ||
-         !freeze.empty() || accumulate != 1 || clip_norm != 0 || ema;
+         !freeze.empty() || accumulate != 1 || clip_norm || ema || !loop.empty() || !attention.empty();
 }
 
 Result<Checkpointing> parse_checkpointing(const std::string& text) {
   if (const auto known = checkpointing_named(text)) return *known;
   return Error{fmt::format("checkpointing cannot be '{}'", text), "--checkpoint", "give none, block or selective"};
 }
+
+namespace {
+
+Result<TrainingLoop> parse_loop(const std::string& text) {
+  if (const auto known = training_loop_named(text)) return *known;
+  return Error{fmt::format("there is no training loop '{}'", text), "--loop",
+               did_you_mean(text, {"plain", "trainer", "lightning", "accelerate"})};
+}
+
+Result<Attention> parse_attention(const std::string& text) {
+  if (const auto known = attention_named(text)) return *known;
+  return Error{fmt::format("attention cannot be computed by '{}'", text), "--attention",
+               did_you_mean(text, {"sdpa", "flash", "eager"})};
+}
+
+}  // namespace
 
 Result<LoraSpec> parse_lora(const std::string& text) {
   const char* remedy = "write RANK[:LAYER,LAYER,...][:dropout=P], for instance 16 or 16:q_proj,v_proj or 8:all-linear";
@@ -118,10 +134,23 @@ Result<TrainingSetup> parse_setup(const SetupText& text) {
     if (!lora) return lora.error();
     setup.lora = std::move(*lora);
   }
-  if (text.clip_norm < 0) return Error{"gradients cannot be clipped to a negative norm", "--clip-grad", "give 1.0"};
+  if (!text.loop.empty()) {
+    const Result<TrainingLoop> loop = parse_loop(text.loop);
+    if (!loop) return loop.error();
+    setup.loop = *loop;
+  }
+  if (!text.attention.empty()) {
+    const Result<Attention> attention = parse_attention(text.attention);
+    if (!attention) return attention.error();
+    setup.attention = *attention;
+  }
+  const double clip_norm = text.clip_norm.value_or(rules_of(setup.loop).clip_norm);
+  if (clip_norm < 0) {
+    return Error{"gradients cannot be clipped to a negative norm", "--clip-grad", "give 1.0, or 0 for no clipping"};
+  }
   setup.freeze = text.freeze;
   setup.accumulate = text.accumulate;
-  setup.clip_norm = text.clip_norm;
+  setup.clip_norm = clip_norm;
   setup.ema = text.ema;
   return setup;
 }

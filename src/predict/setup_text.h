@@ -5,6 +5,7 @@
 // Parsed once, where the user's words come in (options, cells of a table, a request); a TrainingSetup travels from there.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,10 @@ struct SetupText {
   std::string lora;        // empty: all weights are trained
   std::vector<std::string> freeze;
   int64_t accumulate = 1;
-  double clip_norm = 0;
+  std::optional<double> clip_norm;  // nothing: as the loop does; 0: gradients are not clipped
   bool ema = false;
+  std::string loop;       // empty: plain
+  std::string attention;  // empty: sdpa
   [[nodiscard]] bool any() const;
 };
 

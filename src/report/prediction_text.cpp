@@ -91,6 +91,8 @@ std::string setup_text(const TrainingSetup& s) {
   if (s.accumulate > 1) text += fmt::format(", {} micro-batches", s.accumulate);
   if (s.clip_norm > 0) text += ", gradients clipped";
   if (s.ema) text += ", moving average";
+  if (s.attention != Attention::sdpa) text += fmt::format(", {} attention", name_of(s.attention));
+  if (s.loop != TrainingLoop::plain) text += fmt::format(", {} loop", name_of(s.loop));
   return text;
 }
 

@@ -141,6 +141,15 @@ Nanoseconds reference_host_gpu_timeline(std::span<const LaneOp> ops, const LaneS
   return Nanoseconds(period);
 }
 
+bool loop_waits_after(const Graph& graph, size_t op, const LoopRules& rules) {
+  const bool last = op + 1 == graph.op_count();
+  const Phase phase = graph.ops()[op].phase;
+  const Phase next = last ? Phase::forward : graph.ops()[op + 1].phase;  // of the next iteration
+  const bool before_batch = last || (next == Phase::forward && phase != Phase::forward);
+  const bool after_loss = next != Phase::backward && phase == Phase::backward;
+  return (rules.waits_for_batch && before_batch) || (rules.waits_for_loss && after_loss);
+}
+
 std::vector<LaneOp> lane_ops(const Graph& graph, std::span<const OpCost> costs, const HostCosts& host) {
   CHECK(costs.size() == graph.op_count() && host.ops.size() == graph.op_count(), "one cost per op is needed");
   std::vector<LaneOp> ops;
@@ -154,6 +163,13 @@ std::vector<LaneOp> lane_ops(const Graph& graph, std::span<const OpCost> costs, 
                  graph.storage(graph.tensor(inputs[0]).storage).on_gpu;
     ops.push_back(lane);
   }
+  return ops;
+}
+
+std::vector<LaneOp> lane_ops(const Graph& graph, std::span<const OpCost> costs, const HostCosts& host,
+                             const LoopRules& rules) {
+  std::vector<LaneOp> ops = lane_ops(graph, costs, host);
+  for (size_t i = 0; i < ops.size(); ++i) ops[i].waits |= loop_waits_after(graph, i, rules);
   return ops;
 }
 

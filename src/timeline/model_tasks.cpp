@@ -92,6 +92,13 @@ Result<ModelTasks> model_tasks(const Graph& graph, std::span<const OpCost> costs
       last = builder.add(kernel);
       if (issued.valid()) builder.depend(last, {issued, Anchor::end, Nanoseconds(0)});
     }
+    if (options.host != nullptr && last.valid() && loop_waits_after(graph, i, options.rules)) {
+      Task wait = kernel;
+      wait.lane = thread;
+      wait.kind = TaskKind::sync;
+      wait.duration = wait.gap = Nanoseconds(0);
+      builder.depend(builder.add(wait), {last, Anchor::end, Nanoseconds(0)});
+    }
     until[i] = last;
   }
   std::vector<TaskId> from(graph.op_count() + 1, last);  // the first kernel of an op and those behind it

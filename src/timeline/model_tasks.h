@@ -35,6 +35,7 @@ struct ModelTasks {
 struct ModelTaskOptions {
   Nanoseconds gap{};                // between two kernels
   const HostCosts* host = nullptr;  // null: nobody waits for the host
+  LoopRules rules{};                // with host times: where the loop waits
   std::span<const uint32_t> calls;  // by op, of the forward pass: op_instance of its tasks; empty: none is known
 };
 // Tasks name their op by its index in `event`.

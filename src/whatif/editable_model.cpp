@@ -43,7 +43,10 @@ Result<EditableIteration> EditableIteration::of_model(TracedModel model, const O
   edited.variant = {model.setup.precision, model.setup.channels_last};
   edited.host_slowdown_ = 1;
   auto made = model_tasks(derived->graph, derived->costs,
-                          {.gap = timer->device().launch_gap, .host = &derived->host, .calls = derived->calls});
+                          {.gap = timer->device().launch_gap,
+                           .host = &derived->host,
+                           .rules = rules_of(model.setup.loop),
+                           .calls = derived->calls});
   if (!made) return made.error();
   edited.graph_ = std::move(made->tasks);
   edited.beginning_ = made->beginning;

@@ -28,7 +28,10 @@ Result<DerivedIteration> derived_iteration(const TracedModel& model, double batc
   made.graph = std::move(*graph);
   made.costs = timer.costs(made.graph, setup);
   made.host.ops.resize(made.graph.op_count());
-  if (timer.host()) made.host = host_costs(made.graph, made.costs, *timer.host());
+  if (timer.host()) {
+    made.host = host_costs(made.graph, made.costs, *timer.host());
+    made.host.per_iteration += loop_cost(setup, *timer.host());
+  }
   std::unordered_map<uint32_t, uint32_t> call_of;  // by sequence number
   for (const Op& op : made.graph.ops()) {
     uint32_t call = call_number(model, made.graph.module(op));

@@ -100,6 +100,10 @@ Result<HostConstants> load_host_constants(const std::filesystem::path& path) {
   constants.foreach_tensor = us(*file, "foreach_tensor_us");
   constants.parameter = us(*file, "parameter_us");
   constants.iteration = us(*file, "iteration_us");
+  JsonObject loops = file->object("loop_batch_us");
+  for (size_t i = 0; i < kTrainingLoops; ++i) {
+    constants.loop_batch[i] = us(loops, std::string(name_of(static_cast<TrainingLoop>(i))));
+  }
   JsonObject scale = file->object("calibration");
   constants.scale.at_reference = scale.number("at_reference");
   constants.scale.forward = scale_readings(scale, "forward");
@@ -126,6 +130,11 @@ Status save_host_constants(const HostConstants& constants, const std::filesystem
   json.field("foreach_tensor_us", us(constants.foreach_tensor));
   json.field("parameter_us", us(constants.parameter));
   json.field("iteration_us", us(constants.iteration));
+  json.key("loop_batch_us").begin_object();
+  for (size_t i = 0; i < kTrainingLoops; ++i) {
+    json.field(name_of(static_cast<TrainingLoop>(i)), us(constants.loop_batch[i]));
+  }
+  json.end_object();
   const auto readings = [&](std::string_view name, const std::vector<ScaleReading>& list) {
     json.key(name).begin_object();
     for (const ScaleReading& reading : list) {
@@ -203,6 +212,10 @@ HostCosts host_costs(const Graph& graph, std::span<const OpCost> costs, const Ho
   }
   host.per_iteration = scaled(constants.iteration + constants.parameter * parameter_tensors(graph), speed);
   return host;
+}
+
+Nanoseconds loop_cost(const TrainingSetup& setup, const HostConstants& constants, double speed) {
+  return scaled(constants.loop_batch[static_cast<size_t>(setup.loop)] * setup.accumulate, speed);
 }
 
 }  // namespace forerun

@@ -2,7 +2,7 @@
 //
 //   op        = cost of its class in its phase + cost of every kernel after the first
 //   foreach   = cost of the class + cost of every tensor of the list
-//   iteration = constant + cost of every parameter tensor (zero_grad, gradient bookkeeping)
+//   iteration = constant + cost of every parameter tensor (zero_grad, gradient bookkeeping) + what the loop does for every batch
 // Python, autograd and dispatch overhead are all in the class's figure. `speed` scales everything.
 // Left out: data loading, the drift of host speed within minutes.
 #pragma once
@@ -47,6 +47,7 @@ struct HostConstants {
   Nanoseconds foreach_tensor;
   Nanoseconds parameter;
   Nanoseconds iteration;
+  std::array<Nanoseconds, kTrainingLoops> loop_batch;  // by loop: what it does for a micro-batch, beside the ops
   HostScale scale;
 
   [[nodiscard]] Nanoseconds& of(Phase phase, OpClass cls) {
@@ -89,5 +90,8 @@ Nanoseconds host_cost(const HostCounts& counts, const HostConstants& constants);
 // `costs` gives the number of kernels of each op. Parameter tensors are counted by the accumulations of their gradients.
 HostCosts host_costs(const Graph& graph, std::span<const OpCost> costs, const HostConstants& constants,
                      double speed = 1.0);
+
+// What the loop itself does in an iteration.
+Nanoseconds loop_cost(const TrainingSetup& setup, const HostConstants& constants, double speed = 1.0);
 
 }  // namespace forerun

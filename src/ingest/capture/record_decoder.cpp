@@ -150,6 +150,14 @@ class RecordDecoder::Impl : JsonWalk {
       if (key == "lora") return lora(item);
       if (key == "freeze") return own_texts(item, "run.freeze", columns_->setup.freeze);
       if (key == "clip_grad") return number(item, "run.clip_grad", columns_->setup.clip_norm);
+      if (key == "loop") {
+        return text(item, "run.loop", name) && named("run.loop", name, training_loop_named(name),
+                                                     "plain, trainer, lightning, accelerate", columns_->setup.loop);
+      }
+      if (key == "attention") {
+        return text(item, "run.attention", name) &&
+               named("run.attention", name, attention_named(name), "sdpa, flash, eager", columns_->setup.attention);
+      }
       if (key == "ema") return flag(item, "run.ema", columns_->setup.ema);
       if (key != "precision") return true;
       has_precision = true;
