@@ -1,5 +1,7 @@
 #include "api/predict.h"
 
+#include "predict/host_remedies.h"
+
 namespace forerun {
 
 Result<PredictAnswer> predict_built(const PredictRequest& request, RunBuilder* build, const CostModels& cost_models,
@@ -13,6 +15,9 @@ Result<PredictAnswer> predict_built(const PredictRequest& request, RunBuilder* b
   if (!run) return run.error();
   if (const Status status = work.check(); !status.ok()) return status.error();
   PredictAnswer answer{.prediction = predict(*run, *device, cost_models, request.memory), .memory_log = std::nullopt};
+  for (HostRemedy& remedy : rebuilt_remedies(request.model, build, *device, cost_models, answer.prediction)) {
+    answer.prediction.remedies.push_back(std::move(remedy));
+  }
   set_job(request.job, answer.prediction);
   if (const Status status = work.check(); !status.ok()) return status.error();
   if (!request.memory_log) return answer;

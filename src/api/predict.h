@@ -33,9 +33,8 @@ struct PredictAnswer {
 Result<PredictAnswer> predict(const PredictRequest& request, const CostModels& cost_models,
                               const WorkControl& control = {});
 
-// The same by another builder of the iteration: `build_zoo_run` takes names of the zoo alone, and needs none of the code
+// The same by another RunBuilder: `build_zoo_run` takes names of the zoo alone, and needs none of the code
 // that reads files.
-using RunBuilder = Result<TrainingRun>(const ModelRequest& request, const Device& device);
 Result<PredictAnswer> predict_built(const PredictRequest& request, RunBuilder* build, const CostModels& cost_models,
                                     const WorkControl& control = {});
 

@@ -58,7 +58,8 @@ TEST(Cli, PredictsInTextJsonAndCsv) {
   const Outcome text = forerun("predict resnet18 --batch 8");
   EXPECT_EQ(text.code, 0) << text.err;
   EXPECT_NE(text.out.find("11,689,512 parameters"), std::string::npos);
-  EXPECT_NE(text.out.find("Assumed"), std::string::npos);
+  EXPECT_EQ(text.out.find("fits, "), 0U) << text.out;  // the verdict comes first
+  EXPECT_NE(forerun("predict resnet18 --batch 8 --details").out.find("\nAssumed\n"), std::string::npos);
 
   const Outcome json = forerun("predict resnet18 --batch 8 --json");
   const auto answer = nlohmann::json::parse(json.out);

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "cli/job_options.h"
+#include "cli/standard_streams.h"
 #include "report/prediction.h"
 
 namespace forerun::cli {
@@ -14,7 +15,7 @@ void print_prediction(const PredictOptions& options, const Prediction& p) {
   } else if (options.csv) {
     fmt::print("{}", to_csv(p));
   } else {
-    fmt::print("{}", to_text(p));
+    fmt::print("{}", to_text(p, text_style(options.details)));
   }
 }
 
@@ -109,6 +110,8 @@ void add_predict_with(const PredictFiles& files, CLI::App& app, Run& chosen) {
   verb->add_option("--op-csv", options->op_trace.csv, "With --with ets: time of each op, measured beside predicted");
   verb->add_option("--op-svg", options->op_trace.svg, "The same drawn over time");
   verb->add_option("--op-chrome", options->op_trace.chrome, "The same as a Chrome trace, for Perfetto");
+  verb->add_flag("--details", options->details,
+                 "All there is to tell: costliest ops and modules, what lives at the peak, all assumptions");
   add_work_limits(*verb, options->limits);
   auto* json = verb->add_flag("--json", options->json, "One JSON object a run on standard output");
   verb->add_flag("--csv", options->csv, "One CSV row a run on standard output")->excludes(json);

@@ -34,6 +34,7 @@ struct PredictOptions {
   std::vector<std::string> with;  // learned predictors that are asked beside Forerun
   std::string weights;            // folder of weights of the user's own, for one of those
   OpTraceFiles op_trace;
+  bool details = false;
   bool json = false;
   bool csv = false;
 };

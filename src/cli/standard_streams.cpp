@@ -5,8 +5,10 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <string_view>
 
 #include "cli/command.h"
 
@@ -30,6 +32,13 @@ int finish_standard_output(int code, const char* told) {
   std::fprintf(stderr, "forerun: standard output cannot be written: %s; the answer is not whole\n", reason);
   // A code that a monitored command exited with is passed on.
   return code == kDone || code == kDoesNotFit ? static_cast<int>(kInputAtFault) : code;
+}
+
+TextStyle text_style(bool details) {
+  const char* terminal = std::getenv("TERM");
+  const bool shows = isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr && terminal != nullptr &&
+                     std::string_view(terminal) != "dumb";
+  return {.details = details, .terminal = shows};
 }
 
 }  // namespace forerun::cli

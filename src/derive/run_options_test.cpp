@@ -224,5 +224,11 @@ TEST(MovingAverage, HoldsACopyOfEveryWeight) {
   EXPECT_EQ(state_bytes(trained({.ema = true})), 4 * elements + 8);
 }
 
+TEST(RunOptions, FlashAttentionTakesHalfPrecisionAlone) {
+  const auto refused = derive_iteration(blocks_model(1), {.kind = InputKind::tokens}, {.attention = Attention::flash});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message().find("half precision"), std::string::npos) << refused.error().message();
+}
+
 }  // namespace
 }  // namespace forerun::derive

@@ -33,4 +33,17 @@ std::string_view block_of(std::string_view module) {
   return {};
 }
 
+std::string folded_module(std::string_view module) {
+  std::string text;
+  for (size_t begin = 0; begin <= module.size();) {
+    const size_t end = std::min(module.find('.', begin), module.size());
+    const std::string_view part = module.substr(begin, end - begin);
+    const bool number = !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
+    if (begin > 0) text += '.';
+    text += number ? "*" : part;
+    begin = end + 1;
+  }
+  return text;
+}
+
 }  // namespace forerun

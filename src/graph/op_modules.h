@@ -18,4 +18,7 @@ std::vector<NameId> op_modules(const Graph& graph);
 // part is a number, or where nothing lies below it (the layer itself is one op: "features.0").
 std::string_view block_of(std::string_view module);
 
+// "transformer.h.*.mlp" of "transformer.h.11.mlp": layers of a list under one name.
+std::string folded_module(std::string_view module);
+
 }  // namespace forerun

@@ -79,6 +79,19 @@ TEST(IterationReplay, FreesGradientsWhenTheNextIterationBegins) {
   EXPECT_EQ(balance[2], 30 * kMebibyte);
 }
 
+TEST(IterationReplay, KeepsGradientsThroughTheForwardPassWhereTheLoopDoes) {
+  std::map<uint32_t, int64_t> freed;  // by op, in the last iteration
+  IterationReplayOptions options;
+  options.keeps_gradients = true;
+  options.observe = [&](const ReplayEvent& event) {
+    if (event.iteration == 2 && event.bytes < 0 && event.op.valid()) freed[event.op.value] -= event.bytes;
+  };
+  const IterationReplay replay = replay_iterations(small_training(), options);
+  EXPECT_EQ(freed[1], 30 * kMebibyte);  // the last gradients, when the backward pass begins
+  EXPECT_EQ(replay.peak.peak_op, OpId(0));
+  EXPECT_EQ(replay.peak.peak_allocated, Bytes(150 * kMebibyte));
+}
+
 TEST(IterationReplay, TakesCublasWorkspacesOnceAThread) {
   Iteration it;
   const TensorId weight = it.storage(kMebibyte, Root::parameter);

@@ -15,20 +15,6 @@ std::string module_of_root(std::string_view name) {
   return dot == std::string_view::npos ? std::string() : std::string(name.substr(0, dot));
 }
 
-// "transformer.h.*.mlp" of "transformer.h.11.mlp": layers of a list count together.
-std::string without_numbers(std::string_view module) {
-  std::string text;
-  for (size_t begin = 0; begin <= module.size();) {
-    const size_t end = std::min(module.find('.', begin), module.size());
-    const std::string_view part = module.substr(begin, end - begin);
-    const bool number = !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
-    if (begin > 0) text += '.';
-    text += number ? "*" : part;
-    begin = end + 1;
-  }
-  return text;
-}
-
 }  // namespace
 
 MemoryLog log_iterations(const Graph& graph, const IterationReplayOptions& options) {
@@ -106,7 +92,7 @@ std::vector<LiveShare> live_shares(const Graph& graph, const MemoryLog& log, siz
       module.clear();
       what = "cuBLAS";
     }
-    module = without_numbers(module);
+    module = folded_module(module);
     LiveShare& group = groups[{module, block.use}];
     ++group.count;
     group.bytes += block.bytes;

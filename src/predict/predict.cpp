@@ -15,6 +15,8 @@
 #include "derive/iteration.h"
 #include "derive/precision_support.h"
 #include "graph/graph.h"
+#include "graph/op_modules.h"
+#include "predict/host_remedies.h"
 #include "predict/predicted_memory.h"
 #include "zoo/zoo.h"
 
@@ -34,6 +36,11 @@ struct ShareBuilder {
     ++row.count;
     row.gpu += cost.gpu;
     by_bound[static_cast<size_t>(cost.bound)] += cost.gpu.value;
+  }
+  void merge(const ShareBuilder& other) {
+    row.count += other.row.count;
+    row.gpu += other.row.gpu;
+    for (size_t i = 0; i < by_bound.size(); ++i) by_bound[i] += other.by_bound[i];
   }
 };
 
@@ -101,8 +108,12 @@ void add_costs(const Graph& graph, const std::vector<OpCost>& costs, Prediction&
     if (kind.largest != nullptr) kind.row.largest = operands(graph, *kind.largest);
     ops.emplace(kind.row.phase + kind.row.name, std::move(kind));
   }
+  std::map<std::string, ShareBuilder> layers;
   for (auto& [module, part] : parts) {
     part.row.name = graph.names()[NameId(module)];
+    const std::string folded = folded_module(part.row.name);
+    layers[folded].merge(part);
+    layers[folded].row.name = folded;
     modules.emplace(part.row.name, std::move(part));
   }
   if (prediction.times.gpu_busy.value > 0) {
@@ -111,21 +122,26 @@ void add_costs(const Graph& graph, const std::vector<OpCost>& costs, Prediction&
   }
   prediction.costliest_ops = costliest(ops, prediction.times.gpu_busy);
   prediction.costliest_modules = costliest(modules, prediction.times.gpu_busy);
+  prediction.costliest_layers = costliest(layers, prediction.times.gpu_busy);
 }
 
-std::vector<std::string> assumptions_of(const Prediction& p, const Device& device, const CostModels& cost_models) {
+std::vector<std::string> usual_assumptions(const Prediction& p, const CostModels& cost_models) {
   const std::string gpu_times =
       !cost_models.residual_model ? "GPU times from an analytic model that is not fitted: expect some tens of percent"
       : cost_models.residual_model->gpu == p.gpu
           ? "GPU times from trees over ops measured on this GPU, corrections of an analytic model"
           : fmt::format("GPU times from an analytic model of this GPU, corrected as on the {}",
                         cost_models.residual_model->gpu);
-  std::vector<std::string> list = {
+  return {
       "steady state of back-to-back iterations, inputs already on the GPU, gradients set to none each iteration",
       gpu_times,
       "host times of one server with eager PyTorch 2.11: machines of the same kind differ by 10 %, others by more",
       "memory from three iterations through a simulation of PyTorch's allocator, with cuDNN's workspaces on an H200",
   };
+}
+
+std::vector<std::string> assumptions_of(const Prediction& p, const Device& device) {
+  std::vector<std::string> list;
   if (std::string caveat = derive::precision_caveat(p.setup.precision, device); !caveat.empty()) {
     list.push_back(std::move(caveat));
   }
@@ -185,13 +201,19 @@ void add_range(const CostModels& cost_models, Prediction& p) {
   p.p90 = times(range.high * unseen_host_time(p));
 }
 
-IterationTiming times_of(const TrainingRun& run, const Device& device, const CostModels& cost_models,
-                         const std::vector<OpCost>& costs) {
+// The lanes of an iteration, and how they are run.
+struct IterationLanes {
+  std::vector<LaneOp> ops;
+  LaneSetup setup;
+};
+
+IterationLanes lanes_of(const TrainingRun& run, const Device& device, const CostModels& cost_models,
+                        const std::vector<OpCost>& costs) {
   const double speed = host_speed(cost_models.host, run.environment.calibration);
   const HostCosts host = host_costs(run.graph, costs, cost_models.host, speed);
   const Nanoseconds loop = loop_cost(run.setup, cost_models.host, speed);
-  return host_gpu_timeline(lane_ops(run.graph, costs, host, rules_of(run.setup.loop)),
-                           {.gap = device.launch_gap, .per_iteration = host.per_iteration + loop});
+  return {lane_ops(run.graph, costs, host, rules_of(run.setup.loop)),
+          {.gap = device.launch_gap, .per_iteration = host.per_iteration + loop}};
 }
 
 void add_rates(Prediction& p) {
@@ -282,7 +304,8 @@ Result<TrainingRun> for_device(TrainingRun run, const Device& device) {
 }
 
 IterationTiming predicted_times(const TrainingRun& run, const Device& device, const CostModels& cost_models) {
-  return times_of(run, device, cost_models, gpu_costs(run, device, cost_models));
+  const IterationLanes lanes = lanes_of(run, device, cost_models, gpu_costs(run, device, cost_models));
+  return host_gpu_timeline(lanes.ops, lanes.setup);
 }
 
 namespace {
@@ -299,7 +322,11 @@ Prediction predicted_speed(const TrainingRun& run, const Device& device, const C
   p.ops = static_cast<int64_t>(run.graph.op_count());
 
   const std::vector<OpCost> costs = gpu_costs(run, device, cost_models);
-  p.times = times_of(run, device, cost_models, costs);
+  const IterationLanes lanes = lanes_of(run, device, cost_models, costs);
+  p.times = host_gpu_timeline(lanes.ops, lanes.setup);
+  if (p.times.bound == Bottleneck::host) {
+    if (auto remedy = cuda_graph_remedy(lanes.ops, lanes.setup, p)) p.remedies.push_back(std::move(*remedy));
+  }
   add_range(cost_models, p);
   p.parts = time_parts(costs, p.times.iteration);
   add_rates(p);
@@ -325,7 +352,8 @@ Prediction predict(const TrainingRun& run, const Device& device, const CostModel
   p.device_memory = device.memory;
   p.fits = memory.fits;
   p.memory_answer = std::move(memory.answer);
-  p.assumptions = assumptions_of(p, device, cost_models);
+  p.usual_assumptions = usual_assumptions(p, cost_models);
+  p.assumptions = assumptions_of(p, device);
   p.assumptions.insert(p.assumptions.end(), run.assumed.begin(), run.assumed.end());
   p.warnings = run.warnings;
   return p;

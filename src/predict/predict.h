@@ -53,6 +53,8 @@ Result<ForwardModel> zoo_model(const ModelRequest& request);
 // The settings of a request as the zoo takes them: "seq" is its "length", the batch is one of them.
 std::vector<std::pair<std::string, std::string>> zoo_settings(const ModelRequest& request);
 Result<TrainingRun> build_zoo_run(const ModelRequest& request, const Device& device);
+// What makes an iteration of a request: build_zoo_run, or build_run, which takes files too.
+using RunBuilder = Result<TrainingRun>(const ModelRequest& request, const Device& device);
 Result<TrainingRun> run_of(const ForwardModel& model, const ModelRequest& request, const Device& device);
 
 // What a capture may be moved to, from words such as batch=64 and length=2048.

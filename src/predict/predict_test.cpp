@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "api/predict.h"
 #include "base/line_reader.h"
 #include "report/prediction.h"
 
@@ -32,6 +34,8 @@ Prediction predicted(const ModelRequest& request, const std::string& device = "h
   return predict(*run, gpu(device), cost_models());
 }
 
+std::string in_full(const Prediction& p) { return to_text(p, {.details = true}); }
+
 ModelRequest request(const std::string& model, int64_t batch) { return {.model = model, .batch = batch}; }
 
 TEST(Predict, AnswersForAModel) {
@@ -50,6 +54,91 @@ TEST(Predict, AnswersForAModel) {
   const Bytes parts = p.memory.parameters + p.memory.gradients + p.memory.optimizer_state + p.memory.activations +
                       p.memory.temporaries + p.memory.inputs + p.memory.buffers + p.memory.workspaces;
   EXPECT_EQ(parts, p.memory.peak_allocated);
+}
+
+TEST(Predict, TextIsOneScreenAndBeginsWithTheVerdict) {
+  const struct {
+    const char* model;
+    int64_t batch;
+    const char* device;
+    const char* begins;
+  } cases[] = {{"resnet50", 32, "h200", "fits, "},
+               {"resnet50", 4096, "l4", "DOES NOT FIT, at least "},
+               {"meta-llama/Llama-3.1-8B", 1, "h200", "fits, "},
+               {"mixtral-8x7b-v0.1", 1, "mi300x", "DOES NOT FIT, "},
+               {"densenet121", 8, "t4", "fits, "}};
+  for (const auto& asked : cases) {
+    const std::string text = to_text(predicted(request(asked.model, asked.batch), asked.device));
+    EXPECT_EQ(text.find(asked.begins), 0U) << text;
+    EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 25) << text;
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t end = text.find('\n', begin);
+      EXPECT_LE(end - begin, 100U) << text.substr(begin, end - begin);
+      begin = end + 1;
+    }
+    EXPECT_EQ(text.find("\x1b"), std::string::npos);  // colours are for terminals
+  }
+}
+
+TEST(Predict, FoldsLayersOfAList) {
+  const Prediction p = predicted(request("gpt2_small", 4));
+  ASSERT_FALSE(p.costliest_layers.empty());
+  int64_t ops = 0;
+  for (const CostShare& row : p.costliest_modules) ops = std::max(ops, row.count);
+  for (const CostShare& row : p.costliest_layers) {
+    EXPECT_EQ(row.name.find_first_of("0123456789"), row.name.find("1d"))
+        << row.name;  // "ln_1" and its like have no list
+    if (row.name.find('*') != std::string::npos) EXPECT_GT(row.count, ops) << row.name;
+  }
+}
+
+TEST(Predict, SaysWhatWouldTakeTheHostsBoundAway) {
+  const PredictRequest question{.model = request("resnet18", 4)};
+  const Result<PredictAnswer> answer = predict(question, cost_models());
+  ASSERT_TRUE(answer.ok()) << answer.error().message();
+  const Prediction& p = answer->prediction;
+  ASSERT_EQ(p.times.bound, Bottleneck::host);
+  const auto remedy = [&](const char* kind) {
+    const auto found =
+        std::find_if(p.remedies.begin(), p.remedies.end(), [&](const auto& r) { return r.kind == kind; });
+    EXPECT_NE(found, p.remedies.end()) << kind;
+    return found == p.remedies.end() ? HostRemedy() : *found;
+  };
+  const HostRemedy graphs = remedy("cuda_graphs"), fused = remedy("fused_optimizer"), batch = remedy("batch");
+  EXPECT_GE(graphs.iteration, p.times.gpu_busy);
+  EXPECT_LT(graphs.iteration, p.times.iteration);
+  EXPECT_LT(fused.iteration, p.times.iteration);
+  EXPECT_GT(batch.samples_per_second, p.samples_per_second);
+  // As the same verb answers for it.
+  const Prediction larger = predicted(request("resnet18", std::stoll(batch.what.substr(batch.what.find(' ')))));
+  EXPECT_EQ(larger.times.iteration, batch.iteration);
+  EXPECT_NE(larger.times.bound, Bottleneck::host);
+  EXPECT_TRUE(larger.remedies.empty());
+}
+
+TEST(Predict, ALibrarysLoopWaitsCopiesAndKeepsGradients) {
+  const auto in = [](TrainingLoop loop, int64_t accumulate = 1) {
+    ModelRequest asked = request("gpt2_small", 8);
+    asked.setup = {.precision = Precision::amp_bf16, .accumulate = accumulate, .loop = loop};
+    asked.setup.optimizer = {.kind = OptimizerKind::adamw, .impl = OptimizerImpl::fused};
+    asked.default_optimizer = false;
+    return predicted(asked);
+  };
+  const Prediction plain = in(TrainingLoop::plain), trainer = in(TrainingLoop::trainer),
+                   lightning = in(TrainingLoop::lightning), accelerate = in(TrainingLoop::accelerate);
+  for (const Prediction* p : {&trainer, &lightning, &accelerate}) EXPECT_GT(p->times.iteration, plain.times.iteration);
+  EXPECT_GT(trainer.times.iteration, accelerate.times.iteration);  // which waits half as often
+  EXPECT_EQ(trainer.ops, plain.ops + 1);                           // float32 logits
+  EXPECT_EQ(lightning.ops, plain.ops);
+  EXPECT_EQ(lightning.times.gpu_busy, plain.times.gpu_busy);
+  EXPECT_EQ(accelerate.memory.peak_allocated, plain.memory.peak_allocated);
+  EXPECT_GE(lightning.memory.peak_allocated, plain.memory.peak_allocated);
+  // A small batch's peak is where gradients are; there the last ones make a difference.
+  ModelRequest small = request("gpt2_small", 1);
+  small.setup.loop = TrainingLoop::plain;
+  const Prediction without = predicted(small);
+  small.setup.loop = TrainingLoop::lightning;
+  EXPECT_GT(predicted(small).memory.peak_allocated, without.memory.peak_allocated);
 }
 
 TEST(Predict, IsTheSameTwice) {
@@ -79,14 +168,14 @@ TEST(Predict, PrecisionIsWhatTheGpuHasUnitsFor) {
   for (const char* older : {"t4", "v100", "p100"}) {
     const Prediction as_fp32 = predicted(request("bert_base", 4), older), allowed = predicted(tf32, older);
     EXPECT_EQ(allowed.times.iteration, as_fp32.times.iteration) << older;
-    EXPECT_NE(to_text(allowed).find("no TF32 units"), std::string::npos) << older;
-    EXPECT_EQ(to_text(as_fp32).find("TF32"), std::string::npos) << older;
+    EXPECT_NE(in_full(allowed).find("no TF32 units"), std::string::npos) << older;
+    EXPECT_EQ(in_full(as_fp32).find("TF32"), std::string::npos) << older;
     ModelRequest amp = request("bert_base", 4);
     amp.setup.precision = Precision::amp_bf16;
     EXPECT_FALSE(build_run(amp, gpu(older)).ok()) << older;
   }
   EXPECT_LT(predicted(tf32, "a100").times.gpu_busy, predicted(request("bert_base", 4), "a100").times.gpu_busy);
-  EXPECT_EQ(to_text(predicted(tf32, "a100")).find("no TF32 units"), std::string::npos);
+  EXPECT_EQ(in_full(predicted(tf32, "a100")).find("no TF32 units"), std::string::npos);
 }
 
 TEST(Predict, UsesCudnnAttentionOnHopperOnly) {
@@ -138,7 +227,7 @@ TEST_P(Renamed, IsPredictedByWhatItsFileSaysAndNotByItsName) {
   const Result<TrainingRun> run = build_run(amp, device), there = build_run(amp, h100);
   ASSERT_TRUE(run.ok() && there.ok());
   const Prediction p = predict(*run, device, *models), on_h100 = predict(*there, h100, *models);
-  const bool unsaid = to_text(p).find("neither compute_capability nor architecture") != std::string::npos;
+  const bool unsaid = in_full(p).find("neither compute_capability nor architecture") != std::string::npos;
   EXPECT_EQ(unsaid, GetParam().capability == 0 && std::string_view(GetParam().architecture).empty());
   if (GetParam().hopper_or_later) {
     EXPECT_EQ(p.times.iteration, on_h100.times.iteration);

@@ -26,6 +26,14 @@ struct CostShare {
   std::string largest;  // of ops: the operands of the costliest one
 };
 
+// What would take away the host's bound on an iteration.
+struct HostRemedy {
+  std::string kind;  // "cuda_graphs", "fused_optimizer", "batch"
+  std::string what;  // "batch 128"
+  Nanoseconds iteration;
+  double samples_per_second = 0;
+};
+
 struct Prediction {
   std::string id;     // record id, zoo name or file
   std::string model;  // family or file, for the headline
@@ -42,7 +50,8 @@ struct Prediction {
   Nanoseconds p10, p90;        // between which eight of ten measured iterations lie
   double measured_share = 0;   // of the GPU's busy time, in ops whose like was measured
   std::map<std::string, int64_t>
-      out_of_distribution;  // the other ops, by name: outside what was measured, costed all the same
+      out_of_distribution;           // the other ops, by name: outside what was measured, costed all the same
+  std::vector<HostRemedy> remedies;  // where the host bounds the iteration
   double samples_per_second = 0;
   double tokens_per_second = 0;  // 0 where the input is not tokens
 
@@ -54,8 +63,10 @@ struct Prediction {
 
   std::vector<CostShare> costliest_ops;        // at most ten
   std::vector<CostShare> costliest_modules;    // at most ten
+  std::vector<CostShare> costliest_layers;     // the same, layers of a list together ("layer1.*.conv2"); at most ten
   std::map<std::string, int64_t> unknown_ops;  // no rule: costed by their bytes
-  std::vector<std::string> assumptions;
+  std::vector<std::string> usual_assumptions;  // those of every prediction
+  std::vector<std::string> assumptions;        // those of this one
   std::vector<std::string> warnings;  // of the record it is made from: what may make it wrong by more than its range
 };
 

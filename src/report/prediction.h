@@ -7,10 +7,12 @@
 #include "base/json_writer.h"
 #include "predict/prediction.h"
 #include "report/memory_answer.h"
+#include "report/text_style.h"
 
 namespace forerun {
 
-std::string to_text(const Prediction& prediction);
+// The verdict first, on one screen: at most 25 lines of 100 columns unless a warning comes before it; with details all there is.
+std::string to_text(const Prediction& prediction, const TextStyle& style = {});
 std::string rate_text(double per_second);  // "2.71", "1,234"
 // What the GPU has to hold: "7.33 GiB"; "at least 126.33 GiB" where it does not fit.
 std::string needed_text(const Prediction& prediction);

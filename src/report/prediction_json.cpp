@@ -104,6 +104,24 @@ void write_time(JsonWriter& json, const Prediction& p) {
 
 }  // namespace
 
+namespace {
+
+void write_remedies(JsonWriter& json, const Prediction& p) {
+  if (p.remedies.empty()) return;
+  json.key("host_remedies").begin_array();
+  for (const HostRemedy& remedy : p.remedies) {
+    json.begin_object()
+        .field("kind", remedy.kind)
+        .field("what", remedy.what)
+        .field("iter_ms", milliseconds(remedy.iteration))
+        .field("samples_per_second", remedy.samples_per_second)
+        .end_object();
+  }
+  json.end_array();
+}
+
+}  // namespace
+
 void write_fields(JsonWriter& json, const Prediction& p) {
   const MemoryAnswer& memory = p.memory_answer;
   if (!p.warnings.empty()) json.field("warnings", p.warnings);
@@ -134,7 +152,10 @@ void write_fields(JsonWriter& json, const Prediction& p) {
       .field("unknown_ops", p.unknown_ops);
   write_json(json.key("costliest_ops"), p.costliest_ops);
   write_json(json.key("costliest_modules"), p.costliest_modules);
-  json.field("assumptions", p.assumptions);
+  std::vector<std::string> assumptions = p.usual_assumptions;
+  assumptions.insert(assumptions.end(), p.assumptions.begin(), p.assumptions.end());
+  json.field("assumptions", assumptions);
+  write_remedies(json, p);
   if (const DataParallel& parallel = memory.parallel; parallel.any()) {
     json.key("data_parallel")
         .begin_object()

@@ -8,6 +8,7 @@
 #include "report/job_time.h"
 #include "report/prediction.h"
 #include "report/table.h"
+#include "report/text_style.h"
 
 namespace forerun {
 namespace {
@@ -45,6 +46,12 @@ std::string bound_text(const IterationTiming& t) {
   return "";
 }
 
+std::string_view verdict_words(FitVerdict verdict) {
+  return verdict == FitVerdict::does_not_fit  ? "DOES NOT FIT"
+         : verdict == FitVerdict::may_not_fit ? "MAY NOT FIT"
+                                              : "fits";
+}
+
 std::string costs_text(const std::vector<CostShare>& rows, bool modules) {
   Table table(modules ? std::vector<std::string>{"module", "GPU time", "share", "ops", "mostly"}
                       : std::vector<std::string>{"op", "phase", "GPU time", "share", "ops", "mostly"});
@@ -71,13 +78,10 @@ std::string needed_text(const Prediction& p) {
 }
 
 std::string memory_headline(const Prediction& p) {
-  const FitVerdict verdict = p.memory_answer.verdict;
-  const std::string said = verdict == FitVerdict::does_not_fit  ? "DOES NOT FIT"
-                           : verdict == FitVerdict::may_not_fit ? "MAY NOT FIT"
-                                                                : "fits";
   std::string out = fmt::format("Memory      {} allocated, ", bytes(p.memory.peak_allocated));
   if (!p.memory_answer.at_least) out += fmt::format("{} reserved, ", bytes(p.memory.peak_reserved));
-  return out + fmt::format("{} with the CUDA context: {} in {}\n", needed_text(p), said, bytes(p.device_memory));
+  return out + fmt::format("{} with the CUDA context: {} in {}\n", needed_text(p),
+                           verdict_words(p.memory_answer.verdict), bytes(p.device_memory));
 }
 
 std::string setup_text(const TrainingSetup& s) {
@@ -102,39 +106,164 @@ std::string warnings_text(const Prediction& p) {
   return out;
 }
 
-std::string to_text(const Prediction& p) {
-  const IterationTiming& t = p.times;
-  std::string out = warnings_text(p);
-  out += fmt::format("{} on {}: {}, {}\n", p.id, p.gpu, input_text(p), setup_text(p.setup));
-  out += fmt::format("  {} parameters, {} ops, {} kernels an iteration\n\n", grouped(p.parameters), grouped(p.ops),
+namespace {
+
+constexpr size_t kLinesShown = 25;
+
+std::string bar(double share, size_t width) {
+  const auto full = static_cast<size_t>(std::lround(std::clamp(share, 0.0, 1.0) * static_cast<double>(width)));
+  std::string text;
+  for (size_t i = 0; i < width; ++i) text += i < full ? "\u2588" : "\u2591";
+  return text;
+}
+
+// "fits, 4.23 of 139.80 GiB; 24.5 ms, 1,307 samples/s; host-bound"
+std::string headline(const Prediction& p, const TextStyle& style) {
+  const FitVerdict verdict = p.memory_answer.verdict;
+  const TextColor color = verdict == FitVerdict::does_not_fit  ? TextColor::red
+                          : verdict == FitVerdict::may_not_fit ? TextColor::yellow
+                                                               : TextColor::green;
+  const std::string rate = p.tokens_per_second > 0 ? rate_text(p.tokens_per_second) + " tokens/s"
+                                                   : rate_text(p.samples_per_second) + " samples/s";
+  std::string out = style.colored(verdict_words(verdict), color);
+  out += fmt::format(", {} of {}; {}, {}; {}-bound", needed_text(p), size_text(p.device_memory), ms(p.times.iteration),
+                     rate, name_of(p.times.bound));
+  return style.bold(out) + "\n";
+}
+
+std::string run_text(const Prediction& p) {
+  return wrapped(fmt::format("{} on {}: {}, {}", p.id, p.gpu, input_text(p), setup_text(p.setup)), "  ") +
+         fmt::format("  {} parameters, {} ops, {} kernels an iteration\n", grouped(p.parameters), grouped(p.ops),
                      grouped(p.kernels));
-  out += fmt::format("Iteration   {}   {} samples/s", ms(t.iteration), rate_text(p.samples_per_second));
+}
+
+std::string remedies_text(const Prediction& p) {
+  if (p.remedies.empty()) return "";
+  std::string out = "the host would bound it no more, or less, with ";
+  for (size_t i = 0; i < p.remedies.size(); ++i) {
+    const HostRemedy& remedy = p.remedies[i];
+    out += fmt::format("{}{} ({}, {} samples/s)", i == 0 ? "" : "; ", remedy.what, ms(remedy.iteration),
+                       rate_text(remedy.samples_per_second));
+  }
+  return wrapped("  " + out, "    ");
+}
+
+std::string time_text(const Prediction& p, const TextStyle& style) {
+  const IterationTiming& t = p.times;
+  std::string out = fmt::format("Iteration   {}   {} samples/s", ms(t.iteration), rate_text(p.samples_per_second));
   if (p.tokens_per_second > 0) out += fmt::format("   {} tokens/s", rate_text(p.tokens_per_second));
   out += fmt::format("\n  8 of 10 such runs take {} to {}", ms(p.p10), ms(p.p90));
   out += fmt::format("\n  forward {}, backward {}, update {}\n", ms(t.phases[0]), ms(t.phases[1]), ms(t.phases[2]));
-  out += fmt::format("  GPU {}, host {}: {}\n\n", ms(t.gpu_busy), ms(t.host_busy), bound_text(t));
+  out += fmt::format("  GPU {}, host {}: {}", ms(t.gpu_busy), ms(t.host_busy), bound_text(t));
+  if (style.terminal && t.iteration.value > 0) {
+    out += "  " + bar(static_cast<double>(t.gpu_busy.value) / static_cast<double>(t.iteration.value), 20);
+  }
+  return out + "\n" + remedies_text(p);
+}
+
+std::string unmeasured_text(const Prediction& p) {
+  std::string out;
+  if (!p.unknown_ops.empty()) {
+    out += "\nOps without a rule, costed by their bytes\n";
+    for (const auto& [name, count] : p.unknown_ops) out += fmt::format("  {} x{}\n", name, count);
+  }
+  if (p.out_of_distribution.empty()) return out;
+  out += fmt::format("\nOps unlike any that was measured ({} of the GPU's time)\n", percent(1 - p.measured_share));
+  size_t shown = 0;
+  for (const auto& [name, count] : p.out_of_distribution) {
+    if (++shown > kOutOfDistributionShown) break;
+    out += fmt::format("  {} x{}\n", name, count);
+  }
+  if (p.out_of_distribution.size() > kOutOfDistributionShown) {
+    out += fmt::format("  and {} other kinds\n", p.out_of_distribution.size() - kOutOfDistributionShown);
+  }
+  return out;
+}
+
+// All there is to tell.
+std::string detailed_text(const Prediction& p, const TextStyle& style) {
+  std::string out = warnings_text(p) + headline(p, style) + run_text(p) + "\n" + time_text(p, style) + "\n";
   if (p.job) out += job_text(*p.job) + "\n";
   out += memory_headline(p);
   out += memory_text(p.memory, p.memory_answer, p.context);
   out += "\nCostliest ops\n" + costs_text(p.costliest_ops, false);
   out += "\nCostliest modules (forward and backward)\n" + costs_text(p.costliest_modules, true);
-  if (!p.unknown_ops.empty()) {
-    out += "\nOps without a rule, costed by their bytes\n";
-    for (const auto& [name, count] : p.unknown_ops) out += fmt::format("  {} x{}\n", name, count);
-  }
-  if (!p.out_of_distribution.empty()) {
-    out += fmt::format("\nOps unlike any that was measured ({} of the GPU's time)\n", percent(1 - p.measured_share));
-    size_t shown = 0;
-    for (const auto& [name, count] : p.out_of_distribution) {
-      if (++shown > kOutOfDistributionShown) break;
-      out += fmt::format("  {} x{}\n", name, count);
-    }
-    if (p.out_of_distribution.size() > kOutOfDistributionShown)
-      out += fmt::format("  and {} other kinds\n", p.out_of_distribution.size() - kOutOfDistributionShown);
-  }
+  out += unmeasured_text(p);
   out += "\nAssumed\n";
+  for (const std::string& assumption : p.usual_assumptions) out += "  - " + assumption + "\n";
   for (const std::string& assumption : p.assumptions) out += "  - " + assumption + "\n";
   return out;
+}
+
+// What the memory is made of, the largest first, in words.
+std::string memory_parts_text(const Prediction& p) {
+  auto parts = parts_of(p.memory, p.memory_answer, p.context);
+  std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  constexpr size_t kShown = 6;
+  std::string out = "at the peak: ";
+  Bytes others;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (i < kShown) out += fmt::format("{}{} {}", i == 0 ? "" : ", ", parts[i].first, size_text(parts[i].second));
+    if (i >= kShown) others += parts[i].second;
+  }
+  if (others.value > 0) out += fmt::format(", other {}", size_text(others));
+  return wrapped("  " + out, "    ");
+}
+
+std::string short_memory_text(const Prediction& p) {
+  const MemoryAnswer& answer = p.memory_answer;
+  std::string out = fmt::format("Memory      {} with the CUDA context: {} allocated", needed_text(p),
+                                size_text(p.memory.peak_allocated));
+  if (!answer.at_least) out += fmt::format(", {} reserved", size_text(p.memory.peak_reserved));
+  out += "\n";
+  if (answer.parallel.any()) out += fmt::format("  per GPU, with {}\n", parallel_text(answer.parallel));
+  if (!answer.allocator.empty()) out += fmt::format("  with PYTORCH_CUDA_ALLOC_CONF={}\n", answer.allocator);
+  if (!answer.at_least && answer.driver.high > answer.driver.low) {
+    out +=
+        fmt::format("  8 of 10 such runs need {} to {}\n", size_text(answer.driver.low), size_text(answer.driver.high));
+  }
+  if (answer.retries > 0) {
+    out += fmt::format("  gets by because the allocator gives unused segments back ({} times), which costs time\n",
+                       grouped(answer.retries));
+  }
+  return out + memory_parts_text(p) + wrapped("  reached in " + moment_text(answer.peak), "    ");
+}
+
+// What this answer rests on beside what every answer does; at most two lines, and how many more there are.
+std::string caveats_text(const Prediction& p) {
+  constexpr size_t kShown = 2;
+  std::string out;
+  if (p.measured_share < 0.9) {
+    out += fmt::format("{} of the GPU's time is in ops unlike any that was measured\n", percent(1 - p.measured_share));
+  }
+  int64_t unknown = 0;
+  for (const auto& [name, count] : p.unknown_ops) unknown += count;
+  for (size_t i = 0; i < std::min(kShown, p.assumptions.size()); ++i) {
+    out += wrapped("Assumed: " + p.assumptions[i], "  ");
+  }
+  const size_t more = p.usual_assumptions.size() + p.assumptions.size() - std::min(kShown, p.assumptions.size());
+  return out + fmt::format("--details: tables of ops, modules and live memory, and {} {}assumptions\n", more,
+                           p.assumptions.empty() ? "" : "more ");
+}
+
+size_t lines_of(const std::string& text) { return static_cast<size_t>(std::count(text.begin(), text.end(), '\n')); }
+
+}  // namespace
+
+std::string to_text(const Prediction& p, const TextStyle& style) {
+  if (style.details) return detailed_text(p, style);
+  std::string out = warnings_text(p) + headline(p, style) + run_text(p) + "\n" + time_text(p, style) + "\n";
+  if (p.job) out += job_text(*p.job) + "\n";
+  out += short_memory_text(p) + "\n";
+  const std::string caveats = caveats_text(p);
+  constexpr size_t kHeadings = 3;  // two, and a line behind the table
+  const size_t taken = lines_of(out) + lines_of(caveats) + kHeadings;
+  constexpr size_t kFewest = 2, kMost = 5;
+  const size_t rows = std::clamp(taken < kLinesShown ? kLinesShown - taken : 0, kFewest, kMost);
+  std::vector<CostShare> layers = p.costliest_layers;
+  layers.resize(std::min(layers.size(), rows));
+  out += "Costliest layers (forward and backward)\n" + costs_text(layers, true) + "\n";
+  return out + caveats;
 }
 
 namespace {

@@ -2,9 +2,10 @@
 //
 // Source: CUDA graphs launch all kernels with one call. Assumed: shapes do not change and nothing in the iteration waits for
 // the GPU, so that all of it can be captured; kernels and their gaps on the stream stay; data loading stays; a launch takes
-// the host 10 us and a tenth of a microsecond a kernel.
+// what timeline/cuda_graph.h says.
 #include <array>
 
+#include "timeline/cuda_graph.h"
 #include "whatif/optimizations.h"
 
 namespace forerun::whatif {
@@ -29,7 +30,8 @@ Status apply_cuda_graphs(EditableIteration& edited, const Parameters&) {
   if (!first.valid()) return Error{"nothing is launched", edited.trace().file, "record CPU activities too"};
   edit.scale(issued, 0);
   edit.scale_gaps(issued, 0);
-  edit.set_duration(first, Nanoseconds(static_cast<int64_t>((10'000 + kernels * 100) / edited.iterations())));
+  const auto iterations = static_cast<int64_t>(edited.iterations());
+  edit.set_duration(first, Nanoseconds(cuda_graph_launch(static_cast<int64_t>(kernels)).value / iterations));
   edited.assume("the whole iteration is one CUDA graph: fixed shapes, no wait for the GPU within it; one launch");
   return edited.commit(edit);
 }
