@@ -182,7 +182,7 @@ Result<ScaleAnswer> scale_out(const ScaleQuestion& question, const CostModels& c
   if (!cluster) return cluster.error();
   const auto efficiency = chosen_efficiency(question);
   if (!efficiency) return efficiency.error();
-  const auto model = scaled_model(question);
+  const auto model = scaled_model(question, cluster->gpu);
   if (!model) return model.error();
   scale::StepSetup setup{.cluster = *cluster,
                          .efficiency = *efficiency,
@@ -199,7 +199,7 @@ Result<ScaleAnswer> scale_out(const ScaleQuestion& question, const CostModels& c
     const auto request = scale::parse_plan(question.strategy);
     if (!request) return request.error();
     const bool open = question.micro_batch == 0 && question.global_batch == 0 && !model->transformer;
-    const int64_t micro_batch = open ? kUsualBatch : question.micro_batch;
+    const int64_t micro_batch = open ? model->own_batch.value_or(kUsualBatch) : question.micro_batch;
     Work work(control, "numbers of GPUs", static_cast<int64_t>(question.gpus.size()));
     for (const int64_t gpus : question.gpus) {
       setup.cluster.gpus = gpus;

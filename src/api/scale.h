@@ -37,7 +37,7 @@ struct ScaleAnswer {
 JobTime job_time(const JobLength& length, const scale::Step& step);
 
 struct ScaleQuestion {
-  std::string model;                                          // zoo name
+  std::string model;                                          // as `forerun predict` takes it
   std::vector<std::pair<std::string, std::string>> settings;  // parameters of its family
   std::string gpu = "h200";
   std::vector<int64_t> gpus = {8};
@@ -47,7 +47,7 @@ struct ScaleQuestion {
   std::string strategy = "dp";
   bool search = false;
   int64_t global_batch = 0;  // samples a step; 0: one micro-batch a replica, four a stage of a pipeline
-  int64_t micro_batch = 0;   // 0: the plan's; else 1 of a transformer, 32 of another model
+  int64_t micro_batch = 0;   // 0: the plan's; else 1 of a transformer, that of a capture, 32 of another model
   TrainingSetup setup;
   bool default_precision = true;  // bfloat16 with autocast for transformers, float32 for others
   bool default_optimizer = true;  // AdamW for tokens, SGD with momentum for images

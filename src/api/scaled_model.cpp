@@ -22,8 +22,10 @@ namespace {
 
 // Whether all weights are trained, in one pass an iteration, and nothing is done but the update.
 bool is_plain(const TrainingSetup& setup) {
-  const TrainingSetup plain = {
-      .precision = setup.precision, .optimizer = setup.optimizer, .channels_last = setup.channels_last};
+  const TrainingSetup plain = {.precision = setup.precision,
+                               .optimizer = setup.optimizer,
+                               .channels_last = setup.channels_last,
+                               .attention = setup.attention};
   return setup == plain;
 }
 
@@ -57,11 +59,12 @@ scale::ProductWork product_work(const Graph& graph, const Device& gpu, Precision
 
 Result<TrainingRun> run_of(const ScaleQuestion& question, const ScaledModel& model, const Device& gpu,
                            int64_t micro_batch) {
-  const ModelRequest request{.model = question.model,
-                             .batch = micro_batch,
-                             .settings = question.settings,
-                             .setup = model.setup,
-                             .default_optimizer = false};
+  ModelRequest request{.model = question.model,
+                       .file = model.file,
+                       .settings = question.settings,
+                       .setup = model.setup,
+                       .default_optimizer = false};
+  if (micro_batch != model.own_batch) request.batch = micro_batch;
   return build_run(request, gpu);
 }
 
@@ -91,31 +94,62 @@ Result<scale::ModelCosts> costs_of_graph(const ScaleQuestion& question, const Sc
                             product_work(run->graph, gpu, run->setup.precision));
 }
 
+Error not_plain() {
+  return {
+      "checkpointing, accumulation, adapters, frozen weights, clipping and averages are not modelled on several GPUs",
+      "--checkpoint, --accumulate, --lora, --freeze, --clip-grad, --ema, --loop",
+      "leave them out, or ask `forerun predict` for one GPU"};
+}
+
+// A capture is trained as it was recorded.
+Result<ScaledModel> captured_model(const ScaleQuestion& question, const Device& gpu) {
+  ModelRequest request{.model = question.model, .file = FileKind::records, .settings = question.settings};
+  request.setup = question.setup;
+  request.default_optimizer = question.default_optimizer;
+  const auto run = build_run(request, gpu);
+  if (!run) return run.error();
+  if (!is_plain(run->setup)) return not_plain().within(question.model);
+  ScaledModel model;
+  model.name = run->id;
+  model.file = FileKind::records;
+  model.parameters = run->graph.parameter_count();
+  model.setup = run->setup;
+  model.own_batch = run->input.batch;
+  return model;
+}
+
 }  // namespace
 
-Result<ScaledModel> scaled_model(const ScaleQuestion& question) {
+Result<ScaledModel> scaled_model(const ScaleQuestion& question, const Device& gpu) {
   auto settings = question.settings;
   for (const auto& [key, value] : settings) {
     if (key == "batch") return Error{"--set batch is not read here", "--set", "give --micro-batch or --global-batch"};
   }
   settings.emplace_back("batch", "1");
-  if (const auto file = model_file(question.model, "scale"); !file) return file.error();
-  auto built = zoo::build(question.model, settings);
-  if (!built) return built.error();
-  if (!is_plain(question.setup)) {
-    return Error{
-        "checkpointing, accumulation, adapters, frozen weights, clipping and averages are not modelled on several GPUs",
-        "--checkpoint, --accumulate, --lora, --freeze, --clip-grad, --ema, --loop, --attention",
-        "leave them out, or ask `forerun predict` for one GPU"};
-  }
+  const auto file = model_file(question.model, "scale");
+  if (!file) return file.error();
+  if (!is_plain(question.setup)) return not_plain();
+  if (*file == FileKind::records) return captured_model(question, gpu);
   ScaledModel model;
   model.name = question.model;
+  model.file = *file;
   model.setup = question.setup;
-  model.transformer = scale::transformer_of(*built);
-  model.parameters = model.transformer ? model.transformer->parameters() : built->forward.parameter_count();
+  InputKind input = InputKind::image;
+  if (*file == FileKind::onnx_model) {
+    const auto read = forward_model({.model = question.model, .file = *file, .settings = question.settings});
+    if (!read) return read.error();
+    model.parameters = read->forward.parameter_count();
+    input = read->input.kind;
+  } else {
+    const auto built = *file ? zoo::build_config(question.model, settings) : zoo::build(question.model, settings);
+    if (!built) return built.error();
+    model.transformer = scale::transformer_of(*built);
+    model.parameters = model.transformer ? model.transformer->parameters() : built->forward.parameter_count();
+    input = built->input.kind;
+  }
   if (question.default_precision && model.transformer) model.setup.precision = Precision::amp_bf16;
   if (question.default_optimizer) {
-    const bool tokens = built->input.kind == InputKind::tokens;
+    const bool tokens = input == InputKind::tokens;
     model.setup.optimizer.kind = tokens ? OptimizerKind::adamw : OptimizerKind::sgd;
     model.setup.optimizer.momentum = tokens ? 0 : 0.9;
   }

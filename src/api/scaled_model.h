@@ -1,4 +1,4 @@
-// A model of the zoo as the stage scale sees it: what its blocks cost at a micro-batch, and what memory a replica
+// A model as the stage scale sees it: what its blocks cost at a micro-batch, and what memory a replica
 // takes.
 //
 // Transformers (gpt2, llama, bert with its language-model head) go by formulas (scale/transformer_cost.h) and can be
@@ -11,6 +11,7 @@
 
 #include "api/scale.h"
 #include "predict/cost_models.h"
+#include "predict/model_file.h"
 #include "scale/block.h"
 #include "scale/step.h"
 #include "scale/transformer.h"
@@ -22,9 +23,11 @@ struct ScaledModel {
   int64_t parameters = 0;
   TrainingSetup setup;                            // what the question left open is chosen
   std::optional<scale::Transformer> transformer;  // nothing: its iteration's graph is cut
+  std::optional<FileKind> file;                   // nothing: a name
+  std::optional<int64_t> own_batch;               // that of a capture
 };
 
-Result<ScaledModel> scaled_model(const ScaleQuestion& question);
+Result<ScaledModel> scaled_model(const ScaleQuestion& question, const Device& gpu);
 
 // Where its arithmetic runs: half-precision tensor cores without bfloat16 take float16.
 Unit scale_unit(Precision precision, const Device& gpu);

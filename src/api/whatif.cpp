@@ -90,23 +90,49 @@ Result<EditableIteration> editable_of(const Trace& trace, const WhatIfQuestion& 
   return edited;
 }
 
-// The forward pass of a zoo model or ONNX file, and the same with another batch.
-Result<whatif::TracedModel> model_of(const ModelRequest& request) {
+void number_modules(const Graph& graph, whatif::TracedModel& model) {
+  for (const Op& op : graph.ops()) {
+    if (op.phase != Phase::forward) continue;
+    const bool added = model.modules.try_emplace(graph.module(op), model.calls).second;
+    model.calls += added ? 1 : 0;
+  }
+}
+
+ModelRequest with_batch(ModelRequest request, int64_t batch, double factor) {
+  const auto samples = static_cast<int64_t>(std::llround(static_cast<double>(batch) * factor));
+  if (factor != 1) request.batch = std::max<int64_t>(1, samples);
+  return request;
+}
+
+// A capture: its iteration, and the same with another batch where it can be moved.
+Result<whatif::TracedModel> captured_iteration(const ModelRequest& request, const Device& device) {
+  const auto run = build_run(request, device);
+  if (!run) return run.error();
+  whatif::TracedModel model;
+  model.name = run->id;
+  model.input = run->input;
+  model.setup = run->setup;
+  model.warnings = run->warnings;
+  number_modules(run->graph, model);
+  model.iteration = [request, batch = run->input.batch](double factor, const Device& on) -> Result<Graph> {
+    auto made = build_run(with_batch(request, batch, factor), on);
+    if (!made) return made.error();
+    return std::move(made->graph);
+  };
+  return model;
+}
+
+// The forward pass of a zoo model, config or ONNX file, and the same with another batch.
+Result<whatif::TracedModel> forward_pass(const ModelRequest& request) {
   const auto base = forward_model(request);
   if (!base) return base.error();
   whatif::TracedModel model;
   model.name = request.model;
   model.input = base->input;
   model.setup = chosen_setup(request, base->input.kind);
-  for (const Op& op : base->forward.ops()) {
-    const bool added = model.modules.try_emplace(base->forward.module(op), model.calls).second;
-    model.calls += added ? 1 : 0;
-  }
+  number_modules(base->forward, model);
   model.forward = [request, batch = base->input.batch](double factor) -> Result<Graph> {
-    ModelRequest asked = request;
-    const auto samples = static_cast<int64_t>(std::llround(static_cast<double>(batch) * factor));
-    if (factor != 1) asked.batch = std::max<int64_t>(1, samples);
-    auto made = forward_model(asked);
+    auto made = forward_model(with_batch(request, batch, factor));
     if (!made) return made.error();
     return std::move(made->forward);
   };
@@ -114,9 +140,14 @@ Result<whatif::TracedModel> model_of(const ModelRequest& request) {
 }
 
 Result<EditableIteration> editable_of(const ModelRequest& request, const OpTimer& timer) {
-  auto model = model_of(request);
+  const bool captured = request.file == FileKind::records;
+  auto model = captured ? captured_iteration(request, timer.device()) : forward_pass(request);
   if (!model) return model.error();
+  const std::vector<std::string> warnings = model->warnings;
   auto edited = EditableIteration::of_model(std::move(*model), &timer);
+  for (const std::string& warning : warnings) {
+    if (edited) edited->assume("WARNING: " + warning);
+  }
   if (edited) edited->assume("the iteration as `forerun predict` sees it: nothing of it was measured");
   const std::string caveat = derive::precision_caveat(request.setup.precision, timer.device());
   if (edited && !caveat.empty()) edited->assume(caveat);

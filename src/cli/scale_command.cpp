@@ -23,7 +23,6 @@ struct ScaleOptions {
   ScaleQuestion question;
   std::vector<std::string> settings;
   SetupOptions setup;
-  std::string attention = "fused";
   std::vector<int64_t> gpus;  // empty: not given
   std::string batches;        // the same: even
   std::string svg;
@@ -173,10 +172,7 @@ int scale_command(ScaleOptions options, const AskResources& ask) {
   if (!setup) return fail(setup.error());
   question.setup = *setup;
   if (!options.testbed.empty()) return simulate_command(options, ask);
-  if (options.attention != "fused" && options.attention != "plain") {
-    return fail({"attention is not '" + options.attention + "'", "--attention", "fused or plain"});
-  }
-  question.plain_attention = options.attention == "plain";
+  question.plain_attention = setup->attention == Attention::eager;
   const auto cost_models = load_cost_models();
   if (!cost_models) return fail(cost_models.error());
   if (names_kinds(question.gpu)) return mixed_command(options, *cost_models);
@@ -255,7 +251,6 @@ void add_scale_asking(const AskResources& ask, CLI::App& app, Run& chosen) {
                    "Samples that pass through the model at once (default: 1 of a transformer, 32 of others)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   add_job_options(*verb, question.job);
-  verb->add_option("--attention", options->attention, "fused (default), or plain: scores are written to memory");
   verb->add_option("--efficiency", question.efficiency, "File of constants, in place of data/scale/a100_megatron.json");
   verb->add_option("--testbed", options->testbed,
                    "Simulate the testbed instead: P1w2-10G (servers, workers, links) or AR4-10G (all-reduce)");

@@ -138,7 +138,8 @@ int what_if_command(const WhatIfOptions& given) {
   if (!cost_models) return fail(cost_models.error());
   const auto file = model_file(options.path, "whatif");
   if (!file) return fail(file.error());
-  if (!file->has_value() || *file == FileKind::onnx_model || *file == FileKind::model_config) {
+  if (!file->has_value() || *file == FileKind::onnx_model || *file == FileKind::model_config ||
+      *file == FileKind::records) {
     const auto request = model_request(options, *file);
     if (!request) return fail(request.error());
     return what_if_model(options, *request, *cost_models);
@@ -160,7 +161,8 @@ std::string whatif_footer() {
       "  forerun whatif trace.json.gz --apply batch:factor=2 --json\n"
       "  forerun whatif trace.json.gz --apply gpu:name=a100_80gb\n"
       "  forerun whatif trace.json.gz --all                       all of them, the largest gain first\n"
-      "  forerun whatif resnet50 --set batch=64 --apply amp       a model of `forerun zoo` or an ONNX file\n"
+      "  forerun whatif resnet50 --set batch=64 --apply amp       a model of `forerun zoo`, an ONNX file\n"
+      "  forerun whatif model.jsonl --apply cuda_graphs           or a capture\n"
       "  forerun whatif trace.json.gz --apply ddp:network=10gbe --sweep workers=2,4,8,16\n"
       "  forerun whatif trace.json.gz --apply wfbp --apply p3 --each --sweep bandwidth=1gbe,10gbe\n"
       "Optimizations, with their parameters:\n";

@@ -44,6 +44,8 @@ Result<TrainingLoop> parse_loop(const std::string& text) {
 }
 
 Result<Attention> parse_attention(const std::string& text) {
+  if (text == "fused") return Attention::sdpa;
+  if (text == "plain") return Attention::eager;
   if (const auto known = attention_named(text)) return *known;
   return Error{fmt::format("attention cannot be computed by '{}'", text), "--attention",
                did_you_mean(text, {"sdpa", "flash", "eager"})};

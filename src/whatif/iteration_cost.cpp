@@ -16,13 +16,23 @@ uint32_t call_number(const TracedModel& model, const std::string& module) {
   return error == std::errc() && number < model.calls ? number : model.calls;
 }
 
+Result<Graph> iteration_of(const TracedModel& model, double batch_factor, const TrainingSetup& setup,
+                           const OpTimer& timer) {
+  if (model.iteration) {
+    if (setup == model.setup) return model.iteration(batch_factor, timer.device());
+    return Error{"a capture is taken as it was recorded, with its precision, optimizer and layout", model.name,
+                 "capture the model again with those"};
+  }
+  const auto forward = model.forward(batch_factor);
+  if (!forward) return forward.error();
+  return derive::derive_iteration(*forward, model.input, setup, timer.target());
+}
+
 }  // namespace
 
 Result<DerivedIteration> derived_iteration(const TracedModel& model, double batch_factor, const TrainingSetup& setup,
                                            const OpTimer& timer) {
-  const auto forward = model.forward(batch_factor);
-  if (!forward) return forward.error();
-  auto graph = derive::derive_iteration(*forward, model.input, setup, timer.target());
+  auto graph = iteration_of(model, batch_factor, setup, timer);
   if (!graph) return graph.error();
   DerivedIteration made;
   made.graph = std::move(*graph);

@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "device/device.h"
 #include "graph/training_run.h"
 #include "ingest/trace/trace_links.h"
 
@@ -23,9 +24,12 @@ namespace forerun::whatif {
 struct TracedModel {
   // The forward graph with the batch times a factor. A call's module is its number among the calls ("12").
   std::function<Result<Graph>(double factor)> forward;
+  // Of a capture, which has no forward graph: the whole iteration with the batch times a factor, as `setup` has it and no other.
+  std::function<Result<Graph>(double factor, const Device& device)> iteration;
   InputSpec input;                                 // batch as traced; the rest is not told
   TrainingSetup setup;                             // as traced
   std::string name;                                // of the file or model
+  std::vector<std::string> warnings;               // of a capture: what makes it doubtful
   std::map<std::string, uint32_t> modules;         // modules whose names are not numbers -> call
   uint32_t calls = 0;                              // of the forward pass, up to the loss
   std::unordered_map<uint32_t, uint32_t> call_of;  // outermost op of the trace (an event), forward and backward -> call
