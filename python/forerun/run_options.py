@@ -61,7 +61,7 @@ def run_options(
     if accumulate < 1:
         raise ValueError(f"accumulate is {accumulate}; it counts micro-batches, so 1 or more")
     if clip_grad is not None and not clip_grad >= 0:
-        raise ValueError(f"clip_grad is {clip_grad}; it is the largest norm of the gradients, so above 0, or 0 for none")
+        raise ValueError(f"clip_grad is {clip_grad}; it is the gradients' largest norm, so above 0, or 0 for none")
     loop = loop or "plain"
     if loop not in LOOPS:
         raise ValueError(f'loop is "{loop}"; known: {", ".join(LOOPS)}')
