@@ -137,7 +137,7 @@ def _plain(case: Case, model: Any, data: Tokens, watch: Stopwatch) -> None:
 def _trainer(case: Case, model: Any, data: Tokens, watch: Stopwatch) -> None:
     import transformers
 
-    class Watched(transformers.TrainerCallback):  # type: ignore[misc]
+    class Watched(transformers.TrainerCallback):
         def on_step_end(self, *_arguments: Any, **_named: Any) -> None:
             watch.step()
 
@@ -157,7 +157,7 @@ def _trainer(case: Case, model: Any, data: Tokens, watch: Stopwatch) -> None:
 def _lightning(case: Case, model: Any, data: Tokens, watch: Stopwatch) -> None:
     import lightning
 
-    class Module(lightning.LightningModule):  # type: ignore[misc]
+    class Module(lightning.LightningModule):
         def __init__(self) -> None:
             super().__init__()
             self.model = model

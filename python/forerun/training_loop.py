@@ -32,12 +32,12 @@ def results_as_in(loop: str, model: torch.nn.Module, autocast: Optional[torch.dt
     def widened(*arguments: Any, **named: Any) -> Any:
         return _in_float32(forward(*arguments, **named))
 
-    model.forward = widened  # type: ignore[method-assign]
+    model.forward = widened
     try:
         yield
     finally:
         if own:
-            model.forward = forward  # type: ignore[method-assign]
+            model.forward = forward
         else:
             del model.forward
 
