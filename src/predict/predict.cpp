@@ -210,10 +210,10 @@ struct IterationLanes {
 IterationLanes lanes_of(const TrainingRun& run, const Device& device, const CostModels& cost_models,
                         const std::vector<OpCost>& costs) {
   const double speed = host_speed(cost_models.host, run.environment.calibration);
-  const HostCosts host = host_costs(run.graph, costs, cost_models.host, speed);
-  const Nanoseconds loop = loop_cost(run.setup, cost_models.host, speed);
+  HostCosts host = host_costs(run.graph, costs, cost_models.host, speed);
+  host.loop = loop_cost(run.setup, cost_models.host, speed);
   return {lane_ops(run.graph, costs, host, rules_of(run.setup.loop)),
-          {.gap = device.launch_gap, .per_iteration = host.per_iteration + loop}};
+          {.gap = device.launch_gap, .per_iteration = host.per_iteration}};
 }
 
 void add_rates(Prediction& p) {

@@ -142,10 +142,9 @@ Nanoseconds reference_host_gpu_timeline(std::span<const LaneOp> ops, const LaneS
 }
 
 bool loop_waits_after(const Graph& graph, size_t op, const LoopRules& rules) {
-  const bool last = op + 1 == graph.op_count();
   const Phase phase = graph.ops()[op].phase;
-  const Phase next = last ? Phase::forward : graph.ops()[op + 1].phase;  // of the next iteration
-  const bool before_batch = last || (next == Phase::forward && phase != Phase::forward);
+  const Phase next = op + 1 < graph.op_count() ? graph.ops()[op + 1].phase : Phase::update;
+  const bool before_batch = next == Phase::forward && phase != Phase::forward;
   const bool after_loss = next != Phase::backward && phase == Phase::backward;
   return (rules.waits_for_batch && before_batch) || (rules.waits_for_loss && after_loss);
 }
@@ -170,6 +169,13 @@ std::vector<LaneOp> lane_ops(const Graph& graph, std::span<const OpCost> costs, 
                              const LoopRules& rules) {
   std::vector<LaneOp> ops = lane_ops(graph, costs, host);
   for (size_t i = 0; i < ops.size(); ++i) ops[i].waits |= loop_waits_after(graph, i, rules);
+  if (host.loop.value > 0 || rules.waits_for_batch) {
+    LaneOp loop;
+    loop.host = host.loop;
+    loop.waits = rules.waits_for_batch;
+    loop.phase = Phase::update;
+    ops.push_back(loop);
+  }
   return ops;
 }
 

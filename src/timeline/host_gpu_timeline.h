@@ -70,10 +70,10 @@ Nanoseconds reference_host_gpu_timeline(std::span<const LaneOp> ops, const LaneS
 
 // Ops of a graph with their costs.
 std::vector<LaneOp> lane_ops(const Graph& graph, std::span<const OpCost> costs, const HostCosts& host);
-// The same in a loop that waits for the GPU between ops.
+// The same in a loop that waits for the GPU between ops, and a last one for what the loop does by itself where it does anything.
 std::vector<LaneOp> lane_ops(const Graph& graph, std::span<const OpCost> costs, const HostCosts& host,
                              const LoopRules& rules);
-// Whether the loop lets the host wait once it has issued an op: before each micro-batch, after each backward pass.
+// Whether the loop lets the host wait once it has issued an op: before each further micro-batch, after each backward pass.
 bool loop_waits_after(const Graph& graph, size_t op, const LoopRules& rules);
 
 }  // namespace forerun

@@ -66,6 +66,19 @@ Result<ModelTasks> model_tasks(const Graph& graph, std::span<const OpCost> costs
   }
   std::vector<TaskId> until(graph.op_count());  // the last kernel of an op and those before it
   TaskId last;
+  const auto loop_task = [&](TaskKind kind, StepPhase phase, Nanoseconds duration) {
+    Task of_loop;
+    of_loop.lane = thread;
+    of_loop.kind = kind;
+    of_loop.phase = phase;
+    of_loop.name = of_loop.op = names->intern("training loop");
+    of_loop.duration = duration;
+    of_loop.op_instance = of_loop.event = kNoLink;
+    return builder.add(of_loop);
+  };
+  const auto wait = [&](StepPhase phase) {
+    builder.depend(loop_task(TaskKind::sync, phase, Nanoseconds(0)), {last, Anchor::end, Nanoseconds(0)});
+  };
   for (size_t i = 0; i < graph.op_count(); ++i) {
     const Op& op = graph.ops()[i];
     Task kernel;
@@ -92,15 +105,13 @@ Result<ModelTasks> model_tasks(const Graph& graph, std::span<const OpCost> costs
       last = builder.add(kernel);
       if (issued.valid()) builder.depend(last, {issued, Anchor::end, Nanoseconds(0)});
     }
-    if (options.host != nullptr && last.valid() && loop_waits_after(graph, i, options.rules)) {
-      Task wait = kernel;
-      wait.lane = thread;
-      wait.kind = TaskKind::sync;
-      wait.duration = wait.gap = Nanoseconds(0);
-      builder.depend(builder.add(wait), {last, Anchor::end, Nanoseconds(0)});
-    }
+    if (options.host != nullptr && last.valid() && loop_waits_after(graph, i, options.rules)) wait(kernel.phase);
     until[i] = last;
   }
+  if (options.host != nullptr && options.host->loop.value > 0) {
+    loop_task(TaskKind::host_op, StepPhase::update, options.host->loop);
+  }
+  if (options.host != nullptr && options.rules.waits_for_batch && last.valid()) wait(StepPhase::update);
   std::vector<TaskId> from(graph.op_count() + 1, last);  // the first kernel of an op and those behind it
   for (size_t i = graph.op_count(); i-- > 0;) from[i] = costs[i].kernels > 0 ? until[i] : from[i + 1];
   for (const OpGradient& gradient : op_gradients(graph)) {

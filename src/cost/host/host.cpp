@@ -197,7 +197,7 @@ Nanoseconds host_cost(const HostCounts& counts, const HostConstants& constants) 
 }
 
 Nanoseconds HostCosts::total() const {
-  Nanoseconds sum = per_iteration;
+  Nanoseconds sum = per_iteration + loop;
   for (const Nanoseconds cost : ops) sum += cost;
   return sum;
 }

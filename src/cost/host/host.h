@@ -70,6 +70,7 @@ double host_speed(const HostConstants& constants, const HostCalibration& calibra
 struct HostCosts {
   std::vector<Nanoseconds> ops;  // in the graph's order
   Nanoseconds per_iteration;     // besides the ops
+  Nanoseconds loop;              // what the training loop itself does once they are issued (loop_cost)
   [[nodiscard]] Nanoseconds total() const;
 };
 
