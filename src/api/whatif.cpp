@@ -28,7 +28,7 @@ Result<OpTimer> timer_of(const std::string& gpu, const CostModels& cost_models) 
     if (measured && measured->name != device->name) other = hybrid::OtherGpu{*measured, cost_models.scale};
   }
   OpTimer timer(*device, cost_models.analytic, residual_model, std::move(other));
-  timer.set_host(cost_models.host);
+  timer.set_host(cost_models.host, cost_models.loops);
   timer.set_lookup([&cost_models](const std::string& name) { return timer_of(name, cost_models); });
   return timer;
 }

@@ -17,6 +17,8 @@ Result<CostModels> load_cost_models(const std::vector<std::string>& device_files
   if (!analytic) return analytic.error();
   const Result<HostConstants> host = load_host_constants(*folder / kHostFile);
   if (!host) return host.error();
+  const Result<LoopCosts> loops = load_loop_costs(*folder / kLoopsFile);
+  if (!loops) return loops.error();
   Result<WorkspaceTable> workspaces = WorkspaceTable::load(*folder / "memory" / "workspaces.json");
   if (!workspaces) return workspaces.error();
   std::optional<hybrid::ResidualModel> residual_model;
@@ -39,7 +41,7 @@ Result<CostModels> load_cost_models(const std::vector<std::string>& device_files
   }
   return CostModels{std::move(*devices),       std::move(*analytic), *host,
                     std::move(residual_model), std::move(*scale),    *intervals,
-                    std::move(*workspaces),    memory_intervals};
+                    std::move(*workspaces),    memory_intervals,     *loops};
 }
 
 Result<std::string> cost_models_fingerprint() {

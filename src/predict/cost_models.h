@@ -27,6 +27,7 @@ struct CostModels {
   PredictionIntervals intervals;
   WorkspaceTable workspaces;
   MemoryIntervals memory_intervals;  // ranges of memory; of no width where the file is missing
+  LoopCosts loops;
 };
 
 inline constexpr const char* kMemoryIntervalsFile = "memory/intervals.json";  // in the data folder

@@ -211,7 +211,7 @@ IterationLanes lanes_of(const TrainingRun& run, const Device& device, const Cost
                         const std::vector<OpCost>& costs) {
   const double speed = host_speed(cost_models.host, run.environment.calibration);
   HostCosts host = host_costs(run.graph, costs, cost_models.host, speed);
-  host.loop = loop_cost(run.setup, cost_models.host, speed);
+  host.loop = loop_cost(run.setup, cost_models.loops, speed);
   return {lane_ops(run.graph, costs, host, rules_of(run.setup.loop)),
           {.gap = device.launch_gap, .per_iteration = host.per_iteration}};
 }

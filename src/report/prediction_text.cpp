@@ -117,6 +117,15 @@ std::string bar(double share, size_t width) {
   return text;
 }
 
+// "4.23 of 139.80 GiB", or with both units where they differ.
+std::string of_memory(const Prediction& p) {
+  std::string needed = needed_text(p);
+  const std::string whole = size_text(p.device_memory);
+  const std::string unit = whole.substr(whole.rfind(' '));
+  if (needed.ends_with(unit)) needed.resize(needed.size() - unit.size());
+  return needed + " of " + whole;
+}
+
 // "fits, 4.23 of 139.80 GiB; 24.5 ms, 1,307 samples/s; host-bound"
 std::string headline(const Prediction& p, const TextStyle& style) {
   const FitVerdict verdict = p.memory_answer.verdict;
@@ -126,8 +135,7 @@ std::string headline(const Prediction& p, const TextStyle& style) {
   const std::string rate = p.tokens_per_second > 0 ? rate_text(p.tokens_per_second) + " tokens/s"
                                                    : rate_text(p.samples_per_second) + " samples/s";
   std::string out = style.colored(verdict_words(verdict), color);
-  out += fmt::format(", {} of {}; {}, {}; {}-bound", needed_text(p), size_text(p.device_memory), ms(p.times.iteration),
-                     rate, name_of(p.times.bound));
+  out += fmt::format(", {}; {}, {}; {}-bound", of_memory(p), ms(p.times.iteration), rate, name_of(p.times.bound));
   return style.bold(out) + "\n";
 }
 
@@ -139,7 +147,7 @@ std::string run_text(const Prediction& p) {
 
 std::string remedies_text(const Prediction& p) {
   if (p.remedies.empty()) return "";
-  std::string out = "the host would bound it no more, or less, with ";
+  std::string out = "the host would hold it back less with ";
   for (size_t i = 0; i < p.remedies.size(); ++i) {
     const HostRemedy& remedy = p.remedies[i];
     out += fmt::format("{}{} ({}, {} samples/s)", i == 0 ? "" : "; ", remedy.what, ms(remedy.iteration),
@@ -226,7 +234,7 @@ std::string short_memory_text(const Prediction& p) {
     out += fmt::format("  gets by because the allocator gives unused segments back ({} times), which costs time\n",
                        grouped(answer.retries));
   }
-  return out + memory_parts_text(p) + wrapped("  reached in " + moment_text(answer.peak), "    ");
+  return out + memory_parts_text(p) + wrapped("  peak in " + moment_text(answer.peak), "    ");
 }
 
 // What this answer rests on beside what every answer does; at most two lines, and how many more there are.

@@ -40,7 +40,7 @@ Result<DerivedIteration> derived_iteration(const TracedModel& model, double batc
   made.host.ops.resize(made.graph.op_count());
   if (timer.host()) {
     made.host = host_costs(made.graph, made.costs, *timer.host());
-    made.host.loop = loop_cost(setup, *timer.host());
+    made.host.loop = loop_cost(setup, timer.loops());
   }
   std::unordered_map<uint32_t, uint32_t> call_of;  // by sequence number
   for (const Op& op : made.graph.ops()) {

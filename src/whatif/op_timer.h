@@ -37,8 +37,12 @@ class OpTimer {
   [[nodiscard]] std::vector<OpCost> costs(const Graph& graph, const TrainingSetup& setup) const;
 
   // What the host takes; without it, what-ifs keep to the trace's host times.
-  void set_host(HostConstants host) { host_ = std::move(host); }
+  void set_host(HostConstants host, const LoopCosts& loops = {}) {
+    host_ = std::move(host);
+    loops_ = loops;
+  }
   [[nodiscard]] const std::optional<HostConstants>& host() const { return host_; }
+  [[nodiscard]] const LoopCosts& loops() const { return loops_; }
 
   // Timers for other devices, by name.
   using Lookup = std::function<Result<OpTimer>(const std::string& gpu)>;
@@ -59,6 +63,7 @@ class OpTimer {
   const hybrid::ResidualModel* residual_model_;  // null: the analytic model alone
   std::optional<hybrid::OtherGpu> other_;
   std::optional<HostConstants> host_;
+  LoopCosts loops_;
   Lookup lookup_;
 };
 

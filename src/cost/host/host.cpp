@@ -100,16 +100,28 @@ Result<HostConstants> load_host_constants(const std::filesystem::path& path) {
   constants.foreach_tensor = us(*file, "foreach_tensor_us");
   constants.parameter = us(*file, "parameter_us");
   constants.iteration = us(*file, "iteration_us");
-  JsonObject loops = file->object("loop_batch_us");
-  for (size_t i = 0; i < kTrainingLoops; ++i) {
-    constants.loop_batch[i] = us(loops, std::string(name_of(static_cast<TrainingLoop>(i))));
-  }
   JsonObject scale = file->object("calibration");
   constants.scale.at_reference = scale.number("at_reference");
   constants.scale.forward = scale_readings(scale, "forward");
   constants.scale.backward = scale_readings(scale, "backward");
   if (!file->status().ok()) return file->status().error();
   return constants;
+}
+
+Result<LoopCosts> load_loop_costs(const std::filesystem::path& path) {
+  Result<JsonObject> file = JsonObject::read(path);
+  if (!file.ok()) return file.error();
+  if (const std::string format = file->text("format"); format != "loops/1") {
+    file->fail("format", "unknown format \"" + format + "\"", "known is loops/1");
+  }
+  LoopCosts costs;
+  JsonObject batches = file->object("batch_us");
+  for (size_t i = 0; i < kTrainingLoops; ++i) {
+    const std::string name(name_of(static_cast<TrainingLoop>(i)));
+    costs.batch[i] = nanoseconds_from_us(batches.number(name, Sign::not_negative));
+  }
+  if (!file->status().ok()) return file->status().error();
+  return costs;
 }
 
 Status save_host_constants(const HostConstants& constants, const std::filesystem::path& path) {
@@ -130,11 +142,6 @@ Status save_host_constants(const HostConstants& constants, const std::filesystem
   json.field("foreach_tensor_us", us(constants.foreach_tensor));
   json.field("parameter_us", us(constants.parameter));
   json.field("iteration_us", us(constants.iteration));
-  json.key("loop_batch_us").begin_object();
-  for (size_t i = 0; i < kTrainingLoops; ++i) {
-    json.field(name_of(static_cast<TrainingLoop>(i)), us(constants.loop_batch[i]));
-  }
-  json.end_object();
   const auto readings = [&](std::string_view name, const std::vector<ScaleReading>& list) {
     json.key(name).begin_object();
     for (const ScaleReading& reading : list) {
@@ -214,8 +221,8 @@ HostCosts host_costs(const Graph& graph, std::span<const OpCost> costs, const Ho
   return host;
 }
 
-Nanoseconds loop_cost(const TrainingSetup& setup, const HostConstants& constants, double speed) {
-  return scaled(constants.loop_batch[static_cast<size_t>(setup.loop)] * setup.accumulate, speed);
+Nanoseconds loop_cost(const TrainingSetup& setup, const LoopCosts& costs, double speed) {
+  return scaled(costs.batch[static_cast<size_t>(setup.loop)] * setup.accumulate, speed);
 }
 
 }  // namespace forerun

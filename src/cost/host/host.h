@@ -2,7 +2,8 @@
 //
 //   op        = cost of its class in its phase + cost of every kernel after the first
 //   foreach   = cost of the class + cost of every tensor of the list
-//   iteration = constant + cost of every parameter tensor (zero_grad, gradient bookkeeping) + what the loop does for every batch
+//   iteration = constant + cost of every parameter tensor (zero_grad, gradient bookkeeping)
+//   loop      = what a library's loop does for every batch (data/host/loops.json)
 // Python, autograd and dispatch overhead are all in the class's figure. `speed` scales everything.
 // Left out: data loading, the drift of host speed within minutes.
 #pragma once
@@ -47,7 +48,6 @@ struct HostConstants {
   Nanoseconds foreach_tensor;
   Nanoseconds parameter;
   Nanoseconds iteration;
-  std::array<Nanoseconds, kTrainingLoops> loop_batch;  // by loop: what it does for a micro-batch, beside the ops
   HostScale scale;
 
   [[nodiscard]] Nanoseconds& of(Phase phase, OpClass cls) {
@@ -57,6 +57,13 @@ struct HostConstants {
     return op[static_cast<size_t>(phase)][static_cast<size_t>(cls)];
   }
 };
+
+// What a training loop does by itself for a micro-batch, beside the ops it issues, from data/host/loops.json.
+struct LoopCosts {
+  std::array<Nanoseconds, kTrainingLoops> batch{};
+};
+inline constexpr const char* kLoopsFile = "host/loops.json";
+Result<LoopCosts> load_loop_costs(const std::filesystem::path& file);
 
 Result<HostConstants> load_host_constants(const std::filesystem::path& file);
 Status save_host_constants(const HostConstants& constants, const std::filesystem::path& file);
@@ -93,6 +100,6 @@ HostCosts host_costs(const Graph& graph, std::span<const OpCost> costs, const Ho
                      double speed = 1.0);
 
 // What the loop itself does in an iteration.
-Nanoseconds loop_cost(const TrainingSetup& setup, const HostConstants& constants, double speed = 1.0);
+Nanoseconds loop_cost(const TrainingSetup& setup, const LoopCosts& costs, double speed = 1.0);
 
 }  // namespace forerun
