@@ -8,6 +8,7 @@
 #include "cli/command_work.h"
 #include "cli/memory_options.h"
 #include "cli/setup_options.h"
+#include "cli/standard_streams.h"
 #include "report/fit.h"
 
 namespace forerun::cli {
@@ -26,6 +27,7 @@ struct FitOptions {
   MemoryOptions memory;
   WorkLimits limits;
   bool brief = false;
+  bool details = false;
   bool json = false;
 };
 
@@ -98,7 +100,8 @@ int run(const FitOptions& options) {
   if (!device) return fail(device.error());
   const Result<FitAnswer> answer = fit(*request, *device, *cost_models, CommandWork(options.limits).control());
   if (!answer) return fail(answer.error());
-  fmt::print("{}{}", options.json ? to_json(*answer) : to_text(*answer), options.json ? "\n" : "");
+  fmt::print("{}{}", options.json ? to_json(*answer) : to_text(*answer, text_style(options.details)),
+             options.json ? "\n" : "");
   return answer->largest ? kDone : kDoesNotFit;
 }
 
@@ -124,6 +127,7 @@ void add_fit(CLI::App& app, Run& chosen) {
   verb->add_option("--set", options->settings, "KEY=VALUE of the model's family; repeatable")->allow_extra_args(false);
   add_setup_options(*verb, options->setup);
   add_memory_options(*verb, options->memory);
+  verb->add_flag("--details", options->details, "Also what lives at the peak of memory, part by part");
   verb->add_flag("--brief", options->brief, "Without what would let a larger one in");
   verb->add_option("--device-file", options->device_files, "JSON file with a further GPU; repeatable")
       ->allow_extra_args(false);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/json_writer.h"
 #include "report/prediction.h"
 #include "report/table.h"
@@ -13,10 +15,10 @@ std::string headline(const FitAnswer& answer) {
   const Prediction& p = answer.at;
   if (!answer.largest) {
     const bool may = p.memory_answer.verdict != FitVerdict::does_not_fit;
-    return fmt::format("{} on {}: not even {} {} {}fits ({})\n", p.id, p.gpu, answer.axis, grouped(answer.smallest),
+    return fmt::format("{} on {}: not even {} {} {}fits ({})", p.id, p.gpu, answer.axis, grouped(answer.smallest),
                        may ? "surely " : "", setup_text(p.setup));
   }
-  return fmt::format("{} on {}: the largest {} that fits is {} ({})\n", p.id, p.gpu, answer.axis,
+  return fmt::format("{} on {}: the largest {} that fits is {} ({})", p.id, p.gpu, answer.axis,
                      grouped(*answer.largest), setup_text(p.setup));
 }
 
@@ -28,16 +30,11 @@ std::string limit_text(const FitAnswer& answer) {
     text += fmt::format(", and it gets by where runs take {} more than predicted", percent(answer.margin));
   }
   text += "; ";
-  if (!answer.largest) return text + fmt::format("it {}\n", text_of(p.memory_answer.verdict));
-  if (!answer.limit.empty()) return text + fmt::format("memory is not the limit: {}\n", answer.limit);
-  if (!answer.next) return text + "nothing larger was tried\n";
-  text += fmt::format("{} {} {} ({} allocated)\n", answer.axis, grouped(answer.next->value),
+  if (!answer.largest) return text + fmt::format("it {}", text_of(p.memory_answer.verdict));
+  if (!answer.limit.empty()) return text + fmt::format("memory is not the limit: {}", answer.limit);
+  if (!answer.next) return text + "nothing larger was tried";
+  text += fmt::format("{} {} {} ({} allocated)", answer.axis, grouped(answer.next->value),
                       text_of(answer.next->verdict), size_text(answer.next->allocated));
-  if (!answer.monotone) {
-    text +=
-        fmt::format("  some smaller ones do not fit: what cuDNN and the allocator take jumps from one {} to the next\n",
-                    answer.axis);
-  }
   return text;
 }
 
@@ -49,6 +46,13 @@ std::string saving_text(Bytes saving) {
   return saving.value >= 0 ? size_text(saving) : "-" + size_text(Bytes(-saving.value));
 }
 
+// What a column of the table has room for: without what stands in brackets; nothing where that is too long still.
+std::string short_how(const std::string& how) {
+  constexpr size_t kRoom = 40;
+  const std::string cut = how.substr(0, std::min(how.find(" ("), how.find(", ")));
+  return cut.size() <= kRoom ? cut : "";
+}
+
 std::string changes_text(const FitAnswer& answer) {
   if (answer.changes.empty()) return "";
   Table table({"change", "saves", "iteration", "largest", "how"});
@@ -57,8 +61,11 @@ std::string changes_text(const FitAnswer& answer) {
   for (const FitChange& change : answer.changes) {
     const std::string largest =
         !change.largest ? "none" : grouped(*change.largest) + (change.reaches_limit ? " (model's limit)" : "");
-    table.add({change.name, saving_text(change.saving), time_text(change), largest, change.how});
-    if (!change.note.empty()) notes += fmt::format("  - {}: {}\n", change.name, change.note);
+    const std::string how = short_how(change.how);
+    table.add({change.name, saving_text(change.saving), time_text(change), largest, how.empty() ? "see below" : how});
+    std::string note = change.note;
+    if (how != change.how) note = note.empty() ? change.how : change.how + "; " + note;
+    if (!note.empty()) notes += wrapped(fmt::format("  - {}: {}", change.name, note), "    ");
   }
   return fmt::format("\nWhat would let a larger one in (saves, iteration: at {} {})\n", answer.axis,
                      grouped(answer.largest.value_or(answer.smallest))) +
@@ -79,14 +86,21 @@ void write_json(JsonWriter& json, const FitChange& change) {
 
 }  // namespace
 
-std::string to_text(const FitAnswer& answer) {
+std::string to_text(const FitAnswer& answer, const TextStyle& style) {
   const Prediction& p = answer.at;
-  std::string out = warnings_text(p) + headline(answer) + limit_text(answer);
+  std::string out =
+      warnings_text(p) + wrapped(style.bold(headline(answer)), "  ") + wrapped(limit_text(answer), "    ");
+  if (!answer.monotone) {
+    out += wrapped(
+        fmt::format("  some smaller ones do not fit: what cuDNN and the allocator take jumps from one {} to the next",
+                    answer.axis),
+        "    ");
+  }
   out += fmt::format("  iteration {:.1f} ms, {} samples/s", milliseconds(p.times.iteration),
                      rate_text(p.samples_per_second));
   if (p.tokens_per_second > 0) out += fmt::format(", {} tokens/s", rate_text(p.tokens_per_second));
-  out += "\n\n" + memory_headline(p);
-  out += memory_text(p.memory, p.memory_answer, p.context);
+  out += "\n\n";
+  out += style.details ? memory_headline(p) + memory_text(p.memory, p.memory_answer, p.context) : memory_summary(p);
   return out + changes_text(answer);
 }
 

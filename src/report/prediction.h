@@ -16,6 +16,8 @@ std::string to_text(const Prediction& prediction, const TextStyle& style = {});
 std::string rate_text(double per_second);  // "2.71", "1,234"
 // What the GPU has to hold: "7.33 GiB"; "at least 126.33 GiB" where it does not fit.
 std::string needed_text(const Prediction& prediction);
+// What it needs, of what that is made and where the peak is, in a few lines.
+std::string memory_summary(const Prediction& prediction);
 // The line "Memory ...: fits in ...": the figures and the verdict.
 std::string memory_headline(const Prediction& prediction);
 std::string setup_text(const TrainingSetup& setup);                 // "fp32, SGD (foreach) momentum 0.9"

@@ -218,7 +218,9 @@ std::string memory_parts_text(const Prediction& p) {
   return wrapped("  " + out, "    ");
 }
 
-std::string short_memory_text(const Prediction& p) {
+}  // namespace
+
+std::string memory_summary(const Prediction& p) {
   const MemoryAnswer& answer = p.memory_answer;
   std::string out = fmt::format("Memory      {} with the CUDA context: {} allocated", needed_text(p),
                                 size_text(p.memory.peak_allocated));
@@ -236,6 +238,8 @@ std::string short_memory_text(const Prediction& p) {
   }
   return out + memory_parts_text(p) + wrapped("  peak in " + moment_text(answer.peak), "    ");
 }
+
+namespace {
 
 // What this answer rests on beside what every answer does; at most two lines, and how many more there are.
 std::string caveats_text(const Prediction& p) {
@@ -262,7 +266,7 @@ std::string to_text(const Prediction& p, const TextStyle& style) {
   if (style.details) return detailed_text(p, style);
   std::string out = warnings_text(p) + headline(p, style) + run_text(p) + "\n" + time_text(p, style) + "\n";
   if (p.job) out += job_text(*p.job) + "\n";
-  out += short_memory_text(p) + "\n";
+  out += memory_summary(p) + "\n";
   const std::string caveats = caveats_text(p);
   constexpr size_t kHeadings = 3;  // two, and a line behind the table
   const size_t taken = lines_of(out) + lines_of(caveats) + kHeadings;
