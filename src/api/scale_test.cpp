@@ -46,6 +46,23 @@ TEST(Scale, AnswersForGpt3On512Gpus) {
       to_json(answer_to({.model = "gpt3_175b", .gpu = "a100", .gpus = {512}, .search = true, .global_batch = 1536})));
 }
 
+TEST(Scale, TakesWhateverIsAModel) {
+  const std::string tree = FORERUN_SOURCE_DIR;
+  for (const char* file :
+       {"/tests/data/capture.jsonl", "/examples/onnx/small_cnn.onnx", "/tests/corpus/sniff/model_config"}) {
+    const ScaleAnswer one = answer_to({.model = tree + file, .gpus = {1}, .micro_batch = 4});
+    const ScaleAnswer two = answer_to({.model = tree + file, .gpus = {2}, .micro_batch = 4});
+    ASSERT_EQ(one.steps.size(), 1U) << file;
+    ASSERT_EQ(two.steps.size(), 1U) << file;
+    EXPECT_GT(one.parameters, 0) << file;
+    EXPECT_GE(two.steps[0].time, one.steps[0].time) << file;
+  }
+  // A capture has a batch of its own.
+  const ScaleAnswer own = answer_to({.model = tree + "/tests/data/capture.jsonl", .gpus = {2}});
+  ASSERT_EQ(own.steps.size(), 1U);
+  EXPECT_EQ(own.steps[0].samples, 8);
+}
+
 TEST(Scale, SearchesForEachNumberOfGpus) {
   const ScaleAnswer answer =
       answer_to({.model = "gpt3_175b", .gpu = "a100", .gpus = {8, 128, 512}, .search = true, .global_batch = 1536});

@@ -34,6 +34,44 @@ ModelRequest request_of(const std::string& model, int64_t batch) {
   return request;
 }
 
+TEST(WhatIfTest, TakesACaptureAsItWasRecorded) {
+  const ModelRequest capture{.model = FORERUN_SOURCE_DIR "/tests/data/capture.jsonl", .file = FileKind::records};
+  const auto asked = [&](const char* optimization) {
+    WhatIfQuestion question;
+    question.applications = *whatif::parse_applications({optimization});
+    return what_if(capture, question, whatif_cost_models());
+  };
+  const auto graphs = asked("cuda_graphs");
+  ASSERT_TRUE(graphs.ok()) << graphs.error().message();
+  const Device device = *whatif_cost_models().devices.find(kDefaultGpu);
+  const auto run = build_run(capture, device);
+  ASSERT_TRUE(run.ok()) << run.error().message();
+  const double predicted = milliseconds(predict(*run, device, whatif_cost_models()).times.iteration);
+  EXPECT_NEAR(graphs->baseline_ms, predicted, 0.01 * predicted);
+  EXPECT_LT(graphs->predicted_ms, graphs->baseline_ms);
+  const auto larger = asked("batch:factor=2");  // the capture can be moved
+  EXPECT_TRUE(larger.ok()) << larger.error().message();
+  const auto other = asked("amp");
+  ASSERT_FALSE(other.ok());
+  EXPECT_NE(other.error().message().find("as it was recorded"), std::string::npos) << other.error().message();
+}
+
+// A library's loop waits: both verbs say the same of it.
+TEST(WhatIfTest, BeginsWhereThePredictionOfALoopEnds) {
+  for (const TrainingLoop loop : {TrainingLoop::trainer, TrainingLoop::lightning, TrainingLoop::accelerate}) {
+    ModelRequest model = request_of("resnet18", 16);
+    model.setup.loop = loop;
+    WhatIfQuestion question;
+    question.applications = *whatif::parse_applications({"fused_adam"});
+    const auto answer = what_if(model, question, whatif_cost_models());
+    ASSERT_TRUE(answer.ok()) << answer.error().message();
+    const Device device = *whatif_cost_models().devices.find(kDefaultGpu);
+    const double predicted =
+        milliseconds(predict(*build_run(model, device), device, whatif_cost_models()).times.iteration);
+    EXPECT_NEAR(answer->baseline_ms, predicted, 0.01 * predicted) << name_of(loop);
+  }
+}
+
 TEST(WhatIfSweepTest, ReadsWhatVaries) {
   const auto networks = parse_what_if_sweep("bandwidth=1gbe,10gbe");
   ASSERT_TRUE(networks.ok()) << networks.error().message();

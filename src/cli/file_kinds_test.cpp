@@ -76,7 +76,8 @@ bool needs_other_records(const FileVerb& verb, const SampleFile& sample) {
   const std::string_view name = verb.verb;
   const bool capture = std::string_view(sample.path).ends_with("capture.jsonl");
   if (sample.kind != FileKind::records) return false;
-  return capture ? name == "zoo check" : name == "fit" || name == "sweep";
+  const bool one_model = name == "fit" || name == "sweep" || name == "whatif" || name == "scale" || name == "compare";
+  return capture ? name == "zoo check" : one_model;
 }
 
 class FileKinds : public testing::Test {
@@ -121,7 +122,7 @@ TEST_F(FileKinds, ARefusalNamesTheVerbs) {
   const std::string trace = kTree + "data/h200/whatif_traces/gnmt.base.trace.json.zst";
   EXPECT_NE(forerun_outcome("predict " + trace).out.find("forerun trace, replay and whatif take it"),
             std::string::npos);
-  EXPECT_NE(forerun_outcome("whatif --all " + kTree + "tests/data/run1.jsonl.zst").out.find("forerun predict, fit"),
+  EXPECT_NE(forerun_outcome("replay " + kTree + "tests/data/run1.jsonl.zst").out.find("forerun predict, fit"),
             std::string::npos);
   EXPECT_NE(forerun_outcome("trace " + kTree + "tests/corpus/sniff/model_config").out.find("forerun predict, fit"),
             std::string::npos);
