@@ -13,7 +13,10 @@ Result<PredictAnswer> predict_built(const PredictRequest& request, RunBuilder* b
   if (!run) return run.error();
   if (const Status status = work.check(); !status.ok()) return status.error();
   PredictAnswer answer{.prediction = predict(*run, *device, cost_models, request.memory), .memory_log = std::nullopt};
-  set_job(request.job, answer.prediction);
+  if (const Status status = set_job(request.job, *device, request.prices.of(device->name), answer.prediction);
+      !status.ok()) {
+    return status.error();
+  }
   if (const Status status = work.check(); !status.ok()) return status.error();
   if (!request.memory_log) return answer;
   Result<PredictedLog> log = predicted_log(*run, *device, cost_models.workspaces, request.memory);
