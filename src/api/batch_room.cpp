@@ -10,12 +10,35 @@ namespace {
 
 constexpr int64_t kMostBatch = int64_t{1} << 30;
 constexpr size_t kMostPoints = 40;
+constexpr int64_t kBatchGrowth = 4;  // from point to point: memory is nearly a straight line over the batch
 
 // What a batch takes of a device beside the context.
 struct BatchPoint {
   int64_t batch = 0;
-  double reserved = 0;
+  double bytes = 0;
 };
+
+// The least memory that a replay gets by with, to an eighth of what an allocator in endless memory only holds: one that runs out gives
+// that back, and goes on. Training on several GPUs rewrites the iteration; there what is held counts.
+double needed_bytes(const TrainingRun& run, const Device& device, const CostModels& cost_models,
+                    const MemoryQuestion& question) {
+  constexpr int kHalvings = 3;
+  if (question.parallel.any() || question.accumulating) {
+    Device endless = device;
+    endless.memory = Bytes(DeviceMemory::kPlenty);
+    const PredictedMemory memory = predicted_memory(run, endless, cost_models.workspaces, question);
+    return static_cast<double>(memory.estimate.peak_reserved.value);
+  }
+  IterationReplayOptions options = replay_options(run, device, cost_models.workspaces, question);
+  const IterationReplay endless = replay_iterations(run.graph, options);
+  int64_t too_little = endless.peak.peak_allocated.value;
+  int64_t enough = endless.peak.peak_reserved.value;
+  for (int i = 0; i < kHalvings; ++i) {
+    options.capacity = too_little + (enough - too_little) / 2;
+    (replay_iterations(run.graph, options).out_of_memory ? too_little : enough) = options.capacity;
+  }
+  return static_cast<double>(enough);
+}
 
 // What may be taken: the rest is for the range that runs were seen within.
 double room_on(const Device& device, const CostModels& cost_models, const MemoryQuestion& question) {
@@ -33,8 +56,8 @@ class BatchLine {
 
   void find_points(double most_room, int64_t asked) {
     if (!add(1)) return;
-    for (int64_t batch = std::max<int64_t>(asked, 2); points_.size() < kMostPoints; batch *= 2) {
-      if (points_.back().reserved > most_room || batch > kMostBatch || !add(batch)) return;
+    for (int64_t batch = std::max<int64_t>(asked, kBatchGrowth); points_.size() < kMostPoints; batch *= kBatchGrowth) {
+      if (points_.back().bytes > most_room || batch > kMostBatch || !add(batch)) return;
     }
   }
 
@@ -43,13 +66,13 @@ class BatchLine {
   // `workspace`: what the device's own BLAS takes beyond that of the points' device.
   [[nodiscard]] int64_t largest(double room, double workspace) const {
     const double have = room - workspace;
-    if (points_.front().reserved > have) return 0;
+    if (points_.front().bytes > have) return 0;
     size_t behind = 1;
-    while (behind + 1 < points_.size() && points_[behind].reserved <= have) ++behind;
+    while (behind + 1 < points_.size() && points_[behind].bytes <= have) ++behind;
     const BatchPoint &a = points_[behind - 1], &b = points_[behind];
-    const double slope = (b.reserved - a.reserved) / static_cast<double>(b.batch - a.batch);
+    const double slope = (b.bytes - a.bytes) / static_cast<double>(b.batch - a.batch);
     if (slope <= 0) return a.batch;
-    const double meets = static_cast<double>(a.batch) + (have - a.reserved) / slope;
+    const double meets = static_cast<double>(a.batch) + (have - a.bytes) / slope;
     // A model that takes no larger batch ends at the last point.
     return std::min(static_cast<int64_t>(std::floor(meets)), refused_ ? points_.back().batch : kMostBatch);
   }
@@ -61,12 +84,7 @@ class BatchLine {
     const Result<TrainingRun> run = build_run(request, device_);
     refused_ = !run.ok();
     if (!run) return false;
-    MemoryQuestion plenty = question_;
-    plenty.intervals = nullptr;
-    Device endless = device_;
-    endless.memory = Bytes(DeviceMemory::kPlenty);
-    const PredictedMemory memory = predicted_memory(*run, endless, cost_models_.workspaces, plenty);
-    points_.push_back({batch, static_cast<double>(memory.estimate.peak_reserved.value)});
+    points_.push_back({batch, needed_bytes(*run, device_, cost_models_, question_)});
     return true;
   }
 

@@ -11,8 +11,8 @@
 namespace forerun {
 
 // One for each device, in their order: 0 where not even one sample fits, nothing where the model takes no other batch or cannot be
-// trained there. `precision`: that the model is trained in. Right to a few percent: what cuDNN takes jumps with shapes, and an allocator that runs out of memory gets by with
-// less than it would take.
+// trained there. `precision`: that the model is trained in. Right to a few percent: what cuDNN takes jumps with shapes, and some memory is lost
+// between blocks.
 std::vector<std::optional<int64_t>> batches_with_room(const ModelRequest& model, Precision precision,
                                                       std::span<const Device> devices, const CostModels& cost_models,
                                                       const MemoryQuestion& question);

@@ -76,7 +76,7 @@ bool needs_other_records(const FileVerb& verb, const SampleFile& sample) {
   const std::string_view name = verb.verb;
   const bool capture = std::string_view(sample.path).ends_with("capture.jsonl");
   if (sample.kind != FileKind::records) return false;
-  return capture ? name == "zoo check" : name == "fit" || name == "sweep";
+  return capture ? name == "zoo check" : name == "fit" || name == "sweep" || name == "compare";
 }
 
 class FileKinds : public testing::Test {

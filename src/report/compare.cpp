@@ -260,7 +260,9 @@ std::string compare_legend(const CompareAnswer& answer) {
 }  // namespace
 
 std::string to_text(const CompareAnswer& answer) {
-  std::string text = compare_headline(answer) + what_to_take(answer);
+  std::string text;
+  if (const Prediction* p = first_predicted(answer); p != nullptr) text += warnings_text(*p);
+  text += compare_headline(answer) + what_to_take(answer);
   const auto& rows = answer.rows;
   if (std::any_of(rows.begin(), rows.end(), [](const CompareRow& row) { return row.may_fit(); })) {
     text += "\n" + compare_table(answer) + "\n" + compare_legend(answer);
