@@ -141,7 +141,7 @@ void add_compare(CLI::App& app, Run& chosen) {
       "  forerun compare bert_base --gpus a100,h100 --price a100=1.8,h100=2.9 --iterations 100000\n"
       "  forerun compare resnet50 --batch 256 --epochs 90 --dataset-size 1.28M --prices examples/prices.toml --by "
       "cost\n"
-      "  forerun compare Qwen/Qwen3-8B --lora 16 --tokens 100M --prices mine.toml --deadline 12h\n"
+      "  forerun compare Qwen/Qwen3-8B --lora 16 --tokens 100M --prices examples/prices.toml --deadline 12h\n"
       "GPUs that hold the run come first, the fastest or cheapest on top; * marks those that no other is both faster "
       "and\n"
       "cheaper than. Prices are yours, in any currency: Forerun knows none.\n"

@@ -178,7 +178,9 @@ std::vector<CompareColumn> compare_columns(const CompareAnswer& answer) {
                        const Prediction& p = *row.prediction;
                        return rate_text(tokens ? p.tokens_per_second : p.samples_per_second);
                      }});
-  columns.push_back({"memory", [](const CompareRow& row) { return needed_text(*row.prediction); }});
+  if (answer.iterations == 0) {
+    columns.push_back({"memory", [](const CompareRow& row) { return needed_text(*row.prediction); }});
+  }
   if (any_has(answer, &CompareRow::largest_batch)) {
     columns.push_back(
         {"batch to", [](const CompareRow& row) { return row.largest_batch ? grouped(*row.largest_batch) : "-"; }});
