@@ -37,7 +37,11 @@ Status check_prices(const CompareRequest& request, const std::vector<Device>& de
     if (std::any_of(devices.begin(), devices.end(), same)) continue;
     return Error{fmt::format("{} has a price and is not compared", price.gpu), "--price", "name it in --gpus too"};
   }
-  if (request.prices.any()) return {};
+  if (request.prices.any()) {
+    const auto priced = [&](const Device& device) { return request.prices.of(device.name).has_value(); };
+    if (std::any_of(devices.begin(), devices.end(), priced)) return {};
+    return Error{"none of the GPUs that are compared has a price", "--price, --prices", "add prices of theirs"};
+  }
   if (request.by == CompareBy::cost) return Error{"costs follow from prices", "--by cost", "give --prices or --price"};
   if (request.budget) return Error{"a budget is spent by prices", "--budget", "give --prices or --price"};
   return {};

@@ -239,6 +239,8 @@ TEST(Compare, FaultsOfTheQuestionAreErrors) {
   CompareRequest priced = request_for("resnet18", 4, {"h200"});
   priced.prices.gpus = priced.given = {{"Tesla T4", 1}};
   EXPECT_NE(message(priced).find("is not compared"), std::string::npos);
+  priced.given.clear();
+  EXPECT_NE(message(priced).find("none of the GPUs"), std::string::npos);
   for (const char* text : {"h200", "h200=", "h200=cheap", "h200=nan", "h200=-1", "h200=1e9", "h2000=1", "=1",
                            "h200=1,H200=2", "h200=1,h200=1"}) {
     EXPECT_FALSE(parse_prices({text}, compare_models().devices).ok()) << text;

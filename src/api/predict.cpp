@@ -9,12 +9,13 @@ Result<PredictAnswer> predict_built(const PredictRequest& request, RunBuilder* b
   if (const Status status = check_job_length(request.job); !status.ok()) return status.error();
   const Result<Device> device = cost_models.devices.find(request.gpu.empty() ? kDefaultGpu : request.gpu);
   if (!device) return device.error();
+  const auto price = price_of_run(request.prices, *device, request.job);
+  if (!price) return price.error();
   const Result<TrainingRun> run = build(request.model, *device);
   if (!run) return run.error();
   if (const Status status = work.check(); !status.ok()) return status.error();
   PredictAnswer answer{.prediction = predict(*run, *device, cost_models, request.memory), .memory_log = std::nullopt};
-  if (const Status status = set_job(request.job, *device, request.prices.of(device->name), answer.prediction);
-      !status.ok()) {
+  if (const Status status = set_job(request.job, *device, *price, answer.prediction); !status.ok()) {
     return status.error();
   }
   if (const Status status = work.check(); !status.ok()) return status.error();

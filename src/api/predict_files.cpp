@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "api/predict.h"
+#include "base/check.h"
 
 namespace forerun {
 

@@ -139,4 +139,17 @@ Result<Prices> asked_prices(const std::string& file, const std::vector<std::stri
   return prices;
 }
 
+Result<std::optional<double>> price_of_run(const Prices& prices, const Device& device, const JobLength& job) {
+  if (!prices.any()) return std::optional<double>();
+  if (!job.any()) {
+    return Error{"a price makes the cost of a whole run", "--price, --prices",
+                 "tell its length: --samples, --tokens, --iterations, or --epochs with --dataset-size"};
+  }
+  const std::optional<double> price = prices.of(device.name);
+  if (price) return price;
+  return Error{fmt::format("no price is given for {}", device.name), "--price, --prices",
+               fmt::format("add it to the file, or give --price {}=PRICE",
+                           device.aliases.empty() ? device.name : device.aliases.front())};
+}
+
 }  // namespace forerun

@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "device/catalogue.h"
+#include "predict/job_time.h"
 
 namespace forerun {
 
@@ -40,5 +41,9 @@ Result<Prices> parse_price_file(const std::string& text, const std::string& wher
 // Prices as they were asked for: those of the file (empty: none), with those of the command line in their place.
 Result<Prices> asked_prices(const std::string& file, const std::vector<std::string>& texts,
                             const DeviceCatalogue& devices);
+
+// The price of a run's GPU; nothing where no prices were asked for. An Error where they were and have none for it, or where the run's
+// length is not told, without which a price says nothing.
+Result<std::optional<double>> price_of_run(const Prices& prices, const Device& device, const JobLength& job);
 
 }  // namespace forerun

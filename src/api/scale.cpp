@@ -169,7 +169,7 @@ ScaleAnswer empty_answer(const ScaleQuestion& question, const ScaledModel& model
   answer.searched = question.search && question.gpus.size() == 1;
   answer.job = question.job;
   answer.power_w = cluster.gpu.power_w;
-  answer.price = question.prices.of(cluster.gpu.name);
+  answer.price = question.prices.of(cluster.gpu.name);  // checked before
   return answer;
 }
 
@@ -198,6 +198,7 @@ Result<ScaleAnswer> scale_out(const ScaleQuestion& question, const CostModels& c
   if (const Status status = check_question(question); !status) return status.error();
   const auto cluster = scale_cluster(question, cost_models);
   if (!cluster) return cluster.error();
+  if (const auto price = price_of_run(question.prices, cluster->gpu, question.job); !price) return price.error();
   const auto efficiency = chosen_efficiency(question);
   if (!efficiency) return efficiency.error();
   const auto model = scaled_model(question);

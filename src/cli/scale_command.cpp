@@ -125,9 +125,8 @@ std::optional<Error> fault_of_options(const ScaleOptions& options) {
     return Error{"hours of a job are told of a plan, not of the testbed", "--iterations, --samples",
                  "leave out --testbed"};
   }
-  if (options.prices.any() && (kinds || !options.question.job.any())) {
-    return Error{"a price makes the cost of a whole run on GPUs of one kind", "--price, --prices",
-                 "tell its length, as --samples 115M, and name one kind of GPU"};
+  if (options.prices.any() && (kinds || !options.testbed.empty())) {
+    return Error{"a price makes the cost of a plan on GPUs of one kind", "--price, --prices", "name one kind of GPU"};
   }
   if (!options.batches.empty() && !kinds) {
     return Error{"batches are dealt out to several kinds of GPU", "--batches", "name them, as --gpu h200=8,a100=8"};
