@@ -18,6 +18,12 @@ else()
   find_package(simdjson REQUIRED)
   find_package(Protobuf REQUIRED)
   find_package(ONNX REQUIRED CONFIG)
+  # toml++ reads price files. As headers alone: the program needs no library of it where it runs.
+  find_path(FORERUN_TOML_INCLUDE toml++/toml.h)
+  mark_as_advanced(FORERUN_TOML_INCLUDE)
+  if(NOT FORERUN_TOML_INCLUDE)
+    message(FATAL_ERROR "toml++ not found: install libtomlplusplus-dev")
+  endif()
 endif()
 
 # libzstd's own CMake files are not in every distribution's package.

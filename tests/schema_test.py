@@ -30,7 +30,7 @@ CLUSTER = "--gpus a100=4,v100=8"
 # Schema, arguments after the program's name, exit code. {tmp} is a folder of inputs that write_inputs makes.
 CASES = [
     ("predict", "predict resnet18 --batch 8 --json", 0),
-    ("predict", "predict resnet18 --batch 8 --samples 1M --json", 0),
+    ("predict", "predict resnet18 --batch 8 --samples 1M --price h200=3 --json", 0),
     ("predict", "predict llama2_7b --gpu t4 --json", 3),
     ("predict", "predict bert_base --gpu a100_80gb --zero 3 --gpus 4 --json", 0),
     ("predict", "predict examples/onnx/small_cnn.onnx --json", 0),
@@ -45,6 +45,8 @@ CASES = [
     ("fit", "fit llama2_7b --gpu t4 --json", 3),
     ("compare", "compare gpt2_small --precision amp_bf16 --gpus h200,a100_80gb,v100,t4 --price h200=3 --iterations 1000 --json", 0),
     ("compare", "compare llama2_7b --gpus t4,l4 --json", 3),
+    ("compare", "compare resnet18 --gpus h200,t4,l4 --prices examples/prices.toml --epochs 2 --dataset-size 1M --deadline 3h --budget 9 --by cost --json", 0),
+    ("compare", "compare tests/corpus/run_record/parametric.jsonl --gpus h200,t4 --json", 0),
     ("sweep", "sweep resnet18 --over batch=1,8 --json", 0),
     ("sweep", "sweep gpt2_small --over gpu=h200,t4 --over length=64,100000 --json", None),
     ("sweep", "sweep tests/corpus/run_record/parametric.jsonl --over batch=3,5 --json", 0),

@@ -115,8 +115,12 @@ TEST(HostileRequests, Compare) {
   auto changes = model_changes<CompareRequest>();
   changes.push_back([](CompareRequest& r) { r.gpus = {""}; });
   changes.push_back([](CompareRequest& r) { r.gpus = {kNoText}; });
-  changes.push_back([](CompareRequest& r) { r.iterations = -1; });
-  changes.push_back([](CompareRequest& r) { r.prices = {{kNoText, 1}}; });
+  changes.push_back([](CompareRequest& r) { r.job.iterations = -1; });
+  changes.push_back([](CompareRequest& r) { r.job.tokens = 5; });
+  changes.push_back([](CompareRequest& r) { r.deadline_hours = -1; });
+  changes.push_back([](CompareRequest& r) { r.job.samples = 5, r.budget = 0; });
+  changes.push_back([](CompareRequest& r) { r.given = {{kNoText, 1}}; });
+  changes.push_back([](CompareRequest& r) { r.prices.gpus = {{kNoText, 1}}; });
   CompareRequest sound;
   sound.model = hostile_model();
   sound.gpus = {"t4"};

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "api/compare.h"
+#include "api/prices.h"
 #include "api/schedule.h"
 #include "api/sweep.h"
 #include "base/check.h"

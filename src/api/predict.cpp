@@ -11,6 +11,8 @@ Result<PredictAnswer> predict_built(const PredictRequest& request, RunBuilder* b
   if (const Status status = check_job_length(request.job); !status.ok()) return status.error();
   const Result<Device> device = cost_models.devices.find(request.gpu.empty() ? kDefaultGpu : request.gpu);
   if (!device) return device.error();
+  const auto price = price_of_run(request.prices, *device, request.job);
+  if (!price) return price.error();
   const Result<TrainingRun> run = build(request.model, *device);
   if (!run) return run.error();
   if (const Status status = work.check(); !status.ok()) return status.error();
@@ -18,7 +20,9 @@ Result<PredictAnswer> predict_built(const PredictRequest& request, RunBuilder* b
   for (HostRemedy& remedy : rebuilt_remedies(request.model, build, *device, cost_models, answer.prediction)) {
     answer.prediction.remedies.push_back(std::move(remedy));
   }
-  set_job(request.job, answer.prediction);
+  if (const Status status = set_job(request.job, *device, *price, answer.prediction); !status.ok()) {
+    return status.error();
+  }
   if (const Status status = work.check(); !status.ok()) return status.error();
   if (!request.memory_log) return answer;
   Result<PredictedLog> log = predicted_log(*run, *device, cost_models.workspaces, request.memory);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "api/prices.h"
 #include "base/work_control.h"
 #include "predict/model_file.h"
 #include "predict/model_name.h"
@@ -22,6 +23,7 @@ struct PredictRequest {
   std::string gpu;  // by name; empty: kDefaultGpu
   MemoryQuestion memory;
   JobLength job;
+  Prices prices;
   bool memory_log = false;  // also every allocation and free of the iteration
 };
 
@@ -45,6 +47,7 @@ struct PredictRecordsRequest {
   RecordSizes sizes;  // another batch or length than was recorded
   MemoryQuestion memory;
   JobLength job;
+  Prices prices;
   bool errors = false;  // also how far predictions lie from what was measured, where the GPU is the recorded one
 };
 

@@ -1,5 +1,8 @@
 // The part of api/predict.h that takes files; predict.cpp answers for names of the zoo without it.
+#include <fmt/format.h>
+
 #include "api/predict.h"
+#include "base/check.h"
 
 namespace forerun {
 
@@ -19,18 +22,20 @@ Result<PredictRecordsAnswer> predict_records(const PredictRecordsRequest& reques
     gpu = std::move(*found);
   }
   PredictRecordsAnswer answer;
-  const RecordHandlers counting{.prediction =
-                                    [&](const Prediction& predicted) {
-                                      Prediction prediction = predicted;
-                                      set_job(request.job, prediction);
-                                      if (handlers.prediction) handlers.prediction(prediction);
-                                      answer.predictions.push_back(std::move(prediction));
-                                    },
-                                .bad_record =
-                                    [&](const Error& error) {
-                                      ++answer.bad;
-                                      if (handlers.bad_record) handlers.bad_record(error);
-                                    }};
+  const auto bad_record = [&](const Error& error) {
+    ++answer.bad;
+    if (handlers.bad_record) handlers.bad_record(error);
+  };
+  const auto predicted_record = [&](const Prediction& predicted) {
+    Prediction prediction = predicted;
+    const Result<Device> device = cost_models.devices.find(predicted.gpu);
+    const Status job =
+        device ? set_job(request.job, *device, request.prices.of(device->name), prediction) : Status(device.error());
+    if (!job.ok()) return bad_record(job.error().within(fmt::format("record {}", predicted.id)));
+    if (handlers.prediction) handlers.prediction(prediction);
+    answer.predictions.push_back(std::move(prediction));
+  };
+  const RecordHandlers counting{.prediction = predicted_record, .bad_record = bad_record};
   if (const Status status =
           predict_records(request.file, gpu, cost_models, counting, request.memory, control, request.sizes);
       !status.ok()) {

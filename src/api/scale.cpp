@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "api/scaled_model.h"
+#include "base/check.h"
 #include "base/data_dir.h"
 #include "cost/collective/link_name.h"
 #include "scale/plan.h"
@@ -166,13 +168,29 @@ ScaleAnswer empty_answer(const ScaleQuestion& question, const ScaledModel& model
   answer.precision = name_of(model.setup.precision);
   answer.searched = question.search && question.gpus.size() == 1;
   answer.job = question.job;
+  answer.power_w = cluster.gpu.power_w;
+  answer.price = question.prices.of(cluster.gpu.name);  // checked before
   return answer;
 }
 
 }  // namespace
 
 JobTime job_time(const JobLength& length, const scale::Step& step) {
-  return job_time(length.in_iterations(step.samples), step.parts);
+  const double tokens = step.samples_per_second > 0 ? step.tokens_per_second / step.samples_per_second : 0;
+  const Result<int64_t> iterations =
+      length.in_iterations({.samples = step.samples, .tokens_each = std::llround(tokens)});
+  CHECK(iterations.ok(), "scale_out refuses tokens of models that read none");
+  JobTime job = job_time(*iterations, step.parts);
+  job.gpus = step.plan.gpus();
+  return job;
+}
+
+JobTime job_time(const ScaleAnswer& answer, const scale::Step& step) {
+  JobTime job = job_time(answer.job, step);
+  job.price = answer.price;
+  const auto whole = static_cast<double>(std::max<int64_t>(step.time.value, 1));
+  set_energy({.power_w = answer.power_w, .busy = static_cast<double>((step.compute + step.update).value) / whole}, job);
+  return job;
 }
 
 Result<ScaleAnswer> scale_out(const ScaleQuestion& question, const CostModels& cost_models,
@@ -180,6 +198,7 @@ Result<ScaleAnswer> scale_out(const ScaleQuestion& question, const CostModels& c
   if (const Status status = check_question(question); !status) return status.error();
   const auto cluster = scale_cluster(question, cost_models);
   if (!cluster) return cluster.error();
+  if (const auto price = price_of_run(question.prices, cluster->gpu, question.job); !price) return price.error();
   const auto efficiency = chosen_efficiency(question);
   if (!efficiency) return efficiency.error();
   const auto model = scaled_model(question, cluster->gpu);
@@ -216,6 +235,8 @@ Result<ScaleAnswer> scale_out(const ScaleQuestion& question, const CostModels& c
       if (const Status status = work.advance(); !status) return status.error();
     }
   }
+  const bool reads_tokens = answer.steps.empty() || answer.steps.front().tokens_per_second > 0;
+  if (question.job.tokens > 0 && !reads_tokens) return question.job.in_iterations({}).error();
   for (std::string& line : scale_assumptions(*model, setup, answer)) answer.assumptions.push_back(std::move(line));
   return answer;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/prices.h"
 #include "base/work_control.h"
 #include "graph/training_run.h"
 #include "predict/cost_models.h"
@@ -30,11 +31,14 @@ struct ScaleAnswer {
   double seconds = 0;  // the search took; neither form prints it, so that they are the same every time
   Bytes device_memory;
   std::vector<std::string> assumptions;
-  JobLength job;  // of the question
+  JobLength job;                // of the question
+  double power_w = 0;           // of one GPU; 0: not known, or there are several kinds
+  std::optional<double> price;  // of an hour of one GPU
 };
 
-// What a job takes with one of the steps.
+// What a job takes with one of the steps; and what it draws and costs.
 JobTime job_time(const JobLength& length, const scale::Step& step);
+JobTime job_time(const ScaleAnswer& answer, const scale::Step& step);
 
 struct ScaleQuestion {
   std::string model;                                          // as `forerun predict` takes it
@@ -53,7 +57,8 @@ struct ScaleQuestion {
   bool default_optimizer = true;  // AdamW for tokens, SGD with momentum for images
   bool plain_attention = false;   // scores are written to memory, as without fused attention
   JobLength job;                  // nothing: its hours are not asked for
-  std::string efficiency;         // file of constants; empty: data/scale/a100_megatron.json
+  Prices prices;
+  std::string efficiency;  // file of constants; empty: data/scale/a100_megatron.json
 };
 
 Result<ScaleAnswer> scale_out(const ScaleQuestion& question, const CostModels& cost_models,

@@ -5,9 +5,11 @@
 
 #include "api/compare.h"
 #include "api/predict.h"
+#include "base/options_text.h"
 #include "base/output_file.h"
 #include "cli/command.h"
 #include "cli/command_work.h"
+#include "cli/job_options.h"
 #include "cli/setup_options.h"
 #include "report/compare.h"
 
@@ -21,8 +23,12 @@ struct CompareOptions {
   int64_t batch = 0;
   std::vector<std::string> settings;
   SetupOptions setup;
-  std::vector<std::string> prices;
-  int64_t iterations = 0;
+  PriceOptions prices;
+  JobLength job;
+  std::string by = "time";
+  std::string deadline;
+  double budget = 0;
+  bool no_batch = false;
   unsigned threads = 0;
   std::string svg;
   WorkLimits limits;
@@ -30,8 +36,28 @@ struct CompareOptions {
   bool csv = false;
 };
 
+// "12h", "90min", "3d", "45s": hours; a number alone is hours too.
+Result<double> parse_deadline(const std::string& text) {
+  struct TimeUnit {
+    std::string_view name;
+    double hours;
+  };
+  constexpr TimeUnit kUnits[] = {{"days", 24},      {"day", 24},     {"d", 24},         {"hours", 1}, {"h", 1},
+                                 {"min", 1 / 60.0}, {"m", 1 / 60.0}, {"s", 1 / 3600.0}, {"", 1}};
+  for (const TimeUnit& unit : kUnits) {
+    if (!text.ends_with(unit.name)) continue;
+    const auto number = number_in(text.substr(0, text.size() - unit.name.size()));
+    if (number && *number > 0) return *number * unit.hours;
+    break;
+  }
+  return Error{fmt::format("'{}' is no time", text), "--deadline", "write 12h, 90min or 3d"};
+}
+
 Result<CompareRequest> compare_request(const CompareOptions& options, const CostModels& cost_models) {
-  CompareRequest request{.iterations = options.iterations, .threads = options.threads};
+  CompareRequest request{.job = options.job,
+                         .by = options.by == "cost" ? CompareBy::cost : CompareBy::time,
+                         .largest_batch = !options.no_batch,
+                         .threads = options.threads};
   const auto file = model_file(options.model, "compare");
   if (!file) return file.error();
   request.model.model = options.model;
@@ -46,9 +72,15 @@ Result<CompareRequest> compare_request(const CompareOptions& options, const Cost
   request.model.setup = *setup;
   request.model.default_optimizer = options.setup.optimizer.empty();
   if (options.gpus != std::vector<std::string>{"all"}) request.gpus = options.gpus;
-  auto prices = parse_prices(options.prices, cost_models.devices);
+  auto prices = asked_prices(options.prices, cost_models.devices);
   if (!prices) return prices.error();
   request.prices = std::move(*prices);
+  request.given = *parse_prices(options.prices.given, cost_models.devices);
+  if (options.budget > 0) request.budget = options.budget;
+  if (options.deadline.empty()) return request;
+  const auto deadline = parse_deadline(options.deadline);
+  if (!deadline) return deadline.error();
+  request.deadline_hours = *deadline;
   return request;
 }
 
@@ -73,7 +105,8 @@ int run_compare(const CompareOptions& options) {
 void add_compare(CLI::App& app, Run& chosen) {
   auto options = std::make_shared<CompareOptions>();
   CLI::App* verb = app.add_subcommand("compare", "GPUs side by side: time, memory and cost of a model on each");
-  verb->add_option("MODEL", options->model, "A name from `forerun zoo`, a Hugging Face config.json or an ONNX file")
+  verb->add_option("MODEL", options->model,
+                   "A name from `forerun zoo`, a Hugging Face config.json, an ONNX file or a captured run")
       ->required();
   verb->add_option("--gpus,--gpu", options->gpus,
                    "Which: names of `forerun devices`, as a100_80gb,h200, or all (default)")
@@ -84,10 +117,15 @@ void add_compare(CLI::App& app, Run& chosen) {
                    "KEY=VALUE of the model's family, or of a dynamic ONNX dimension; repeatable")
       ->allow_extra_args(false);
   add_setup_options(*verb, options->setup);
-  verb->add_option("--price", options->prices, "GPU=PRICE of one GPU an hour, as h100=2.5,a100=1.2; repeatable")
-      ->allow_extra_args(false);
-  verb->add_option("--iterations", options->iterations, "Of the whole run: adds its hours and its cost")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 50));
+  add_job_options(*verb, options->job);
+  add_price_options(*verb, options->prices);
+  verb->add_option("--by", options->by,
+                   "What comes first: time (default), the fastest; or cost, the cheapest by your prices")
+      ->check(CLI::IsMember({"time", "cost"}));
+  verb->add_option("--deadline", options->deadline, "The whole run is to end in this time, as 12h, 90min or 3d");
+  verb->add_option("--budget", options->budget, "The whole run is to cost at most this, in the currency of your prices")
+      ->check(CLI::PositiveNumber);
+  verb->add_flag("--no-largest-batch", options->no_batch, "Leave out how large a batch would fit, which takes longer");
   verb->add_option("--threads", options->threads, "How many at a time; default: as many as there are cores")
       ->check(CLI::Range(0, 1024));
   verb->add_option("--device-file", options->device_files, "JSON file with a further GPU; repeatable")
@@ -100,9 +138,13 @@ void add_compare(CLI::App& app, Run& chosen) {
       "Examples:\n"
       "  forerun compare resnet50 --batch 64\n"
       "  forerun compare gpt2_small --gpus a100_80gb,h100_sxm,h200 --precision amp_bf16 --batch 16\n"
-      "  forerun compare bert_base --gpus a100,h100 --price a100=1.8,h100=2.9 --iterations 100000\n"
-      "GPUs that hold the run come first, the fastest on top; speed is against that one.\n"
-      "Prices are yours, in any currency: Forerun knows none.\n"
+      "  forerun compare bert_base --gpus a100,h100 --price a100=1.8,h100=2.9 --by cost\n"
+      "  forerun compare resnet50 --epochs 90 --dataset-size 1.28M --prices examples/prices.toml\n"
+      "  forerun compare Qwen/Qwen3-8B --lora 16 --tokens 100M --price h100=3,l40s=1 --deadline 12h\n"
+      "  forerun compare capture.jsonl --gpus a100,h100,l40s\n"
+      "GPUs that hold the run come first, the fastest or cheapest on top; * marks those that no other is both faster "
+      "and\n"
+      "cheaper than. Prices are yours, in any currency: Forerun knows none.\n"
       "Exit code 3: it fits on none of them; 1: it can be built for none of them.");
   verb->callback([options, &chosen] { chosen = [options] { return run_compare(*options); }; });
 }

@@ -49,8 +49,11 @@ int predict_model(const PredictOptions& options, std::optional<FileKind> file, c
     fail(settings.error());
     return kUsage;
   }
-  const auto question = predict_request(options, file, std::move(*settings));
+  auto question = predict_request(options, file, std::move(*settings));
   if (!question) return fail(question.error());
+  auto prices = asked_prices(options.prices, cost_models.devices);
+  if (!prices) return fail(prices.error());
+  question->prices = std::move(*prices);
   const Result<PredictAnswer> answer =
       predict_built(*question, files.build_run, cost_models, CommandWork(options.limits).control());
   if (!answer) return fail(answer.error());
@@ -99,6 +102,7 @@ void add_predict_with(const PredictFiles& files, CLI::App& app, Run& chosen) {
   add_memory_options(*verb, options->memory);
   add_memory_files(*verb, options->memory_files);
   add_job_options(*verb, options->job);
+  add_price_options(*verb, options->prices);
   verb->add_option("--device-file", options->device_files, "JSON file with a further GPU; repeatable")
       ->allow_extra_args(false);
   verb->add_option(
@@ -120,7 +124,7 @@ void add_predict_with(const PredictFiles& files, CLI::App& app, Run& chosen) {
       "  forerun predict resnet50 --batch 256 --precision amp_bf16 --channels-last\n"
       "  forerun predict vit_b_16 --gpu a100_80gb --set image=384 --optimizer adamw:impl=fused\n"
       "  forerun predict model.onnx --batch 32 --json\n"
-      "  forerun predict resnet50 --batch 256 --samples 115M        hours of 90 epochs of 1.28 million images\n"
+      "  forerun predict resnet50 --epochs 90 --dataset-size 1.28M --price h200=3.5   hours, kWh and money\n"
       "  forerun predict gpt2_small --zero 3 --gpus 8 --memory-svg memory.svg\n"
       "  forerun predict runs.jsonl.gz --csv > predictions.csv\n"
       "  forerun predict resnet50 --with ets,dnnperf --op-svg trace.svg\n"

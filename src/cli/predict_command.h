@@ -9,6 +9,7 @@
 #include "api/predict.h"
 #include "cli/command.h"
 #include "cli/command_work.h"
+#include "cli/job_options.h"
 #include "cli/memory_options.h"
 #include "cli/setup_options.h"
 
@@ -30,6 +31,7 @@ struct PredictOptions {
   MemoryOptions memory;
   MemoryFiles memory_files;
   JobLength job;
+  PriceOptions prices;
   WorkLimits limits;
   std::vector<std::string> with;  // learned predictors that are asked beside Forerun
   std::string weights;            // folder of weights of the user's own, for one of those

@@ -29,6 +29,8 @@ int predict_file(const PredictOptions& options, const CostModels& cost_models) {
   }
   Result<MemoryQuestion> memory = parse_memory(options.memory);
   if (!memory) return fail(memory.error());
+  auto prices = asked_prices(options.prices, cost_models.devices);
+  if (!prices) return fail(prices.error());
   const bool text = !options.json && !options.csv;
   bool first = true;
   const RecordHandlers handlers{
@@ -52,6 +54,7 @@ int predict_file(const PredictOptions& options, const CostModels& cost_models) {
                        .sizes = *sizes,
                        .memory = std::move(*memory),
                        .job = options.job,
+                       .prices = std::move(*prices),
                        .errors = text},
                       cost_models, handlers, CommandWork(options.limits, CommandWork::Answer::as_it_comes).control());
   if (!answer) return fail(answer.error());

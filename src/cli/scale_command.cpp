@@ -23,6 +23,7 @@ struct ScaleOptions {
   ScaleQuestion question;
   std::vector<std::string> settings;
   SetupOptions setup;
+  PriceOptions prices;
   std::vector<int64_t> gpus;  // empty: not given
   std::string batches;        // the same: even
   std::string svg;
@@ -123,6 +124,9 @@ std::optional<Error> fault_of_options(const ScaleOptions& options) {
     return Error{"hours of a job are told of a plan, not of the testbed", "--iterations, --samples",
                  "leave out --testbed"};
   }
+  if (options.prices.any() && (kinds || !options.testbed.empty())) {
+    return Error{"a price makes the cost of a plan on GPUs of one kind", "--price, --prices", "name one kind of GPU"};
+  }
   if (!options.batches.empty() && !kinds) {
     return Error{"batches are dealt out to several kinds of GPU", "--batches", "name them, as --gpu h200=8,a100=8"};
   }
@@ -176,6 +180,9 @@ int scale_command(ScaleOptions options, const AskResources& ask) {
   const auto cost_models = load_cost_models();
   if (!cost_models) return fail(cost_models.error());
   if (names_kinds(question.gpu)) return mixed_command(options, *cost_models);
+  auto prices = asked_prices(options.prices, cost_models->devices);
+  if (!prices) return fail(prices.error());
+  question.prices = std::move(*prices);
   const auto answer = scale_out(question, *cost_models, CommandWork(options.limits).control());
   if (!answer) return fail(answer.error());
   fmt::print("{}", options.json ? to_json(*answer) + "\n" : to_text(*answer, options.top));
@@ -251,6 +258,7 @@ void add_scale_asking(const AskResources& ask, CLI::App& app, Run& chosen) {
                    "Samples that pass through the model at once (default: 1 of a transformer, 32 of others)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   add_job_options(*verb, question.job);
+  add_price_options(*verb, options->prices);
   verb->add_option("--efficiency", question.efficiency, "File of constants, in place of data/scale/a100_megatron.json");
   verb->add_option("--testbed", options->testbed,
                    "Simulate the testbed instead: P1w2-10G (servers, workers, links) or AR4-10G (all-reduce)");

@@ -55,6 +55,7 @@ struct OpWork {
 
   [[nodiscard]] std::span<const GemmShape> gemms() const { return {gemm_table.data(), gemm_count}; }
   [[nodiscard]] Bytes bytes() const { return read + written; }
+  bool operator==(const OpWork&) const = default;
 };
 
 OpWork work_of(const Graph& graph, const Op& op);

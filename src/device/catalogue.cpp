@@ -111,9 +111,15 @@ struct Generation {
 };
 constexpr int kAllGpus = 0;
 constexpr Generation kGenerations[] = {
-    {"pascal", 60, 62, 60, kAllGpus}, {"volta", 70, 72, 70, kAllGpus},        {"turing", 75, 75, 75, 2},
-    {"ampere", 80, 87, 80, kAllGpus}, {"ampere-rtx", 86, 86, 86, 2},          {"ada", 89, 89, 89, kAllGpus},
-    {"hopper", 90, 90, 90, kAllGpus}, {"blackwell", 100, 121, 100, kAllGpus},
+    {"pascal", 60, 62, 60, kAllGpus},
+    {"volta", 70, 72, 70, kAllGpus},
+    {"turing", 75, 75, 75, 2},
+    {"ampere", 80, 87, 80, kAllGpus},
+    {"ampere-rtx", 86, 86, 86, 2},
+    {"ada", 89, 89, 89, kAllGpus},
+    {"hopper", 90, 90, 90, kAllGpus},
+    {"blackwell", 100, 121, 100, kAllGpus},
+    {"blackwell-rtx", 120, 121, 120, kAllGpus},
 };
 
 const Generation* generation_named(std::string_view name) {
@@ -163,6 +169,16 @@ void read_generation(JsonObject& file, SourcedNumbers& numbers, Device& device) 
   }
 }
 
+Measured read_measured(JsonObject& file) {
+  if (!file.has("measured")) return Measured::never;
+  const std::string where = file.text("measured");
+  for (const Measured known : {Measured::never, Measured::elsewhere, Measured::here}) {
+    if (where == name_of(known)) return known;
+  }
+  file.fail("measured", "cannot be \"" + where + "\"", "known are here, elsewhere and never");
+  return Measured::never;
+}
+
 // How many GPUs the link joins: the file's own number, else that of its generation's boards.
 int read_linked_gpus(JsonObject& file, SourcedNumbers& numbers, const Device& device) {
   constexpr double kMostLinked = 1e6;
@@ -190,6 +206,7 @@ Device read_device(JsonObject& file) {
   device.vendor = file.text("vendor");
   SourcedNumbers numbers(file, file);
   read_generation(file, numbers, device);
+  device.measured = read_measured(file);
   device.power_w = numbers.number_or_zero("power_w");
   device.sm_count = static_cast<int64_t>(numbers.number("sm_count"));
   device.clock_mhz = numbers.number("clock_mhz");

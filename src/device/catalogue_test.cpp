@@ -233,7 +233,8 @@ TEST(ShippedCatalogueTest, MemoryIsWhatAProgramSees) {
     // A name that says a size has that size.
     for (const int64_t size : {12, 16, 24, 32, 40, 80}) {
       const std::string text = std::to_string(size) + "GB";
-      const bool named = d.name.find(text) != std::string::npos;
+      const size_t at = d.name.find(text);  // but not that of a GH200's CPU, 480GB
+      const bool named = at != std::string::npos && (at == 0 || std::isdigit(d.name[at - 1]) == 0);
       EXPECT_TRUE(!named || d.board_memory == Bytes(size << 30)) << d.name;
       for (const std::string& alias : d.aliases) {
         EXPECT_TRUE(!alias.ends_with(text) || d.board_memory == Bytes(size << 30)) << alias;
@@ -247,11 +248,34 @@ TEST(ShippedCatalogueTest, UnknownNamesAreAnsweredWithNearOnes) {
   ASSERT_TRUE(folder.ok()) << folder.error().message();
   const Result<DeviceCatalogue> catalogue = load_devices(*folder / "devices");
   ASSERT_TRUE(catalogue.ok()) << catalogue.error().message();
-  const Result<Device> device = catalogue->find("h20");
+  const Result<Device> device = catalogue->find("h201");
   ASSERT_FALSE(device.ok());
   EXPECT_NE(device.error().message().find("h200"), std::string::npos) << device.error().message();
   EXPECT_FALSE(catalogue->find("").ok());
   EXPECT_FALSE(catalogue->find_link("token ring").ok());
+}
+
+TEST_F(CatalogueTest, WhereAGpuWasMeasuredIsOneOfThree) {
+  DeviceCatalogue catalogue;
+  ASSERT_TRUE(catalogue.add_file(write(kGood)).ok());
+  EXPECT_EQ(catalogue.find("tg")->measured, Measured::never);
+  ASSERT_TRUE(
+      catalogue.add_file(write(replaced(kGood, "\"sources\"", "\"measured\": \"elsewhere\", \"sources\""))).ok());
+  EXPECT_EQ(catalogue.find("tg")->measured, Measured::elsewhere);
+  EXPECT_NE(error_of(replaced(kGood, "\"sources\"", "\"measured\": \"twice\", \"sources\"")).find("known are here"),
+            std::string::npos);
+}
+
+TEST_F(CatalogueTest, HasTheBoardsThatUsersAskForByTheNamesTheyUse) {
+  const auto catalogue = load_devices(*data_dir() / "devices");
+  ASSERT_TRUE(catalogue.ok()) << catalogue.error().message();
+  for (const char* name :
+       {"b200",         "b300",         "gh200",     "h20", "h800", "a10",    "a10g",   "l40s", "l4",   "5090",
+        "rtx_6000_ada", "rtx_pro_6000", "v100-16gb", "a30", "t4",   "mi300x", "mi325x", "a100", "h100", "4090"}) {
+    EXPECT_TRUE(catalogue->find(name).ok()) << name;
+  }
+  EXPECT_EQ(catalogue->find("h200")->measured, Measured::here);
+  EXPECT_EQ(catalogue->find("5090")->architecture, "blackwell-rtx");
 }
 
 }  // namespace

@@ -19,6 +19,15 @@ std::string_view name_of(Unit unit) {
   return "?";
 }
 
+std::string_view name_of(Measured measured) {
+  switch (measured) {
+    case Measured::never: return "never";
+    case Measured::elsewhere: return "elsewhere";
+    case Measured::here: return "here";
+  }
+  return "?";
+}
+
 double PeakRates::of(Unit unit) const {
   switch (unit) {
     case Unit::fp64: return fp64;

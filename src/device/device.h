@@ -33,13 +33,19 @@ struct PeakRates {
   [[nodiscard]] double of(Unit unit) const;
 };
 
+// Where what times are predicted from was measured on such a GPU: nowhere (they are carried over from another one), in others'
+// published tables that the carrying over was fitted to, or here, op by op.
+enum class Measured : uint8_t { never, elsewhere, here };
+std::string_view name_of(Measured measured);
+
 inline constexpr int kHopper = 90;  // compute capability 9.0
 
 struct Device {
   std::string name;  // as CUDA or ROCm reports it: "NVIDIA H200"
   std::vector<std::string> aliases;
   std::string vendor;
-  std::string architecture;     // "hopper"; empty: not known
+  std::string architecture;  // "hopper"; empty: not known
+  Measured measured = Measured::never;
   double power_w = 0;           // that the board may draw; 0: not known
   int64_t sm_count = 0;         // streaming multiprocessors; compute units on AMD
   double clock_mhz = 0;         // boost

@@ -174,7 +174,7 @@ const std::vector<Importer>& importers() {
   static const std::vector<Importer> list = {
       {Kind::records,
        "a file of run records",
-       {"predict", "fit", "sweep", "whatif", "scale", "data", "memory replay", "zoo check", "train", "eval"},
+       {"predict", "fit", "compare", "sweep", "whatif", "scale", "data", "memory replay", "zoo check", "train", "eval"},
        "",
        {".jsonl", ".jsonl.gz", ".jsonl.zst"},
        is_records},

@@ -320,6 +320,13 @@ class Program {
 
 }  // namespace
 
+DeviceDemands device_demands(const Graph& graph, const IterationReplayOptions& options) {
+  DeviceDemands demands{.cublas_workspace = options.cublas_workspace, .temporaries = {}};
+  OpTemporaries rules(graph, options.temporaries);
+  for (const Op& op : graph.ops()) rules.append(op, demands.temporaries);
+  return demands;
+}
+
 IterationReplay replay_iterations(const Graph& graph, const IterationReplayOptions& options) {
   return Program(graph, options).run();
 }

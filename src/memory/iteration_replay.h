@@ -50,4 +50,13 @@ struct IterationReplay {
 
 IterationReplay replay_iterations(const Graph& graph, const IterationReplayOptions& options = {});
 
+// All that a replay asks of a device beside its capacity. Where two devices ask for the same, a graph replays alike on both.
+struct DeviceDemands {
+  Bytes cublas_workspace;
+  std::vector<Temporary> temporaries;  // of all ops, one behind the other
+
+  bool operator==(const DeviceDemands&) const = default;
+};
+DeviceDemands device_demands(const Graph& graph, const IterationReplayOptions& options);
+
 }  // namespace forerun

@@ -22,6 +22,8 @@ struct Temporary {
   uint32_t outputs_before = UINT32_MAX;  // how many of the op's outputs are allocated before it; all, if more
   bool brief = false;                    // freed before the op goes on; otherwise at its end
   uint32_t frees = 0;                    // how many of those held so far are freed before it
+
+  bool operator==(const Temporary&) const = default;
 };
 
 // In which order an op allocates its outputs.

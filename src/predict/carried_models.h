@@ -7,7 +7,7 @@
 
 namespace forerun {
 
-// As cost_models_fingerprint (predict/cost_models.h), and of the devices and how times carry over to them.
+// As cost_models_fingerprint (predict/cost_models.h), and of the devices that were judged and how times carry over to them.
 Result<std::string> carried_models_fingerprint();
 
 }  // namespace forerun

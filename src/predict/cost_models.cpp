@@ -1,9 +1,21 @@
 #include "predict/cost_models.h"
 
 #include "base/data_dir.h"
+#include "base/parallel.h"
 #include "base/provenance.h"
 
 namespace forerun {
+namespace {
+
+Result<std::optional<hybrid::ResidualModel>> load_trees(const std::filesystem::path& file, Trees trees) {
+  std::optional<hybrid::ResidualModel> none;
+  if (trees == Trees::without || !std::filesystem::exists(file)) return none;
+  Result<hybrid::ResidualModel> loaded = hybrid::load_residual_model(file);
+  if (!loaded) return loaded.error();
+  return std::optional(std::move(*loaded));
+}
+
+}  // namespace
 
 Result<CostModels> load_cost_models(const std::vector<std::string>& device_files, Trees trees) {
   const Result<std::filesystem::path> folder = data_dir();
@@ -19,15 +31,15 @@ Result<CostModels> load_cost_models(const std::vector<std::string>& device_files
   if (!host) return host.error();
   const Result<LoopCosts> loops = load_loop_costs(*folder / kLoopsFile);
   if (!loops) return loops.error();
-  Result<WorkspaceTable> workspaces = WorkspaceTable::load(*folder / "memory" / "workspaces.json");
+  // The two that are large, side by side.
+  Result<WorkspaceTable> workspaces = Error{"was not read", "", ""};
+  Result<std::optional<hybrid::ResidualModel>> residual_model = Error{"was not read", "", ""};
+  parallel_for(2, 2, [&](size_t part) {
+    if (part == 0) residual_model = load_trees(*folder / hybrid::kHybridFile, trees);
+    if (part == 1) workspaces = WorkspaceTable::load(*folder / "memory" / "workspaces.json");
+  });
   if (!workspaces) return workspaces.error();
-  std::optional<hybrid::ResidualModel> residual_model;
-  if (const std::filesystem::path file = *folder / hybrid::kHybridFile;
-      trees == Trees::with && std::filesystem::exists(file)) {
-    Result<hybrid::ResidualModel> loaded = hybrid::load_residual_model(file);
-    if (!loaded) return loaded.error();
-    residual_model = std::move(*loaded);
-  }
+  if (!residual_model) return residual_model.error();
   Result<hybrid::DeviceScale> scale = hybrid::load_device_scale(*folder / hybrid::kDeviceScaleFile);
   if (!scale) return scale.error();
   scale->set_boards(*devices);
@@ -39,9 +51,9 @@ Result<CostModels> load_cost_models(const std::vector<std::string>& device_files
     if (!loaded) return loaded.error();
     memory_intervals = *loaded;
   }
-  return CostModels{std::move(*devices),       std::move(*analytic), *host,
-                    std::move(residual_model), std::move(*scale),    *intervals,
-                    std::move(*workspaces),    memory_intervals,     *loops};
+  return CostModels{std::move(*devices),        std::move(*analytic), *host,
+                    std::move(*residual_model), std::move(*scale),    *intervals,
+                    std::move(*workspaces),     memory_intervals,     *loops};
 }
 
 Result<std::string> cost_models_fingerprint() {

@@ -225,13 +225,22 @@ void add_rates(Prediction& p) {
 
 }  // namespace
 
-void set_job(const JobLength& length, Prediction& prediction) {
-  if (!length.any()) return;
-  JobTime job = job_time(length.in_iterations(prediction.input.batch * prediction.setup.accumulate), prediction.parts);
+Status set_job(const JobLength& length, const Device& device, std::optional<double> price, Prediction& prediction) {
+  if (!length.any()) return {};
+  const InputSpec& input = prediction.input;
+  const Result<int64_t> iterations =
+      length.in_iterations({.samples = input.batch * prediction.setup.accumulate,
+                            .tokens_each = input.kind == InputKind::tokens ? input.size : 0});
+  if (!iterations) return iterations.error();
+  JobTime job = job_time(*iterations, prediction.parts);
   const auto iteration = static_cast<double>(std::max<int64_t>(prediction.times.iteration.value, 1));
   job.p10 = job.hours * (static_cast<double>(prediction.p10.value) / iteration);
   job.p90 = job.hours * (static_cast<double>(prediction.p90.value) / iteration);
+  job.price = price;
+  set_energy({.power_w = device.power_w, .busy = static_cast<double>(prediction.times.gpu_busy.value) / iteration},
+             job);
   prediction.job = job;
+  return {};
 }
 
 TrainingSetup chosen_setup(const ModelRequest& request, InputKind kind) {
@@ -308,10 +317,8 @@ IterationTiming predicted_times(const TrainingRun& run, const Device& device, co
   return host_gpu_timeline(lanes.ops, lanes.setup);
 }
 
-namespace {
-
-// A prediction of everything but memory.
-Prediction predicted_speed(const TrainingRun& run, const Device& device, const CostModels& cost_models) {
+Prediction predicted_speed(const TrainingRun& run, const Device& device, const CostModels& cost_models,
+                           const std::vector<OpCost>& costs) {
   Prediction p;
   p.id = run.id;
   p.model = run.family;
@@ -320,8 +327,6 @@ Prediction predicted_speed(const TrainingRun& run, const Device& device, const C
   p.setup = run.setup;
   p.parameters = run.graph.parameter_count();
   p.ops = static_cast<int64_t>(run.graph.op_count());
-
-  const std::vector<OpCost> costs = gpu_costs(run, device, cost_models);
   const IterationLanes lanes = lanes_of(run, device, cost_models, costs);
   p.times = host_gpu_timeline(lanes.ops, lanes.setup);
   if (p.times.bound == Bottleneck::host) {
@@ -330,11 +335,17 @@ Prediction predicted_speed(const TrainingRun& run, const Device& device, const C
   add_range(cost_models, p);
   p.parts = time_parts(costs, p.times.iteration);
   add_rates(p);
-  add_costs(run.graph, costs, p);
+  p.warnings = run.warnings;
   return p;
 }
 
-}  // namespace
+void set_memory(PredictedMemory memory, const Device& device, Prediction& prediction) {
+  prediction.memory = memory.estimate;
+  prediction.context = memory.context;
+  prediction.device_memory = device.memory;
+  prediction.fits = memory.fits;
+  prediction.memory_answer = std::move(memory.answer);
+}
 
 Prediction predict(const TrainingRun& run, const Device& device, const CostModels& cost_models,
                    const MemoryQuestion& question, unsigned threads) {
@@ -345,17 +356,15 @@ Prediction predict(const TrainingRun& run, const Device& device, const CostModel
   PredictedMemory memory;
   parallel_for(2, std::max(threads, 1U), [&](size_t part) {
     if (part == 0) memory = predicted_memory(run, device, cost_models.workspaces, asked);
-    if (part == 1) p = predicted_speed(run, device, cost_models);
+    if (part == 0) return;
+    const std::vector<OpCost> costs = gpu_costs(run, device, cost_models);
+    p = predicted_speed(run, device, cost_models, costs);
+    add_costs(run.graph, costs, p);
   });
-  p.memory = memory.estimate;
-  p.context = memory.context;
-  p.device_memory = device.memory;
-  p.fits = memory.fits;
-  p.memory_answer = std::move(memory.answer);
+  set_memory(std::move(memory), device, p);
   p.usual_assumptions = usual_assumptions(p, cost_models);
   p.assumptions = assumptions_of(p, device);
   p.assumptions.insert(p.assumptions.end(), run.assumed.begin(), run.assumed.end());
-  p.warnings = run.warnings;
   return p;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,8 +45,23 @@ struct ForwardModel {
 Result<ForwardModel> forward_model(const ModelRequest& request);
 TrainingSetup chosen_setup(const ModelRequest& request, InputKind kind);
 
-// The whole iteration of a model, as PyTorch would dispatch it on the device; of a captured run the one recorded, at the
-// batch that is asked for.
+// A model as it was read, before a device is chosen: its forward pass, or the run that was captured.
+class ModelSource {
+ public:
+  static Result<ModelSource> read(const ModelRequest& request);
+
+  // The whole iteration, as PyTorch would dispatch it on the device; of a captured run the one recorded, at the batch that is
+  // asked for.
+  [[nodiscard]] Result<TrainingRun> on(const Device& device) const;
+  // That it is trained in, where the device has units for it.
+  [[nodiscard]] Precision precision() const;
+
+ private:
+  ModelRequest request_;
+  std::optional<ForwardModel> forward_;
+  std::shared_ptr<const RunRecord> record_;  // null: `forward_` is it
+};
+
 Result<TrainingRun> build_run(const ModelRequest& request, const Device& device);
 
 // The same where `model` is a name of the zoo: needs none of the code that reads files.
@@ -79,8 +95,15 @@ IterationTiming predicted_times(const TrainingRun& run, const Device& device, co
 Prediction predict(const TrainingRun& run, const Device& device, const CostModels& cost_models,
                    const MemoryQuestion& question = {}, unsigned threads = 2);
 
-// What a job of that length takes; without a length nothing.
-void set_job(const JobLength& length, Prediction& prediction);
+// Its parts, for those who predict a run on many devices (across_devices.h): everything but memory, tables and assumptions, from the
+// ops' costs there; and what memory adds.
+Prediction predicted_speed(const TrainingRun& run, const Device& device, const CostModels& cost_models,
+                           const std::vector<OpCost>& costs);
+void set_memory(PredictedMemory memory, const Device& device, Prediction& prediction);
+
+// What a job of that length takes there; without a length nothing. `price`: of an hour of the GPU. An Error where it is told in
+// tokens and the model reads none.
+Status set_job(const JobLength& length, const Device& device, std::optional<double> price, Prediction& prediction);
 
 // A file of recorded runs, one prediction each, from the predictor's input fields alone. `gpu` replaces the recorded one
 // if given. A broken record goes to `bad_record` and the rest continues; a broken file is an Error.

@@ -57,7 +57,7 @@ Result<std::optional<FileKind>> file_of(const ModelRequest& request) {
 }  // namespace
 
 Result<ForwardModel> forward_model(const ModelRequest& request) {
-  constexpr std::string_view kVerb = "compare";  // of those that take a model's forward pass and nothing else
+  constexpr std::string_view kVerb = "whatif";  // of those that take a model's forward pass and nothing else
   const auto file = file_of(request);
   if (!file) return file.error();
   if (*file == FileKind::onnx_model) return onnx_forward(request);
@@ -76,7 +76,7 @@ Result<RecordSizes> sizes_of(const ModelRequest& request) {
 }
 
 // The only run of the file, moved to the sizes that are asked for. How it is trained stands in the record.
-Result<TrainingRun> captured_run(const ModelRequest& request, const Device& device) {
+Result<RunRecord> captured_record(const ModelRequest& request) {
   const Result<RecordSizes> sizes = sizes_of(request);
   if (!sizes) return sizes.error().within(request.model);
   Result<RunRecordReader> reader = RunRecordReader::open(request.model, Fields::inputs, *sizes);
@@ -93,8 +93,7 @@ Result<TrainingRun> captured_run(const ModelRequest& request, const Device& devi
     return Error{"a capture is taken as it was recorded, with its precision, optimizer and layout", request.model,
                  "capture the model again with those"};
   }
-  Result<TrainingRun> run = recorded_run(**record, device);
-  return run ? std::move(run) : run.error().within(request.model);
+  return std::move(**record);
 }
 
 }  // namespace
@@ -116,13 +115,35 @@ Result<RecordSizes> record_sizes(const std::vector<std::pair<std::string, std::s
   return sizes;
 }
 
-Result<TrainingRun> build_run(const ModelRequest& request, const Device& device) {
+Result<ModelSource> ModelSource::read(const ModelRequest& request) {
+  ModelSource source;
+  source.request_ = request;
   const auto file = file_of(request);
   if (!file) return file.error();
-  if (*file == FileKind::records) return captured_run(request, device);
-  const Result<ForwardModel> model = forward_model(request);
+  source.request_.file = *file;
+  if (*file == FileKind::records) {
+    Result<RunRecord> record = captured_record(request);
+    if (!record) return record.error();
+    source.record_ = std::make_shared<const RunRecord>(std::move(*record));
+    return source;
+  }
+  Result<ForwardModel> model = forward_model(source.request_);
   if (!model) return model.error();
-  return run_of(*model, request, device);
+  source.forward_ = std::move(*model);
+  return source;
+}
+
+Result<TrainingRun> ModelSource::on(const Device& device) const {
+  if (forward_) return run_of(*forward_, request_, device);
+  Result<TrainingRun> run = recorded_run(*record_, device);
+  return run ? std::move(run) : run.error().within(request_.model);
+}
+
+Precision ModelSource::precision() const { return record_ ? record_->run.setup.precision : request_.setup.precision; }
+
+Result<TrainingRun> build_run(const ModelRequest& request, const Device& device) {
+  const Result<ModelSource> source = ModelSource::read(request);
+  return source ? source->on(device) : Result<TrainingRun>(source.error());
 }
 
 namespace {

@@ -15,18 +15,6 @@ constexpr Bytes kContext(int64_t{820} << 20);
 
 constexpr size_t kLiveShown = 10;
 
-IterationReplayOptions replay_options(const TrainingRun& run, const Device& device, const WorkspaceTable& workspaces,
-                                      const MemoryQuestion& question) {
-  IterationReplayOptions options;
-  options.settings = question.allocator;
-  options.cublas_workspace = device.blas_workspace;
-  options.keeps_gradients = rules_of(run.setup.loop).keeps_gradients;
-  options.temporaries.workspaces = &workspaces;
-  options.temporaries.channels_last = run.setup.channels_last;
-  if (device.sm_count > 0) options.temporaries.device.multiprocessors = device.sm_count;
-  return options;
-}
-
 // The iteration that the question is about: the run's own, or what parallel training or accumulation makes of it.
 const Graph& graph_of(const TrainingRun& run, const MemoryQuestion& question, Graph& own) {
   const Graph* graph = &run.graph;
@@ -153,8 +141,20 @@ Status check_memory(const MemoryQuestion& question) {
 
 Bytes context_of(const Device& /*device*/) { return kContext; }
 
+IterationReplayOptions replay_options(const TrainingRun& run, const Device& device, const WorkspaceTable& workspaces,
+                                      const MemoryQuestion& question) {
+  IterationReplayOptions options;
+  options.settings = question.allocator;
+  options.cublas_workspace = device.blas_workspace;
+  options.keeps_gradients = rules_of(run.setup.loop).keeps_gradients;
+  options.temporaries.workspaces = &workspaces;
+  options.temporaries.channels_last = run.setup.channels_last;
+  if (device.sm_count > 0) options.temporaries.device.multiprocessors = device.sm_count;
+  return options;
+}
+
 PredictedMemory predicted_memory(const TrainingRun& run, const Device& device, const WorkspaceTable& workspaces,
-                                 const MemoryQuestion& question) {
+                                 const MemoryQuestion& question, const IterationReplay* known) {
   Graph own;
   const Graph& graph = graph_of(run, question, own);
   IterationReplayOptions options = replay_options(run, device, workspaces, question);
@@ -163,7 +163,7 @@ PredictedMemory predicted_memory(const TrainingRun& run, const Device& device, c
     return logged ? log_iterations(graph, options) : MemoryLog{.replay = replay_iterations(graph, options)};
   };
   PredictedMemory memory{.context = context_of(device)};
-  const MemoryLog endless = replay();
+  const MemoryLog endless = known != nullptr && !logged ? MemoryLog{.replay = *known} : replay();
   const IterationReplay& first = endless.replay;
   const Bytes room = device.memory - question.reserve;
 

@@ -43,8 +43,13 @@ struct PredictedMemory {
 //
 // Of a run that does not fit only a lower bound is known: what its blocks take together, and at least the device's
 // memory. What an allocator with endless memory would reserve is no such bound; it may fall when a batch grows.
+// `endless`: the first of these replays, where the caller has it of a device with the same demands (`replay_options`).
 PredictedMemory predicted_memory(const TrainingRun& run, const Device& device, const WorkspaceTable& workspaces,
-                                 const MemoryQuestion& question = {});
+                                 const MemoryQuestion& question = {}, const IterationReplay* endless = nullptr);
+
+// How the run is replayed there.
+IterationReplayOptions replay_options(const TrainingRun& run, const Device& device, const WorkspaceTable& workspaces,
+                                      const MemoryQuestion& question);
 
 // The same with every allocation and free, in endless memory, and the iteration as this question has it.
 struct PredictedLog {

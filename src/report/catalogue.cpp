@@ -30,16 +30,18 @@ std::vector<std::string> models_of(const zoo::Family& family) {
 }  // namespace
 
 std::string devices_text(const DeviceCatalogue& devices) {
-  Table table({"GPU", "names", "CC", "SMs", "MHz", "GiB", "GB/s", "fp32", "tf32", "bf16"});
+  Table table({"GPU", "names", "measured", "CC", "SMs", "MHz", "GiB", "GB/s", "fp32", "tf32", "bf16"});
   table.align_left(1);
   for (const Device& d : devices.devices()) {
     table.add({d.name, fmt::format("{}", fmt::join(d.aliases, ", ")),
+               d.measured == Measured::never ? "-" : std::string(name_of(d.measured)),
                d.compute_capability > 0 ? d.capability_text() : "-", fmt::format("{}", d.sm_count),
                fmt::format("{:.0f}", d.clock_mhz), fmt::format("{:.0f}", gibibytes(d.memory)),
                fmt::format("{:.0f}", d.memory_bandwidth / 1e9), tera(d.peak.fp32), tera(d.peak.tf32_tensor),
                tera(d.peak.bf16_tensor)});
   }
   return table.text("") +
+         "\nmeasured: here, or in tables of others; times on the other GPUs are carried over from those."
          "\nCC: compute capability. Rates in TFLOP/s, dense. Sources: data/devices. Add a GPU with --device-file "
          "FILE.\n";
 }
@@ -62,7 +64,9 @@ std::string to_json(const Device& device) {
       .field("aliases", device.aliases)
       .field("architecture", device.architecture)
       .field("compute_capability", device.capability_text())
-      .field("sm_count", device.sm_count)
+      .field("measured", name_of(device.measured));
+  if (device.power_w > 0) json.field("power_w", device.power_w);
+  json.field("sm_count", device.sm_count)
       .field("clock_mhz", device.clock_mhz)
       .field("memory", device.memory.value)
       .field("memory_bandwidth", device.memory_bandwidth)

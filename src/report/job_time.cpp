@@ -30,12 +30,31 @@ std::string parts_text(const JobTime& job) {
   return text;
 }
 
+std::string money_text(double amount) {
+  if (amount >= 1000) return grouped(static_cast<int64_t>(amount + 0.5));
+  return amount >= 0.1 || amount == 0 ? fmt::format("{:.2f}", amount) : fmt::format("{:.2g}", amount);
+}
+
+std::string energy_text(double kwh) {
+  if (kwh >= 1000) return fmt::format("{:.3g} MWh", kwh / 1e3);
+  return kwh >= 1 || kwh <= 0 ? fmt::format("{:.3g} kWh", kwh) : fmt::format("{:.3g} Wh", kwh * 1e3);
+}
+
 std::string job_text(const JobTime& job) {
   std::string text = fmt::format("Job         {} iterations   {}\n", grouped(job.iterations), duration_text(job.hours));
   if (job.p90 > 0) {
     text += fmt::format("  8 of 10 such runs take {} to {}\n", duration_text(job.p10), duration_text(job.p90));
   }
-  return text + "  " + parts_text(job) + "\n";
+  text += "  " + parts_text(job) + "\n";
+  if (job.energy) {
+    text += fmt::format("  energy of the GPU {} ({} to {})", energy_text(job.energy->expected),
+                        energy_text(job.energy->low), energy_text(job.energy->high));
+  }
+  if (const auto cost = job.cost(); cost) {
+    text += fmt::format("{}cost {} ({} to {})", job.energy ? ", " : "  ", money_text(cost->expected),
+                        money_text(cost->low), money_text(cost->high));
+  }
+  return text + (job.energy || job.price ? "\n" : "");
 }
 
 void write_json(JsonWriter& json, const TimeParts& parts) {
@@ -47,6 +66,18 @@ void write_json(JsonWriter& json, const TimeParts& parts) {
 void write_json(JsonWriter& json, const JobTime& job) {
   json.begin_object().field("iterations", job.iterations).field("hours", job.hours);
   if (job.p90 > 0) json.field("low_hours", job.p10).field("high_hours", job.p90);
+  json.field("gpu_hours", job.gpu_hours());
+  if (job.energy) {
+    json.field("energy_kwh", job.energy->expected)
+        .field("low_energy_kwh", job.energy->low)
+        .field("high_energy_kwh", job.energy->high);
+  }
+  if (const auto cost = job.cost(); cost) {
+    json.field("price_per_hour", *job.price)
+        .field("cost", cost->expected)
+        .field("low_cost", cost->low)
+        .field("high_cost", cost->high);
+  }
   const auto whole = static_cast<double>(std::max<int64_t>(job.iteration.total().value, 1));
   json.key("parts_hours").begin_object();
   for (const auto& [name, time] : job.iteration.named()) {

@@ -9,6 +9,8 @@
 namespace forerun {
 
 std::string duration_text(double hours);  // "42 s", "55 min", "31.4 h", "12.4 days"
+std::string money_text(double amount);    // "2.50", "12,345"; small ones with as many digits as say something
+std::string energy_text(double kwh);      // "412 Wh", "18.3 kWh", "1.2 MWh"
 
 // "Job  100,000 iterations   55 min" and what it is spent on.
 std::string job_text(const JobTime& job);

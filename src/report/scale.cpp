@@ -68,7 +68,7 @@ void write_json(JsonWriter& json, const scale::MemoryUse& memory) {
       .end_object();
 }
 
-void write_json(JsonWriter& json, const scale::Step& s, const JobLength& job) {
+void write_json(JsonWriter& json, const scale::Step& s, const ScaleAnswer& answer) {
   json.begin_object().field("gpus", s.plan.gpus());
   write_json(json.key("plan"), s.plan);
   json.field("global_batch", s.samples)
@@ -85,21 +85,28 @@ void write_json(JsonWriter& json, const scale::Step& s, const JobLength& job) {
       .field("update_ms", milliseconds(s.update))
       .field("fits", s.fits);
   write_json(json.key("parts_ms"), s.parts);
-  if (job.any()) write_json(json.key("job"), job_time(job, s));
+  if (answer.job.any()) write_json(json.key("job"), job_time(answer, s));
   write_json(json.key("memory"), s.memory);
   json.end_object();
 }
 
 // The hours of the job with each of the steps that are shown.
 std::string jobs_text(const ScaleAnswer& answer, size_t most) {
-  Table table({answer.searched ? "" : "GPUs", "iterations", "job", "GPU hours", "spent on"});
-  table.align_left(4);
+  std::vector<std::string> heading = {answer.searched ? "" : "GPUs", "iterations", "job", "GPU hours"};
+  if (answer.power_w > 0) heading.emplace_back("energy");
+  if (answer.price) heading.emplace_back("cost");
+  heading.emplace_back("spent on");
+  Table table(heading);
+  table.align_left(heading.size() - 1);
   for (size_t i = 0; i < answer.steps.size() && i < most; ++i) {
     const scale::Step& step = answer.steps[i];
-    const JobTime job = job_time(answer.job, step);
-    table.add({answer.searched ? fmt::format("{}", i + 1) : grouped(step.plan.gpus()), grouped(job.iterations),
-               duration_text(job.hours), scale_rate(job.hours * static_cast<double>(step.plan.gpus())),
-               parts_text(job)});
+    const JobTime job = job_time(answer, step);
+    std::vector<std::string> row = {answer.searched ? fmt::format("{}", i + 1) : grouped(step.plan.gpus()),
+                                    grouped(job.iterations), duration_text(job.hours), scale_rate(job.gpu_hours())};
+    if (job.energy) row.push_back(energy_text(job.energy->expected));
+    if (const auto cost = job.cost(); cost) row.push_back(money_text(cost->expected));
+    row.push_back(parts_text(job));
+    table.add(row);
   }
   return "The job\n" + table.text();
 }
@@ -152,7 +159,7 @@ void write_fields(JsonWriter& json, const ScaleAnswer& answer) {
     json.field("considered", answer.considered).field("feasible", answer.feasible).field("too_large", answer.too_large);
   }
   json.key(answer.searched ? "plans" : "steps").begin_array();
-  for (const scale::Step& step : answer.steps) write_json(json, step, answer.job);
+  for (const scale::Step& step : answer.steps) write_json(json, step, answer);
   json.end_array().field("assumptions", answer.assumptions);
 }
 

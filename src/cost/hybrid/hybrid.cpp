@@ -86,12 +86,12 @@ class DistinctPieces {
   std::vector<FeatureRow> pieces_;
 };
 
-Bound bound_of(std::span<const FeatureRow> feature_rows, double us) {
+Bound bound_of(std::span<const RowTimes> rows, double us) {
   double compute = 0;
   double memory = 0;
-  for (const FeatureRow& feature_row : feature_rows) {
-    compute += feature_row.compute_us;
-    memory += feature_row.memory_us;
+  for (const RowTimes& row : rows) {
+    compute += row.compute_us;
+    memory += row.memory_us;
   }
   if (std::max(compute, memory) < 0.15 * us) return Bound::latency;
   return compute > memory ? Bound::compute : Bound::memory;
@@ -105,9 +105,9 @@ FeatureRowCost carried(const FeatureRowCost& cost, const CarriedRow& row, const 
   return result;
 }
 
-OpCost sum_of(std::span<const FeatureRow> feature_rows, std::span<const FeatureRowCost> parts) {
+OpCost sum_of(std::span<const RowTimes> rows, std::span<const FeatureRowCost> parts) {
   OpCost total;
-  if (feature_rows.empty()) return total;
+  if (rows.empty()) return total;
   double us = 0;
   double overlapped = 0;
   double kernels = 0;
@@ -121,7 +121,7 @@ OpCost sum_of(std::span<const FeatureRow> feature_rows, std::span<const FeatureR
   total.gpu = Nanoseconds(static_cast<int64_t>(std::llround(std::min(us, kLongestUs) * 1e3)));
   total.overlapped = std::min(total.gpu, Nanoseconds(static_cast<int64_t>(overlapped * 1e3)));
   total.kernels = static_cast<int>(std::clamp(std::round(kernels), 1.0, 1e9));
-  total.bound = bound_of(feature_rows, us);
+  total.bound = bound_of(rows, us);
   return total;
 }
 
@@ -162,64 +162,11 @@ std::vector<FeatureRowCost> ResidualModel::costs(std::span<const FeatureRow> fea
   return costs;
 }
 
-namespace {
-
-// The feature rows of a graph's ops, one behind the other, with what the trees are asked about each.
-struct GraphFeatures {
-  std::vector<FeatureRow> feature_rows;  // on the device
-  std::vector<uint32_t> asked;           // numbers of the feature rows on the measured GPU
-  // Of the feature rows, where the device was not measured: what their products ask for, and how the measured one sees them.
-  std::vector<Unit> units;
-  std::vector<MeasuredRow> measured;
-  std::vector<uint32_t> behind;  // by op, where its feature rows end
-  DistinctPieces distinct;
-};
-
-GraphFeatures features_of(const Graph& graph, const Device& there, const TrainingSetup& setup,
-                          const AnalyticConstants& constants, const std::optional<OtherGpu>& other) {
-  GraphFeatures all;
-  all.feature_rows.reserve(graph.op_count());
-  all.asked.reserve(graph.op_count());
-  all.behind.reserve(graph.op_count());
-  LayoutTracker layouts(graph, setup.channels_last);
-  const Device plain = other ? without_cache(other->measured) : Device{};
-  for (const Op& op : graph.ops()) {
-    const OpWork work = work_of(graph, op);
-    const std::vector<FeatureRow> feature_rows = featurize(graph, op, work, layouts, there, setup, constants);
-    if (other && !feature_rows.empty()) {
-      const Unit unit = product_unit(work, setup.precision);
-      for (const FeatureRow& feature_row : featurize(graph, op, work, layouts, other->measured, setup, constants)) {
-        all.asked.push_back(all.distinct.number_of(feature_row));
-      }
-      for (const FeatureRow& feature_row : featurize(graph, op, work, layouts, plain, setup, constants)) {
-        all.units.push_back(unit);
-        all.measured.push_back({.analytic_us = feature_row.analytic_us, .compute_us = feature_row.compute_us});
-      }
-    } else {
-      for (const FeatureRow& feature_row : feature_rows) all.asked.push_back(all.distinct.number_of(feature_row));
-    }
-    layouts.pass(op);
-    all.feature_rows.insert(all.feature_rows.end(), feature_rows.begin(), feature_rows.end());
-    all.behind.push_back(static_cast<uint32_t>(all.feature_rows.size()));
-  }
-  CHECK(all.asked.size() == all.feature_rows.size(), "an op has as many feature rows on one GPU as on another");
-  return all;
-}
-
-CarriedRow carried_row(const FeatureRowCost& cost, const GraphFeatures& all, size_t row, const OtherGpu& other,
-                       const Device& device) {
-  MeasuredRow measured = all.measured[row];
-  measured.us = cost.us;
-  return carried_row(measured, all.feature_rows[row], all.units[row], other, device);
-}
-
-}  // namespace
-
-CarriedRow carried_row(const MeasuredRow& measured, const FeatureRow& there, Unit unit, const OtherGpu& other,
-                       const Device& device) {
+CarriedRow carried_row(const MeasuredRow& measured, Model model, const RowTimes& there, Unit unit,
+                       const OtherGpu& other, const Device& device) {
   CarriedRow row{.analytic_us = there.analytic_us,
-                 .correction = correction_of(measured, there.model, unit, other.scale),
-                 .kind = carried_as(there.model, unit, other.measured, device)};
+                 .correction = correction_of(measured, model, unit, other.scale),
+                 .kind = carried_as(model, unit, other.measured, device)};
   if (is_reach_bound(device)) {
     // What the cache can hold of the operands of the op before need not be moved.
     const double held_us = kHeldShare * static_cast<double>(device.l2.value) / device.memory_bandwidth * 1e6;
@@ -228,26 +175,108 @@ CarriedRow carried_row(const MeasuredRow& measured, const FeatureRow& there, Uni
   return row;
 }
 
+CarriedRow carried_row(const MeasuredRow& measured, const FeatureRow& there, Unit unit, const OtherGpu& other,
+                       const Device& device) {
+  return carried_row(measured, there.model, {there.analytic_us, there.compute_us, there.memory_us}, unit, other,
+                     device);
+}
+
+namespace {
+
+// Of what tells rows of a model apart most often.
+size_t hash_of(const RowWork& row, uint32_t asked) {
+  size_t hash = std::hash<std::string_view>()(row.op);
+  for (const double part : {static_cast<double>(asked), row.flops, row.moved}) {
+    hash = hash * 1099511628211U ^ std::hash<double>()(part);
+  }
+  return hash;
+}
+
+}  // namespace
+
+GraphCosts::GraphCosts(const Graph& graph, const Device& measured, const TrainingSetup& setup,
+                       const AnalyticConstants& constants, const ResidualModel& residual_model)
+    : setup_(setup), constants_(&constants) {
+  rows_.reserve(graph.op_count());
+  behind_.reserve(graph.op_count());
+  LayoutTracker layouts(graph, setup.channels_last);
+  DistinctPieces distinct;
+  std::unordered_multimap<size_t, uint32_t> kinds;  // by hash
+  std::vector<RowWork> works;
+  for (const Op& op : graph.ops()) {
+    works.clear();
+    const auto feature_rows = featurize(graph, op, work_of(graph, op), layouts, measured, setup, constants, &works);
+    for (size_t i = 0; i < feature_rows.size(); ++i) {
+      const Kind kind{.work = works[i], .asked = distinct.number_of(feature_rows[i])};
+      const size_t hash = hash_of(kind.work, kind.asked);
+      auto [found, end] = kinds.equal_range(hash);
+      while (found != end && !(kinds_[found->second] == kind)) ++found;
+      if (found == end) {
+        found = kinds.emplace(hash, static_cast<uint32_t>(kinds_.size()));
+        kinds_.push_back(kind);
+      }
+      rows_.push_back(found->second);
+    }
+    layouts.pass(op);
+    behind_.push_back(static_cast<uint32_t>(rows_.size()));
+  }
+  known_ = residual_model.costs(distinct.feature_rows());
+  const Device plain = without_cache(measured);
+  for (Kind& kind : kinds_) {
+    kind.on_measured = times_on(kind.work, measured, setup, constants);
+    kind.on_plain = times_on(kind.work, plain, setup, constants);
+  }
+}
+
+std::vector<OpCost> GraphCosts::summed(const std::vector<FeatureRowCost>& costs,
+                                       const std::vector<RowTimes>& times) const {
+  std::vector<OpCost> sums;
+  sums.reserve(behind_.size());
+  std::vector<FeatureRowCost> parts;
+  std::vector<RowTimes> part_times;
+  size_t first = 0;
+  for (const uint32_t behind : behind_) {
+    parts.clear();
+    part_times.clear();
+    for (; first < behind; ++first) {
+      parts.push_back(costs[rows_[first]]);
+      part_times.push_back(times[rows_[first]]);
+    }
+    sums.push_back(sum_of(part_times, parts));
+  }
+  return sums;
+}
+
+std::vector<OpCost> GraphCosts::on_measured() const {
+  std::vector<FeatureRowCost> costs;
+  std::vector<RowTimes> times;
+  for (const Kind& kind : kinds_) {
+    costs.push_back(known_[kind.asked]);
+    times.push_back(kind.on_measured);
+  }
+  return summed(costs, times);
+}
+
+std::vector<OpCost> GraphCosts::on(const Device& device, const OtherGpu& other) const {
+  const Device there = without_cache(other.scale.sustaining(device));
+  std::vector<FeatureRowCost> costs;
+  std::vector<RowTimes> times;
+  for (const Kind& kind : kinds_) {
+    const FeatureRowCost& cost = known_[kind.asked];
+    times.push_back(times_on(kind.work, there, setup_, *constants_));
+    const MeasuredRow measured{
+        .us = cost.us, .analytic_us = kind.on_plain.analytic_us, .compute_us = kind.on_plain.compute_us};
+    costs.push_back(carried(cost, carried_row(measured, kind.work.model, times.back(), kind.work.unit, other, device),
+                            other.scale));
+  }
+  return summed(costs, times);
+}
+
 std::vector<OpCost> hybrid_costs(const Graph& graph, const Device& device, const TrainingSetup& setup,
                                  const AnalyticConstants& constants, const ResidualModel& residual_model,
                                  const std::optional<OtherGpu>& other) {
-  const Device there = other ? without_cache(other->scale.sustaining(device)) : device;
-  const GraphFeatures all = features_of(graph, there, setup, constants, other);
-  const std::vector<FeatureRowCost> known = residual_model.costs(all.distinct.feature_rows());
-  std::vector<OpCost> costs;
-  costs.reserve(graph.op_count());
-  std::vector<FeatureRowCost> parts;
-  size_t first = 0;
-  for (const uint32_t behind : all.behind) {
-    parts.clear();
-    for (size_t i = first; i < behind; ++i) {
-      const FeatureRowCost& cost = known[all.asked[i]];
-      parts.push_back(other ? carried(cost, carried_row(cost, all, i, *other, device), other->scale) : cost);
-    }
-    costs.push_back(sum_of(std::span(all.feature_rows).subspan(first, behind - first), parts));
-    first = behind;
-  }
-  return costs;
+  const GraphCosts costs(graph, other ? other->measured : device, setup, constants, residual_model);
+  return other ? costs.on(device, *other) : costs.on_measured();
 }
 
 std::string to_bytes(const ResidualModel& residual_model) {

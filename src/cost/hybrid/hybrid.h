@@ -71,6 +71,40 @@ struct OtherGpu {
 // rates that it sustains and without its cache.
 CarriedRow carried_row(const MeasuredRow& measured, const FeatureRow& there, Unit unit, const OtherGpu& other,
                        const Device& device);
+CarriedRow carried_row(const MeasuredRow& measured, Model model, const RowTimes& there, Unit unit,
+                       const OtherGpu& other, const Device& device);
+
+// The ops of a graph as every GPU sees them: what each has to do, and what the trees say of it on the GPU that was measured. Made
+// once, it costs the graph on many GPUs; graph and constants outlive it.
+class GraphCosts {
+ public:
+  // `setup`: as the GPUs run it, which is the same on all of them.
+  GraphCosts(const Graph& graph, const Device& measured, const TrainingSetup& setup, const AnalyticConstants& constants,
+             const ResidualModel& residual_model);
+
+  // One cost per op, in the graph's order: on the measured GPU, or on another one.
+  [[nodiscard]] std::vector<OpCost> on_measured() const;
+  [[nodiscard]] std::vector<OpCost> on(const Device& device, const OtherGpu& other) const;
+
+ private:
+  // Rows that differ in nothing that a device could tell: the layers of a model repeat.
+  struct Kind {
+    RowWork work;
+    uint32_t asked = 0;    // of the trees
+    RowTimes on_measured;  // with its cache, and without
+    RowTimes on_plain;
+    bool operator==(const Kind& other) const { return work == other.work && asked == other.asked; }
+  };
+  [[nodiscard]] std::vector<OpCost> summed(const std::vector<FeatureRowCost>& costs,
+                                           const std::vector<RowTimes>& times) const;
+
+  TrainingSetup setup_;
+  const AnalyticConstants* constants_;
+  std::vector<Kind> kinds_;
+  std::vector<FeatureRowCost> known_;  // by Kind::asked
+  std::vector<uint32_t> rows_;         // kinds, one row behind the other
+  std::vector<uint32_t> behind_;       // by op, where its rows end
+};
 
 // One cost per op, in the graph's order. `other` where the device is not the one that was measured.
 std::vector<OpCost> hybrid_costs(const Graph& graph, const Device& device, const TrainingSetup& setup,

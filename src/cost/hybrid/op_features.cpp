@@ -54,6 +54,7 @@ struct Call {
   const TrainingSetup& setup;
   const AnalyticConstants& constants;
   std::string_view base;
+  std::vector<RowWork>* works = nullptr;  // where the rows' work is asked for
 
   [[nodiscard]] std::span<const TensorId> inputs() const { return graph.inputs(op); }
   [[nodiscard]] std::span<const TensorId> outputs() const { return graph.outputs(op); }
@@ -359,28 +360,32 @@ void specific_columns(const Call& call, Model model, const GemmShape& gemm, Colu
 
 FeatureRow make_piece(const Call& call, Model model, std::string_view op, const GemmShape& gemm, double read,
                       double written, double flops) {
-  FeatureRow feature_row;
-  feature_row.model = model;
-  feature_row.op = op;
-  const double rate = call.device.rate(product_unit(call.work, call.setup.precision));
-  feature_row.compute_us = flops / std::max(rate, 1.0) * 1e6;
-  feature_row.memory_us = (read + written) / std::max(call.device.memory_bandwidth, 1.0) * 1e6;
-  OpWork part = call.work;
+  RowWork row{.model = model,
+              .op = op,
+              .unit = product_unit(call.work, call.setup.precision),
+              .work = call.work,
+              .flops = flops,
+              .moved = read + written};
   if (call.work.cls == OpClass::convolution) {  // of its backward, one gradient
-    part.gemm_table[0] = gemm;
-    part.gemm_count = flops > 0 ? 1 : 0;
-    part.cls = flops > 0 ? OpClass::convolution : OpClass::reduction;
-    part.flops = Flops(flops);
-    part.read = Bytes(static_cast<int64_t>(read));
-    part.written = Bytes(static_cast<int64_t>(written));
+    row.work.gemm_table[0] = gemm;
+    row.work.gemm_count = flops > 0 ? 1 : 0;
+    row.work.cls = flops > 0 ? OpClass::convolution : OpClass::reduction;
+    row.work.flops = Flops(flops);
+    row.work.read = Bytes(static_cast<int64_t>(read));
+    row.work.written = Bytes(static_cast<int64_t>(written));
   }
-  const OpCost cost = analytic_cost(part, op, call.device, call.setup, call.constants);
-  feature_row.analytic_us = std::max(static_cast<double>(cost.gpu.value) / 1e3, 0.5);
-  feature_row.steps = static_cast<double>(std::max<int64_t>(call.work.steps, 1));
+  const RowTimes times = times_on(row, call.device, call.setup, call.constants);
+  FeatureRow feature_row{.model = model,
+                         .op = op,
+                         .analytic_us = times.analytic_us,
+                         .compute_us = times.compute_us,
+                         .memory_us = times.memory_us,
+                         .steps = static_cast<double>(std::max<int64_t>(call.work.steps, 1))};
   Columns general(feature_row.columns, 1, kGeneral);
   general_columns(call, feature_row, read, written, flops, general);
   Columns specific(feature_row.columns, kGeneral, kColumns);
   specific_columns(call, model, gemm, specific);
+  if (call.works != nullptr) call.works->push_back(row);
   return feature_row;
 }
 
@@ -434,11 +439,19 @@ std::string_view name_of(Model model) {
   return kNames[static_cast<size_t>(model)];
 }
 
+RowTimes times_on(const RowWork& row, const Device& device, const TrainingSetup& setup,
+                  const AnalyticConstants& constants) {
+  const OpCost cost = analytic_cost(row.work, row.op, device, setup, constants);
+  return {.analytic_us = std::max(static_cast<double>(cost.gpu.value) / 1e3, 0.5),
+          .compute_us = row.flops / std::max(device.rate(row.unit), 1.0) * 1e6,
+          .memory_us = row.moved / std::max(device.memory_bandwidth, 1.0) * 1e6};
+}
+
 std::vector<FeatureRow> featurize(const Graph& graph, const Op& op, const OpWork& work, const LayoutTracker& layouts,
-                                  const Device& device, const TrainingSetup& setup,
-                                  const AnalyticConstants& constants) {
+                                  const Device& device, const TrainingSetup& setup, const AnalyticConstants& constants,
+                                  std::vector<RowWork>* works) {
   if (work.cls == OpClass::view || !work.on_gpu) return {};
-  const Call call{graph, op, work, layouts, device, setup, constants, base_name(graph.name(op))};
+  const Call call{graph, op, work, layouts, device, setup, constants, base_name(graph.name(op)), works};
   if (work.cls == OpClass::convolution && is_backward(call.base)) return convolution_backward_pieces(call);
   return {make_piece(call, model_of(work.cls), call.base, work.gemm_count > 0 ? work.gemm_table[0] : GemmShape{},
                      static_cast<double>(work.read.value), static_cast<double>(work.written.value), work.flops.value)};

@@ -55,8 +55,28 @@ struct FeatureRow {
   std::array<float, kColumns> columns = {};  // column 0 is the op's number in the model's vocabulary, set later
 };
 
+// What a feature row's times follow from on any device.
+struct RowWork {
+  Model model = Model::elementwise;
+  std::string_view op;
+  Unit unit = Unit::fp32;  // that its products ask for
+  OpWork work;             // of the row: of a convolution's backward, one gradient
+  double flops = 0;
+  double moved = 0;  // bytes
+
+  bool operator==(const RowWork&) const = default;
+};
+
+struct RowTimes {
+  double analytic_us = 0, compute_us = 0, memory_us = 0;  // as in FeatureRow
+};
+RowTimes times_on(const RowWork& row, const Device& device, const TrainingSetup& setup,
+                  const AnalyticConstants& constants);
+
 // The feature rows of an op that runs on the GPU; none for views, marks and host ops. `layouts` has passed all ops before it.
+// `works`: gets the work of each row too, where it is not null.
 std::vector<FeatureRow> featurize(const Graph& graph, const Op& op, const OpWork& work, const LayoutTracker& layouts,
-                                  const Device& device, const TrainingSetup& setup, const AnalyticConstants& constants);
+                                  const Device& device, const TrainingSetup& setup, const AnalyticConstants& constants,
+                                  std::vector<RowWork>* works = nullptr);
 
 }  // namespace forerun::hybrid
