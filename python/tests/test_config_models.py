@@ -25,6 +25,8 @@ SIZES: Dict[str, Any] = {
     "vocab_size": VOCAB, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
     "max_position_embeddings": 256}
 GROUPED: Dict[str, Any] = {**SIZES, "num_key_value_heads": 2}
+FALCON: Dict[str, Any] = {"vocab_size": VOCAB, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+                          "max_position_embeddings": 256}
 
 # name: model type, what its configuration is made of
 CASES: Dict[str, Tuple[str, Dict[str, Any]]] = {
@@ -53,6 +55,15 @@ CASES: Dict[str, Tuple[str, Dict[str, Any]]] = {
                                 "moe_intermediate_size": 32}),
     "olmoe": ("olmoe", {**GROUPED, "num_experts": 16, "num_experts_per_tok": 4, "pad_token_id": 1,
                         "eos_token_id": 2}),
+    "qwen2_moe": ("qwen2_moe", {**GROUPED, "num_experts": 16, "num_experts_per_tok": 4, "moe_intermediate_size": 32,
+                                "shared_expert_intermediate_size": 48}),
+    "falcon": ("falcon", FALCON),
+    "falcon-biases": ("falcon", {**FALCON, "bias": True, "parallel_attn": False, "multi_query": False,
+                                 "hidden_dropout": 0.1, "attention_dropout": 0.2}),
+    "falcon-grouped": ("falcon", {**FALCON, "new_decoder_architecture": True, "num_kv_heads": 2}),
+    "bloom": ("bloom", {"vocab_size": VOCAB, "hidden_size": 64, "n_layer": 2, "n_head": 4}),
+    "bloom-dropouts": ("bloom", {"vocab_size": VOCAB, "hidden_size": 96, "n_layer": 2, "n_head": 6,
+                                 "hidden_dropout": 0.1, "attention_dropout": 0.2}),
     "gpt2": ("gpt2", {"vocab_size": VOCAB, "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 256,
                       "bos_token_id": 0, "eos_token_id": 0}),
     "gpt_neox": ("gpt_neox", SIZES),

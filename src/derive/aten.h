@@ -73,6 +73,7 @@ void dropout_in_place(Tracer& t, const Value& x, double p);
 Value mm(Tracer& t, const Value& a, const Value& b);
 Value addmm(Tracer& t, const Value& bias, const Value& a, const Value& b);
 Value bmm(Tracer& t, const Value& a, const Value& b);
+Value baddbmm(Tracer& t, const Value& addend, const Value& a, const Value& b, const Attributes& attributes);
 Value matmul(Tracer& t, const Value& a, const Value& b);
 Value linear(Tracer& t, const Value& x, const Value& weight, const Value& bias);  // bias may be null
 // Rows of `a` times one matrix of `b` each: rows up to offsets[0] take the first, and so on.
@@ -133,6 +134,9 @@ struct RnnResults {
 int64_t rnn_reserve_bytes(const RnnCall& call, int64_t batch, int64_t length, DType dtype);
 // cuDNN's op alone.
 RnnResults cudnn_rnn(Tracer& t, const RnnOperands& operands, const RnnCall& call);
+
+// --- functions with gradients that their model wrote (aten_functions.cpp)
+Value bloom_gelu(Tracer& t, const Value& x);
 
 // --- anything else: carried by name, with one op for its gradient
 Values opaque(Tracer& t, std::string_view name, const Values& inputs,

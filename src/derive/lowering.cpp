@@ -43,6 +43,11 @@ Values bmm(const OpCall& c) {
   return {aten::bmm(c.tracer, a, b)};
 }
 
+Values baddbmm(const OpCall& c) {
+  const auto [addend, a, b] = lowered3(c);
+  return {aten::baddbmm(c.tracer, addend, a, b, c.attributes)};
+}
+
 Values grouped_mm(const OpCall& c) { return {aten::grouped_mm(c.tracer, c.in(0), c.in(1), c.in(2))}; }
 
 Values batch_norm(const OpCall& c) {
@@ -213,6 +218,7 @@ Values zeros(const OpCall& c) {
   return {aten::create(c.tracer, c.name, c.results[0].first, lowered ? c.autocast.type() : c.results[0].second)};
 }
 Values alias(const OpCall& c) { return {aten::alias(c.tracer, c.in(0))}; }
+Values bloom_gelu(const OpCall& c) { return {aten::bloom_gelu(c.tracer, c.in(0))}; }
 Values masked_fill(const OpCall& c) { return {aten::masked_fill(c.tracer, c.in(0), c.in(1), c.attributes)}; }
 
 // --- elementwise: the same name with one tensor (and a number) or two
@@ -244,6 +250,7 @@ constexpr std::array kLoweringRules = {
     RuleRow{"aten.addmm.default", addmm},
     RuleRow{"aten.matmul.default", matmul},
     RuleRow{"aten.bmm.default", bmm},
+    RuleRow{"aten.baddbmm.default", baddbmm},
     RuleRow{"aten._grouped_mm.default", grouped_mm},
     RuleRow{"aten.batch_norm.default", batch_norm},
     RuleRow{"aten.layer_norm.default", layer_norm},
@@ -300,6 +307,7 @@ constexpr std::array kLoweringRules = {
     RuleRow{"aten.zeros.default", zeros},
     RuleRow{"aten.alias.default", alias},
     RuleRow{"aten.masked_fill.Scalar", masked_fill},
+    RuleRow{"forerun.bloom_gelu.default", bloom_gelu},
     RuleRow{"aten.add.Tensor", arithmetic<aten::add>},
     RuleRow{"aten.sub.Tensor", arithmetic<aten::sub>},
     RuleRow{"aten.mul.Tensor", arithmetic<aten::mul>},

@@ -43,6 +43,7 @@ void read_gemma2(HfConfig& config, Configuration& parameters);
 void read_gemma3(HfConfig& config, Configuration& parameters);
 void read_olmo2(HfConfig& config, Configuration& parameters);
 void read_mixtral(HfConfig& config, Configuration& parameters);
+void read_qwen2_moe(HfConfig& config, Configuration& parameters);
 void read_qwen3_moe(HfConfig& config, Configuration& parameters);
 void read_olmoe(HfConfig& config, Configuration& parameters);
 
@@ -50,6 +51,8 @@ void read_olmoe(HfConfig& config, Configuration& parameters);
 void read_gpt2(HfConfig& config, Configuration& parameters);
 void read_gpt_neox(HfConfig& config, Configuration& parameters);
 void read_opt(HfConfig& config, Configuration& parameters);
+void read_falcon(HfConfig& config, Configuration& parameters);
+void read_bloom(HfConfig& config, Configuration& parameters);
 void read_bart(HfConfig& config, Configuration& parameters);
 void read_bert(HfConfig& config, Configuration& parameters);
 void read_roberta(HfConfig& config, Configuration& parameters);

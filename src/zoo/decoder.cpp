@@ -1,5 +1,5 @@
 // Decoders of the Llama line, as one family with switches: Llama, Mistral, Qwen 2 and 3, Phi-3, Gemma 1 to 3, OLMo 2, and
-// with experts Mixtral, Qwen 3 MoE and OLMoE.
+// with experts Mixtral, Qwen 2 and 3 MoE and OLMoE.
 //
 // Source: their *ForCausalLM of transformers 5.22, sdpa attention (Gemma 2: eager, since sdpa knows no soft cap) without
 // padding, key-value cache off. Which switches make which model: hf_decoders.cpp. Left out: rotary tables that are made
@@ -13,6 +13,7 @@
 
 #include "zoo/decoder_parts.h"
 #include "zoo/families.h"
+#include "zoo/gated_feed_forward.h"
 #include "zoo/mixture_of_experts.h"
 
 namespace forerun::zoo {
@@ -29,7 +30,7 @@ struct DecoderOptions {
   int64_t hidden, intermediate, heads, kv_heads, head, rotary;
   double eps, scale, softcap, attention_dropout, dropout;
   bool qkv_bias, out_bias, mlp_bias, fused, eager;
-  int64_t experts, experts_per_token;
+  int64_t experts, experts_per_token, shared_expert;
   bool normed_scores, cast_scores, router_last;
   QueryNorm query_norm;
   NormSide norm_side;
@@ -173,48 +174,20 @@ class DecoderAttention {
   std::optional<CastingRmsNorm> query_norm_, key_norm_;
 };
 
-// down(act(gate(x)) * up(x))
-class GatedFeedForward {
- public:
-  GatedFeedForward(ForwardBuilder& b, const DecoderOptions& o) : b_(b), path_(b.path_of("mlp")), o_(o) {
-    const Scope scope(b, "mlp");
-    if (o.fused) {
-      gate_.emplace(b, "gate_up_proj", o.hidden, 2 * o.intermediate, o.mlp_bias);
-    } else {
-      gate_.emplace(b, "gate_proj", o.hidden, o.intermediate, o.mlp_bias);
-      up_.emplace(b, "up_proj", o.hidden, o.intermediate, o.mlp_bias);
-    }
-    down_.emplace(b, "down_proj", o.intermediate, o.hidden, o.mlp_bias);
-  }
-
-  TensorId operator()(TensorId x) const {
-    const Scope scope(b_, path_, Scope::absolute);
-    if (o_.fused) {
-      const std::vector<TensorId> parts = b_.chunk((*gate_)(x), 2, -1);
-      const TensorId gate = activated("activation_fn", parts.front());
-      return (*down_)(b_.mul(parts.back(), gate));
-    }
-    const TensorId gate = activated("act_fn", (*gate_)(x));
-    return (*down_)(b_.mul(gate, (*up_)(x)));
-  }
-
- private:
-  [[nodiscard]] TensorId activated(std::string_view module, TensorId x) const {
-    const Scope scope(b_, module);
-    return activate(b_, o_.activation, x);
-  }
-
-  ForwardBuilder& b_;
-  std::string path_;
-  DecoderOptions o_;
-  std::optional<Linear> gate_, up_, down_;
-};
+GatedOptions gated_options(const DecoderOptions& o) {
+  return {.hidden = o.hidden,
+          .intermediate = o.intermediate,
+          .bias = o.mlp_bias,
+          .fused = o.fused,
+          .activation = o.activation};
+}
 
 ExpertOptions expert_options(const DecoderOptions& o) {
   return {.hidden = o.hidden,
           .intermediate = o.intermediate,
           .experts = o.experts,
           .per_token = o.experts_per_token,
+          .shared = o.shared_expert,
           .normed_scores = o.normed_scores,
           .cast_scores = o.cast_scores,
           .router_last = o.router_last,
@@ -225,7 +198,7 @@ class DecoderLayer {
  public:
   DecoderLayer(ForwardBuilder& b, const DecoderOptions& o)
       : b_(b), path_(b.path_of("")), dropout_(o.dropout), attention_(b, o) {
-    if (o.experts == 0) feed_forward_.emplace(b, o);
+    if (o.experts == 0) feed_forward_.emplace(b, "mlp", gated_options(o));
     if (o.experts > 0) experts_.emplace(b, "mlp", expert_options(o));
     const auto norm = [&](std::optional<CastingRmsNorm>& slot, std::string_view name) {
       slot.emplace(b, name, o.hidden, o.eps, o.rms_weight);
@@ -308,6 +281,7 @@ std::optional<DecoderOptions> decoder_options(ForwardBuilder& b, const Configura
                         .eager = is_eager(c),
                         .experts = c.integer("experts"),
                         .experts_per_token = c.integer("experts_per_token"),
+                        .shared_expert = c.integer("shared_expert"),
                         .normed_scores = c.flag("normed_scores"),
                         .cast_scores = c.flag("cast_scores"),
                         .router_last = c.flag("router_last"),
@@ -331,7 +305,7 @@ bool pattern_makes_sense(ForwardBuilder& b, const Configuration& c) {
 
 bool decoder_makes_sense(ForwardBuilder& b, const Configuration& c) {
   if (!within(b, c, {"batch", "length", "vocab", "hidden", "intermediate", "heads", "kv_heads"}) ||
-      !within(b, c, {"head", "window", "experts"}, 0) || !within(b, c, {"layers"}, 1, kMostLayers) ||
+      !within(b, c, {"head", "window", "experts", "shared_expert"}, 0) || !within(b, c, {"layers"}, 1, kMostLayers) ||
       !is_activation(b, c.text("activation")) || !is_attention(b, c) || !is_dropout(b, c.real("dropout")) ||
       !is_dropout(b, c.real("attention_dropout")) || !pattern_makes_sense(b, c)) {
     return false;
@@ -488,6 +462,7 @@ Family decoder_family() {
            {"softcap", 0.0, "soft cap of the logits; 0: none"},
            {"experts", 0, "experts of a feed-forward layer, each as wide as intermediate; 0: no mixture"},
            {"experts_per_token", 1, "experts that a token is sent to"},
+           {"shared_expert", 0, "width of an expert that all tokens take, behind a gate (Qwen 2); 0: none"},
            {"normed_scores", false, "scores of the chosen experts are made to sum to 1"},
            {"cast_scores", false, "scores are cast to the type of the router's logits"},
            {"router_last", false, "the router's weight comes behind those of the experts"},

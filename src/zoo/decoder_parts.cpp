@@ -34,17 +34,6 @@ MaskNumbers mask_numbers(ForwardBuilder& b, const MaskOptions& o) {
   return {query, along(b, keys, 3)};
 }
 
-// Which keys a query may see: [batch, 1, length, length] of booleans.
-TensorId seen_keys(ForwardBuilder& b, const MaskOptions& o) {
-  const auto [query, key] = mask_numbers(b, o);
-  if (o.window == 0) return b.expand(b.binary("aten.le.Tensor", key, query), {o.batch, -1, o.length, o.length});
-  const TensorId all = b.opaque("aten.new_ones.default", {query}, {{{}, DType::boolean}}).front();
-  const TensorId oldest = b.unary("aten.sub.Tensor", query, {{"other", o.window}});
-  const TensorId near = b.binary("aten.bitwise_and.Tensor", all, b.binary("aten.gt.Tensor", key, oldest));
-  const TensorId seen = b.binary("aten.bitwise_and.Tensor", near, b.binary("aten.le.Tensor", key, query));
-  return b.expand(seen, {o.batch, -1, o.length, o.length});
-}
-
 // The tanh approximation of GELU, written out: NewGELUActivation.
 TensorId written_out_gelu(ForwardBuilder& b, TensorId x) {
   const TensorId half = b.mul_scalar(x, 0.5);
@@ -58,15 +47,28 @@ constexpr std::array kActivations = {"silu", "swish", "gelu", "gelu_pytorch_tanh
 
 }  // namespace
 
+TensorId seen_keys(ForwardBuilder& b, const MaskOptions& o) {
+  const auto [query, key] = mask_numbers(b, o);
+  if (o.window == 0) return b.expand(b.binary("aten.le.Tensor", key, query), {o.batch, -1, o.length, o.length});
+  const TensorId all = b.opaque("aten.new_ones.default", {query}, {{{}, DType::boolean}}).front();
+  const TensorId oldest = b.unary("aten.sub.Tensor", query, {{"other", o.window}});
+  const TensorId near = b.binary("aten.bitwise_and.Tensor", all, b.binary("aten.gt.Tensor", key, oldest));
+  const TensorId seen = b.binary("aten.bitwise_and.Tensor", near, b.binary("aten.le.Tensor", key, query));
+  return b.expand(seen, {o.batch, -1, o.length, o.length});
+}
+
+TensorId added_mask(ForwardBuilder& b, TensorId seen) {
+  const TensorId zero = b.create("aten.zeros.default", {}, DType::float32);
+  const TensorId lowest = b.create("aten.scalar_tensor.default", {}, DType::float32);
+  return b.where(seen, zero, lowest);
+}
+
 std::optional<TensorId> decoder_mask(ForwardBuilder& b, TensorId positions, const MaskOptions& options) {
   look_for_packed_sequences(b, positions, options.batch);
   const bool windowed = options.window > 0 && options.length >= options.window;
   if (!options.eager && !windowed) return std::nullopt;
   const TensorId seen = seen_keys(b, options);
-  if (!options.eager) return seen;
-  const TensorId zero = b.create("aten.zeros.default", {}, DType::float32);
-  const TensorId lowest = b.create("aten.scalar_tensor.default", {}, DType::float32);
-  return b.where(seen, zero, lowest);
+  return options.eager ? added_mask(b, seen) : seen;
 }
 
 std::optional<TensorId> encoder_mask(ForwardBuilder& b, const MaskOptions& options) {

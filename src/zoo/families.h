@@ -75,6 +75,8 @@ TensorId image_input(ForwardBuilder& builder, const Configuration& configuration
 Family decoder_family();
 Family gpt_neox_family();
 Family opt_family();
+Family falcon_family();
+Family bloom_family();
 Family encoder_family();
 Family distilbert_family();
 Family modernbert_family();

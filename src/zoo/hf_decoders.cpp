@@ -117,6 +117,12 @@ void read_experts(HfConfig& config, Configuration& p, const char* key, int64_t e
   config.pass_over({"router_aux_loss_coef"});
 }
 
+// Qwen's keys for layers without experts.
+void experts_in_all_layers(HfConfig& config) {
+  if (config.integer("decoder_sparse_step", 1) != 1) config.fail("decoder_sparse_step", "1 is what can be derived");
+  if (config.has_items("mlp_only_layers")) config.fail("mlp_only_layers", "experts in all layers can be derived");
+}
+
 }  // namespace
 
 double read_rotary(HfConfig& config, double share, bool* two_tables) {
@@ -276,6 +282,27 @@ void read_mixtral(HfConfig& config, Configuration& p) {
   config.must_be_zero("router_jitter_noise");
 }
 
+void read_qwen2_moe(HfConfig& config, Configuration& p) {
+  read_sizes(config, p,
+             {.vocab = 151936,
+              .hidden = 2048,
+              .intermediate = 5632,
+              .layers = 24,
+              .heads = 16,
+              .kv_heads = 16,
+              .positions = 32768});
+  read_rotary(config, 1);
+  config.must_be("use_sliding_window", false, false);
+  p.set("qkv_bias", config.flag("qkv_bias", true));
+  p.set("intermediate", config.integer("moe_intermediate_size", 1408));
+  p.set("shared_expert", config.integer("shared_expert_intermediate_size", 5632));
+  read_experts(config, p, "num_experts", 60, 4);
+  p.set("normed_scores", config.flag("norm_topk_prob", false));
+  p.set("cast_scores", true);
+  experts_in_all_layers(config);
+  config.pass_over({"sliding_window", "max_window_layers", "layer_types"});
+}
+
 void read_qwen3_moe(HfConfig& config, Configuration& p) {
   read_sizes(config, p,
              {.vocab = 151936, .hidden = 2048, .intermediate = 6144, .layers = 24, .kv_heads = 4, .positions = 32768});
@@ -290,8 +317,7 @@ void read_qwen3_moe(HfConfig& config, Configuration& p) {
   p.set("normed_scores", config.flag("norm_topk_prob", false));
   p.set("router_last", true);
   p.set("cast_scores", true);
-  if (config.integer("decoder_sparse_step", 1) != 1) config.fail("decoder_sparse_step", "1 is what can be derived");
-  if (config.has_items("mlp_only_layers")) config.fail("mlp_only_layers", "experts in all layers can be derived");
+  experts_in_all_layers(config);
   config.pass_over({"sliding_window", "max_window_layers", "layer_types", "num_experts"});
 }
 

@@ -107,6 +107,58 @@ void read_opt(HfConfig& config, Configuration& p) {
   config.pass_over({"init_std"});
 }
 
+void read_falcon(HfConfig& config, Configuration& p) {
+  const int64_t heads = config.integer(config.given("n_head") ? "n_head" : "num_attention_heads", 71);
+  const bool grouped = config.flag("new_decoder_architecture", false);
+  const bool parallel = config.flag("parallel_attn", true);
+  const bool multi_query = config.flag("multi_query", true);
+  const int64_t kv_heads = config.integer("num_kv_heads", 0);
+  p.set("vocab", config.integer("vocab_size", 65024));
+  p.set("hidden", config.integer("hidden_size", 4544));
+  p.set("layers", config.integer(config.given("n_layer") ? "n_layer" : "num_hidden_layers", 32));
+  p.set("heads", heads);
+  p.set("kv_heads", multi_query && !grouped ? 1 : kv_heads > 0 ? kv_heads : heads);
+  const int64_t inner = config.integer("ffn_hidden_size", 0);
+  p.set("intermediate", inner > 0 ? inner : 4 * p.integer("hidden"));
+  p.set("grouped", grouped);
+  p.set("parallel", parallel);
+  p.set("two_norms", grouped && config.integer("num_ln_in_parallel_attn", 0) != 1);
+  p.set("eps", config.real("layer_norm_epsilon", 1e-5));
+  p.set("activation", config.text("activation", "gelu"));
+  p.set("attention_dropout", config.real("attention_dropout", 0));
+  p.set("dropout", config.real("hidden_dropout", 0));
+  p.set("bias", config.flag("bias", false));
+  p.set("tied", config.flag("tie_word_embeddings", true));
+  p.set("length", std::min(config.integer("max_position_embeddings", 2048), kLongestUsual));
+  if (read_rotary(config, 1) != 1) config.fail("partial_rotary_factor", "1 is what can be derived");
+  if (grouped && !parallel) config.fail("parallel_attn", "new_decoder_architecture takes true");
+  if (!grouped && config.integer("num_ln_in_parallel_attn", 0) == 2) {
+    config.fail("num_ln_in_parallel_attn", "2 takes new_decoder_architecture");
+  }
+  config.must_be("alibi", false, false);
+  config.must_be("apply_residual_connection_post_layernorm", false, false);
+  config.pass_over({"num_ln_in_parallel_attn", "rotary"});
+}
+
+void read_bloom(HfConfig& config, Configuration& p) {
+  const char* width = config.given("n_embed") ? "n_embed" : "hidden_size";
+  p.set("vocab", config.integer("vocab_size", 250880));
+  p.set("hidden", config.integer(width, 64));
+  p.set("layers", config.integer(config.given("num_hidden_layers") ? "num_hidden_layers" : "n_layer", 2));
+  p.set("heads", config.integer(config.given("num_attention_heads") ? "num_attention_heads" : "n_head", 8));
+  p.set("eps", config.real("layer_norm_epsilon", 1e-5));
+  p.set("attention_dropout", config.real("attention_dropout", 0));
+  p.set("dropout", config.real("hidden_dropout", 0));
+  p.set("residual_after_norm", config.flag("apply_residual_connection_post_layernorm", false));
+  p.set("tied", config.flag("tie_word_embeddings", true));
+  p.set("length", std::min(config.integer("seq_length", kLongestUsual), kLongestUsual));
+  if (config.flag("slow_but_exact", false) && config.integer("pretraining_tp", 1) > 1) {
+    config.fail("slow_but_exact", "false is what can be derived");
+  }
+  config.pass_over({"pretraining_tp", "attention_softmax_in_fp32", "bias_dropout_fusion", "masked_softmax_fusion",
+                    "offset_alibi", "skip_bias_add", "skip_bias_add_qkv", "unk_token_id"});
+}
+
 void read_bart(HfConfig& config, Configuration& p) {
   p.set("vocab", config.integer("vocab_size", 50265));
   p.set("hidden", config.integer("d_model", 1024));

@@ -13,12 +13,19 @@ MixtureOfExperts::MixtureOfExperts(ForwardBuilder& b, std::string_view name, con
   gate_up_ = b.parameter("experts.gate_up_proj", {o_.experts, 2 * o_.intermediate, o_.hidden});
   down_ = b.parameter("experts.down_proj", {o_.experts, o_.hidden, o_.intermediate});
   if (o_.router_last) router_ = b.parameter("gate.weight", {o_.experts, o_.hidden});
+  if (o_.shared == 0) return;
+  shared_.emplace(b, "shared_expert",
+                  GatedOptions{.hidden = o_.hidden, .intermediate = o_.shared, .activation = o_.activation});
+  shared_gate_.emplace(b, "shared_expert_gate", o_.hidden, 1, false);
 }
 
 TensorId MixtureOfExperts::operator()(TensorId x) const {
   const Scope scope(b_, path_, Scope::absolute);
   const TensorId tokens = b_.view(x, {-1, o_.hidden});
-  const TensorId y = run_experts(tokens, route(tokens));
+  std::optional<TensorId> shared;
+  if (shared_) shared = (*shared_)(tokens);
+  TensorId y = run_experts(tokens, route(tokens));
+  if (shared) y = b_.add(y, b_.mul(b_.unary("aten.sigmoid.default", (*shared_gate_)(tokens)), *shared));
   return b_.reshape(y, {b_.extent(x, 0), b_.extent(x, 1), o_.hidden});
 }
 

@@ -5,10 +5,12 @@
 // evenly.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "zoo/attention_layers.h"
+#include "zoo/gated_feed_forward.h"
 
 namespace forerun::zoo {
 
@@ -17,6 +19,7 @@ struct ExpertOptions {
   int64_t intermediate = 0;  // of one expert
   int64_t experts = 0;
   int64_t per_token = 0;
+  int64_t shared = 0;          // width of an expert that all tokens take, weighed by a gate of its own; 0: none
   bool normed_scores = false;  // the chosen scores are made to sum to 1
   bool cast_scores = false;    // and cast to the type of the router's logits
   bool router_last = false;    // it is registered behind the experts
@@ -41,6 +44,8 @@ class MixtureOfExperts {
   std::string path_;
   ExpertOptions o_;
   TensorId router_, gate_up_, down_;
+  std::optional<GatedFeedForward> shared_;
+  std::optional<Linear> shared_gate_;
 };
 
 }  // namespace forerun::zoo
