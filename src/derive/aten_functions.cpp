@@ -1,4 +1,4 @@
-// What models write as a torch.autograd.Function: ops of their own for the gradient, the input alone kept.
+// What some models alone do: a torch.autograd.Function with ops of its own for the gradient, rotations as complex products.
 #include "derive/aten.h"
 
 namespace forerun::derive::aten {
@@ -43,7 +43,43 @@ Value bloom_gelu_gradient(Tracer& t, const Value& x, const Value& gradient) {
   return times(t, slope, gradient);
 }
 
+// Pairs of numbers as complex ones, and back.
+Value as_complex(Tracer& t, const Value& pairs) {
+  Shape strides(pairs->strides.begin(), pairs->strides.end() - 1);
+  for (int64_t& stride : strides) stride /= 2;
+  Value y = t.alias(pairs, DType::complex64, Shape(pairs->sizes.begin(), pairs->sizes.end() - 1), std::move(strides));
+  t.emit("aten.view_as_complex.default", {pairs}, {y});
+  return y;
+}
+Value as_pairs(Tracer& t, const Value& x) {
+  Shape sizes = x->sizes;
+  Shape strides = x->strides;
+  for (int64_t& stride : strides) stride *= 2;
+  sizes.push_back(2);
+  strides.push_back(1);
+  Value y = t.alias(x, DType::float32, std::move(sizes), std::move(strides));
+  t.emit("aten.view_as_real.default", {x}, {y});
+  return y;
+}
+Value complex_product(Tracer& t, const Value& pairs, const Value& table) {
+  return as_pairs(t, pointwise(t, "aten.mul.Tensor", {as_complex(t, pairs), table}, {}, DType::complex64));
+}
+
 }  // namespace
+
+Value rotate_complex(Tracer& t, const Value& pairs, const Value& table) {
+  Value y = complex_product(t, pairs, table);
+  if (Node* node = t.record("ViewAsRealBackward0", {pairs}, {y}); node != nullptr) {
+    node->backward = [&t, table](Values gradients) {
+      const Value turned = t.alias(table, table->dtype, table->sizes, table->strides);
+      t.emit("aten._conj.default", {table}, {turned});
+      const Value conjugate = t.fresh(table->dtype, table->sizes);
+      t.emit("aten.clone.default", {turned}, {conjugate});
+      return Values{complex_product(t, gradients[0], conjugate)};
+    };
+  }
+  return y;
+}
 
 Value bloom_gelu(Tracer& t, const Value& x) {
   const Value half = times(t, x, 0.5);
