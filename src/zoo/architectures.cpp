@@ -62,6 +62,8 @@ const std::vector<Architecture>& architectures() {
       {"qwen2_moe", decoder_family, read_qwen2_moe},
       {"qwen3_moe", decoder_family, read_qwen3_moe},
       {"olmoe", decoder_family, read_olmoe},
+      {"deepseek_v2", decoder_family, read_deepseek_v2},
+      {"deepseek_v3", decoder_family, read_deepseek_v3},
       {"gpt2", gpt2_family, read_gpt2},
       {"gpt_neox", gpt_neox_family, read_gpt_neox},
       {"opt", opt_family, read_opt},
@@ -72,10 +74,16 @@ const std::vector<Architecture>& architectures() {
       {"xlm-roberta", encoder_family, read_xlm_roberta},
       {"electra", encoder_family, read_electra},
       {"distilbert", distilbert_family, read_distilbert},
+      {"deberta-v2", deberta_family, read_deberta_v2},
       {"modernbert", modernbert_family, read_modernbert},
       {"bart", bart_family, read_bart},
+      {"t5", t5_family, read_t5},
+      {"whisper", whisper_family, read_whisper},
       {"vit", image_encoder_family, read_vit},
       {"dinov2", image_encoder_family, read_dinov2},
+      {"segformer", segformer_family, read_segformer},
+      {"swin", swin_encoder_family, read_swin},
+      {"clip", clip_family, read_clip},
   };
   return list;
 }

@@ -37,7 +37,10 @@ TensorId alibi(ForwardBuilder& b, int64_t batch, int64_t heads, int64_t length) 
   if (whole != heads) slopes = b.cat({slopes, powers(b, "aten.arange.start_step", heads - whole)}, 0);
   slopes = b.unsqueeze(b.unsqueeze(slopes, 1), 2);
   const TensorId biases = b.mul(slopes, arange(b, length));
-  return b.opaque("aten.repeat.default", {biases}, {{{batch * heads, 1, length}, DType::float32}}).front();
+  return b
+      .opaque("aten.repeat.default", {biases}, {{{batch * heads, 1, length}, DType::float32}},
+              {{"repeats", Shape{batch, 1, 1}}})
+      .front();
 }
 
 class BloomLayer {

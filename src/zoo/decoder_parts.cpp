@@ -43,7 +43,7 @@ TensorId written_out_gelu(ForwardBuilder& b, TensorId x) {
   return b.mul(half, b.add_scalar(b.unary("aten.tanh.default", inner), 1.0));
 }
 
-constexpr std::array kActivations = {"silu", "swish", "gelu", "gelu_pytorch_tanh", "gelu_new", "relu"};
+constexpr std::array kActivations = {"silu", "swish", "gelu", "gelu_pytorch_tanh", "gelu_new", "quick_gelu", "relu"};
 
 }  // namespace
 
@@ -139,6 +139,7 @@ TensorId activate(ForwardBuilder& b, const std::string& name, TensorId x) {
   if (name == "gelu") return b.gelu(x);
   if (name == "gelu_pytorch_tanh") return b.gelu(x, true);
   if (name == "gelu_new") return written_out_gelu(b, x);
+  if (name == "quick_gelu") return b.mul(x, b.unary("aten.sigmoid.default", b.mul_scalar(x, 1.702)));
   if (name == "relu") return b.relu(x);
   return b.unary("aten.silu.default", x);
 }

@@ -79,8 +79,13 @@ Family falcon_family();
 Family bloom_family();
 Family encoder_family();
 Family distilbert_family();
+Family deberta_family();
 Family modernbert_family();
 Family bart_family();
+Family whisper_family();
+Family clip_family();
 Family image_encoder_family();
+Family segformer_family();
+Family swin_encoder_family();
 
 }  // namespace forerun::zoo
