@@ -159,10 +159,10 @@ Value gather(Tracer& t, const Value& x, int64_t dim, const Value& index) {
   Node* node = t.record("GatherBackward0", {x}, {y});
   t.emit("aten.gather.default", {x, index}, {y}, {{"dim", dim}});
   if (node != nullptr) {
-    node->backward = [&t, sizes = x->sizes, dim, index](Values gradients) {
-      Value zeros = t.fresh(gradients[0]->dtype, sizes);
-      t.emit("aten.new_zeros.default", {gradients[0]}, {zeros}, {{"size", sizes}});
-      Value whole = t.fresh(zeros->dtype, sizes);
+    node->backward = [&t, x, dim, index](Values gradients) {  // x is kept, though its shape alone counts
+      Value zeros = t.fresh(gradients[0]->dtype, x->sizes);
+      t.emit("aten.new_zeros.default", {gradients[0]}, {zeros}, {{"size", x->sizes}});
+      Value whole = t.fresh(zeros->dtype, x->sizes);
       t.emit("aten.scatter_add.default", {zeros, index, gradients[0]}, {whole}, {{"dim", dim}});
       return Values{whole};
     };

@@ -281,7 +281,8 @@ Value unary(Tracer& t, std::string_view name, const Value& x, const Attributes& 
                         name.starts_with("aten.logical_");
   if (compares) return pointwise(t, name, {x}, attributes, DType::boolean);
   const UnaryRule* rule = unary_rule(name);
-  Value y = t.fresh(x->dtype, x->sizes, preserved_strides(*x));
+  const bool divides_integers = name.starts_with("aten.div.") && !is_floating(x->dtype);
+  Value y = t.fresh(divides_integers ? DType::float32 : x->dtype, x->sizes, preserved_strides(*x));
   Node* node = t.record(rule != nullptr ? rule->node : "UnaryBackward0", {x}, {y});
   t.emit(name, {x}, {y}, attributes);
   if (node == nullptr) return y;

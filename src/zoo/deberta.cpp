@@ -58,7 +58,8 @@ class DebertaAttention {
     const TensorId key = heads_in_batch(b_, key_(x), heads_);
     const TensorId value = heads_in_batch(b_, value_(x), heads_);
     const TensorId scale = scale_of(context);
-    TensorId scores = b_.bmm(query, b_.binary("aten.div.Tensor", b_.transpose(key, -1, -2), scale));
+    const TensorId turned = b_.transpose(key, -1, -2);
+    TensorId scores = b_.bmm(query, b_.binary("aten.div.Tensor", turned, b_.type_as(scale, query)));
     scores = b_.add(scores, of_positions(query, key, context));
     scores = b_.view(scores, {-1, heads_, length, length});
     const TensorId hidden = b_.unary("aten.bitwise_not.default", b_.to_dtype(context.mask, DType::boolean));
@@ -86,12 +87,13 @@ class DebertaAttention {
     TensorId scale = scale_of(context);
     TensorId scores = b_.bmm(query, b_.transpose(position_key, -1, -2));
     scores = picked(scores, in_table(distances), b_.shape(scores)[1]);
-    scores = b_.unary("aten.add.Tensor", b_.binary("aten.div.Tensor", scores, scale), {{"other", int64_t{0}}});
+    scores = b_.binary("aten.div.Tensor", scores, b_.type_as(scale, scores));
+    scores = b_.unary("aten.add.Tensor", scores, {{"other", int64_t{0}}});
     scale = scale_of(context);
     const TensorId back = in_table(b_.unary("aten.neg.default", distances));
     TensorId others = b_.bmm(key, b_.transpose(position_query, -1, -2));
     others = b_.transpose(picked(others, back, b_.shape(others)[1]), -1, -2);
-    return b_.add_(scores, b_.binary("aten.div.Tensor", others, scale));
+    return b_.add_(scores, b_.binary("aten.div.Tensor", others, b_.type_as(scale, others)));
   }
 
   [[nodiscard]] TensorId for_each_sample(TensorId x, int64_t rows) const {

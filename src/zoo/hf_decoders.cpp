@@ -141,9 +141,10 @@ void read_deepseek_like(HfConfig& config, Configuration& p, const DeepseekDefaul
   p.set("head", config.integer("qk_rope_head_dim", 64));
   p.set("value_head", config.integer("v_head_dim", 128));
   p.set("qkv_bias", config.flag("attention_bias", false));
-  if (p.integer("kv_heads") != p.integer("heads")) {
+  if (p.integer("heads") / std::max<int64_t>(p.integer("kv_heads"), 1) > 1) {  // latent keys are made for all heads
     config.fail("num_key_value_heads", "as many as num_attention_heads can be derived");
   }
+  p.set("kv_heads", p.integer("heads"));
   if (read_rotary(config, 1) != 1) config.fail("partial_rotary_factor", "1 is what can be derived");
   config.pass_over({"aux_loss_alpha", "ep_size", "head_dim", "moe_layer_freq", "n_group", "n_routed_experts",
                     "norm_topk_prob", "num_mtp_layers", "num_nextn_predict_layers", "pretraining_tp", "qk_head_dim",
