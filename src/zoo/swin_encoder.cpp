@@ -5,7 +5,6 @@
 // trained. Left out: windows that padding fills, absolute positions, dropout outside attention.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -19,11 +18,12 @@ namespace {
 
 using Scope = ForwardBuilder::Scope;
 
+constexpr int64_t kLargestWindow = 1024;  // its fourth power is the number of biases that are picked
+
 struct SwinBlockOptions {
   int64_t hidden, heads, intermediate;
-  int64_t side;                // height and width of the image, in patches
-  int64_t window;              // as the config says it
-  int64_t window_here, shift;  // no window is larger than the image
+  int64_t side;           // height and width of the image, in patches
+  int64_t window, shift;  // in patches too
   double eps, attention_dropout, drop_path;
   bool qkv_bias;
   std::string activation;
@@ -51,14 +51,14 @@ TensorId shifted_window_mask(ForwardBuilder& b, const SwinBlockOptions& o) {
     const auto from = [&](int64_t first) {
       return b.to_dtype(b.unary("aten.ge.Scalar", numbers, {{"other", first}}), DType::int64);
     };
-    const TensorId last_window = from(o.side - o.window_here);
+    const TensorId last_window = from(o.side - o.window);
     return b.add(last_window, from(o.side - o.shift));
   };
   const TensorId row = region(rows);
   const TensorId column = region(columns);
   const TensorId tripled = b.unary("aten.mul.Tensor", along(b, row, 1), {{"other", int64_t{3}}});
   const TensorId image = b.to_dtype(b.add(tripled, along(b, column, 2)), DType::float32);
-  const TensorId flat = b.view(in_windows(b, image, o.window_here), {-1, o.window_here * o.window_here});
+  const TensorId flat = b.view(in_windows(b, image, o.window), {-1, o.window * o.window});
   const TensorId across = b.unsqueeze(flat, 1);
   const TensorId apart = b.binary("aten.sub.Tensor", across, b.unsqueeze(flat, 2));
   const auto filled = [&](TensorId x, const char* where) {
@@ -147,7 +147,7 @@ class SwinEncoderBlock {
  private:
   [[nodiscard]] TensorId attend(TensorId x) const {
     const int64_t batch = b_.extent(x, 0);
-    const int64_t window = o_.window_here;
+    const int64_t window = o_.window;
     TensorId image = b_.pad(b_.view(x, {batch, o_.side, o_.side, o_.hidden}), {0, 0, 0, 0, 0, 0});
     if (o_.shift > 0) image = b_.roll(image, {-o_.shift, -o_.shift}, {1, 2});
     const TensorId windows = b_.view(in_windows(b_, image, window), {-1, window * window, o_.hidden});
@@ -227,9 +227,9 @@ class SwinStage {
 };
 
 bool swin_encoder_makes_sense(ForwardBuilder& b, const Configuration& c) {
-  if (!within(b, c, {"batch", "image", "channels", "classes", "patch", "hidden", "window"}) ||
-      !is_activation(b, c.text("activation")) || !is_dropout(b, c.real("attention_dropout")) ||
-      !is_dropout(b, c.real("drop_path"))) {
+  if (!within(b, c, {"batch", "image", "channels", "classes", "patch", "hidden"}) ||
+      !within(b, c, {"window"}, 1, kLargestWindow) || !is_activation(b, c.text("activation")) ||
+      !is_dropout(b, c.real("attention_dropout")) || !is_dropout(b, c.real("drop_path"))) {
     return false;
   }
   const std::vector<int64_t>& heads = c.list("heads");
@@ -242,7 +242,7 @@ bool swin_encoder_makes_sense(ForwardBuilder& b, const Configuration& c) {
   for (size_t i = 0; i < heads.size(); ++i) {
     if (!heads_divide(b, heads[i], c.integer("hidden") << i)) return false;
     const bool merges = i + 1 < heads.size();
-    if (side < 1 || side % std::min(side, c.integer("window")) != 0 || (merges && side % 2 != 0)) {
+    if (side < 1 || side % c.integer("window") != 0 || (merges && side % 2 != 0)) {
       b.fail(
           fmt::format("stage {} has {} patches a side, which windows of {} do not fill", i, side, c.integer("window")),
           "choose an image size of whole windows in every stage");
@@ -256,7 +256,6 @@ bool swin_encoder_makes_sense(ForwardBuilder& b, const Configuration& c) {
 std::vector<SwinBlockOptions> swin_blocks(const Configuration& c, size_t stage, int64_t side, int64_t first,
                                           int64_t all) {
   const int64_t hidden = c.integer("hidden") << stage;
-  const int64_t window = std::min(side, c.integer("window"));
   const double step = all > 1 ? c.real("drop_path") / static_cast<double>(all - 1) : 0;
   std::vector<SwinBlockOptions> blocks;
   for (int64_t i = 0; i < c.list("depths")[stage]; ++i) {
@@ -266,7 +265,6 @@ std::vector<SwinBlockOptions> swin_blocks(const Configuration& c, size_t stage, 
                       .intermediate = static_cast<int64_t>(static_cast<double>(hidden) * c.real("ratio")),
                       .side = side,
                       .window = c.integer("window"),
-                      .window_here = window,
                       .shift = shifted ? c.integer("window") / 2 : 0,
                       .eps = c.real("eps"),
                       .attention_dropout = c.real("attention_dropout"),
