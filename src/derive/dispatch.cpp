@@ -13,8 +13,7 @@ std::string target_caveat(const Device& device) {
          " gives neither compute_capability nor architecture: kernels as on GPUs before Hopper";
 }
 
-AttentionBackend attention_backend(const DispatchTarget& target, const AttentionOperands& operands,
-                                   const Attributes& attributes) {
+AttentionBackend attention_backend(const DispatchTarget& target, const AttentionOperands& operands, bool grouped) {
   const auto& [query, key, value, mask] = operands;
   const bool half = query->dtype == DType::bfloat16 || query->dtype == DType::float16;
   const bool fits_fused = query->sizes[3] % 8 == 0 && query->sizes[3] <= 256;
@@ -23,10 +22,9 @@ AttentionBackend attention_backend(const DispatchTarget& target, const Attention
   if (half && fits_fused) backend = target.cudnn_attention ? AttentionBackend::cudnn : AttentionBackend::flash;
   if ((mask || widths_differ) && backend == AttentionBackend::flash) backend = AttentionBackend::efficient;
   if (needs_gradient(mask)) backend = AttentionBackend::efficient;  // the only fused one that gives a mask its gradient
-  if (needs_gradient(mask) && attributes.get_double("dropout_p", 0) > 0) return AttentionBackend::math;
   const bool heads_differ = key->sizes[1] != query->sizes[1];
-  const bool grouped = attributes.get_bool("enable_gqa", false) && backend != AttentionBackend::efficient;
-  return heads_differ && !grouped ? AttentionBackend::math : backend;
+  if (heads_differ && (!grouped || backend == AttentionBackend::efficient)) backend = AttentionBackend::math;
+  return backend;
 }
 
 BatchNormBackend batch_norm_backend(const Value& x, const Values& parameters, bool training) {

@@ -27,10 +27,9 @@ struct AttentionOperands {
   Value query, key, value;  // [batch, heads, length, width]
   Value mask;               // may be null
 };
-// Of the attributes, enable_gqa (fewer key-value heads are meant to be shared; without it, heads that differ are
-// broadcast, which no fused kernel does) and dropout_p count.
-AttentionBackend attention_backend(const DispatchTarget& target, const AttentionOperands& operands,
-                                   const Attributes& attributes);
+// `grouped`: fewer key-value heads are meant to be shared (enable_gqa); without that, heads that differ are broadcast,
+// which no fused kernel does.
+AttentionBackend attention_backend(const DispatchTarget& target, const AttentionOperands& operands, bool grouped);
 
 enum class BatchNormBackend : uint8_t { cudnn, native };
 

@@ -114,7 +114,8 @@ Result<GenericForm> attention_form(const GenericCall& call) {
     form.gradients = watched(call.tracer, Values(call.inputs.begin(), last));
   }
   const AttentionBackend backend =
-      attention_backend(call.target, {call.inputs[0], call.inputs[1], call.inputs[2], mask}, call.attributes);
+      attention_backend(call.target, {call.inputs[0], call.inputs[1], call.inputs[2], mask},
+                        call.attributes.get_bool("enable_gqa", false));
   Attributes attributes;
   for (const auto& [name, value] : call.attributes.entries()) {
     const bool math = backend == AttentionBackend::math && name == "enable_gqa";

@@ -112,7 +112,10 @@ Values attention(const OpCall& c) {
   Value mask = c.optional(3);
   const auto [query, key, value] = lowered3(c);
   if (mask && is_floating(mask->dtype)) mask = c.autocast.lower(mask);
-  const AttentionBackend backend = attention_backend(c.target, {query, key, value, mask}, c.attributes);
+  AttentionBackend backend =
+      attention_backend(c.target, {query, key, value, mask}, c.attributes.get_bool("enable_gqa", false));
+  const bool drops = c.attributes.get_double("dropout_p", 0) > 0;
+  if (drops && needs_gradient(mask)) backend = AttentionBackend::math;  // no fused kernel takes both
   if (mask && mask->dtype == DType::boolean) mask = additive_mask(c.tracer, mask, query->dtype);
   if (mask && backend == AttentionBackend::efficient) mask = aligned_mask(c.tracer, mask, query, key);
   return {aten::attention(c.tracer, backend, query, key, value, mask, c.attributes)};
