@@ -110,13 +110,13 @@ def _scaled_dot_product_attention(
     mask_gradient = mask is not None and mask.requires_grad
     fused = _runs_fused(query) and not mask_gradient
     broadcast = key.shape[1] != query.shape[1] and not (fused and enable_gqa)
+    if mask is not None and mask.dtype is torch.bool:
+        mask = torch.where(mask, 0.0, torch.scalar_tensor(float("-inf"), dtype=query.dtype))
     # No fused kernel takes these: PyTorch composes them. (A mask with a gradient and dropout: as seen in PyTorch 2.11.)
     if query.dim() != 4 or broadcast or (mask_gradient and dropout_p > 0):
         return torch._scaled_dot_product_attention_math(
             query, key, value, mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
         )[0]
-    if mask is not None and mask.dtype is torch.bool:
-        mask = torch.where(mask, 0.0, torch.scalar_tensor(float("-inf"), dtype=query.dtype))
     if mask is not None and not fused:
         mask = _aligned_mask(mask, query, key)
     return _Attention.apply(query, key, value, mask, dropout_p, is_causal, scale, enable_gqa, mask_gradient)

@@ -112,6 +112,7 @@ class OpRecorder(TorchDispatchMode):
         self._root_ids: Set[int] = set()
         self._read: Optional[Set[int]] = None
         self._hooks: List[Any] = []
+        self._written: List[int] = []  # what the last op wrote into, where it works in place
         self._running = 0  # 1 while an op runs: what dies then (set_ lets go of its old storage) dies behind it
         self._closed = False
 
@@ -186,10 +187,28 @@ class OpRecorder(TorchDispatchMode):
             self._running = 0
         outputs: List[torch.Tensor] = []
         _tensors(result, outputs)
+        output_ids = [self._tensor(tensor) for tensor in outputs]
         if self._pretend_gpu:
             self._follow_host(inputs, outputs, func)
-        self._append(func, input_ids, [self._tensor(tensor) for tensor in outputs], attributes)
+            if func.is_view and output_ids == self._written and output_ids != input_ids:
+                return result  # autograd replays the view that was written into; for tensors with data it does not
+            if func.is_view and self._in_copied_slice():
+                func = torch.ops.aten.as_strided.default
+                attributes = self._strides_of(outputs[0])
+        self._written = output_ids if func._schema.is_mutable else []
+        self._append(func, input_ids, output_ids, attributes)
         return result
+
+    @staticmethod
+    def _in_copied_slice() -> bool:
+        """Whether the gradient of a write into a view is being made, which finds its part by its strides."""
+        node = torch._C._current_autograd_node()
+        return node is not None and node.name() == "torch::autograd::CopySlices"
+
+    @staticmethod
+    def _strides_of(part: torch.Tensor) -> str:
+        described = {"size": list(part.shape), "stride": list(part.stride()), "storage_offset": part.storage_offset()}
+        return json.dumps(described, separators=(",", ":"))
 
     def _run(self, number: int, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
         if self._mark is not None:

@@ -25,6 +25,21 @@ SIZES: Dict[str, Any] = {
     "vocab_size": VOCAB, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
     "max_position_embeddings": 256}
 GROUPED: Dict[str, Any] = {**SIZES, "num_key_value_heads": 2}
+FALCON: Dict[str, Any] = {"vocab_size": VOCAB, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+                          "max_position_embeddings": 256}
+T5: Dict[str, Any] = {"vocab_size": VOCAB, "d_model": 64, "d_kv": 16, "d_ff": 96, "num_layers": 2, "num_heads": 4}
+WHISPER: Dict[str, Any] = {
+    "vocab_size": VOCAB, "d_model": 64, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4,
+    "decoder_attention_heads": 2, "encoder_ffn_dim": 96, "decoder_ffn_dim": 80, "num_mel_bins": 16,
+    "max_source_positions": 48, "max_target_positions": 128, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 1,
+    "decoder_start_token_id": 1}
+DEEPSEEK: Dict[str, Any] = {
+    **SIZES, "num_hidden_layers": 3, "kv_lora_rank": 32, "q_lora_rank": 48, "qk_nope_head_dim": 16,
+    "qk_rope_head_dim": 8, "v_head_dim": 16, "moe_intermediate_size": 32, "n_routed_experts": 16,
+    "num_experts_per_tok": 4, "first_k_dense_replace": 1}
+DEBERTA: Dict[str, Any] = {
+    **SIZES, "type_vocab_size": 0, "relative_attention": True, "position_buckets": 32, "norm_rel_ebd": "layer_norm",
+    "share_att_key": True, "pos_att_type": "p2c|c2p", "position_biased_input": False, "max_relative_positions": -1}
 
 # name: model type, what its configuration is made of
 CASES: Dict[str, Tuple[str, Dict[str, Any]]] = {
@@ -53,6 +68,21 @@ CASES: Dict[str, Tuple[str, Dict[str, Any]]] = {
                                 "moe_intermediate_size": 32}),
     "olmoe": ("olmoe", {**GROUPED, "num_experts": 16, "num_experts_per_tok": 4, "pad_token_id": 1,
                         "eos_token_id": 2}),
+    "qwen2_moe": ("qwen2_moe", {**GROUPED, "num_experts": 16, "num_experts_per_tok": 4, "moe_intermediate_size": 32,
+                                "shared_expert_intermediate_size": 48}),
+    "falcon": ("falcon", FALCON),
+    "falcon-biases": ("falcon", {**FALCON, "bias": True, "parallel_attn": False, "multi_query": False,
+                                 "hidden_dropout": 0.1, "attention_dropout": 0.2}),
+    "falcon-grouped": ("falcon", {**FALCON, "new_decoder_architecture": True, "num_kv_heads": 2}),
+    "bloom": ("bloom", {"vocab_size": VOCAB, "hidden_size": 64, "n_layer": 2, "n_head": 4}),
+    "bloom-dropouts": ("bloom", {"vocab_size": VOCAB, "hidden_size": 96, "n_layer": 2, "n_head": 6,
+                                 "hidden_dropout": 0.1, "attention_dropout": 0.2}),
+    "deepseek_v3": ("deepseek_v3", {**DEEPSEEK, "n_group": 4, "topk_group": 2}),
+    "deepseek_v3-plain": ("deepseek_v3", {**DEEPSEEK, "n_group": 4, "topk_group": 2, "q_lora_rank": None,
+                                          "rope_interleave": False, "norm_topk_prob": False, "attention_bias": True}),
+    "deepseek_v2": ("deepseek_v2", {**DEEPSEEK, "q_lora_rank": None}),
+    "deepseek_v2-groups": ("deepseek_v2", {**DEEPSEEK, "topk_method": "group_limited_greedy", "n_group": 4,
+                                           "topk_group": 2}),
     "gpt2": ("gpt2", {"vocab_size": VOCAB, "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 256,
                       "bos_token_id": 0, "eos_token_id": 0}),
     "gpt_neox": ("gpt_neox", SIZES),
@@ -65,10 +95,16 @@ CASES: Dict[str, Tuple[str, Dict[str, Any]]] = {
     "bart": ("bart", {"vocab_size": VOCAB, "d_model": 64, "encoder_layers": 2, "decoder_layers": 2,
                       "encoder_attention_heads": 4, "decoder_attention_heads": 2, "encoder_ffn_dim": 96,
                       "decoder_ffn_dim": 80, "max_position_embeddings": 256}),
+    "t5": ("t5", {**T5, "dropout_rate": 0.0}),
+    "t5-dropouts": ("t5", T5),
+    "t5-gated": ("t5", {**T5, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False, "dropout_rate": 0.0}),
+    "whisper": ("whisper", WHISPER),
+    "whisper-dropouts": ("whisper", {**WHISPER, "dropout": 0.1, "attention_dropout": 0.1, "activation_dropout": 0.1}),
     "bert": ("bert", {**SIZES, "attention_probs_dropout_prob": 0.2}),
     "roberta": ("roberta", SIZES),
     "xlm-roberta": ("xlm-roberta", {**SIZES, "type_vocab_size": 1}),
     "electra": ("electra", {**SIZES, "embedding_size": 32}),
+    "deberta-v2": ("deberta-v2", DEBERTA),
     "distilbert": ("distilbert", {"vocab_size": VOCAB, "dim": 64, "n_layers": 2, "n_heads": 4, "hidden_dim": 96,
                                   "max_position_embeddings": 256}),
     "modernbert": ("modernbert", {**SIZES, "num_hidden_layers": 4, "pad_token_id": 0, "bos_token_id": 1,
@@ -80,25 +116,65 @@ IMAGE_CASES: Dict[str, Tuple[str, Dict[str, Any]]] = {
     "vit": ("vit", {**IMAGES, "intermediate_size": 96, "hidden_dropout_prob": 0.1}),
     "dinov2": ("dinov2", {**IMAGES, "mlp_ratio": 2}),
 }
+SEGFORMER: Dict[str, Any] = {
+    "image_size": 64, "hidden_sizes": [16, 32, 40, 64], "num_attention_heads": [1, 2, 4, 8], "depths": [2, 1, 1, 1],
+    "num_labels": 10}
+CLIP_TEXT: Dict[str, Any] = {**SIZES, "max_position_embeddings": LENGTH, "bos_token_id": 0, "eos_token_id": 2}
+CLIP_VISION: Dict[str, Any] = {"hidden_size": 96, "intermediate_size": 128, "num_hidden_layers": 2,
+                               "num_attention_heads": 4, "image_size": 32, "patch_size": 8}
+SWIN: Dict[str, Any] = {"image_size": 32, "patch_size": 2, "window_size": 4, "embed_dim": 16, "depths": [2, 2, 2],
+                        "num_heads": [2, 4, 4], "num_labels": 10}
+IMAGE_CASES["segformer"] = ("segformer", SEGFORMER)
+IMAGE_CASES["swin"] = ("swin", SWIN)
+CONTRASTIVE_CASES: Dict[str, Tuple[str, Dict[str, Any]]] = {
+    "clip": ("clip", {"projection_dim": 48, "text_config": CLIP_TEXT, "vision_config": CLIP_VISION}),
+    "clip-eos": ("clip", {"projection_dim": 48, "text_config": {**CLIP_TEXT, "eos_token_id": 3},
+                          "vision_config": {**CLIP_VISION, "hidden_act": "gelu", "attention_dropout": 0.1}}),
+}
 CASES.update(IMAGE_CASES)
-MASKED = ("bert", "roberta", "xlm-roberta", "electra", "distilbert", "modernbert")
+CASES.update(CONTRASTIVE_CASES)
+MASKED = ("bert", "roberta", "xlm-roberta", "electra", "distilbert", "modernbert", "deberta-v2")
+
+
+def class_for(model_type: str) -> Any:
+    """The class for the model type's task."""
+    if model_type in MASKED:
+        return transformers.AutoModelForMaskedLM
+    if model_type in IMAGE_CASES:
+        return transformers.AutoModelForImageClassification
+    others = {"clip": transformers.AutoModel, "whisper": transformers.AutoModelForSpeechSeq2Seq,
+              "bart": transformers.AutoModelForSeq2SeqLM, "t5": transformers.AutoModelForSeq2SeqLM}
+    return others.get(model_type, transformers.AutoModelForCausalLM)
 
 
 def build(model_type: str, arguments: Dict[str, Any]) -> Tuple[torch.nn.Module, Dict[str, Any]]:
     """The model in training mode, and its configuration as config.json would have it."""
     config = transformers.AutoConfig.for_model(model_type, **arguments)
     config.use_cache = False
-    kind = (transformers.AutoModelForMaskedLM if model_type in MASKED
-            else transformers.AutoModelForImageClassification if model_type in IMAGE_CASES
-            else transformers.AutoModelForSeq2SeqLM if model_type == "bart" else transformers.AutoModelForCausalLM)
-    model = kind.from_config(config).train()
+    model = class_for(model_type).from_config(config).train()
     return model, json.loads(config.to_json_string(use_diff=False))
+
+
+def inputs_of(model: torch.nn.Module) -> Dict[str, torch.Tensor]:
+    """What the model reads; encoders and decoders of text read the same tokens."""
+    config = model.config
+    if hasattr(config, "image_size"):
+        return {"pixel_values": torch.randn(BATCH, 3, config.image_size, config.image_size)}
+    tokens = torch.randint(VOCAB, (BATCH, LENGTH))
+    if config.model_type == "clip":
+        size = config.vision_config.image_size
+        return {"input_ids": tokens, "pixel_values": torch.randn(BATCH, 3, size, size)}
+    if config.model_type == "whisper":
+        spectrogram = torch.randn(BATCH, config.num_mel_bins, 2 * config.max_source_positions)
+        return {"input_features": spectrogram, "decoder_input_ids": tokens}
+    return {"input_ids": tokens, **({"decoder_input_ids": tokens} if config.is_encoder_decoder else {})}
 
 
 def loss_of(model: torch.nn.Module, batch: Any) -> torch.Tensor:
     inputs, targets = batch
-    both = {"decoder_input_ids": inputs} if "Bart" in type(model).__name__ else {}
-    logits = model(inputs, **both).logits
+    answer = model(**inputs)
+    logits = answer.logits_per_image if "logits_per_image" in answer else answer.logits
+    del answer
     return torch.nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1))
 
 
@@ -106,12 +182,15 @@ def captured(name: str, precision: str) -> Tuple[Dict[str, Any], Dict[str, Any]]
     """A record that says it is of family `transformers`, and the configuration."""
     model_type, arguments = CASES[name]
     model, config = build(model_type, arguments)
-    batch = (torch.randint(VOCAB, (BATCH, LENGTH)), torch.randint(VOCAB, (BATCH, LENGTH)))
+    targets = torch.randint(VOCAB, (BATCH, LENGTH))
     fed: List[Any] = ["tokens", BATCH, LENGTH, VOCAB, "hf"]
     if name in IMAGE_CASES:
-        size = IMAGES["image_size"]
-        batch = (torch.randn(BATCH, 3, size, size), torch.randint(IMAGES["num_labels"], (BATCH,)))
-        fed = ["image", BATCH, 3, size, IMAGES["num_labels"]]
+        targets = torch.randint(IMAGES["num_labels"], (BATCH,))
+        fed = ["image", BATCH, 3, config["image_size"], IMAGES["num_labels"]]
+    if name in CONTRASTIVE_CASES:
+        targets = torch.arange(BATCH)
+        fed = ["image", BATCH, 3, CLIP_VISION["image_size"], BATCH]
+    batch = (inputs_of(model), targets)
     record = capture(model, torch.optim.AdamW(model.parameters(), lr=1e-4), batch, loss_of, name=name,
                      autocast="bf16" if precision == "amp_bf16" else None)
     record.update(family="transformers", args=config, input=fed)
@@ -144,7 +223,7 @@ def test_derived_from_config_as_transformers_runs_it(name: str, precision: str, 
     assert check["surplus_ops"] <= 0.03 * check["ops"], check  # gradients of unbind are derived in more ops
 
     theirs = answer(program, "predict", str(record_file))[0]
-    length = [] if name in IMAGE_CASES else ["--set", f"length={LENGTH}"]
+    length = [] if name in IMAGE_CASES or name in CONTRASTIVE_CASES else ["--set", f"length={LENGTH}"]
     ours = answer(program, "predict", str(config_file), "--batch", str(BATCH), *length, "--precision", precision,
                   "--optimizer", "adamw:weight_decay=0.01")[0]
     assert ours["params"] == theirs["params"] == record["params"]

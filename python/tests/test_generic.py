@@ -152,6 +152,38 @@ def test_attention_that_no_kernel_takes_is_composed() -> None:
     assert find(attention_record(key_heads=2, autocast="bf16"), "forerun.attention.default")
 
 
+def test_masks_of_booleans_become_numbers_for_composed_attention_too() -> None:
+    class Masked(Attention):
+        def forward(self, x: Any) -> Any:
+            self.bias = torch.ones(6, 6, dtype=torch.bool)
+            return super().forward(x)
+
+    record = record_of(Masked(key_heads=2), (torch.randn(2, 6, 32), torch.randint(32, (2, 6))))
+    softmax = find(record, "aten._safe_softmax.default")[0]
+    scores = [op for op in find(record, "aten.add.Tensor", "f") if op < softmax][-1]
+    assert [tensor(record, operand)[1] for operand in record["ops"]["inputs"][scores]] == ["float32", "float32"]
+    assert len(find(record, "aten.where.self", "f")) == 1
+
+
+def test_writes_into_slices_are_recorded_as_tensors_with_data_run_them() -> None:
+    class Joined(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.left, self.right = torch.nn.Linear(8, 6), torch.nn.Linear(8, 2)
+
+        def forward(self, x: Any) -> Any:
+            whole = x.new_empty(x.shape)
+            whole[:, :6].copy_(self.left(x))
+            whole[:, 6:].copy_(self.right(x))
+            return whole
+
+    record = record_of(Joined(), (torch.randn(4, 8), torch.randint(8, (4,))))
+    assert len(find(record, "aten.slice.Tensor", "f")) == 2  # autograd replays the views of tensors without data alone
+    strided = find(record, "aten.as_strided.default", "b")
+    assert [attributes(record, op)["storage_offset"] for op in strided] == [6, 0]
+    assert not find(record, "aten.slice.Tensor", "b")
+
+
 def test_a_learned_mask_gets_its_gradient() -> None:
     record = attention_record(mask=True, autocast="bf16")
     backward = find(record, "forerun.attention_backward.default")[0]

@@ -40,10 +40,12 @@ Value clone_contiguous(Tracer& t, const Value& x);
 Value contiguous(Tracer& t, const Value& x);                       // x itself where it already is
 Value to_format_of(Tracer& t, const Value& x, const Value& like);  // contiguous in like's suggested memory format
 Value to_copy(Tracer& t, const Value& x, DType dtype);
+void copy_in_place(Tracer& t, const Value& x, const Value& source);
 void read_on_host(Tracer& t, const Value& x);  // Tensor.item(): the host waits for a value that is on the GPU
 Value cat(Tracer& t, const Values& parts, int64_t dim);
 Value stack(Tracer& t, const Values& parts, int64_t dim);
 Value constant_pad(Tracer& t, const Value& x, const Shape& pads);
+Value repeat(Tracer& t, const Value& x, const Shape& times);  // once for each dimension
 Value roll(Tracer& t, const Value& x, const Shape& shifts, const Shape& dims);
 Value create(Tracer& t, std::string_view name, const Shape& sizes, DType dtype, const Attributes& attributes = {});
 Value gather(Tracer& t, const Value& x, int64_t dim, const Value& index);
@@ -73,6 +75,7 @@ void dropout_in_place(Tracer& t, const Value& x, double p);
 Value mm(Tracer& t, const Value& a, const Value& b);
 Value addmm(Tracer& t, const Value& bias, const Value& a, const Value& b);
 Value bmm(Tracer& t, const Value& a, const Value& b);
+Value baddbmm(Tracer& t, const Value& addend, const Value& a, const Value& b, const Attributes& attributes);
 Value matmul(Tracer& t, const Value& a, const Value& b);
 Value linear(Tracer& t, const Value& x, const Value& weight, const Value& bias);  // bias may be null
 // Rows of `a` times one matrix of `b` each: rows up to offsets[0] take the first, and so on.
@@ -133,6 +136,10 @@ struct RnnResults {
 int64_t rnn_reserve_bytes(const RnnCall& call, int64_t batch, int64_t length, DType dtype);
 // cuDNN's op alone.
 RnnResults cudnn_rnn(Tracer& t, const RnnOperands& operands, const RnnCall& call);
+
+// --- what some models alone do (aten_functions.cpp)
+Value rotate_complex(Tracer& t, const Value& pairs, const Value& table);  // pairs of numbers times complex ones
+Value bloom_gelu(Tracer& t, const Value& x);
 
 // --- anything else: carried by name, with one op for its gradient
 Values opaque(Tracer& t, std::string_view name, const Values& inputs,

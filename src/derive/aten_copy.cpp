@@ -41,6 +41,21 @@ Value to_copy(Tracer& t, const Value& x, DType dtype) {
   return y;
 }
 
+void copy_in_place(Tracer& t, const Value& x, const Value& source) {
+  Node* node = t.record_in_place("CopyBackwards", {x, source}, x);
+  t.emit("aten.copy_.default", {x, source}, {x});
+  if (node == nullptr) return;
+  node->backward = [&t, node](Values gradients) {
+    Values result(2);
+    if (Tracer::wanted(*node, 0)) {  // what was overwritten
+      result[0] = t.fresh(gradients[0]->dtype, gradients[0]->sizes);
+      t.emit("aten.zeros_like.default", {gradients[0]}, {result[0]});
+    }
+    if (Tracer::wanted(*node, 1)) result[1] = gradients[0];
+    return result;
+  };
+}
+
 Value cat(Tracer& t, const Values& parts, int64_t dim) {
   const size_t at = wrap_dim(dim, parts[0]->sizes.size());
   Shape sizes = parts[0]->sizes;
@@ -104,6 +119,30 @@ Value roll(Tracer& t, const Value& x, const Shape& shifts, const Shape& dims) {
   return y;
 }
 
+Value repeat(Tracer& t, const Value& x, const Shape& times) {
+  Shape sizes = x->sizes;
+  Shape apart;  // the extents of the result with times and extents side by side
+  Shape added;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (times[i] != 1) {
+      added.push_back(static_cast<int64_t>(apart.size()));
+      apart.push_back(times[i]);
+    }
+    apart.push_back(sizes[i]);
+    sizes[i] *= times[i];
+  }
+  Value y = t.fresh(x->dtype, sizes);
+  Node* node = t.record("RepeatBackward0", {x}, {y});
+  t.emit("aten.repeat.default", {x}, {y}, {{"repeats", times}});
+  if (node != nullptr) {
+    node->backward = [&t, apart, added](Values gradients) {
+      if (added.empty()) return Values{gradients[0]};
+      return Values{sum(t, reshape(t, gradients[0], apart), added, false)};
+    };
+  }
+  return y;
+}
+
 void read_on_host(Tracer& t, const Value& x) { t.emit("aten._local_scalar_dense.default", {x}, {}); }
 
 Value create(Tracer& t, std::string_view name, const Shape& sizes, DType dtype, const Attributes& attributes) {
@@ -120,10 +159,10 @@ Value gather(Tracer& t, const Value& x, int64_t dim, const Value& index) {
   Node* node = t.record("GatherBackward0", {x}, {y});
   t.emit("aten.gather.default", {x, index}, {y}, {{"dim", dim}});
   if (node != nullptr) {
-    node->backward = [&t, sizes = x->sizes, dim, index](Values gradients) {
-      Value zeros = t.fresh(gradients[0]->dtype, sizes);
-      t.emit("aten.new_zeros.default", {gradients[0]}, {zeros}, {{"size", sizes}});
-      Value whole = t.fresh(zeros->dtype, sizes);
+    node->backward = [&t, x, dim, index](Values gradients) {  // x is kept, though its shape alone counts
+      Value zeros = t.fresh(gradients[0]->dtype, x->sizes);
+      t.emit("aten.new_zeros.default", {gradients[0]}, {zeros}, {{"size", x->sizes}});
+      Value whole = t.fresh(zeros->dtype, x->sizes);
       t.emit("aten.scatter_add.default", {zeros, index, gradients[0]}, {whole}, {{"dim", dim}});
       return Values{whole};
     };

@@ -73,6 +73,24 @@ Value bmm(Tracer& t, const Value& a, const Value& b) {
   return y;
 }
 
+// beta * addend + alpha * a @ b, with an addend that has no gradient.
+Value baddbmm(Tracer& t, const Value& addend, const Value& a, const Value& b, const Attributes& attributes) {
+  Value y = t.fresh(a->dtype, {a->sizes[0], a->sizes[1], b->sizes[2]});
+  Node* node = t.record("BaddbmmBackward0", {a, b}, {y});
+  t.emit("aten.baddbmm.default", {addend, a, b}, {y}, attributes);
+  if (node == nullptr) return y;
+  const auto scaled = [&t, alpha = attributes.get_double("alpha", 1)](const Value& g) {
+    return alpha == 1 ? g : pointwise(t, "aten.mul.Scalar", {g}, {{"other", alpha}});
+  };
+  node->backward = [&t, node, a, b, scaled](Values gradients) {
+    Values result(2);
+    if (Tracer::wanted(*node, 0)) result[0] = scaled(bmm(t, gradients[0], transpose(t, b, 1, 2)));
+    if (Tracer::wanted(*node, 1)) result[1] = scaled(bmm(t, transpose(t, a, 1, 2), gradients[0]));
+    return result;
+  };
+  return y;
+}
+
 Value matmul(Tracer& t, const Value& a, const Value& b) {
   const size_t rank_a = a->sizes.size();
   const size_t rank_b = b->sizes.size();

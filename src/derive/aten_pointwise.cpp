@@ -222,13 +222,14 @@ Value div(Tracer& t, const Value& a, const Value& b) {
   Node* node = nullptr;
   Value y = emit_binary(t, "aten.div.Tensor", "DivBackward0", a, b, node);
   if (node != nullptr) {
+    const Value kept = Tracer::wanted(*node, 1) ? a : nullptr;  // the dividend, for the divisor's gradient alone
     set_binary_gradient(
         node,
         [&t, b](const Value& g) {
           return pointwise(t, "aten.div.Tensor", {g, b});
         },
-        [&t, a, b](const Value& g) {
-          const Value ratio = pointwise(t, "aten.div.Tensor", {pointwise(t, "aten.div.Tensor", {a, b}), b});
+        [&t, kept, b](const Value& g) {
+          const Value ratio = pointwise(t, "aten.div.Tensor", {pointwise(t, "aten.div.Tensor", {kept, b}), b});
           return pointwise(t, "aten.mul.Tensor", {pointwise(t, "aten.neg.default", {g}), ratio});
         });
   }
@@ -280,7 +281,8 @@ Value unary(Tracer& t, std::string_view name, const Value& x, const Attributes& 
                         name.starts_with("aten.logical_");
   if (compares) return pointwise(t, name, {x}, attributes, DType::boolean);
   const UnaryRule* rule = unary_rule(name);
-  Value y = t.fresh(x->dtype, x->sizes, preserved_strides(*x));
+  const bool divides_integers = name.starts_with("aten.div.") && !is_floating(x->dtype);
+  Value y = t.fresh(divides_integers ? DType::float32 : x->dtype, x->sizes, preserved_strides(*x));
   Node* node = t.record(rule != nullptr ? rule->node : "UnaryBackward0", {x}, {y});
   t.emit(name, {x}, {y}, attributes);
   if (node == nullptr) return y;

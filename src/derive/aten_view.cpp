@@ -55,8 +55,10 @@ Value view(Tracer& t, const Value& x, const Shape& size) {
 Value unsafe_view(Tracer& t, const Value& x, const Shape& size) {
   const auto strides = view_strides(*x, size);
   CHECK(strides.has_value(), "_unsafe_view of a tensor whose strides do not allow it");
-  return emit_view(t, "aten._unsafe_view.default", "UnsafeViewBackward0", x, size, *strides, {{"size", size}},
-                   [&t, original = x->sizes](const Value& g) { return reshape(t, g, original); });
+  Value y = emit_view(t, "aten._unsafe_view.default", "UnsafeViewBackward0", x, size, *strides, {{"size", size}},
+                      [&t, original = x->sizes](const Value& g) { return reshape(t, g, original); });
+  y->base = nullptr;  // autograd takes it for a tensor of its own: what is written into it is no write into x
+  return y;
 }
 
 Value reshape(Tracer& t, const Value& x, const Shape& size) {

@@ -13,13 +13,14 @@ std::string target_caveat(const Device& device) {
          " gives neither compute_capability nor architecture: kernels as on GPUs before Hopper";
 }
 
-AttentionBackend attention_backend(const DispatchTarget& target, const Value& query, const Value& key,
-                                   const Value& mask, bool grouped) {
+AttentionBackend attention_backend(const DispatchTarget& target, const AttentionOperands& operands, bool grouped) {
+  const auto& [query, key, value, mask] = operands;
   const bool half = query->dtype == DType::bfloat16 || query->dtype == DType::float16;
   const bool fits_fused = query->sizes[3] % 8 == 0 && query->sizes[3] <= 256;
+  const bool widths_differ = value->sizes[3] != query->sizes[3];
   AttentionBackend backend = AttentionBackend::efficient;
   if (half && fits_fused) backend = target.cudnn_attention ? AttentionBackend::cudnn : AttentionBackend::flash;
-  if (mask && backend == AttentionBackend::flash) backend = AttentionBackend::efficient;
+  if ((mask || widths_differ) && backend == AttentionBackend::flash) backend = AttentionBackend::efficient;
   if (needs_gradient(mask)) backend = AttentionBackend::efficient;  // the only fused one that gives a mask its gradient
   const bool heads_differ = key->sizes[1] != query->sizes[1];
   if (heads_differ && (!grouped || backend == AttentionBackend::efficient)) backend = AttentionBackend::math;

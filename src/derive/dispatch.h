@@ -23,10 +23,13 @@ std::string target_caveat(const Device& device);
 
 enum class AttentionBackend : uint8_t { efficient, cudnn, flash, math };
 
-// Operands are [batch, heads, length, width]; mask may be null. `grouped`: fewer key-value heads are meant to be shared
-// (enable_gqa); without that, heads that differ are broadcast, which no fused kernel does.
-AttentionBackend attention_backend(const DispatchTarget& target, const Value& query, const Value& key,
-                                   const Value& mask, bool grouped);
+struct AttentionOperands {
+  Value query, key, value;  // [batch, heads, length, width]
+  Value mask;               // may be null
+};
+// `grouped`: fewer key-value heads are meant to be shared (enable_gqa); without that, heads that differ are broadcast,
+// which no fused kernel does.
+AttentionBackend attention_backend(const DispatchTarget& target, const AttentionOperands& operands, bool grouped);
 
 enum class BatchNormBackend : uint8_t { cudnn, native };
 

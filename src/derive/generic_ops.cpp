@@ -113,8 +113,9 @@ Result<GenericForm> attention_form(const GenericCall& call) {
     const auto last = call.inputs.begin() + static_cast<int64_t>(call.backward->output_count);
     form.gradients = watched(call.tracer, Values(call.inputs.begin(), last));
   }
-  const AttentionBackend backend = attention_backend(call.target, call.inputs[0], call.inputs[1], mask,
-                                                     call.attributes.get_bool("enable_gqa", false));
+  const AttentionBackend backend =
+      attention_backend(call.target, {call.inputs[0], call.inputs[1], call.inputs[2], mask},
+                        call.attributes.get_bool("enable_gqa", false));
   Attributes attributes;
   for (const auto& [name, value] : call.attributes.entries()) {
     const bool math = backend == AttentionBackend::math && name == "enable_gqa";

@@ -43,6 +43,11 @@ Values bmm(const OpCall& c) {
   return {aten::bmm(c.tracer, a, b)};
 }
 
+Values baddbmm(const OpCall& c) {
+  const auto [addend, a, b] = lowered3(c);
+  return {aten::baddbmm(c.tracer, addend, a, b, c.attributes)};
+}
+
 Values grouped_mm(const OpCall& c) { return {aten::grouped_mm(c.tracer, c.in(0), c.in(1), c.in(2))}; }
 
 Values batch_norm(const OpCall& c) {
@@ -83,12 +88,23 @@ Values dropout_in_place(const OpCall& c) {
   return {c.in(0)};
 }
 
-// A mask of booleans becomes one of 0 and minus infinity; memory-efficient attention wants it spread over all heads.
-Value additive_mask(Tracer& t, AttentionBackend backend, const Value& allowed, const Value& query, const Value& key) {
-  const Value infinity = aten::create(t, "aten.scalar_tensor.default", {}, query->dtype);
-  const Value zero = aten::create(t, "aten.scalar_tensor.default", {}, query->dtype);
-  const Value mask = aten::where(t, allowed, zero, infinity);
-  if (backend != AttentionBackend::efficient) return mask;
+// A mask of booleans becomes one of 0 and minus infinity.
+Value additive_mask(Tracer& t, const Value& allowed, DType dtype) {
+  const Value infinity = aten::create(t, "aten.scalar_tensor.default", {}, dtype);
+  const Value zero = aten::create(t, "aten.scalar_tensor.default", {}, dtype);
+  return aten::where(t, allowed, zero, infinity);
+}
+
+// As memory-efficient attention wants it: rows begin at multiples of 8 elements, and it is spread over all heads.
+Value aligned_mask(Tracer& t, Value mask, const Value& query, const Value& key) {
+  constexpr int64_t kAlignment = 8;
+  const int64_t length = mask->sizes.back();
+  const bool aligned = mask->strides.back() == 1 && std::all_of(mask->strides.begin(), mask->strides.end() - 1,
+                                                                [](int64_t s) { return s % kAlignment == 0; });
+  if (!aligned) {
+    mask = aten::constant_pad(t, mask, {0, kAlignment - length % kAlignment});
+    mask = aten::slice(t, mask, -1, 0, length, 1);
+  }
   return aten::expand(t, mask, {query->sizes[0], query->sizes[1], query->sizes[2], key->sizes[2]});
 }
 
@@ -96,9 +112,12 @@ Values attention(const OpCall& c) {
   Value mask = c.optional(3);
   const auto [query, key, value] = lowered3(c);
   if (mask && is_floating(mask->dtype)) mask = c.autocast.lower(mask);
-  const AttentionBackend backend =
-      attention_backend(c.target, query, key, mask, c.attributes.get_bool("enable_gqa", false));
-  if (mask && mask->dtype == DType::boolean) mask = additive_mask(c.tracer, backend, mask, query, key);
+  AttentionBackend backend =
+      attention_backend(c.target, {query, key, value, mask}, c.attributes.get_bool("enable_gqa", false));
+  const bool drops = c.attributes.get_double("dropout_p", 0) > 0;
+  if (drops && needs_gradient(mask)) backend = AttentionBackend::math;  // no fused kernel takes both
+  if (mask && mask->dtype == DType::boolean) mask = additive_mask(c.tracer, mask, query->dtype);
+  if (mask && backend == AttentionBackend::efficient) mask = aligned_mask(c.tracer, mask, query, key);
   return {aten::attention(c.tracer, backend, query, key, value, mask, c.attributes)};
 }
 
@@ -155,6 +174,7 @@ Values permute(const OpCall& c) { return {aten::permute(c.tracer, c.in(0), c.att
 Values transpose(const OpCall& c) {
   return {aten::transpose(c.tracer, c.in(0), c.attributes.get_int("dim0", 0), c.attributes.get_int("dim1", 1))};
 }
+Values transpose2d(const OpCall& c) { return {aten::transpose2d(c.tracer, c.in(0))}; }
 Values contiguous(const OpCall& c) { return {aten::contiguous(c.tracer, c.in(0))}; }
 Values unsqueeze(const OpCall& c) { return {aten::unsqueeze(c.tracer, c.in(0), c.attributes.get_int("dim", 0))}; }
 Values squeeze(const OpCall& c) { return {aten::squeeze(c.tracer, c.in(0), c.attributes.get_int("dim", 0))}; }
@@ -176,6 +196,7 @@ Values split(const OpCall& c) {
 Values unbind(const OpCall& c) { return aten::unbind(c.tracer, c.in(0), c.attributes.get_int("dim", 0)); }
 Values cat(const OpCall& c) { return {aten::cat(c.tracer, c.inputs, c.attributes.get_int("dim", 0))}; }
 Values stack(const OpCall& c) { return {aten::stack(c.tracer, c.inputs, c.attributes.get_int("dim", 0))}; }
+Values repeat(const OpCall& c) { return {aten::repeat(c.tracer, c.in(0), c.attributes.get_ints("repeats"))}; }
 Values roll(const OpCall& c) {
   return {aten::roll(c.tracer, c.in(0), c.attributes.get_ints("shifts"), c.attributes.get_ints("dims"))};
 }
@@ -195,6 +216,16 @@ Values create_after(const OpCall& c) {
   c.tracer.emit(c.name, c.inputs, {y}, c.attributes);
   return {y};
 }
+// new_empty has the type of the tensor it is made after.
+Values new_empty(const OpCall& c) {
+  Value y = c.tracer.fresh(c.in(0)->dtype, c.results[0].first);
+  c.tracer.emit(c.name, c.inputs, {y}, c.attributes);
+  return {y};
+}
+Values copy_in_place(const OpCall& c) {
+  aten::copy_in_place(c.tracer, c.in(0), c.in(1));
+  return {c.in(0)};
+}
 // Sums of integers and booleans are int64; no gradient flows.
 Values cumulative_sum(const OpCall& c) {
   if (!is_floating(c.in(0)->dtype)) return create_after(c);
@@ -208,11 +239,13 @@ Values lift_fresh(const OpCall& c) {
   return {y};
 }
 // "autocast": of the type that products have.
-Values zeros(const OpCall& c) {
+Values created(const OpCall& c) {
   const bool lowered = c.autocast.on() && c.attributes.get_bool("autocast", false);
   return {aten::create(c.tracer, c.name, c.results[0].first, lowered ? c.autocast.type() : c.results[0].second)};
 }
 Values alias(const OpCall& c) { return {aten::alias(c.tracer, c.in(0))}; }
+Values bloom_gelu(const OpCall& c) { return {aten::bloom_gelu(c.tracer, c.in(0))}; }
+Values rotate_complex(const OpCall& c) { return {aten::rotate_complex(c.tracer, c.in(0), c.in(1))}; }
 Values masked_fill(const OpCall& c) { return {aten::masked_fill(c.tracer, c.in(0), c.in(1), c.attributes)}; }
 
 // --- elementwise: the same name with one tensor (and a number) or two
@@ -244,6 +277,7 @@ constexpr std::array kLoweringRules = {
     RuleRow{"aten.addmm.default", addmm},
     RuleRow{"aten.matmul.default", matmul},
     RuleRow{"aten.bmm.default", bmm},
+    RuleRow{"aten.baddbmm.default", baddbmm},
     RuleRow{"aten._grouped_mm.default", grouped_mm},
     RuleRow{"aten.batch_norm.default", batch_norm},
     RuleRow{"aten.layer_norm.default", layer_norm},
@@ -274,6 +308,7 @@ constexpr std::array kLoweringRules = {
     RuleRow{"aten.flatten.using_ints", flatten},
     RuleRow{"aten.permute.default", permute},
     RuleRow{"aten.transpose.int", transpose},
+    RuleRow{"aten.t.default", transpose2d},
     RuleRow{"aten.contiguous.default", contiguous},
     RuleRow{"aten.unsqueeze.default", unsqueeze},
     RuleRow{"aten.squeeze.dim", squeeze},
@@ -285,21 +320,27 @@ constexpr std::array kLoweringRules = {
     RuleRow{"aten.unbind.int", unbind},
     RuleRow{"aten.cat.default", cat},
     RuleRow{"aten.stack.default", stack},
+    RuleRow{"aten.repeat.default", repeat},
     RuleRow{"aten.roll.default", roll},
     RuleRow{"aten.constant_pad_nd.default", pad},
     RuleRow{"aten.gather.default", gather},
     RuleRow{"aten.index_select.default", index_select},
     RuleRow{"aten.index.Tensor", index},
     RuleRow{"aten.where.self", where},
+    RuleRow{"aten.new_empty.default", new_empty},
+    RuleRow{"aten.copy_.default", copy_in_place},
     RuleRow{"aten.new_zeros.default", create_after},
     RuleRow{"aten.new_ones.default", create_after},
     RuleRow{"aten.zeros_like.default", create_after},
     RuleRow{"aten.full_like.default", create_after},
     RuleRow{"aten.cumsum.default", cumulative_sum},
     RuleRow{"aten.lift_fresh.default", lift_fresh},
-    RuleRow{"aten.zeros.default", zeros},
+    RuleRow{"aten.zeros.default", created},
+    RuleRow{"aten.rand.default", created},
     RuleRow{"aten.alias.default", alias},
     RuleRow{"aten.masked_fill.Scalar", masked_fill},
+    RuleRow{"forerun.rotate_complex.default", rotate_complex},
+    RuleRow{"forerun.bloom_gelu.default", bloom_gelu},
     RuleRow{"aten.add.Tensor", arithmetic<aten::add>},
     RuleRow{"aten.sub.Tensor", arithmetic<aten::sub>},
     RuleRow{"aten.mul.Tensor", arithmetic<aten::mul>},

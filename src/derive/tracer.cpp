@@ -113,15 +113,15 @@ Node& Tracer::record_stretch(std::string_view node_name, const Values& inputs, c
 }
 
 Node* Tracer::record_in_place(std::string_view node_name, const Values& inputs, const Value& self) {
-  if (!self->base || !needs_gradient(self)) return record(node_name, inputs, {self});
-  if (!gradients_on_) return nullptr;
+  if (!self->base) return record(node_name, inputs, {self});
+  if (!gradients_on_ || std::none_of(inputs.begin(), inputs.end(), needs_gradient)) return nullptr;
   Node& inner = add_node(node_name, inputs);
   // The base's history becomes: copy its gradient, replace the view's part by what the inner step makes of it.
   const Value base = self->base;
   Values outer_inputs = {base};
   outer_inputs.insert(outer_inputs.end(), inputs.begin() + 1, inputs.end());
   Node& outer = add_node("torch::autograd::CopySlices", outer_inputs);
-  outer.backward = [this, &inner, base_sizes = base->sizes, base_strides = base->strides, sizes = self->sizes,
+  outer.backward = [this, &inner, &outer, base_sizes = base->sizes, base_strides = base->strides, sizes = self->sizes,
                     strides = self->strides](Values gradients) {
     Value whole = fresh(gradients[0]->dtype, base_sizes, base_strides);
     emit("aten.new_empty_strided.default", {gradients[0]}, {whole}, {{"size", base_sizes}, {"stride", base_strides}});
@@ -132,8 +132,8 @@ Node* Tracer::record_in_place(std::string_view node_name, const Values& inputs, 
     Value copy = fresh(part->dtype, sizes);
     emit("aten.clone.default", {part}, {copy});
     Values results = inner.backward({copy});
-    emit("aten.copy_.default", {part, results[0]}, {part});
-    results[0] = whole;
+    if (results[0]) emit("aten.copy_.default", {part, results[0]}, {part});
+    results[0] = wanted(outer, 0) ? whole : nullptr;
     return results;
   };
   base->history = &outer;

@@ -70,6 +70,13 @@ TensorId ForwardBuilder::parameter(std::string_view name, const Shape& shape, DT
   return tensor;
 }
 
+TensorId ForwardBuilder::frozen_parameter(std::string_view name, const Shape& shape, DType dtype) {
+  const TensorId tensor = buffer(name, shape, dtype);
+  const Graph& graph = graph_.graph();
+  if (!error_) graph_.set_parameter_count(graph.parameter_count() + graph.element_count(tensor));
+  return tensor;
+}
+
 TensorId ForwardBuilder::buffer(std::string_view name, const Shape& shape, DType dtype) {
   return root(Root::buffer, name, shape, dtype);
 }

@@ -80,6 +80,8 @@ class ForwardBuilder {
 
   // --- roots. Parameters are listed to the optimizer in the order of these calls (PyTorch: registration order).
   TensorId parameter(std::string_view name, const Shape& shape, DType dtype = DType::float32);
+  // One that is never trained: it lies with the buffers and counts among the parameters.
+  TensorId frozen_parameter(std::string_view name, const Shape& shape, DType dtype = DType::float32);
   TensorId buffer(std::string_view name, const Shape& shape, DType dtype = DType::float32);
   TensorId input(std::string_view name, const Shape& shape, DType dtype = DType::float32);
 

@@ -40,6 +40,8 @@ const std::map<std::string_view, std::string_view>& dispatched_as() {
       {"aten.reshape.default", "aten._unsafe_view.default"},
       {"aten.flatten.using_ints", "aten.view.default"},
       {"aten.contiguous.default", "aten.clone.default"},
+      {"forerun.bloom_gelu.default", "aten.tanh.default"},
+      {"forerun.rotate_complex.default", "aten.mul.Tensor"},
   };
   return names;
 }

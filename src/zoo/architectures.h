@@ -43,24 +43,35 @@ void read_gemma2(HfConfig& config, Configuration& parameters);
 void read_gemma3(HfConfig& config, Configuration& parameters);
 void read_olmo2(HfConfig& config, Configuration& parameters);
 void read_mixtral(HfConfig& config, Configuration& parameters);
+void read_qwen2_moe(HfConfig& config, Configuration& parameters);
 void read_qwen3_moe(HfConfig& config, Configuration& parameters);
+void read_deepseek_v2(HfConfig& config, Configuration& parameters);
+void read_deepseek_v3(HfConfig& config, Configuration& parameters);
 void read_olmoe(HfConfig& config, Configuration& parameters);
 
 // --- other language models (hf_language.cpp)
 void read_gpt2(HfConfig& config, Configuration& parameters);
 void read_gpt_neox(HfConfig& config, Configuration& parameters);
 void read_opt(HfConfig& config, Configuration& parameters);
+void read_falcon(HfConfig& config, Configuration& parameters);
+void read_bloom(HfConfig& config, Configuration& parameters);
 void read_bart(HfConfig& config, Configuration& parameters);
+void read_t5(HfConfig& config, Configuration& parameters);
+void read_whisper(HfConfig& config, Configuration& parameters);
 void read_bert(HfConfig& config, Configuration& parameters);
 void read_roberta(HfConfig& config, Configuration& parameters);
 void read_xlm_roberta(HfConfig& config, Configuration& parameters);
 void read_electra(HfConfig& config, Configuration& parameters);
+void read_deberta_v2(HfConfig& config, Configuration& parameters);
 void read_distilbert(HfConfig& config, Configuration& parameters);
 void read_modernbert(HfConfig& config, Configuration& parameters);
 
 // --- vision models (hf_vision.cpp)
 void read_vit(HfConfig& config, Configuration& parameters);
 void read_dinov2(HfConfig& config, Configuration& parameters);
+void read_segformer(HfConfig& config, Configuration& parameters);
+void read_swin(HfConfig& config, Configuration& parameters);
+void read_clip(HfConfig& config, Configuration& parameters);
 
 // rope_parameters, or what configs had in its place before transformers 5: checks that the scaling can be derived and gives
 // the part of each head with rotary positions, `share` where the config does not say. `two_tables`: set where the length of

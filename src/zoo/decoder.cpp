@@ -1,5 +1,5 @@
 // Decoders of the Llama line, as one family with switches: Llama, Mistral, Qwen 2 and 3, Phi-3, Gemma 1 to 3, OLMo 2, and
-// with experts Mixtral, Qwen 3 MoE and OLMoE.
+// with experts Mixtral, Qwen 2 and 3 MoE, OLMoE and (with attention of their own) DeepSeek V2 and V3.
 //
 // Source: their *ForCausalLM of transformers 5.22, sdpa attention (Gemma 2: eager, since sdpa knows no soft cap) without
 // padding, key-value cache off. Which switches make which model: hf_decoders.cpp. Left out: rotary tables that are made
@@ -13,6 +13,8 @@
 
 #include "zoo/decoder_parts.h"
 #include "zoo/families.h"
+#include "zoo/gated_feed_forward.h"
+#include "zoo/latent_attention.h"
 #include "zoo/mixture_of_experts.h"
 
 namespace forerun::zoo {
@@ -29,7 +31,10 @@ struct DecoderOptions {
   int64_t hidden, intermediate, heads, kv_heads, head, rotary;
   double eps, scale, softcap, attention_dropout, dropout;
   bool qkv_bias, out_bias, mlp_bias, fused, eager;
-  int64_t experts, experts_per_token;
+  int64_t experts, experts_per_token, shared_expert, expert_groups, groups_per_token;
+  int64_t dense_layers, dense_intermediate;
+  Routing routing;
+  std::optional<LatentOptions> latent;
   bool normed_scores, cast_scores, router_last;
   QueryNorm query_norm;
   NormSide norm_side;
@@ -173,48 +178,24 @@ class DecoderAttention {
   std::optional<CastingRmsNorm> query_norm_, key_norm_;
 };
 
-// down(act(gate(x)) * up(x))
-class GatedFeedForward {
- public:
-  GatedFeedForward(ForwardBuilder& b, const DecoderOptions& o) : b_(b), path_(b.path_of("mlp")), o_(o) {
-    const Scope scope(b, "mlp");
-    if (o.fused) {
-      gate_.emplace(b, "gate_up_proj", o.hidden, 2 * o.intermediate, o.mlp_bias);
-    } else {
-      gate_.emplace(b, "gate_proj", o.hidden, o.intermediate, o.mlp_bias);
-      up_.emplace(b, "up_proj", o.hidden, o.intermediate, o.mlp_bias);
-    }
-    down_.emplace(b, "down_proj", o.intermediate, o.hidden, o.mlp_bias);
-  }
-
-  TensorId operator()(TensorId x) const {
-    const Scope scope(b_, path_, Scope::absolute);
-    if (o_.fused) {
-      const std::vector<TensorId> parts = b_.chunk((*gate_)(x), 2, -1);
-      const TensorId gate = activated("activation_fn", parts.front());
-      return (*down_)(b_.mul(parts.back(), gate));
-    }
-    const TensorId gate = activated("act_fn", (*gate_)(x));
-    return (*down_)(b_.mul(gate, (*up_)(x)));
-  }
-
- private:
-  [[nodiscard]] TensorId activated(std::string_view module, TensorId x) const {
-    const Scope scope(b_, module);
-    return activate(b_, o_.activation, x);
-  }
-
-  ForwardBuilder& b_;
-  std::string path_;
-  DecoderOptions o_;
-  std::optional<Linear> gate_, up_, down_;
-};
+GatedOptions gated_options(const DecoderOptions& o) {
+  return {.hidden = o.hidden,
+          .intermediate = o.experts > 0 ? o.dense_intermediate : o.intermediate,
+          .bias = o.mlp_bias,
+          .fused = o.fused,
+          .activation = o.activation};
+}
 
 ExpertOptions expert_options(const DecoderOptions& o) {
   return {.hidden = o.hidden,
           .intermediate = o.intermediate,
           .experts = o.experts,
           .per_token = o.experts_per_token,
+          .shared = o.shared_expert,
+          .shared_gate = o.routing == Routing::softmax,
+          .routing = o.routing,
+          .groups = o.expert_groups,
+          .groups_per_token = o.groups_per_token,
           .normed_scores = o.normed_scores,
           .cast_scores = o.cast_scores,
           .router_last = o.router_last,
@@ -223,10 +204,13 @@ ExpertOptions expert_options(const DecoderOptions& o) {
 
 class DecoderLayer {
  public:
-  DecoderLayer(ForwardBuilder& b, const DecoderOptions& o)
-      : b_(b), path_(b.path_of("")), dropout_(o.dropout), attention_(b, o) {
-    if (o.experts == 0) feed_forward_.emplace(b, o);
-    if (o.experts > 0) experts_.emplace(b, "mlp", expert_options(o));
+  DecoderLayer(ForwardBuilder& b, const DecoderOptions& o, int64_t number)
+      : b_(b), path_(b.path_of("")), dropout_(o.dropout) {
+    if (o.latent) latent_.emplace(b, "self_attn", *o.latent);
+    if (!o.latent) attention_.emplace(b, o);
+    const bool has_experts = o.experts > 0 && number >= o.dense_layers;
+    if (!has_experts) feed_forward_.emplace(b, "mlp", gated_options(o));
+    if (has_experts) experts_.emplace(b, "mlp", expert_options(o));
     const auto norm = [&](std::optional<CastingRmsNorm>& slot, std::string_view name) {
       slot.emplace(b, name, o.hidden, o.eps, o.rms_weight);
     };
@@ -239,7 +223,7 @@ class DecoderLayer {
 
   TensorId operator()(TensorId x, const LayerContext& context) const {
     const Scope scope(b_, path_, Scope::absolute);
-    TensorId y = attention_(before_attention_ ? (*before_attention_)(x) : x, context);
+    TensorId y = attend(before_attention_ ? (*before_attention_)(x) : x, context);
     y = dropped("resid_attn_dropout", after_attention_ ? (*after_attention_)(y) : y);
     x = b_.add(x, y);
     y = before_feed_forward_ ? (*before_feed_forward_)(x) : x;
@@ -249,6 +233,10 @@ class DecoderLayer {
   }
 
  private:
+  [[nodiscard]] TensorId attend(TensorId x, const LayerContext& context) const {
+    return latent_ ? (*latent_)(x, context.rotary, context.mask) : (*attention_)(x, context);
+  }
+
   [[nodiscard]] TensorId dropped(std::string_view module, TensorId x) const {
     return dropout_ > 0 ? Dropout(b_, module, dropout_)(x) : x;
   }
@@ -256,7 +244,8 @@ class DecoderLayer {
   ForwardBuilder& b_;
   std::string path_;
   double dropout_;
-  DecoderAttention attention_;
+  std::optional<DecoderAttention> attention_;  // one of the two
+  std::optional<LatentAttention> latent_;
   std::optional<GatedFeedForward> feed_forward_;  // one of the two
   std::optional<MixtureOfExperts> experts_;
   std::optional<CastingRmsNorm> before_attention_, after_attention_, before_feed_forward_, after_feed_forward_;
@@ -274,6 +263,25 @@ std::optional<T> choice(ForwardBuilder& b, const Configuration& c, const char* n
   return std::nullopt;
 }
 
+std::optional<LatentOptions> latent_options(ForwardBuilder& b, const Configuration& c) {
+  const auto kind = choice<LatentRotary>(
+      b, c, "latent_rotary",
+      {{"halves", LatentRotary::halves}, {"pairs", LatentRotary::pairs}, {"complex", LatentRotary::complex}});
+  if (!kind || !within(b, c, {"plain_head", "value_head"})) return std::nullopt;
+  const int64_t head = c.integer("plain_head") + c.integer("head");
+  return LatentOptions{.hidden = c.integer("hidden"),
+                       .heads = c.integer("heads"),
+                       .query_rank = c.integer("query_rank"),
+                       .key_rank = c.integer("key_rank"),
+                       .plain = c.integer("plain_head"),
+                       .rotary = c.integer("head"),
+                       .value = c.integer("value_head"),
+                       .dropout = c.real("attention_dropout"),
+                       .scale = 1 / std::sqrt(static_cast<double>(head)),
+                       .bias = c.flag("qkv_bias"),
+                       .kind = *kind};
+}
+
 std::optional<DecoderOptions> decoder_options(ForwardBuilder& b, const Configuration& c) {
   const auto query_norm = choice<QueryNorm>(b, c, "query_norm",
                                             {{"none", QueryNorm::none},
@@ -286,7 +294,17 @@ std::optional<DecoderOptions> decoder_options(ForwardBuilder& b, const Configura
                                         {{"after_cast", RmsWeight::after_cast},
                                          {"before_cast", RmsWeight::before_cast},
                                          {"one_plus", RmsWeight::one_plus}});
-  if (!query_norm || !side || !weight) return std::nullopt;
+  const auto routing = choice<Routing>(b, c, "routing",
+                                       {{"softmax", Routing::softmax},
+                                        {"scaled_softmax", Routing::scaled_softmax},
+                                        {"grouped_softmax", Routing::grouped_softmax},
+                                        {"grouped_sigmoid", Routing::grouped_sigmoid}});
+  if (!query_norm || !side || !weight || !routing) return std::nullopt;
+  std::optional<LatentOptions> latent;
+  if (c.integer("key_rank") > 0) {
+    latent = latent_options(b, c);
+    if (!latent) return std::nullopt;
+  }
   const int64_t head = c.integer("head") > 0 ? c.integer("head") : c.integer("hidden") / c.integer("heads");
   const auto rotary = static_cast<int64_t>(static_cast<double>(head) * c.real("rotary"));
   const double divisor = c.real("query_scalar") > 0 ? c.real("query_scalar") : static_cast<double>(head);
@@ -308,6 +326,13 @@ std::optional<DecoderOptions> decoder_options(ForwardBuilder& b, const Configura
                         .eager = is_eager(c),
                         .experts = c.integer("experts"),
                         .experts_per_token = c.integer("experts_per_token"),
+                        .shared_expert = c.integer("shared_expert"),
+                        .expert_groups = c.integer("expert_groups"),
+                        .groups_per_token = c.integer("groups_per_token"),
+                        .dense_layers = c.integer("dense_layers"),
+                        .dense_intermediate = c.integer("dense_intermediate"),
+                        .routing = *routing,
+                        .latent = latent,
                         .normed_scores = c.flag("normed_scores"),
                         .cast_scores = c.flag("cast_scores"),
                         .router_last = c.flag("router_last"),
@@ -331,9 +356,10 @@ bool pattern_makes_sense(ForwardBuilder& b, const Configuration& c) {
 
 bool decoder_makes_sense(ForwardBuilder& b, const Configuration& c) {
   if (!within(b, c, {"batch", "length", "vocab", "hidden", "intermediate", "heads", "kv_heads"}) ||
-      !within(b, c, {"head", "window", "experts"}, 0) || !within(b, c, {"layers"}, 1, kMostLayers) ||
-      !is_activation(b, c.text("activation")) || !is_attention(b, c) || !is_dropout(b, c.real("dropout")) ||
-      !is_dropout(b, c.real("attention_dropout")) || !pattern_makes_sense(b, c)) {
+      !within(b, c, {"head", "window", "experts", "shared_expert", "dense_layers", "query_rank", "key_rank"}, 0) ||
+      !within(b, c, {"expert_groups", "groups_per_token", "dense_intermediate"}) ||
+      !within(b, c, {"layers"}, 1, kMostLayers) || !is_activation(b, c.text("activation")) || !is_attention(b, c) ||
+      !is_dropout(b, c.real("dropout")) || !is_dropout(b, c.real("attention_dropout")) || !pattern_makes_sense(b, c)) {
     return false;
   }
   if (c.integer("head") == 0 && !heads_divide(b, c.integer("heads"), c.integer("hidden"))) return false;
@@ -345,6 +371,14 @@ bool decoder_makes_sense(ForwardBuilder& b, const Configuration& c) {
   if (c.integer("experts") > 0 && c.integer("experts_per_token") > c.integer("experts")) {
     b.fail(fmt::format("{} experts a token, of {}", c.integer("experts_per_token"), c.integer("experts")),
            "choose experts_per_token of at most experts");
+    return false;
+  }
+  const int64_t groups = c.integer("expert_groups");
+  if (c.integer("experts") > 0 && (c.integer("experts") % groups != 0 || c.integer("groups_per_token") > groups ||
+                                   (c.text("routing") == "grouped_sigmoid" && c.integer("experts") < 2 * groups))) {
+    b.fail(fmt::format("{} experts in {} groups, of which a token uses {}", c.integer("experts"), groups,
+                       c.integer("groups_per_token")),
+           "choose expert_groups that divide experts, and groups_per_token of at most as many");
     return false;
   }
   if (c.real("attention_softcap") > 0 && !is_eager(c)) {
@@ -394,12 +428,15 @@ Contexts make_contexts(ForwardBuilder& b, const Configuration& c, TensorId x, co
   const std::string& pattern = c.text("pattern");
   Contexts contexts;
   if (pattern.find('f') != std::string::npos) contexts.full.mask = decoder_mask(b, positions, options);
-  options.window = c.integer("window");
-  if (pattern.find('s') != std::string::npos) contexts.windowed.mask = decoder_mask(b, positions, options);
+  options.window = c.flag("spare_mask") ? 1 : c.integer("window");
+  if (c.flag("spare_mask") || pattern.find('s') != std::string::npos) {
+    contexts.windowed.mask = decoder_mask(b, positions, options);
+  }
   if (tables.local) contexts.windowed.rotary = rotary_tables_of(b, *tables.local, positions, x);
   const TensorId usual =
       tables.for_long ? chosen_frequencies(b, positions, tables.usual, *tables.for_long) : tables.usual;
-  contexts.full.rotary = rotary_tables_of(b, usual, positions, x);
+  const bool complex = c.integer("key_rank") > 0 && c.text("latent_rotary") == "complex";
+  contexts.full.rotary = complex ? complex_rotary_table(b, usual, positions) : rotary_tables_of(b, usual, positions, x);
   if (!tables.local) contexts.windowed.rotary = contexts.full.rotary;
   return contexts;
 }
@@ -417,7 +454,7 @@ void build_decoder(ForwardBuilder& b, const Configuration& c) {
   std::vector<DecoderLayer> layers;
   for (int64_t i = 0; i < c.integer("layers"); ++i) {
     const Scope scope(b, fmt::format("layers.{}", i));
-    layers.emplace_back(b, o);
+    layers.emplace_back(b, o, i);
   }
   const CastingRmsNorm norm(b, "norm", o.hidden, o.eps, o.rms_weight);
   Frequencies frequencies;
@@ -480,6 +517,7 @@ Family decoder_family() {
            {"activation", "silu", "silu, gelu, gelu_pytorch_tanh, gelu_new or relu"},
            {"pattern", "f", "attention layer by layer, repeated: f (full), s (sliding window)"},
            {"window", 0, "tokens of the sliding window"},
+           {"spare_mask", false, "a mask with a window is made though no layer has one (Qwen 2 MoE)"},
            {"local_rotary", false, "layers with a window have rotary tables of their own (Gemma 3)"},
            {"long_rotary", false, "the length of the sequence chooses between two rotary tables (longrope)"},
            {"scaled_embedding", false, "embeddings are scaled by the root of the width (Gemma)"},
@@ -488,6 +526,17 @@ Family decoder_family() {
            {"softcap", 0.0, "soft cap of the logits; 0: none"},
            {"experts", 0, "experts of a feed-forward layer, each as wide as intermediate; 0: no mixture"},
            {"experts_per_token", 1, "experts that a token is sent to"},
+           {"shared_expert", 0, "width of an expert that all tokens take, behind a gate (Qwen 2); 0: none"},
+           {"routing", "softmax", "scores of experts: softmax, scaled_softmax, grouped_softmax, grouped_sigmoid"},
+           {"expert_groups", 1, "groups that experts lie in"},
+           {"groups_per_token", 1, "of which a token uses the best"},
+           {"dense_layers", 0, "first layers that have no experts"},
+           {"dense_intermediate", 1, "width of their feed-forward layers"},
+           {"query_rank", 0, "latent attention: width that queries are expanded from; 0: they are not"},
+           {"key_rank", 0, "latent attention: width that keys and values are expanded from; 0: usual attention"},
+           {"plain_head", 0, "latent attention: width of a head without positions; `head` is that with them"},
+           {"value_head", 0, "latent attention: width of a value's head"},
+           {"latent_rotary", "pairs", "latent attention: positions turn halves, pairs, or pairs as complex numbers"},
            {"normed_scores", false, "scores of the chosen experts are made to sum to 1"},
            {"cast_scores", false, "scores are cast to the type of the router's logits"},
            {"router_last", false, "the router's weight comes behind those of the experts"},

@@ -34,7 +34,19 @@ MaskNumbers mask_numbers(ForwardBuilder& b, const MaskOptions& o) {
   return {query, along(b, keys, 3)};
 }
 
-// Which keys a query may see: [batch, 1, length, length] of booleans.
+// The tanh approximation of GELU, written out: NewGELUActivation.
+TensorId written_out_gelu(ForwardBuilder& b, TensorId x) {
+  const TensorId half = b.mul_scalar(x, 0.5);
+  TensorId inner = b.unary("aten.pow.Tensor_Scalar", x, {{"exponent", 3.0}});
+  inner = b.add(x, b.mul_scalar(inner, 0.044715));
+  inner = b.mul_scalar(inner, std::sqrt(2.0 / std::numbers::pi));
+  return b.mul(half, b.add_scalar(b.unary("aten.tanh.default", inner), 1.0));
+}
+
+constexpr std::array kActivations = {"silu", "swish", "gelu", "gelu_pytorch_tanh", "gelu_new", "quick_gelu", "relu"};
+
+}  // namespace
+
 TensorId seen_keys(ForwardBuilder& b, const MaskOptions& o) {
   const auto [query, key] = mask_numbers(b, o);
   if (o.window == 0) return b.expand(b.binary("aten.le.Tensor", key, query), {o.batch, -1, o.length, o.length});
@@ -45,28 +57,18 @@ TensorId seen_keys(ForwardBuilder& b, const MaskOptions& o) {
   return b.expand(seen, {o.batch, -1, o.length, o.length});
 }
 
-// The tanh approximation of GELU, written out: NewGELUActivation.
-TensorId written_out_gelu(ForwardBuilder& b, TensorId x) {
-  const TensorId half = b.mul_scalar(x, 0.5);
-  TensorId inner = b.unary("aten.pow.Tensor_Scalar", x, {{"exponent", 3.0}});
-  inner = b.add(x, b.mul_scalar(inner, 0.044715));
-  inner = b.mul_scalar(inner, std::sqrt(2.0 / std::numbers::pi));
-  return b.mul(half, b.add_scalar(b.unary("aten.tanh.default", inner), 1.0));
+TensorId added_mask(ForwardBuilder& b, TensorId seen) {
+  const TensorId zero = b.create("aten.zeros.default", {}, DType::float32);
+  const TensorId lowest = b.create("aten.scalar_tensor.default", {}, DType::float32);
+  return b.where(seen, zero, lowest);
 }
-
-constexpr std::array kActivations = {"silu", "swish", "gelu", "gelu_pytorch_tanh", "gelu_new", "relu"};
-
-}  // namespace
 
 std::optional<TensorId> decoder_mask(ForwardBuilder& b, TensorId positions, const MaskOptions& options) {
   look_for_packed_sequences(b, positions, options.batch);
   const bool windowed = options.window > 0 && options.length >= options.window;
   if (!options.eager && !windowed) return std::nullopt;
   const TensorId seen = seen_keys(b, options);
-  if (!options.eager) return seen;
-  const TensorId zero = b.create("aten.zeros.default", {}, DType::float32);
-  const TensorId lowest = b.create("aten.scalar_tensor.default", {}, DType::float32);
-  return b.where(seen, zero, lowest);
+  return options.eager ? added_mask(b, seen) : seen;
 }
 
 std::optional<TensorId> encoder_mask(ForwardBuilder& b, const MaskOptions& options) {
@@ -137,6 +139,7 @@ TensorId activate(ForwardBuilder& b, const std::string& name, TensorId x) {
   if (name == "gelu") return b.gelu(x);
   if (name == "gelu_pytorch_tanh") return b.gelu(x, true);
   if (name == "gelu_new") return written_out_gelu(b, x);
+  if (name == "quick_gelu") return b.mul(x, b.unary("aten.sigmoid.default", b.mul_scalar(x, 1.702)));
   if (name == "relu") return b.relu(x);
   return b.unary("aten.silu.default", x);
 }

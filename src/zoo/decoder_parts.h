@@ -18,6 +18,10 @@ struct MaskOptions {
   int64_t window = 0;  // tokens that a query looks back at; 0: all
   bool eager = false;  // added to scores, rather than handed to one attention op
 };
+// Which keys a query may see: [batch, 1, length, length] of booleans.
+TensorId seen_keys(ForwardBuilder& b, const MaskOptions& options);
+// The same to be added to scores: 0, and the lowest number for keys that are not seen.
+TensorId added_mask(ForwardBuilder& b, TensorId seen);
 // The mask of causal attention; none where the attention op masks by itself.
 std::optional<TensorId> decoder_mask(ForwardBuilder& b, TensorId positions, const MaskOptions& options);
 

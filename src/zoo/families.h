@@ -75,10 +75,17 @@ TensorId image_input(ForwardBuilder& builder, const Configuration& configuration
 Family decoder_family();
 Family gpt_neox_family();
 Family opt_family();
+Family falcon_family();
+Family bloom_family();
 Family encoder_family();
 Family distilbert_family();
+Family deberta_family();
 Family modernbert_family();
 Family bart_family();
+Family whisper_family();
+Family clip_family();
 Family image_encoder_family();
+Family segformer_family();
+Family swin_encoder_family();
 
 }  // namespace forerun::zoo

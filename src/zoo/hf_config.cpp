@@ -179,6 +179,21 @@ std::string HfConfig::text(const std::string& key, const std::string& otherwise)
   return otherwise;
 }
 
+std::vector<int64_t> HfConfig::integers(const std::string& key, const std::vector<int64_t>& otherwise) {
+  constexpr int64_t kMost = int64_t{1} << 31;
+  const nlohmann::json* value = take(key);
+  if (value == nullptr || value->is_null()) return otherwise;
+  std::vector<int64_t> list;
+  for (const nlohmann::json& item : *value) {
+    const bool whole = value->is_array() && item.is_number_integer() &&
+                       !(item.is_number_unsigned() && item.get<uint64_t>() > kMost) && item.get<int64_t>() >= -kMost;
+    if (whole) list.push_back(item.get<int64_t>());
+  }
+  if (value->is_array() && list.size() == value->size()) return list;
+  wrong_kind(key, "a list of whole numbers of at most 2^31");
+  return otherwise;
+}
+
 std::vector<std::string> HfConfig::texts(const std::string& key) {
   const nlohmann::json* value = take(key);
   std::vector<std::string> list;
@@ -200,6 +215,11 @@ std::vector<std::string> HfConfig::texts(const std::string& key) {
 bool HfConfig::has_items(const std::string& key) {
   const nlohmann::json* value = take(key);
   return value != nullptr && !value->is_null() && !value->empty();
+}
+
+bool HfConfig::is_text(const std::string& key) const {
+  const auto found = value_->find(key);
+  return found != value_->end() && found->is_string();
 }
 
 int64_t HfConfig::label_count() {

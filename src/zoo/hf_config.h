@@ -28,12 +28,14 @@ class HfConfig {
   int64_t integer(const std::string& key, int64_t otherwise);
   double real(const std::string& key, double otherwise);
   bool flag(const std::string& key, bool otherwise);
-  std::string text(const std::string& key, const std::string& otherwise);  // null: `otherwise`
+  std::string text(const std::string& key, const std::string& otherwise);                        // null: `otherwise`
+  std::vector<int64_t> integers(const std::string& key, const std::vector<int64_t>& otherwise);  // null: `otherwise`
   std::vector<std::string> texts(const std::string& key);  // a list of strings; empty where there is none
   // An object within; nothing where it is missing or null. What it leaves unread counts as this one's.
   std::optional<HfConfig> object(const std::string& key);
   bool has_items(const std::string& key);  // a list that is not empty
-  int64_t label_count();                   // num_labels, or as many as id2label names; 2 where the config has neither
+  [[nodiscard]] bool is_text(const std::string& key) const;
+  int64_t label_count();  // num_labels, or as many as id2label names; 2 where the config has neither
   [[nodiscard]] bool given(const std::string& key) const;  // there and not null
 
   // Faults where the key has another value than the one that is derived.

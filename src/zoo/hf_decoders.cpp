@@ -117,6 +117,40 @@ void read_experts(HfConfig& config, Configuration& p, const char* key, int64_t e
   config.pass_over({"router_aux_loss_coef"});
 }
 
+// Qwen's keys for layers without experts.
+void experts_in_all_layers(HfConfig& config) {
+  if (config.integer("decoder_sparse_step", 1) != 1) config.fail("decoder_sparse_step", "1 is what can be derived");
+  if (config.has_items("mlp_only_layers")) config.fail("mlp_only_layers", "experts in all layers can be derived");
+}
+
+struct DeepseekDefaults {
+  int64_t expert_width, shared_experts, dense_layers;
+};
+
+// What DeepSeek's generations share; the sizes are read already.
+void read_deepseek_like(HfConfig& config, Configuration& p, const DeepseekDefaults& d) {
+  const int64_t width = config.integer("moe_intermediate_size", d.expert_width);
+  p.set("dense_intermediate", p.integer("intermediate"));
+  p.set("dense_layers", config.integer("first_k_dense_replace", d.dense_layers));
+  p.set("intermediate", width);
+  p.set("shared_expert", width * config.integer("n_shared_experts", d.shared_experts));
+  p.set("router_last", true);
+  p.set("query_rank", config.integer("q_lora_rank", 1536));
+  p.set("key_rank", config.integer("kv_lora_rank", 512));
+  p.set("plain_head", config.integer("qk_nope_head_dim", 128));
+  p.set("head", config.integer("qk_rope_head_dim", 64));
+  p.set("value_head", config.integer("v_head_dim", 128));
+  p.set("qkv_bias", config.flag("attention_bias", false));
+  if (p.integer("heads") / std::max<int64_t>(p.integer("kv_heads"), 1) > 1) {  // latent keys are made for all heads
+    config.fail("num_key_value_heads", "as many as num_attention_heads can be derived");
+  }
+  p.set("kv_heads", p.integer("heads"));
+  if (read_rotary(config, 1) != 1) config.fail("partial_rotary_factor", "1 is what can be derived");
+  config.pass_over({"aux_loss_alpha", "ep_size", "head_dim", "moe_layer_freq", "n_group", "n_routed_experts",
+                    "norm_topk_prob", "num_mtp_layers", "num_nextn_predict_layers", "pretraining_tp", "qk_head_dim",
+                    "routed_scaling_factor", "seq_aux", "topk_group"});
+}
+
 }  // namespace
 
 double read_rotary(HfConfig& config, double share, bool* two_tables) {
@@ -276,6 +310,28 @@ void read_mixtral(HfConfig& config, Configuration& p) {
   config.must_be_zero("router_jitter_noise");
 }
 
+void read_qwen2_moe(HfConfig& config, Configuration& p) {
+  read_sizes(config, p,
+             {.vocab = 151936,
+              .hidden = 2048,
+              .intermediate = 5632,
+              .layers = 24,
+              .heads = 16,
+              .kv_heads = 16,
+              .positions = 32768});
+  read_rotary(config, 1);
+  config.must_be("use_sliding_window", false, false);
+  p.set("qkv_bias", config.flag("qkv_bias", true));
+  p.set("intermediate", config.integer("moe_intermediate_size", 1408));
+  p.set("spare_mask", true);
+  p.set("shared_expert", config.integer("shared_expert_intermediate_size", 5632));
+  read_experts(config, p, "num_experts", 60, 4);
+  p.set("normed_scores", config.flag("norm_topk_prob", false));
+  p.set("cast_scores", true);
+  experts_in_all_layers(config);
+  config.pass_over({"sliding_window", "max_window_layers", "layer_types"});
+}
+
 void read_qwen3_moe(HfConfig& config, Configuration& p) {
   read_sizes(config, p,
              {.vocab = 151936, .hidden = 2048, .intermediate = 6144, .layers = 24, .kv_heads = 4, .positions = 32768});
@@ -290,9 +346,38 @@ void read_qwen3_moe(HfConfig& config, Configuration& p) {
   p.set("normed_scores", config.flag("norm_topk_prob", false));
   p.set("router_last", true);
   p.set("cast_scores", true);
-  if (config.integer("decoder_sparse_step", 1) != 1) config.fail("decoder_sparse_step", "1 is what can be derived");
-  if (config.has_items("mlp_only_layers")) config.fail("mlp_only_layers", "experts in all layers can be derived");
+  experts_in_all_layers(config);
   config.pass_over({"sliding_window", "max_window_layers", "layer_types", "num_experts"});
+}
+
+void read_deepseek_v2(HfConfig& config, Configuration& p) {
+  read_sizes(config, p, {.vocab = 102400});
+  read_deepseek_like(config, p, {.expert_width = 1407, .shared_experts = 2, .dense_layers = 0});
+  read_experts(config, p, config.given("num_experts") ? "num_experts" : "n_routed_experts", 64, 1);
+  if (!config.given("num_experts_per_tok")) config.fail("num_experts_per_tok", "the library has no default");
+  const std::string method = config.text("topk_method", "greedy");
+  const bool grouped = method == "group_limited_greedy";
+  if (!grouped && method != "greedy") config.fail("topk_method", "greedy and group_limited_greedy can be derived");
+  p.set("routing", std::string(grouped ? "grouped_softmax" : "scaled_softmax"));
+  p.set("expert_groups", grouped ? config.integer("n_group", 0) : 1);
+  p.set("groups_per_token", grouped ? config.integer("topk_group", 0) : 1);
+  p.set("latent_rotary", std::string("complex"));
+  config.must_be("mlp_bias", false, false);
+  config.must_be_text("scoring_func", "softmax");
+}
+
+void read_deepseek_v3(HfConfig& config, Configuration& p) {
+  read_sizes(config, p,
+             {.vocab = 129280, .hidden = 7168, .intermediate = 18432, .layers = 61, .heads = 128, .positions = 4096});
+  read_deepseek_like(config, p, {.expert_width = 2048, .shared_experts = 1, .dense_layers = 3});
+  read_experts(config, p, config.given("num_local_experts") ? "num_local_experts" : "n_routed_experts", 256, 8);
+  p.set("routing", std::string("grouped_sigmoid"));
+  p.set("normed_scores", config.flag("norm_topk_prob", true));
+  p.set("expert_groups", config.integer("n_group", 8));
+  p.set("groups_per_token", config.integer("topk_group", 4));
+  p.set("latent_rotary", std::string(config.flag("rope_interleave", true) ? "pairs" : "halves"));
+  config.must_be_text("scoring_func", "sigmoid");
+  config.must_be_text("topk_method", "noaux_tc");
 }
 
 void read_olmoe(HfConfig& config, Configuration& p) {

@@ -45,6 +45,17 @@ void read_bert_like(HfConfig& config, Configuration& p, const EncoderDefaults& d
                     "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type", "directionality"});
 }
 
+// pos_att_type, a list or a text with bars: both kinds of scores can be derived.
+void read_position_attention(HfConfig& config) {
+  std::string kinds;
+  if (config.is_text("pos_att_type")) {
+    kinds = config.text("pos_att_type", "");
+  } else {
+    for (const std::string& kind : config.texts("pos_att_type")) kinds += (kinds.empty() ? "" : "|") + kind;
+  }
+  if (kinds != "p2c|c2p" && kinds != "c2p|p2c") config.fail("pos_att_type", "p2c|c2p is what can be derived");
+}
+
 }  // namespace
 
 void read_gpt2(HfConfig& config, Configuration& p) {
@@ -107,6 +118,58 @@ void read_opt(HfConfig& config, Configuration& p) {
   config.pass_over({"init_std"});
 }
 
+void read_falcon(HfConfig& config, Configuration& p) {
+  const int64_t heads = config.integer(config.given("n_head") ? "n_head" : "num_attention_heads", 71);
+  const bool grouped = config.flag("new_decoder_architecture", false);
+  const bool parallel = config.flag("parallel_attn", true);
+  const bool multi_query = config.flag("multi_query", true);
+  const int64_t kv_heads = config.integer("num_kv_heads", 0);
+  p.set("vocab", config.integer("vocab_size", 65024));
+  p.set("hidden", config.integer("hidden_size", 4544));
+  p.set("layers", config.integer(config.given("n_layer") ? "n_layer" : "num_hidden_layers", 32));
+  p.set("heads", heads);
+  p.set("kv_heads", multi_query && !grouped ? 1 : kv_heads > 0 ? kv_heads : heads);
+  const int64_t inner = config.integer("ffn_hidden_size", 0);
+  p.set("intermediate", inner > 0 ? inner : 4 * p.integer("hidden"));
+  p.set("grouped", grouped);
+  p.set("parallel", parallel);
+  p.set("two_norms", grouped && config.integer("num_ln_in_parallel_attn", 0) != 1);
+  p.set("eps", config.real("layer_norm_epsilon", 1e-5));
+  p.set("activation", config.text("activation", "gelu"));
+  p.set("attention_dropout", config.real("attention_dropout", 0));
+  p.set("dropout", config.real("hidden_dropout", 0));
+  p.set("bias", config.flag("bias", false));
+  p.set("tied", config.flag("tie_word_embeddings", true));
+  p.set("length", std::min(config.integer("max_position_embeddings", 2048), kLongestUsual));
+  if (read_rotary(config, 1) != 1) config.fail("partial_rotary_factor", "1 is what can be derived");
+  if (grouped && !parallel) config.fail("parallel_attn", "new_decoder_architecture takes true");
+  if (!grouped && config.integer("num_ln_in_parallel_attn", 0) == 2) {
+    config.fail("num_ln_in_parallel_attn", "2 takes new_decoder_architecture");
+  }
+  config.must_be("alibi", false, false);
+  config.must_be("apply_residual_connection_post_layernorm", false, false);
+  config.pass_over({"num_ln_in_parallel_attn", "rotary"});
+}
+
+void read_bloom(HfConfig& config, Configuration& p) {
+  const char* width = config.given("n_embed") ? "n_embed" : "hidden_size";
+  p.set("vocab", config.integer("vocab_size", 250880));
+  p.set("hidden", config.integer(width, 64));
+  p.set("layers", config.integer(config.given("num_hidden_layers") ? "num_hidden_layers" : "n_layer", 2));
+  p.set("heads", config.integer(config.given("num_attention_heads") ? "num_attention_heads" : "n_head", 8));
+  p.set("eps", config.real("layer_norm_epsilon", 1e-5));
+  p.set("attention_dropout", config.real("attention_dropout", 0));
+  p.set("dropout", config.real("hidden_dropout", 0));
+  p.set("residual_after_norm", config.flag("apply_residual_connection_post_layernorm", false));
+  p.set("tied", config.flag("tie_word_embeddings", true));
+  p.set("length", std::min(config.integer("seq_length", kLongestUsual), kLongestUsual));
+  if (config.flag("slow_but_exact", false) && config.integer("pretraining_tp", 1) > 1) {
+    config.fail("slow_but_exact", "false is what can be derived");
+  }
+  config.pass_over({"pretraining_tp", "attention_softmax_in_fp32", "bias_dropout_fusion", "masked_softmax_fusion",
+                    "offset_alibi", "skip_bias_add", "skip_bias_add_qkv", "unk_token_id"});
+}
+
 void read_bart(HfConfig& config, Configuration& p) {
   p.set("vocab", config.integer("vocab_size", 50265));
   p.set("hidden", config.integer("d_model", 1024));
@@ -129,6 +192,57 @@ void read_bart(HfConfig& config, Configuration& p) {
   }
   config.pass_over({"classif_dropout", "classifier_dropout", "gradient_checkpointing", "init_std", "num_hidden_layers",
                     "normalize_embedding", "scale_embedding", "force_bos_token_to_be_generated"});
+}
+
+void read_t5(HfConfig& config, Configuration& p) {
+  p.set("vocab", config.integer("vocab_size", 32128));
+  p.set("d_model", config.integer("d_model", 512));
+  p.set("d_kv", config.integer("d_kv", 64));
+  p.set("d_ff", config.integer("d_ff", 2048));
+  p.set("layers", config.integer("num_layers", 6));
+  const int64_t decoder_layers = config.integer("num_decoder_layers", 0);
+  p.set("decoder_layers", decoder_layers > 0 ? decoder_layers : p.integer("layers"));
+  p.set("heads", config.integer("num_heads", 8));
+  p.set("buckets", config.integer("relative_attention_num_buckets", 32));
+  p.set("max_distance", config.integer("relative_attention_max_distance", 128));
+  p.set("dropout", config.real("dropout_rate", 0.1));
+  p.set("length", kUsualForEncoders);
+  p.set("attention", std::string("sdpa"));
+  const std::string projection = config.text("feed_forward_proj", "relu");
+  const bool gated = projection.starts_with("gated-");
+  p.set("gated", gated);
+  const std::string named = gated ? projection.substr(std::string("gated-").size()) : projection;
+  p.set("activation", projection == "gated-gelu" ? "gelu_new" : named);
+  // The library ties the head in any case, and takes the key for whether its input is scaled.
+  p.set("scaled_output", config.flag("scale_decoder_outputs", config.flag("tie_word_embeddings", true)));
+  config.must_be("is_decoder", false, false);
+  config.pass_over({"tie_word_embeddings", "layer_norm_epsilon", "n_positions", "classifier_dropout", "is_gated_act",
+                    "dense_act_fn", "output_past"});
+}
+
+void read_whisper(HfConfig& config, Configuration& p) {
+  p.set("vocab", config.integer("vocab_size", 51865));
+  p.set("hidden", config.integer("d_model", 384));
+  p.set("layers", config.integer("encoder_layers", 4));
+  p.set("decoder_layers", config.integer("decoder_layers", 4));
+  p.set("encoder_heads", config.integer("encoder_attention_heads", 6));
+  p.set("decoder_heads", config.integer("decoder_attention_heads", 6));
+  p.set("encoder_intermediate", config.integer("encoder_ffn_dim", 1536));
+  p.set("decoder_intermediate", config.integer("decoder_ffn_dim", 1536));
+  p.set("mel_bins", config.integer("num_mel_bins", 80));
+  p.set("source_positions", config.integer("max_source_positions", 1500));
+  p.set("positions", config.integer("max_target_positions", 448));
+  p.set("activation", config.text("activation_function", "gelu"));
+  p.set("dropout", config.real("dropout", 0));
+  p.set("attention_dropout", config.real("attention_dropout", 0));
+  p.set("activation_dropout", config.real("activation_dropout", 0));
+  p.set("length", p.integer("positions"));
+  for (const char* key : {"encoder_layerdrop", "decoder_layerdrop"}) config.must_be_zero(key);
+  config.must_be("tie_word_embeddings", true, true);
+  config.must_be("apply_spec_augment", false, false);
+  config.pass_over({"classifier_proj_size", "init_std", "mask_feature_length", "mask_feature_min_masks",
+                    "mask_feature_prob", "mask_time_length", "mask_time_min_masks", "mask_time_prob",
+                    "median_filter_width", "num_hidden_layers", "scale_embedding", "use_weighted_layer_sum"});
 }
 
 void read_bert(HfConfig& config, Configuration& p) { read_bert_like(config, p, {"bert", 30522, 768, 0, 3072, 12, 0}); }
@@ -162,6 +276,38 @@ void read_distilbert(HfConfig& config, Configuration& p) {
   config.must_be("sinusoidal_pos_embds", false, false);  // they would not be trained
   config.must_be("tie_word_embeddings", true, true);
   config.pass_over({"qa_dropout", "seq_classif_dropout", "tie_weights_"});
+}
+
+void read_deberta_v2(HfConfig& config, Configuration& p) {
+  p.set("vocab", config.integer("vocab_size", 128100));
+  p.set("hidden", config.integer("hidden_size", 1536));
+  p.set("layers", config.integer("num_hidden_layers", 24));
+  p.set("heads", config.integer("num_attention_heads", 24));
+  p.set("intermediate", config.integer("intermediate_size", 6144));
+  p.set("positions", config.integer("max_position_embeddings", 512));
+  p.set("eps", config.real("layer_norm_eps", 1e-7));
+  p.set("activation", config.text("hidden_act", "gelu"));
+  p.set("dropout", config.real("hidden_dropout_prob", 0.1));
+  p.set("attention_dropout", config.real("attention_probs_dropout_prob", 0.1));
+  p.set("length", std::min(p.integer("positions"), kUsualForEncoders));
+  p.set("buckets", config.integer("position_buckets", -1));
+  for (const char* key : {"relative_attention", "share_att_key"}) config.must_be(key, true, false);
+  for (const char* key : {"legacy", "tie_word_embeddings"}) config.must_be(key, true, true);
+  config.must_be("position_biased_input", false, true);
+  if (config.text("norm_rel_ebd", "none") != "layer_norm") config.fail("norm_rel_ebd", "layer_norm can be derived");
+  const int64_t head = p.integer("hidden") / std::max<int64_t>(p.integer("heads"), 1);
+  if (config.integer("attention_head_size", head) != head) {
+    config.fail("attention_head_size", "hidden_size over num_attention_heads is what can be derived");
+  }
+  config.must_be_zero("type_vocab_size");
+  config.must_be_zero("conv_kernel_size");
+  if (p.integer("buckets") < 1) config.fail("position_buckets", "distances in buckets can be derived");
+  if (config.integer("embedding_size", p.integer("hidden")) != p.integer("hidden")) {
+    config.fail("embedding_size", "hidden_size is what can be derived");
+  }
+  read_position_attention(config);
+  config.pass_over({"max_relative_positions", "pooler_dropout", "pooler_hidden_act", "pooler_hidden_size", "conv_act",
+                    "conv_groups", "padding_idx"});
 }
 
 void read_modernbert(HfConfig& config, Configuration& p) {

@@ -13,35 +13,106 @@ MixtureOfExperts::MixtureOfExperts(ForwardBuilder& b, std::string_view name, con
   gate_up_ = b.parameter("experts.gate_up_proj", {o_.experts, 2 * o_.intermediate, o_.hidden});
   down_ = b.parameter("experts.down_proj", {o_.experts, o_.hidden, o_.intermediate});
   if (o_.router_last) router_ = b.parameter("gate.weight", {o_.experts, o_.hidden});
+  if (o_.routing == Routing::grouped_sigmoid) choice_bias_ = b.buffer("gate.e_score_correction_bias", {o_.experts});
+  if (o_.shared == 0) return;
+  shared_.emplace(b, o_.shared_gate ? "shared_expert" : "shared_experts",
+                  GatedOptions{.hidden = o_.hidden, .intermediate = o_.shared, .activation = o_.activation});
+  if (o_.shared_gate) shared_gate_.emplace(b, "shared_expert_gate", o_.hidden, 1, false);
 }
 
 TensorId MixtureOfExperts::operator()(TensorId x) const {
   const Scope scope(b_, path_, Scope::absolute);
+  return o_.routing == Routing::softmax ? run_flat(x) : run_beside_shared(x);
+}
+
+TensorId MixtureOfExperts::run_flat(TensorId x) const {
   const TensorId tokens = b_.view(x, {-1, o_.hidden});
-  const TensorId y = run_experts(tokens, route(tokens));
-  return b_.reshape(y, {b_.extent(x, 0), b_.extent(x, 1), o_.hidden});
+  std::optional<TensorId> shared;
+  if (shared_) shared = (*shared_)(tokens);
+  TensorId y = run_experts(tokens, route(tokens));
+  if (shared) y = b_.add(y, b_.mul(b_.unary("aten.sigmoid.default", (*shared_gate_)(tokens)), *shared));
+  return b_.reshape(y, b_.shape(x));
 }
 
-MixtureOfExperts::Routing MixtureOfExperts::route(TensorId tokens) const {
-  const Scope scope(b_, "gate");
-  const int64_t count = b_.extent(tokens, 0);
-  const TensorId logits = b_.linear(b_.reshape(tokens, {-1, o_.hidden}), router_, std::nullopt);
-  const TensorId probabilities = b_.softmax(b_.to_dtype(logits, DType::float32), -1);
-  const Shape chosen = {count, o_.per_token};
+TensorId MixtureOfExperts::run_beside_shared(TensorId x) const {
+  const Choice choice = route_scaled(x);
+  const TensorId y = b_.view(run_experts(b_.view(x, {-1, o_.hidden}), choice), b_.shape(x));
+  return shared_ ? b_.add(y, (*shared_)(x)) : y;
+}
+
+MixtureOfExperts::Choice MixtureOfExperts::best(TensorId scores) const {
+  const Shape chosen = {b_.extent(scores, 0), o_.per_token};
   const std::vector<TensorId> top = b_.opaque(
-      "aten.topk.default", {probabilities}, {{chosen, DType::float32}, {chosen, DType::int64}}, {{"k", o_.per_token}});
-  TensorId scores = top[0];
-  if (o_.normed_scores) scores = b_.binary("aten.div_.Tensor", scores, b_.sum(scores, {-1}, true));
-  if (o_.cast_scores) scores = b_.type_as(scores, logits);
-  return {scores, top[1]};
+      "aten.topk.default", {scores}, {{chosen, b_.dtype(scores)}, {chosen, DType::int64}}, {{"k", o_.per_token}});
+  return {top[0], top[1]};
 }
 
-TensorId MixtureOfExperts::run_experts(TensorId tokens, const Routing& routing) const {
+MixtureOfExperts::Choice MixtureOfExperts::route(TensorId tokens) const {
+  const Scope scope(b_, "gate");
+  const TensorId logits = b_.linear(b_.reshape(tokens, {-1, o_.hidden}), router_, std::nullopt);
+  Choice choice = best(b_.softmax(b_.to_dtype(logits, DType::float32), -1));
+  if (o_.normed_scores) choice.scores = b_.binary("aten.div_.Tensor", choice.scores, b_.sum(choice.scores, {-1}, true));
+  if (o_.cast_scores) choice.scores = b_.type_as(choice.scores, logits);
+  return choice;
+}
+
+MixtureOfExperts::Choice MixtureOfExperts::route_scaled(TensorId x) const {
+  const Scope scope(b_, "gate");
+  const TensorId tokens = b_.to_dtype(b_.view(x, {-1, o_.hidden}), DType::float32);
+  const TensorId logits = b_.linear(tokens, b_.to_dtype(router_, DType::float32), std::nullopt);
+  Choice choice;
+  if (o_.routing == Routing::grouped_sigmoid) {
+    const TensorId scores = b_.unary("aten.sigmoid.default", logits);
+    choice.experts = best(of_best_groups(b_.add(scores, *choice_bias_))).experts;
+    choice.scores = b_.gather(scores, 1, choice.experts);
+    if (o_.normed_scores) {
+      const TensorId sums = b_.add_scalar(b_.sum(choice.scores, {-1}, true), 1e-20);
+      choice.scores = b_.binary("aten.div_.Tensor", choice.scores, sums);
+    }
+  } else {
+    const TensorId scores = b_.softmax(b_.to_dtype(logits, DType::float32), -1);
+    choice = best(o_.routing == Routing::grouped_softmax ? of_best_groups(scores) : scores);
+  }
+  choice.scores = b_.mul_scalar(choice.scores, 1.0);  // by routed_scaling_factor
+  return choice;
+}
+
+// The scores, with those of groups that a token may not use overwritten.
+TensorId MixtureOfExperts::of_best_groups(TensorId scores) const {
+  const int64_t count = b_.extent(scores, 0);
+  const int64_t size = o_.experts / o_.groups;
+  const TensorId worth = worth_of_groups(b_.view(scores, {-1, o_.groups, size}));
+  const Shape chosen = {count, o_.groups_per_token};
+  const TensorId places = b_.opaque("aten.topk.default", {worth}, {{chosen, b_.dtype(worth)}, {chosen, DType::int64}},
+                                    {{"k", o_.groups_per_token}})[1];
+  const TensorId mask = b_.unary("aten.zeros_like.default", worth);
+  b_.opaque("aten.scatter_.value", {mask, places}, {{b_.shape(mask), b_.dtype(mask)}});
+  const TensorId spread = b_.expand(b_.unsqueeze(mask, -1), {-1, o_.groups, size});
+  const TensorId inside = b_.to_dtype(b_.reshape(spread, {-1, o_.experts}), DType::boolean);
+  const TensorId outside = b_.unary("aten.bitwise_not.default", inside);
+  return b_.opaque("aten.masked_fill.Scalar", {scores, outside}, {{b_.shape(scores), b_.dtype(scores)}}).front();
+}
+
+// A group is worth its best expert, or its best two (V3): [tokens, groups].
+TensorId MixtureOfExperts::worth_of_groups(TensorId grouped) const {
+  const int64_t count = b_.extent(grouped, 0);
+  const DType type = b_.dtype(grouped);
+  if (o_.routing == Routing::grouped_softmax) {
+    const Shape one = {count, o_.groups};
+    return b_.opaque("aten.max.dim", {grouped}, {{one, type}, {one, DType::int64}}, {{"dim", int64_t{-1}}}).front();
+  }
+  const Shape two = {count, o_.groups, 2};
+  const TensorId best_two =
+      b_.opaque("aten.topk.default", {grouped}, {{two, type}, {two, DType::int64}}, {{"k", int64_t{2}}}).front();
+  return b_.sum(best_two, {-1}, false);
+}
+
+TensorId MixtureOfExperts::run_experts(TensorId tokens, const Choice& choice) const {
   const Scope scope(b_, "experts");
   const int64_t count = b_.extent(tokens, 0);
   const int64_t rows = count * o_.per_token;
-  const TensorId scores = b_.reshape(routing.scores, {-1});
-  const TensorId experts = b_.reshape(routing.experts, {-1});
+  const TensorId scores = b_.reshape(choice.scores, {-1});
+  const TensorId experts = b_.reshape(choice.experts, {-1});
   const auto sorted = b_.opaque("aten.sort.default", {experts}, {{{rows}, DType::int64}, {{rows}, DType::int64}});
   const TensorId order = sorted[1];
   const TensorId sources = b_.unary("aten.floor_divide.default", order, {{"other", o_.per_token}});

@@ -1,15 +1,15 @@
 // T5: encoder and decoder with relative position biases, RMS norms and one embedding for both sides and the head.
 //
-// Source: T5ForConditionalGeneration of transformers 5.17 with eager attention and ReLU feed-forward layers; both sides
-// read the same tokens, no padding mask is given. Left out: sdpa attention, the key-value cache (use_cache=False), gated
-// feed-forward layers.
+// Source: T5ForConditionalGeneration of transformers 5.22; eager attention as 5.17 has it. Both sides read the same tokens,
+// no padding mask is given. The position biases are a mask that is trained: one attention op takes them with a copy.
+// Left out: the key-value cache (use_cache=False).
 #include <fmt/format.h>
 
 #include <cmath>
 #include <optional>
 #include <string>
 
-#include "zoo/attention_layers.h"
+#include "zoo/decoder_parts.h"
 #include "zoo/families.h"
 
 namespace forerun::zoo {
@@ -25,6 +25,9 @@ struct T5Sizes {
   int64_t buckets;
   int64_t max_distance;
   double dropout;
+  bool eager;
+  bool gated;
+  std::string activation;
 };
 
 // The bucket of each pair of positions: [length, length] int64.
@@ -83,6 +86,11 @@ class T5Attention {
     if (!position_bias) {
       position_bias = bias_ ? relative_bias(b_.extent(x, 1)) : no_bias(b_.extent(x, 1), b_.extent(memory, 1));
     }
+    if (!sizes_.eager) {
+      const AttentionOptions options = {
+          .mask = mask_of(*position_bias, decodes_ && x == memory), .dropout = sizes_.dropout, .scale = 1.0};
+      return out_(merge_heads(b_, b_.attention(query, key, value, options)));
+    }
     EagerAttention options = {.scale = 1, .dropout = sizes_.dropout, .addends = {*position_bias}};
     if (mask) options.addends.push_back(*mask);
     return out_(merge_heads(b_, eager_attention(b_, query, key, value, options)));
@@ -92,6 +100,16 @@ class T5Attention {
   [[nodiscard]] TensorId relative_bias(int64_t length) const {
     const TensorId values = (*bias_)(position_buckets(b_, length, sizes_, !decodes_));
     return b_.unsqueeze(b_.permute(values, {2, 0, 1}), 0);
+  }
+  // The biases of positions as a mask, with the lowest number where a later key would be seen.
+  [[nodiscard]] TensorId mask_of(TensorId bias, bool causal) const {
+    if (!causal) return b_.contiguous(bias);
+    const int64_t length = b_.extent(bias, 2);
+    const TensorId row = b_.unsqueeze(arange(b_, length), 1);
+    const TensorId column = b_.unsqueeze(arange(b_, length), 0);
+    const TensorId seen = b_.view(b_.binary("aten.ge.Tensor", row, column), {1, 1, length, length});
+    const TensorId lowest = b_.create("aten.scalar_tensor.default", {}, DType::float32);
+    return b_.contiguous(b_.where(seen, bias, lowest));
   }
   [[nodiscard]] TensorId no_bias(int64_t queries, int64_t keys) const {
     return b_.create("aten.zeros.default", {1, sizes_.heads, queries, keys}, DType::float32, {{"autocast", true}});
@@ -137,32 +155,39 @@ class FeedForwardLayer {
   FeedForwardLayer(ForwardBuilder& b, std::string_view name, const T5Sizes& s)
       : b_(b),
         path_(b.path_of(name)),
-        in_(b, fmt::format("{}.DenseReluDense.wi", name), s.model, s.feed_forward, false),
-        out_(b, fmt::format("{}.DenseReluDense.wo", name), s.feed_forward, s.model, false),
-        norm_(b, fmt::format("{}.layer_norm", name), s.model),
+        activation_(s.activation),
         inner_dropout_(b, fmt::format("{}.DenseReluDense.dropout", name), s.dropout),
-        dropout_(b, fmt::format("{}.dropout", name), s.dropout) {}
+        dropout_(b, fmt::format("{}.dropout", name), s.dropout) {
+    const std::string dense = fmt::format("{}.DenseReluDense.", name);
+    in_.emplace(b, dense + (s.gated ? "wi_0" : "wi"), s.model, s.feed_forward, false);
+    if (s.gated) gate_.emplace(b, dense + "wi_1", s.model, s.feed_forward, false);
+    out_.emplace(b, dense + "wo", s.feed_forward, s.model, false);
+    norm_.emplace(b, fmt::format("{}.layer_norm", name), s.model);
+  }
 
   TensorId operator()(TensorId x) const {
     const Scope scope(b_, path_, Scope::absolute);
-    TensorId y = in_(norm_(x));
+    const TensorId normed = (*norm_)(x);
+    TensorId y = (*in_)(normed);
     {
       const Scope activation(b_, "DenseReluDense.act");
-      y = b_.relu(y);
+      y = activate(b_, activation_, y);
     }
+    if (gate_) y = b_.mul(y, (*gate_)(normed));
     y = inner_dropout_(y);
     {
       const Scope dense(b_, "DenseReluDense");
       y = b_.to_dtype(y, DType::float32);  // the type of the weight that follows
     }
-    return b_.add(x, dropout_(out_(y)));
+    return b_.add(x, dropout_((*out_)(y)));
   }
 
  private:
   ForwardBuilder& b_;
   std::string path_;
-  Linear in_, out_;
-  RmsNorm norm_;
+  std::string activation_;
+  std::optional<Linear> in_, gate_, out_;
+  std::optional<RmsNorm> norm_;
   Dropout inner_dropout_, dropout_;
 };
 
@@ -195,7 +220,7 @@ class T5Stack {
   T5Stack(ForwardBuilder& b, std::string_view name, const T5Sizes& s, int64_t layers, bool decodes, TensorId shared)
       : b_(b),
         path_(b.path_of(name)),
-        decodes_(decodes),
+        masks_(decodes && s.eager),
         dropout_(b, std::string(name) + ".dropout", s.dropout),
         shared_(shared) {
     const Scope scope(b, name);
@@ -212,7 +237,7 @@ class T5Stack {
     const int64_t length = b_.extent(tokens, 1);
     TensorId x = embed(tokens);
     std::optional<TensorId> mask;
-    if (decodes_) mask = causal_mask(b_, batch, length);
+    if (masks_) mask = causal_mask(b_, batch, length);
     x = dropout_(x);
     T5Block::Biases biases;
     for (const T5Block& block : blocks_) x = block(x, memory, mask, biases);
@@ -227,7 +252,7 @@ class T5Stack {
 
   ForwardBuilder& b_;
   std::string path_;
-  bool decodes_;
+  bool masks_;
   Dropout dropout_;
   TensorId shared_;
   std::vector<T5Block> blocks_;
@@ -237,18 +262,26 @@ class T5Stack {
 void build_t5(ForwardBuilder& b, const Configuration& c) {
   if (!within(b, c, {"batch", "length", "vocab", "d_model", "d_kv", "d_ff", "heads", "max_distance"}) ||
       !within(b, c, {"layers", "decoder_layers"}, 1, kMostLayers) || !within(b, c, {"buckets"}, 4) ||
-      !is_dropout(b, c.real("dropout"))) {
+      !is_dropout(b, c.real("dropout")) || !is_attention(b, c) || !is_activation(b, c.text("activation"))) {
     return;
   }
-  const T5Sizes sizes = {c.integer("d_model"), c.integer("d_kv"),         c.integer("d_ff"), c.integer("heads"),
-                         c.integer("buckets"), c.integer("max_distance"), c.real("dropout")};
+  const T5Sizes sizes = {.model = c.integer("d_model"),
+                         .key = c.integer("d_kv"),
+                         .feed_forward = c.integer("d_ff"),
+                         .heads = c.integer("heads"),
+                         .buckets = c.integer("buckets"),
+                         .max_distance = c.integer("max_distance"),
+                         .dropout = c.real("dropout"),
+                         .eager = is_eager(c),
+                         .gated = c.flag("gated"),
+                         .activation = c.text("activation")};
   const TensorId tokens = token_input(b, c);
   const Embedding shared(b, "shared", c.integer("vocab"), sizes.model);
   const T5Stack encoder(b, "encoder", sizes, c.integer("layers"), false, shared.weight());
   const T5Stack decoder(b, "decoder", sizes, c.integer("decoder_layers"), true, shared.weight());
   const TensorId memory = encoder(tokens, std::nullopt);
   TensorId x = decoder(tokens, memory);
-  x = b.mul_scalar(x, std::pow(static_cast<double>(sizes.model), -0.5));
+  if (c.flag("scaled_output")) x = b.mul_scalar(x, std::pow(static_cast<double>(sizes.model), -0.5));
   const Scope scope(b, "lm_head");
   b.result(b.linear(x, shared.weight(), std::nullopt));
 }
@@ -274,7 +307,11 @@ Family t5_family() {
                                                {"heads", 8, "attention heads"},
                                                {"buckets", 32, "buckets of relative positions"},
                                                {"max_distance", 128, "distance from which positions share a bucket"},
-                                               {"dropout", 0.1, "dropout, in attention too"}},
+                                               {"activation", "relu", "activation of the feed-forward layers"},
+                                               {"gated", false, "feed-forward layers have a gate (version 1.1)"},
+                                               {"scaled_output", true, "the head's input is scaled by the width"},
+                                               {"dropout", 0.1, "dropout, in attention too"},
+                                               {"attention", "eager", attention_parameter().help}},
                                               8, 512, 32128),
           .build = build_t5};
 }

@@ -18,6 +18,7 @@
 #include "zoo/architectures.h"
 #include "zoo/checkpoints.h"
 #include "zoo/families.h"
+#include "zoo/timm_names.h"
 
 namespace forerun::zoo {
 namespace {
@@ -279,6 +280,7 @@ std::vector<std::string> known_names() {
   std::vector<std::string> known;
   for (const Family& family : families()) known.push_back(family.name);
   for (const NamedModel& model : models()) known.push_back(model.name);
+  for (std::string& name : timm_names()) known.push_back(std::move(name));
   if (const auto list = checkpoints()) {
     for (const Checkpoint& checkpoint : *list) {
       for (const std::string& name : checkpoint.names) known.push_back(name.substr(name.find('/') + 1));
@@ -293,6 +295,7 @@ bool is_known_name(const std::string& name) {
       std::any_of(families().begin(), families().end(), named)) {
     return true;
   }
+  if (zoo_name_of_timm(name)) return true;
   const auto checkpoint = find_checkpoint(name);
   return checkpoint && checkpoint->has_value();
 }
@@ -309,7 +312,10 @@ Result<Model> build(std::string_view name, const std::vector<std::pair<std::stri
   const auto named =
       std::find_if(models().begin(), models().end(), [&](const NamedModel& m) { return m.name == name; });
   const Family* family = find_family(named == models().end() ? name : named->family);
-  if (family == nullptr) return build_checkpoint(name, settings);
+  if (family == nullptr) {
+    const auto meant = zoo_name_of_timm(name);
+    return meant ? build(*meant, settings) : build_checkpoint(name, settings);
+  }
   Configuration configuration = defaults_of(*family);
   if (named != models().end()) {
     for (const auto& [key, value] : named->settings) {

@@ -64,7 +64,8 @@ struct NamedModel {
 const std::vector<Family>& families();
 const std::vector<NamedModel>& models();
 
-// The names that `build` takes: families, models and public checkpoints (checkpoints.h), without their organisations.
+// The names that `build` takes: families, models, timm's names for them (timm_names.h) and public checkpoints
+// (checkpoints.h), without their organisations.
 std::vector<std::string> known_names();
 bool is_known_name(const std::string& name);
 
