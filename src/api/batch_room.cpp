@@ -61,7 +61,8 @@ class BatchLine {
     }
   }
 
-  [[nodiscard]] bool any() const { return points_.size() > 1; }
+  // A single point is enough where it is beyond all memory.
+  [[nodiscard]] bool any() const { return points_.size() > 1 || (points_.size() == 1 && !refused_); }
 
   // `workspace`: what the device's own BLAS takes beyond that of the points' device.
   [[nodiscard]] int64_t largest(double room, double workspace) const {

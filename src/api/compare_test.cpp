@@ -93,7 +93,7 @@ TEST(Compare, CostsFollowFromPricesAndRates) {
 
 // A price for every GPU: dearer ones are mostly faster.
 CompareRequest priced_run() {
-  CompareRequest request = request_for("resnet18", 32, {"h200", "h100", "a100", "l4", "t4"});
+  CompareRequest request = request_for("resnet50", 64, {"h200", "h100", "a100", "l4", "t4"});
   request.prices = {.currency = "EUR",
                     .gpus = *parse_prices({"h200=3.5,h100=3.4,a100=1.5,l4=2,t4=0.5"}, compare_models().devices)};
   request.job.samples = 100'000'000;
