@@ -555,7 +555,7 @@ TEST(RecordCompactor, KeepsGraphAndMeasurementOfRealRecords) {
     ASSERT_TRUE(!after->allocator || check(*after->allocator, false).ok());
     if (HasFailure()) FAIL() << before->run.id;
   }
-  EXPECT_EQ(records, 17U);
+  EXPECT_EQ(records, 15U);
 }
 
 }  // namespace
