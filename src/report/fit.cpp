@@ -64,7 +64,7 @@ std::string changes_text(const FitAnswer& answer) {
     const std::string how = short_how(change.how);
     table.add({change.name, saving_text(change.saving), time_text(change), largest, how.empty() ? "see below" : how});
     std::string note = change.note;
-    if (how != change.how) note = note.empty() ? change.how : change.how + "; " + note;
+    if (how.empty()) note = note.empty() ? change.how : change.how + "; " + note;
     if (!note.empty()) notes += wrapped(fmt::format("  - {}: {}", change.name, note), "    ");
   }
   return fmt::format("\nWhat would let a larger one in (saves, iteration: at {} {})\n", answer.axis,
