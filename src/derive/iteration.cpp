@@ -218,7 +218,7 @@ class IterationBuilder {
     }
     const bool own_loss = input_.flavour == "hf";  // the model computes it, within its forward pass
     const bool widens = rules_of(setup_.loop).widens_results && is_autocast(setup_.precision);
-    if (widens && !own_loss) logits = autocast_.widen(logits);
+    if (widens) logits = autocast_.widen(logits);  // by the loop, or by the model's own loss
     const bool lets_go = own_loss || setup_.accumulate > 1;
     if (lets_go && !widens) value(forward_.results().front()) = nullptr;
     Value log_probabilities = aten::log_softmax(tracer_, logits, 1);

@@ -10,6 +10,7 @@
 
 #include "base/parallel.h"
 #include "cost/analytic/analytic.h"
+#include "cost/host/parameters_in_place.h"
 #include "derive/cuda_forms.h"
 #include "derive/dispatch.h"
 #include "derive/iteration.h"
@@ -211,9 +212,12 @@ IterationLanes lanes_of(const TrainingRun& run, const Device& device, const Cost
                         const std::vector<OpCost>& costs) {
   const double speed = host_speed(cost_models.host, run.environment.calibration);
   HostCosts host = host_costs(run.graph, costs, cost_models.host, speed);
+  const LoopRules rules = rules_of(run.setup.loop);
+  if (host_waits(run.graph, rules)) {
+    host = parameters_in_place(run.graph, std::move(host), cost_models.host, speed);
+  }
   host.loop = loop_cost(run.setup, cost_models.loops, speed);
-  return {lane_ops(run.graph, costs, host, rules_of(run.setup.loop)),
-          {.gap = device.launch_gap, .per_iteration = host.per_iteration}};
+  return {lane_ops(run.graph, costs, host, rules), {.gap = device.launch_gap, .per_iteration = host.per_iteration}};
 }
 
 void add_rates(Prediction& p) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "derive/op_class.h"
+#include "cost/host/parameters_in_place.h"
 
 namespace forerun {
 namespace {
@@ -156,10 +156,7 @@ std::vector<LaneOp> lane_ops(const Graph& graph, std::span<const OpCost> costs, 
   for (size_t i = 0; i < graph.op_count(); ++i) {
     const Op& op = graph.ops()[i];
     LaneOp lane{host.ops[i], costs[i].gpu, costs[i].kernels, false, op.phase, costs[i].bound, costs[i].overlapped};
-    // item(): the host reads a value of the GPU.
-    const auto inputs = graph.inputs(op);
-    lane.waits = !inputs.empty() && base_name(graph.name(op)) == "_local_scalar_dense" &&
-                 graph.storage(graph.tensor(inputs[0]).storage).on_gpu;
+    lane.waits = reads_from_gpu(graph, op);
     ops.push_back(lane);
   }
   return ops;

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <unordered_map>
 
+#include "cost/host/parameters_in_place.h"
 #include "derive/iteration.h"
 
 namespace forerun::whatif {
@@ -40,6 +41,9 @@ Result<DerivedIteration> derived_iteration(const TracedModel& model, double batc
   made.host.ops.resize(made.graph.op_count());
   if (timer.host()) {
     made.host = host_costs(made.graph, made.costs, *timer.host());
+    if (host_waits(made.graph, rules_of(setup.loop))) {
+      made.host = parameters_in_place(made.graph, std::move(made.host), *timer.host());
+    }
     made.host.loop = loop_cost(setup, timer.loops());
   }
   std::unordered_map<uint32_t, uint32_t> call_of;  // by sequence number

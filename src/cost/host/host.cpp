@@ -6,18 +6,24 @@
 #include "base/json_file.h"
 #include "base/json_writer.h"
 #include "base/line_writer.h"
+#include "cost/host/parameters_in_place.h"
 #include "derive/work.h"
 
 namespace forerun {
 namespace {
 
 // Parameters as autograd sees them: each has one accumulation of its gradient, as one op or as an allocation and a copy.
+NameId accumulation(const Graph& graph) { return graph.names().find("torch::autograd::AccumulateGrad"); }
+
+bool accumulates(const Graph& graph, const Op& op, NameId accumulation) {
+  return op.autograd_node == accumulation && graph.name(op) != "aten.new_empty_strided.default";
+}
+
 int64_t parameter_tensors(const Graph& graph) {
-  const NameId node = graph.names().find("torch::autograd::AccumulateGrad");
+  const NameId node = accumulation(graph);
   if (!node.valid()) return 0;
-  return std::count_if(graph.ops().begin(), graph.ops().end(), [&](const Op& op) {
-    return op.autograd_node == node && graph.name(op) != "aten.new_empty_strided.default";
-  });
+  return std::count_if(graph.ops().begin(), graph.ops().end(),
+                       [&](const Op& op) { return accumulates(graph, op, node); });
 }
 
 bool is_on_host(const Graph& graph, const Op& op) {
@@ -218,6 +224,31 @@ HostCosts host_costs(const Graph& graph, std::span<const OpCost> costs, const Ho
     host.ops.push_back(scaled(op_cost(graph, graph.ops()[i], costs[i].kernels, constants), speed));
   }
   host.per_iteration = scaled(constants.iteration + constants.parameter * parameter_tensors(graph), speed);
+  return host;
+}
+
+bool reads_from_gpu(const Graph& graph, const Op& op) {
+  const auto inputs = graph.inputs(op);
+  return !inputs.empty() && base_name(graph.name(op)) == "_local_scalar_dense" &&
+         graph.storage(graph.tensor(inputs[0]).storage).on_gpu;
+}
+
+bool host_waits(const Graph& graph, const LoopRules& rules) {
+  if (rules.waits_for_batch || rules.waits_for_loss) return true;
+  return std::any_of(graph.ops().begin(), graph.ops().end(), [&](const Op& op) { return reads_from_gpu(graph, op); });
+}
+
+HostCosts parameters_in_place(const Graph& graph, HostCosts host, const HostConstants& constants, double speed) {
+  CHECK(host.ops.size() == graph.op_count(), "one cost per op is needed");
+  const NameId node = accumulation(graph);
+  if (!node.valid()) return host;
+  const Nanoseconds each = scaled(constants.parameter, speed);
+  for (size_t i = 0; i < graph.op_count(); ++i) {
+    if (!accumulates(graph, graph.ops()[i], node)) continue;
+    host.ops[i] += each;
+    host.per_iteration -= each;
+  }
+  host.per_iteration = std::max(host.per_iteration, Nanoseconds());
   return host;
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "cost/host/parameters_in_place.h"
+
 #include "base/data_dir.h"
 #include "graph/graph_builder.h"
 
@@ -61,6 +63,19 @@ TEST(HostTest, CostsByClassKernelsAndTensors) {
   EXPECT_EQ(host.ops[4], Nanoseconds(1));
   EXPECT_EQ(host.per_iteration, Nanoseconds(5000 + 3));
   EXPECT_EQ(host.total(), Nanoseconds(100 + 1020 + 50 + 1014 + 1 + 5003));
+}
+
+// One parameter is accumulated, by the op in the middle.
+TEST(HostTest, ParametersInPlaceTakeNoMoreAndNoLess) {
+  const std::vector<OpCost> costs(5);
+  const HostConstants constants = round_host_constants();
+  const HostCosts host = host_costs(sample(), costs, constants);
+  const HostCosts placed = parameters_in_place(sample(), host, constants);
+  EXPECT_EQ(placed.total(), host.total());
+  EXPECT_EQ(placed.per_iteration, constants.iteration);
+  EXPECT_EQ(placed.ops[2], host.ops[2] + constants.parameter);
+  EXPECT_FALSE(host_waits(sample(), {}));
+  EXPECT_TRUE(host_waits(sample(), {.waits_for_loss = true}));
 }
 
 TEST(HostTest, CountsTimesConstantsAreTheTotal) {

@@ -1,0 +1,17 @@
+// Where the host waits for the GPU within an iteration, and what of its work it matters for then when it is done.
+#pragma once
+
+#include "cost/host/host.h"
+
+namespace forerun {
+
+// Tensor.item() and its like: the host reads a value that the GPU has yet to compute.
+bool reads_from_gpu(const Graph& graph, const Op& op);
+
+// Whether the host waits for the GPU before it has issued all of an iteration.
+bool host_waits(const Graph& graph, const LoopRules& rules);
+
+// The same costs with what parameter tensors take where their gradients are accumulated, rather than all of it when the iteration begins.
+HostCosts parameters_in_place(const Graph& graph, HostCosts host, const HostConstants& constants, double speed = 1.0);
+
+}  // namespace forerun
