@@ -2,9 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "cost/host/parameters_in_place.h"
-
 #include "base/data_dir.h"
+#include "cost/host/parameters_in_place.h"
 #include "graph/graph_builder.h"
 
 namespace forerun {
@@ -65,7 +64,7 @@ TEST(HostTest, CostsByClassKernelsAndTensors) {
   EXPECT_EQ(host.total(), Nanoseconds(100 + 1020 + 50 + 1014 + 1 + 5003));
 }
 
-// One parameter is accumulated, by the op in the middle.
+// One parameter's gradient is accumulated, by the first op.
 TEST(HostTest, ParametersInPlaceTakeNoMoreAndNoLess) {
   const std::vector<OpCost> costs(5);
   const HostConstants constants = round_host_constants();
@@ -73,7 +72,7 @@ TEST(HostTest, ParametersInPlaceTakeNoMoreAndNoLess) {
   const HostCosts placed = parameters_in_place(sample(), host, constants);
   EXPECT_EQ(placed.total(), host.total());
   EXPECT_EQ(placed.per_iteration, constants.iteration);
-  EXPECT_EQ(placed.ops[2], host.ops[2] + constants.parameter);
+  EXPECT_EQ(placed.ops[0], host.ops[0] + constants.parameter);
   EXPECT_FALSE(host_waits(sample(), {}));
   EXPECT_TRUE(host_waits(sample(), {.waits_for_loss = true}));
 }
