@@ -48,7 +48,7 @@ Status check_prices(const CompareRequest& request, const std::vector<Device>& de
 }
 
 Status check_limits(const CompareRequest& request) {
-  if (const Status status = check_job_length(request.job); !status.ok()) return status;
+  if (Status status = check_job_length(request.job); !status.ok()) return status;
   const auto odd = [](const std::optional<double>& limit) { return limit && !(*limit > 0 && *limit < 1e12); };
   if (odd(request.deadline_hours)) return Error{"the deadline is no time", "--deadline", "write 12h, 90min or 3d"};
   if (odd(request.budget)) return Error{"the budget is no amount above 0", "--budget", "write it as 200"};
@@ -67,7 +67,7 @@ Status add_costs(const CompareRequest& request, const Device& device, CompareRow
   if (row.price && p.samples_per_second > 0) {
     row.cost_million_samples = *row.price * 1e6 / p.samples_per_second / kSecondsAnHour;
   }
-  if (const Status status = set_job(request.job, device, row.price, p); !status.ok()) return status;
+  if (Status status = set_job(request.job, device, row.price, p); !status.ok()) return status;
   if (!p.job) return {};
   row.run_hours = p.job->hours;
   if (p.job->energy) row.run_energy = p.job->energy->expected;
@@ -143,7 +143,7 @@ Status predict_rows(const CompareRequest& request, const ModelSource& source, co
                            .measured = device.measured,
                            .prediction = std::move((*predictions)[i]),
                            .largest_batch = batches[i]});
-    if (const Status status = add_costs(request, device, answer.rows.back()); !status.ok()) return status;
+    if (Status status = add_costs(request, device, answer.rows.back()); !status.ok()) return status;
     const CompareRow& row = answer.rows.back();
     if (row.prediction && row.prediction->job) answer.iterations = row.prediction->job->iterations;
   }

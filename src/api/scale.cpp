@@ -150,7 +150,7 @@ Status search_each(const ScaleQuestion& question, const ScaledModel& model, scal
     if (ranking.steps.empty()) {
       answer.assumptions.push_back(fmt::format("no plan fits on {} GPUs, of {} considered", gpus, ranking.considered));
     } else {
-      answer.steps.push_back(std::move(ranking.steps.front()));
+      answer.steps.push_back(ranking.steps.front());
     }
   }
   return {};
@@ -231,7 +231,7 @@ Result<ScaleAnswer> scale_out(const ScaleQuestion& question, const CostModels& c
       }
       if (const Status status = replay_memory(question, *model, setup, cost_models, *step); !status)
         return status.error();
-      answer.steps.push_back(std::move(*step));
+      answer.steps.push_back(*step);
       if (const Status status = work.advance(); !status) return status.error();
     }
   }
