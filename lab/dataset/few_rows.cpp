@@ -52,7 +52,7 @@ std::string few_cell(const FewRow& row, int64_t epochs) {
   const auto found =
       std::find_if(row.errors.begin(), row.errors.end(), [&](const FewError& error) { return error.epochs == epochs; });
   if (found == row.errors.end()) return "-";
-  const std::string mean = fmt::format("{:.1f} %", 100 * found->mre);
+  std::string mean = fmt::format("{:.1f} %", 100 * found->mre);
   if (found->least == found->most) return mean;
   return fmt::format("{} ({:.1f} to {:.1f})", mean, 100 * found->least, 100 * found->most);
 }

@@ -199,7 +199,7 @@ Status sweep(const std::vector<SweepCase>& cases, const CostModels& cost_models,
     const std::lock_guard lock(order);
     return failed != nullptr;
   };
-  const Status status = parallel_for(cases.size(), threads, work, [&](size_t i) {
+  Status status = parallel_for(cases.size(), threads, work, [&](size_t i) {
     if (stopped()) return;
     const Result<TrainingRun> run = build_run(cases[i].request, cases[i].device);
     Result<Prediction> prediction =

@@ -248,8 +248,6 @@ std::string caveats_text(const Prediction& p) {
   if (p.measured_share < 0.9) {
     out += fmt::format("{} of the GPU's time is in ops unlike any that was measured\n", percent(1 - p.measured_share));
   }
-  int64_t unknown = 0;
-  for (const auto& [name, count] : p.unknown_ops) unknown += count;
   for (size_t i = 0; i < std::min(kShown, p.assumptions.size()); ++i) {
     out += wrapped("Assumed: " + p.assumptions[i], "  ");
   }
