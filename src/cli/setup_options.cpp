@@ -43,8 +43,7 @@ void add_setup_options(CLI::App& verb, SetupOptions& options, const std::string&
       "the last part of their names, or all-linear); default: those of queries and values");
   verb.add_option("--freeze", options.freeze, "Parameters whose names hold this are not trained; repeatable")
       ->allow_extra_args(false);
-  verb.add_option("--clip-grad", options.clip_norm, "Clip gradients to this norm before each update; 0: do not")
-      ->check(CLI::NonNegativeNumber);
+  verb.add_option("--clip-grad", options.clip_norm, "Clip gradients to this norm before each update; 0: do not");
   verb.add_option(
       "--loop", options.loop,
       "Who runs the iterations: plain (a loop written by hand), trainer (transformers), lightning or accelerate; "

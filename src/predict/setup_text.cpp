@@ -147,8 +147,9 @@ Result<TrainingSetup> parse_setup(const SetupText& text) {
     setup.attention = *attention;
   }
   const double clip_norm = text.clip_norm.value_or(rules_of(setup.loop).clip_norm);
-  if (clip_norm < 0) {
-    return Error{"gradients cannot be clipped to a negative norm", "--clip-grad", "give 1.0, or 0 for no clipping"};
+  if (!(clip_norm >= 0) || !std::isfinite(clip_norm)) {
+    return Error{fmt::format("gradients cannot be clipped to a norm of {}", clip_norm), "--clip-grad",
+                 "give 1.0, or 0 for no clipping"};
   }
   setup.freeze = text.freeze;
   setup.accumulate = text.accumulate;
