@@ -4,14 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 
 #include "base/output_file.h"
+#include "lab/dataset/kept_rows.h"
 
 namespace forerun::learn {
 namespace {
@@ -104,21 +103,14 @@ std::string to_json_line(const FewRow& row) {
 }
 
 Result<std::vector<FewRow>> read_few_rows(const std::string& path) {
-  std::vector<FewRow> rows;
-  if (!std::filesystem::exists(path)) return rows;
-  std::ifstream file(path);
-  int64_t number = 0;
-  for (std::string line; std::getline(file, line);) {
-    ++number;
-    if (line.empty()) continue;
+  return read_kept_rows<FewRow>(path, [](const std::string& line) -> Result<FewRow> {
     try {
-      rows.push_back(few_row(nlohmann::json::parse(line)));
+      return few_row(nlohmann::json::parse(line));
     } catch (const std::exception& error) {
-      return Error{std::string("is no row of the study of few traces: ") + error.what(),
-                   fmt::format("{}:{}", path, number), "remove the line, or run the study again"};
+      return Error{std::string("is no row of the study of few traces: ") + error.what(), "",
+                   "remove the line, or run the study again"};
     }
-  }
-  return rows;
+  });
 }
 
 Status keep_few_rows(const std::string& path, const std::vector<FewRow>& rows) {

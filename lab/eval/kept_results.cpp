@@ -1,11 +1,9 @@
 #include "lab/eval/kept_results.h"
 
-#include <fmt/format.h>
-
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
+
+#include "lab/dataset/kept_rows.h"
 
 namespace forerun {
 namespace {
@@ -85,21 +83,11 @@ std::optional<SuiteRow> row_from(const std::string& line, const std::string& dat
 }  // namespace
 
 Result<std::vector<SuiteRow>> read_kept_results(const std::string& path, const std::string& data) {
-  std::vector<SuiteRow> rows;
-  if (!std::filesystem::exists(path)) return rows;
-  std::ifstream file(path);
-  int64_t number = 0;
-  for (std::string line; std::getline(file, line);) {
-    ++number;
-    if (line.empty()) continue;
+  return learn::read_kept_rows<SuiteRow>(path, [&](const std::string& line) -> Result<SuiteRow> {
     auto row = row_from(line, data);
-    if (!row) {
-      return Error{"no result of a training on the split by families", fmt::format("{}:{}", path, number),
-                   "remove the line, or train it again"};
-    }
-    rows.push_back(std::move(*row));
-  }
-  return rows;
+    if (row) return std::move(*row);
+    return Error{"no result of a training on the split by families", "", "remove the line, or train it again"};
+  });
 }
 
 }  // namespace forerun

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "base/output_file.h"
+#include "lab/dataset/kept_rows.h"
 
 namespace forerun::learn {
 namespace {
@@ -52,22 +52,14 @@ std::string to_json_line(const ResourceStudyRow& row) {
 }
 
 Result<std::vector<ResourceStudyRow>> read_study_rows(const std::string& folder) {
-  std::vector<ResourceStudyRow> rows;
   const std::string path = (fs::path(folder) / kStudiesFile).string();
-  if (!fs::exists(path)) return rows;
-  std::ifstream file(path);
-  int64_t number = 0;
-  for (std::string line; std::getline(file, line);) {
-    ++number;
-    if (line.empty()) continue;
+  return read_kept_rows<ResourceStudyRow>(path, [](const std::string& line) -> Result<ResourceStudyRow> {
     try {
-      rows.push_back(study_row(nlohmann::json::parse(line)));
+      return study_row(nlohmann::json::parse(line));
     } catch (const nlohmann::json::exception& error) {
-      return Error{std::string("is no row of a study: ") + error.what(), path + ":" + std::to_string(number),
-                   "remove the line, or run the study again"};
+      return Error{std::string("is no row of a study: ") + error.what(), "", "remove the line, or run the study again"};
     }
-  }
-  return rows;
+  });
 }
 
 Status write_study_rows(const std::string& folder, const std::vector<ResourceStudyRow>& rows) {
