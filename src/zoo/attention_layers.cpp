@@ -54,6 +54,14 @@ TensorId take_first(ForwardBuilder& b, TensorId x, int64_t dim, int64_t end) {
   return end >= b.extent(x, dim) ? alias(b, x) : b.slice(x, dim, 0, end);
 }
 
+TensorId token_scores(ForwardBuilder& b, TensorId hidden, const std::optional<Linear>& own_head,
+                      const Embedding& words) {
+  const TensorId kept = alias(b, hidden);  // hidden_states[:, 0:, :]
+  if (own_head) return (*own_head)(kept);
+  const ForwardBuilder::Scope scope(b, "lm_head");
+  return b.linear(kept, words.weight(), std::nullopt);
+}
+
 TensorId arange(ForwardBuilder& b, int64_t length) {
   return b.create("aten.arange.default", {length}, DType::int64, {{"end", length}});
 }

@@ -4,6 +4,7 @@
 
 #include <initializer_list>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,10 @@ constexpr int64_t kToEnd = std::numeric_limits<int64_t>::max();  // x[start:]
 // taken.
 TensorId take_first(ForwardBuilder& b, TensorId x, int64_t dim, int64_t end);
 TensorId alias(ForwardBuilder& b, TensorId x);
+
+// The scores of every token of the vocabulary, by the model's `lm_head`; one that is none of its own has the weights of the embedding.
+TensorId token_scores(ForwardBuilder& b, TensorId hidden, const std::optional<Linear>& own_head,
+                      const Embedding& words);
 
 // torch.arange(length): [length] int64.
 TensorId arange(ForwardBuilder& b, int64_t length);

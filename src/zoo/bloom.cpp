@@ -146,10 +146,7 @@ void build_bloom(ForwardBuilder& b, const Configuration& c) {
   for (const BloomLayer& layer : layers) x = layer(x, biases, mask);
   x = last_norm(x);
   model.reset();
-  x = alias(b, x);  // hidden_states[:, 0:, :]
-  if (untied) return b.result((*untied)(x));
-  const Scope scope(b, "lm_head");
-  b.result(b.linear(x, words.weight(), std::nullopt));
+  b.result(token_scores(b, x, untied, words));
 }
 
 }  // namespace

@@ -478,13 +478,7 @@ void build_decoder(ForwardBuilder& b, const Configuration& c) {
   }
   x = norm(x);
   model.reset();
-  x = alias(b, x);  // hidden_states[:, 0:, :]
-  if (head) {
-    x = (*head)(x);
-  } else {
-    const Scope scope(b, "lm_head");
-    x = b.linear(x, embedding.weight(), std::nullopt);
-  }
+  x = token_scores(b, x, head, embedding);
   if (c.real("softcap") > 0) x = soft_cap(b, x, c.real("softcap"));
   b.result(x);
 }

@@ -220,10 +220,7 @@ void build_falcon(ForwardBuilder& b, const Configuration& c) {
   for (const FalconLayer& layer : layers) x = layer(x, tables, mask);
   x = norm(x);
   model.reset();
-  x = alias(b, x);  // hidden_states[:, 0:, :]
-  if (untied) return b.result((*untied)(x));
-  const Scope scope(b, "lm_head");
-  b.result(b.linear(x, words.weight(), std::nullopt));
+  b.result(token_scores(b, x, untied, words));
 }
 
 }  // namespace

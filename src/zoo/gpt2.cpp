@@ -138,9 +138,7 @@ void build_gpt2(ForwardBuilder& b, const Configuration& c) {
     for (const Gpt2Block& block : blocks) x = block(x, mask);
     x = b.view(norm(x), {-1, length, width});
   }
-  x = alias(b, x);  // hidden_states[:, 0:, :]
-  const Scope scope(b, "lm_head");
-  b.result(b.linear(x, words.weight(), std::nullopt));
+  b.result(token_scores(b, x, std::nullopt, words));
 }
 
 NamedModel model(const std::string& name, int64_t width, int64_t layers, int64_t heads) {

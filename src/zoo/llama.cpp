@@ -152,10 +152,7 @@ void build_llama(ForwardBuilder& b, const Configuration& c) {
     for (const LlamaLayer& layer : layers) x = layer(x, rotary);
     x = norm(x);
   }
-  x = alias(b, x);  // hidden_states[:, 0:, :]
-  if (head) return b.result((*head)(x));
-  const Scope scope(b, "lm_head");
-  b.result(b.linear(x, embedding.weight(), std::nullopt));
+  b.result(token_scores(b, x, head, embedding));
 }
 
 }  // namespace

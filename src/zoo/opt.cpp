@@ -146,10 +146,7 @@ void build_opt(ForwardBuilder& b, const Configuration& c) {
   if (norm) x = (*norm)(x);
   if (project_out) x = (*project_out)(x);
   decoder.reset();
-  x = alias(b, x);  // hidden_states[:, 0:, :]
-  if (head) return b.result((*head)(x));
-  const Scope scope(b, "lm_head");
-  b.result(b.linear(x, words.weight(), std::nullopt));
+  b.result(token_scores(b, x, head, words));
 }
 
 }  // namespace
