@@ -23,6 +23,14 @@ TensorId add_tensor(GraphBuilder& builder, const SampleTensor& tensor) {
   return builder.add_tensor(storage, tensor.dtype, tensor.shape, strides);
 }
 
+// Where ops of iterations were measured at all shapes and layouts beside those timed alone, so that trees can tell what being
+// alone changes. Elsewhere samples stand for what no iteration had, and their being alone would be taken for the reason.
+bool differs_alone(const hybrid::FeatureRow& row) {
+  using hybrid::Model;
+  return row.model == Model::convolution || row.model == Model::data_gradient || row.model == Model::weight_gradient ||
+         row.op.find("batch_norm") != std::string_view::npos;
+}
+
 MeasuredOp measured(std::vector<hybrid::FeatureRow> feature_rows, double us, double span_us, int64_t kernels) {
   MeasuredOp op;
   for (const hybrid::FeatureRow& feature_row : feature_rows) op.names.emplace_back(feature_row.op);
@@ -58,6 +66,12 @@ std::vector<MeasuredOp> measured_ops(const OpSample& sample, const Device& devic
   auto feature_rows =
       hybrid::featurize(graph, op, work_of(graph, op), LayoutTracker(graph, false), device, setup, constants);
   if (feature_rows.empty()) return {};
+  for (hybrid::FeatureRow& row : feature_rows) {
+    if (!differs_alone(row)) continue;
+    const double moved = row.memory_us * 1e-6 * device.memory_bandwidth;
+    const double held = static_cast<double>(device.l2.value) / std::max(moved, 1.0);
+    row.columns[hybrid::kAlone] = static_cast<float>(std::min(1.0, held));
+  }
   double kernels_us = 0;
   for (const SampleKernel& kernel : sample.kernels) kernels_us += kernel.us;
   MeasuredOp result = measured(std::move(feature_rows), kernels_us > 0 ? kernels_us : sample.us, sample.us,

@@ -172,6 +172,7 @@ class Trainer {
       }
       known.seen[column] = range;
     }
+    known.seen[kAlone].low = 0;  // what is asked, even where all were timed alone
     return {};
   }
 

@@ -46,8 +46,8 @@ double memory_seconds(double bytes, double efficiency, const Device& device, con
 }
 
 // Tensor-core convolutions work on NHWC: NCHW operands are copied, except where a 1x1 window in fp32 needs no copy.
-bool copies_layout(const OpWork& work, const TrainingSetup& setup) {
-  if (work.cls != OpClass::convolution || setup.channels_last || !work.tensor_core_eligible) return false;
+bool copies_layout(const OpWork& work, const KernelSetting& setting) {
+  if (work.cls != OpClass::convolution || setting.channels_last || !work.tensor_core_eligible) return false;
   return work.gemm_count > 0 && (work.window > 1 || size_of(work.compute_dtype) < 4);
 }
 
@@ -119,13 +119,13 @@ double product_seconds(const GemmShape& gemm, double rate, const Device& device,
   return best * as_double(gemm.repeats);
 }
 
-OpCost analytic_cost(const OpWork& work, std::string_view base, const Device& device, const TrainingSetup& setup,
+OpCost analytic_cost(const OpWork& work, std::string_view base, const Device& device, const KernelSetting& setting,
                      const AnalyticConstants& constants) {
   if (work.cls == OpClass::view || !work.on_gpu) return {};
   const ClassConstants& c = constants.of(work.cls, constants_name(work, base));
-  const double speed = setup.channels_last ? c.channels_last : 1;
-  const bool layout = copies_layout(work, setup);
-  const double compute = compute_seconds(work, c, device, setup.precision, constants) / speed;
+  const double speed = setting.channels_last ? c.channels_last : 1;
+  const bool layout = copies_layout(work, setting);
+  const double compute = compute_seconds(work, c, device, setting.precision, constants) / speed;
   const double bytes = as_double(work.bytes().value);
   const double memory = memory_seconds(bytes * c.passes, c.memory * speed, device, constants);
   // Layout copies are kernels of their own, before and after the convolution.
@@ -145,12 +145,22 @@ OpCost analytic_cost(const OpWork& work, std::string_view base, const Device& de
   return cost;
 }
 
+bool reads_channels_last(const Graph& graph, const Op& op, const LayoutTracker& layouts) {
+  const auto inputs = graph.inputs(op);
+  const size_t read = is_backward(base_name(graph.name(op))) ? 2 : 1;  // the gradient and the image, or the image
+  return std::any_of(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(std::min(read, inputs.size())),
+                     [&](TensorId input) { return layouts.of(input).channels_last; });
+}
+
 std::vector<OpCost> analytic_costs(const Graph& graph, const Device& device, const TrainingSetup& setup,
                                    const AnalyticConstants& constants) {
   std::vector<OpCost> costs;
   costs.reserve(graph.op_count());
+  LayoutTracker layouts(graph, setup.channels_last);
   for (const Op& op : graph.ops()) {
-    costs.push_back(analytic_cost(work_of(graph, op), base_name(graph.name(op)), device, setup, constants));
+    const KernelSetting setting{setup.precision, reads_channels_last(graph, op, layouts)};
+    costs.push_back(analytic_cost(work_of(graph, op), base_name(graph.name(op)), device, setting, constants));
+    layouts.pass(op);
   }
   return costs;
 }

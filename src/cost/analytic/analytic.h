@@ -14,6 +14,7 @@
 
 #include "cost/analytic/constants.h"
 #include "cost/op_cost.h"
+#include "derive/layout.h"
 #include "derive/work.h"
 #include "device/device.h"
 #include "graph/graph.h"
@@ -21,12 +22,21 @@
 
 namespace forerun {
 
-// One cost per op, in the graph's order. Of the setup, precision and channels_last count.
+// What a kernel depends on beside its work.
+struct KernelSetting {
+  Precision precision = Precision::fp32;
+  bool channels_last = false;  // the images that this very op reads
+};
+
+// Whether an op reads images in channels-last layout; `layouts` has passed all ops before it.
+bool reads_channels_last(const Graph& graph, const Op& op, const LayoutTracker& layouts);
+
+// One cost per op, in the graph's order.
 std::vector<OpCost> analytic_costs(const Graph& graph, const Device& device, const TrainingSetup& setup,
                                    const AnalyticConstants& constants);
 
 // The same for one op, given its work. `base` is its base name.
-OpCost analytic_cost(const OpWork& work, std::string_view base, const Device& device, const TrainingSetup& setup,
+OpCost analytic_cost(const OpWork& work, std::string_view base, const Device& device, const KernelSetting& setting,
                      const AnalyticConstants& constants);
 
 // The unit that runs an op's products.

@@ -105,8 +105,7 @@ TEST(AnalyticTest, AnOpTakesTheLargerOfComputationAndMemoryPlusItsKernel) {
   cost = analytic_cost(work, "mm", device, {}, constants);
   EXPECT_EQ(cost.gpu, Nanoseconds(5'000'000 + 1000));
   EXPECT_EQ(cost.bound, Bound::memory);
-  TrainingSetup tf32;
-  tf32.precision = Precision::tf32;
+  const KernelSetting tf32{.precision = Precision::tf32};
   work.read = Bytes(0);
   EXPECT_EQ(analytic_cost(work, "mm", device, tf32, constants).gpu, Nanoseconds(compute / 10 + 1000));
   work.aligned = false;
@@ -143,8 +142,7 @@ TEST(AnalyticTest, ConstantsOfAnOpAndOfTheLayout) {
   slow.fixed = Nanoseconds(500);
   constants.ops["add"] = slow;
   EXPECT_EQ(analytic_cost(memory_work(1'000'000), "add", round_device(), {}, constants).gpu, Nanoseconds(2000 + 3500));
-  TrainingSetup channels_last;
-  channels_last.channels_last = true;
+  const KernelSetting channels_last{.channels_last = true};
   EXPECT_EQ(analytic_cost(memory_work(1'000'000), "add", round_device(), channels_last, constants).gpu,
             Nanoseconds(1000 + 3500));
   EXPECT_EQ(analytic_cost(memory_work(1'000'000), "mul", round_device(), {}, constants).gpu, Nanoseconds(1000 + 1000));

@@ -229,8 +229,11 @@ HostCosts host_costs(const Graph& graph, std::span<const OpCost> costs, const Ho
 
 bool reads_from_gpu(const Graph& graph, const Op& op) {
   const auto inputs = graph.inputs(op);
-  return !inputs.empty() && base_name(graph.name(op)) == "_local_scalar_dense" &&
-         graph.storage(graph.tensor(inputs[0]).storage).on_gpu;
+  if (inputs.empty() || !graph.storage(graph.tensor(inputs[0]).storage).on_gpu) return false;
+  const std::string_view base = base_name(graph.name(op));
+  // Grouped products in types other than bfloat16 run one by one: the host reads where each begins.
+  if (base == "_grouped_mm") return graph.tensor(inputs[0]).dtype != DType::bfloat16;
+  return base == "_local_scalar_dense";
 }
 
 bool host_waits(const Graph& graph, const LoopRules& rules) {

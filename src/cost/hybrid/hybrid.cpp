@@ -139,6 +139,7 @@ std::vector<FeatureRowCost> ResidualModel::costs(std::span<const FeatureRow> fea
   for (size_t i = 0; i < feature_rows.size(); ++i) {
     const auto model = static_cast<size_t>(feature_rows[i].model);
     costs[i].us = feature_rows[i].analytic_us;
+    costs[i].kernels = feature_rows[i].kernels;
     const int number = models[model] ? models[model]->number_of(feature_rows[i].op) : -1;
     if (number < 0) continue;
     rows[model].push_back(static_cast<float>(number));
@@ -196,7 +197,7 @@ size_t hash_of(const RowWork& row, uint32_t asked) {
 
 GraphCosts::GraphCosts(const Graph& graph, const Device& measured, const TrainingSetup& setup,
                        const AnalyticConstants& constants, const ResidualModel& residual_model)
-    : setup_(setup), constants_(&constants) {
+    : precision_(setup.precision), constants_(&constants) {
   rows_.reserve(graph.op_count());
   behind_.reserve(graph.op_count());
   LayoutTracker layouts(graph, setup.channels_last);
@@ -223,8 +224,8 @@ GraphCosts::GraphCosts(const Graph& graph, const Device& measured, const Trainin
   known_ = residual_model.costs(distinct.feature_rows());
   const Device plain = without_cache(measured);
   for (Kind& kind : kinds_) {
-    kind.on_measured = times_on(kind.work, measured, setup, constants);
-    kind.on_plain = times_on(kind.work, plain, setup, constants);
+    kind.on_measured = times_on(kind.work, measured, setup.precision, constants);
+    kind.on_plain = times_on(kind.work, plain, setup.precision, constants);
   }
 }
 
@@ -263,7 +264,7 @@ std::vector<OpCost> GraphCosts::on(const Device& device, const OtherGpu& other) 
   std::vector<RowTimes> times;
   for (const Kind& kind : kinds_) {
     const FeatureRowCost& cost = known_[kind.asked];
-    times.push_back(times_on(kind.work, there, setup_, *constants_));
+    times.push_back(times_on(kind.work, there, precision_, *constants_));
     const MeasuredRow measured{
         .us = cost.us, .analytic_us = kind.on_plain.analytic_us, .compute_us = kind.on_plain.compute_us};
     costs.push_back(carried(cost, carried_row(measured, kind.work.model, times.back(), kind.work.unit, other, device),

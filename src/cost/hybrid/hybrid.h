@@ -98,7 +98,7 @@ class GraphCosts {
   [[nodiscard]] std::vector<OpCost> summed(const std::vector<FeatureRowCost>& costs,
                                            const std::vector<RowTimes>& times) const;
 
-  TrainingSetup setup_;
+  Precision precision_;
   const AnalyticConstants* constants_;
   std::vector<Kind> kinds_;
   std::vector<FeatureRowCost> known_;  // by Kind::asked

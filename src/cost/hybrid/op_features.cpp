@@ -28,6 +28,9 @@ int64_t product(Extents extents) {
 // The extent at `place` from the end; 1 beyond the first.
 int64_t from_end(Extents shape, size_t place) { return place < shape.size() ? shape[shape.size() - 1 - place] : 1; }
 
+// The extent at `place` from the end of an image or a window; 1 where it has fewer: a sequence is an image of one row.
+int64_t spatial(Extents shape, size_t place) { return place + 2 < shape.size() ? from_end(shape, place) : 1; }
+
 class Columns {
  public:
   Columns(std::array<float, kColumns>& values, size_t first, size_t end) : values_(values), next_(first), end_(end) {}
@@ -119,6 +122,10 @@ void gemm_columns(const Call& call, Columns& c) {
                                      static_cast<double>(std::max<int64_t>(gemm.n, 1)))));
 }
 
+int64_t largest(const Shape& extents, int64_t otherwise) {
+  return extents.empty() ? otherwise : *std::max_element(extents.begin(), extents.end());
+}
+
 struct ConvolutionOperands {
   Extents x, y, weight;
 };
@@ -138,13 +145,12 @@ void convolution_columns(const Call& call, const GemmShape& gemm, Columns& c) {
   const int64_t out = o.weight.empty() ? 1 : o.weight[0] / std::max<int64_t>(groups, 1);
   const size_t data = is_backward(call.base) ? 1 : 0;
   c.size(o.x.empty() ? 1 : o.x[0]).size(in).size(out).size(groups);
-  c.size(from_end(o.x, 1)).size(from_end(o.x, 0)).size(from_end(o.y, 1)).size(from_end(o.y, 0));
-  c.size(from_end(o.weight, 1)).size(from_end(o.weight, 0));
-  c.size(stride.empty() ? 1 : stride[0]).size(dilation.empty() ? 1 : dilation[0]);
-  c.size(padding.empty() ? 0 : padding[0]);
+  c.size(spatial(o.x, 1)).size(spatial(o.x, 0)).size(spatial(o.y, 1)).size(spatial(o.y, 0));
+  c.size(spatial(o.weight, 1)).size(spatial(o.weight, 0));
+  c.size(largest(stride, 1)).size(largest(dilation, 1)).size(largest(padding, 0));
   c.add(evenness(in)).add(evenness(out));
   c.add(call.attributes().get_bool("transposed", false)).add(groups > 1 && in == 1 && out == 1);
-  c.add(call.layout(data).channels_last);
+  c.add(call.layout(data).channels_last).add(call.layout(0).channels_last);
   c.size(gemm.m).size(gemm.n).size(gemm.k);
   const double sms = static_cast<double>(std::max<int64_t>(call.device.sm_count, 1));
   const double tiles = static_cast<double>(gemm.batch) * std::ceil(static_cast<double>(gemm.m) / 128.0) *
@@ -225,6 +231,7 @@ void norm_columns(const Call& call, Columns& c) {
   }
   c.size(row).size(elements / std::max<int64_t>(row, 1)).add(evenness(row)).add(backward);
   c.size(x.size() > 1 ? x[1] : 1).size(x.empty() ? 1 : x[0]).size(x.size() > 2 ? product(x.subspan(2)) : 1);
+  c.add(evenness(x.size() > 1 ? x[1] : 1));
   c.add(evenness(x.size() > 2 ? product(x.subspan(2)) : 1)).add(call.layout(backward ? 1 : 0).channels_last);
 }
 
@@ -293,6 +300,11 @@ bool counts_tensors(Model model) {
   return model == Model::elementwise || model == Model::copy || model == Model::optimizer;
 }
 
+bool has_products(Model model) {
+  return model == Model::gemm || model == Model::convolution || model == Model::data_gradient ||
+         model == Model::weight_gradient;
+}
+
 bool is_gradient(Model model) { return model == Model::data_gradient || model == Model::weight_gradient; }
 
 Ends ends_of(const Call& call, Model model) {
@@ -308,8 +320,8 @@ Ends ends_of(const Call& call, Model model) {
   return ends;
 }
 
-// The unit as a column. Half-precision products run at one speed in either type, and bfloat16 ones were measured; recurrent
-// layers alone were measured in float16.
+// The unit as a column. Half-precision products run at about one speed in either type; a column of its own tells them apart where
+// libraries choose other kernels.
 Unit unit_column(const Call& call, Model model) {
   const Unit unit = product_unit(call.work, call.setup.precision);
   return unit == Unit::fp16_tensor && model != Model::rnn ? Unit::bf16_tensor : unit;
@@ -324,6 +336,7 @@ void general_columns(const Call& call, const FeatureRow& feature_row, double rea
   const DType in_type =
       ends.main < call.inputs().size() ? call.graph.tensor(call.inputs()[ends.main]).dtype : ends.out_type;
   c.add(static_cast<float>(unit_column(call, feature_row.model)));
+  c.add(in_type == DType::float16 && has_products(feature_row.model));
   c.add(static_cast<float>(size_of(in_type))).add(static_cast<float>(size_of(ends.out_type)));
   c.add(time_log(feature_row.analytic_us)).add(time_log(feature_row.compute_us)).add(time_log(feature_row.memory_us));
   c.add(log2_of(read)).add(log2_of(written)).add(log2_of(flops)).add(log2_of(flops / std::max(read + written, 1.0)));
@@ -334,7 +347,7 @@ void general_columns(const Call& call, const FeatureRow& feature_row, double rea
   for (size_t place = 0; place < 4; ++place) c.size(from_end(ends.result, place));
   c.size(product(x)).size(product(ends.result));
   c.add(first.permuted).add(first.expanded).add(first.sliced).add(first.channels_last);
-  c.add(second.permuted).add(second.expanded).add(second.sliced);
+  c.add(second.permuted).add(second.expanded).add(second.sliced).add(second.channels_last);
   c.size(product(call.shape(ends.main + 1))).add(ends.out.permuted).add(ends.out.channels_last);
 }
 
@@ -365,7 +378,8 @@ FeatureRow make_piece(const Call& call, Model model, std::string_view op, const 
               .unit = product_unit(call.work, call.setup.precision),
               .work = call.work,
               .flops = flops,
-              .moved = read + written};
+              .moved = read + written,
+              .channels_last = reads_channels_last(call.graph, call.op, call.layouts)};
   if (call.work.cls == OpClass::convolution) {  // of its backward, one gradient
     row.work.gemm_table[0] = gemm;
     row.work.gemm_count = flops > 0 ? 1 : 0;
@@ -374,12 +388,13 @@ FeatureRow make_piece(const Call& call, Model model, std::string_view op, const 
     row.work.read = Bytes(static_cast<int64_t>(read));
     row.work.written = Bytes(static_cast<int64_t>(written));
   }
-  const RowTimes times = times_on(row, call.device, call.setup, call.constants);
+  const RowTimes times = times_on(row, call.device, call.setup.precision, call.constants);
   FeatureRow feature_row{.model = model,
                          .op = op,
                          .analytic_us = times.analytic_us,
                          .compute_us = times.compute_us,
                          .memory_us = times.memory_us,
+                         .kernels = times.kernels,
                          .steps = static_cast<double>(std::max<int64_t>(call.work.steps, 1))};
   Columns general(feature_row.columns, 1, kGeneral);
   general_columns(call, feature_row, read, written, flops, general);
@@ -439,12 +454,12 @@ std::string_view name_of(Model model) {
   return kNames[static_cast<size_t>(model)];
 }
 
-RowTimes times_on(const RowWork& row, const Device& device, const TrainingSetup& setup,
-                  const AnalyticConstants& constants) {
-  const OpCost cost = analytic_cost(row.work, row.op, device, setup, constants);
+RowTimes times_on(const RowWork& row, const Device& device, Precision precision, const AnalyticConstants& constants) {
+  const OpCost cost = analytic_cost(row.work, row.op, device, {precision, row.channels_last}, constants);
   return {.analytic_us = std::max(static_cast<double>(cost.gpu.value) / 1e3, 0.5),
           .compute_us = row.flops / std::max(device.rate(row.unit), 1.0) * 1e6,
-          .memory_us = row.moved / std::max(device.memory_bandwidth, 1.0) * 1e6};
+          .memory_us = row.moved / std::max(device.memory_bandwidth, 1.0) * 1e6,
+          .kernels = static_cast<double>(std::max(cost.kernels, 1))};
 }
 
 std::vector<FeatureRow> featurize(const Graph& graph, const Op& op, const OpWork& work, const LayoutTracker& layouts,

@@ -41,7 +41,10 @@ enum class Model : uint8_t {
 constexpr size_t kModelCount = static_cast<size_t>(Model::optimizer) + 1;
 std::string_view name_of(Model model);
 
-constexpr size_t kGeneral = 34;
+constexpr size_t kGeneral = 37;
+// A general column: of an op that was timed alone, the share of its operands that the cache could have held, had the op before
+// left them there; 0 within an iteration. What is predicted is the latter.
+constexpr size_t kAlone = kGeneral - 1;
 constexpr size_t kSpecific = 26;
 constexpr size_t kColumns = kGeneral + kSpecific;
 
@@ -51,6 +54,7 @@ struct FeatureRow {
   double analytic_us = 0;  // what the trees correct: waves of tiles, bytes, the floor of kernels, steps of an RNN
   double compute_us = 0;   // at the unit's peak rate
   double memory_us = 0;    // at the full bandwidth
+  double kernels = 1;      // by the formula
   double steps = 1;        // of a recurrent layer, one after the other: most of its kernels run once a step
   std::array<float, kColumns> columns = {};  // column 0 is the op's number in the model's vocabulary, set later
 };
@@ -62,16 +66,17 @@ struct RowWork {
   Unit unit = Unit::fp32;  // that its products ask for
   OpWork work;             // of the row: of a convolution's backward, one gradient
   double flops = 0;
-  double moved = 0;  // bytes
+  double moved = 0;            // bytes
+  bool channels_last = false;  // the images it reads
 
   bool operator==(const RowWork&) const = default;
 };
 
 struct RowTimes {
   double analytic_us = 0, compute_us = 0, memory_us = 0;  // as in FeatureRow
+  double kernels = 1;
 };
-RowTimes times_on(const RowWork& row, const Device& device, const TrainingSetup& setup,
-                  const AnalyticConstants& constants);
+RowTimes times_on(const RowWork& row, const Device& device, Precision precision, const AnalyticConstants& constants);
 
 // The feature rows of an op that runs on the GPU; none for views, marks and host ops. `layouts` has passed all ops before it.
 // `works`: gets the work of each row too, where it is not null.
