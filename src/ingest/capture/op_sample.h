@@ -25,7 +25,7 @@ struct SampleTensor {
   std::optional<Shape> strides;  // missing: contiguous
 };
 
-// A kernel of a call, or all of one name where a call has many.
+// A kernel of a call, or all of one name where a call has many; all of them, without a name, in a packed sample.
 struct SampleKernel {
   std::string name;
   double us = 0;  // together

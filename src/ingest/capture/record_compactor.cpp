@@ -350,7 +350,10 @@ class RecordCompactor::Impl : JsonWalk {
 
   Result<std::string> compact_sample(std::string_view line) {
     out_ = "{\"schema\":\"op/1\"";
-    if (!copy(line, [](std::string_view key) { return key != "schema" && key != "id"; })) return error();
+    if (!copy(line, [](std::string_view key) { return key != "schema" && key != "id" && key != "kernels"; }) ||
+        !add_kernels(line)) {
+      return error();
+    }
     return std::move(out_) + '}';
   }
 
@@ -377,6 +380,35 @@ class RecordCompactor::Impl : JsonWalk {
       case RecordField::tensors: return columns_.has(RecordField::ops);  // tables that the ops bring along
       default: return false;
     }
+  }
+  // The kernels of a sample as one entry without a name: how long all took, and how many they were.
+  bool add_kernels(std::string_view line) {
+    simdjson::ondemand::document document;
+    simdjson::ondemand::array kernels;
+    auto code = parser_.iterate(line.data(), line.size(), line.size() + LineReader::kPadding).get(document);
+    if (code == simdjson::SUCCESS) code = document["kernels"].get_array().get(kernels);
+    if (code == simdjson::NO_SUCH_FIELD) return true;
+    if (code != simdjson::SUCCESS) return fail(code, "kernels", "a list");
+    double us = 0;
+    int64_t count = 0;
+    for (auto item : kernels) {
+      simdjson::ondemand::array entries;
+      if (auto wrong = item.get_array().get(entries)) return fail(wrong, "a kernel", "a list");
+      size_t place = 0;
+      double lasted = 0;
+      int64_t times = 1;
+      for (auto entry : entries) {
+        simdjson::error_code wrong = simdjson::SUCCESS;
+        if (place == 1) wrong = entry.get_double().get(lasted);
+        if (place == 2) wrong = entry.get_int64().get(times);
+        if (wrong != simdjson::SUCCESS) return fail(wrong, "a kernel", "[name, microseconds, how many]");
+        ++place;
+      }
+      us += lasted;
+      count += times;
+    }
+    if (count > 0) fmt::format_to(std::back_inserter(out_), R"(,"kernels":[["",{:.3f},{}]])", us, count);
+    return true;
   }
   static bool is_head(std::string_view key) { return key == "id" || key == "status"; }
 
