@@ -113,7 +113,8 @@ def _scaled_dot_product_attention(
     if mask is not None and mask.dtype is torch.bool:
         mask = torch.where(mask, 0.0, torch.scalar_tensor(float("-inf"), dtype=query.dtype))
     # No fused kernel takes these: PyTorch composes them. (A mask with a gradient and dropout: as seen in PyTorch 2.11.)
-    if query.dim() != 4 or broadcast or (mask_gradient and dropout_p > 0):
+    scattered = any(tensor.shape[-1] > 1 and tensor.stride(-1) != 1 for tensor in (query, key, value))
+    if query.dim() != 4 or broadcast or scattered or (mask_gradient and dropout_p > 0):
         return torch._scaled_dot_product_attention_math(
             query, key, value, mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
         )[0]

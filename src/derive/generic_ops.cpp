@@ -37,7 +37,7 @@ std::vector<std::shared_ptr<Value>> watched(Tracer& t, const Values& values) {
 
 Result<std::vector<size_t>> first_result(const Attributes& /*backward*/) { return std::vector<size_t>{0}; }
 
-// --- aten.native_batch_norm.default: input[, weight, bias][, running mean, running variance] -> out, mean, deviation
+// --- aten.native_batch_norm.default: input[, weight[, bias]][, running mean, running variance] -> out, mean, deviation
 
 // The second and third of three inputs are weight and bias, or the running statistics.
 bool has_weight(const GenericCall& call) {
@@ -50,15 +50,19 @@ bool has_weight(const GenericCall& call) {
 
 Result<GenericForm> batch_norm_form(const GenericCall& call) {
   const size_t count = call.inputs.size();
-  if (count != 1 && count != 3 && count != 5) return bad(fmt::format("{} inputs, expected 1, 3 or 5", count));
+  if (count < 1 || count > 5) return bad(fmt::format("{} inputs, expected 1 to 5", count));
   const Value& x = call.inputs[0];
   if (x->sizes.size() < 2) return bad(fmt::format("its input has {} dimensions, expected 2 or more", x->sizes.size()));
   for (size_t i = 1; i < count; ++i) {
     if (Status s = expect_shape(call.inputs[i], {x->sizes[1]}, fmt::format("input {}", i)); !s.ok()) return s.error();
   }
   Values parameters(4);
-  const size_t first = has_weight(call) ? 0 : 2;
-  std::copy(call.inputs.begin() + 1, call.inputs.end(), parameters.begin() + static_cast<int64_t>(first));
+  if (count % 2 == 0) {  // a weight without a bias
+    parameters[0] = call.inputs[1];
+    std::copy(call.inputs.begin() + 2, call.inputs.end(), parameters.begin() + 2);
+  } else {
+    std::copy(call.inputs.begin() + 1, call.inputs.end(), parameters.begin() + (has_weight(call) ? 0 : 2));
+  }
 
   GenericForm form;
   if (call.backward) {
