@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from forerun.grids import (attention, conv, conv_net, gemm, indexing, norm, optimizer, pointwise, pool, reduction,
+from forerun.grids import (attention, conv, conv_net, gaps, gemm, indexing, norm, optimizer, pointwise, pool, reduction,
                            rnn, softmax)
 from forerun.grids.sampling import Draw, Sample
 
@@ -30,6 +30,7 @@ GRIDS: Mapping[str, Tuple[Grid, int]] = {
     rnn.LARGE_GRID: (rnn.large_samples, 600),
     conv_net.GRID: (conv_net.samples, 12_000),
     conv_net.GROUP_GRID: (conv_net.group_samples, 8_000),
+    gaps.GRID: (gaps.samples, 12_000),
 }
 
 

@@ -64,19 +64,24 @@ class Convolution:
                 "transposed": self.transposed, "output_padding": [self.output_padding] * 2, "groups": self.groups}
 
 
-def conv_samples(draw: Draw, conv: Convolution, backward_data: bool = True, mixed: float = 0.0) -> List[Sample]:
+_TYPES: Mapping[str, float] = {"float32": 0.53, "bfloat16": 0.42, "float16": 0.05}
+
+
+def conv_samples(draw: Draw, conv: Convolution, backward_data: bool = True, mixed: float = 0.0,
+                 dtypes: Mapping[str, float] = _TYPES, last: float = 0.4) -> List[Sample]:
     """The forward pass and each gradient of one convolution, in a drawn precision and layout.
 
-    `mixed`: how many of those that run channels-last have contiguous weights, as where a model permutes images.
+    `last`: how many run channels-last; `mixed`: how many of those have contiguous weights, as where a model permutes
+    images.
     """
     if min(conv.output_size()) < 1:
         return []
-    dtype = draw.weighted({"float32": 0.53, "bfloat16": 0.42, "float16": 0.05})
-    last = draw.chance(0.4)
+    dtype = draw.weighted(dtypes)
+    in_last = draw.chance(last)
     shape = (conv.batch, conv.channels) + conv.size
-    source = image(dtype, shape, last)
-    weight = image(dtype, conv.weight_shape(), last and not (mixed > 0 and draw.chance(mixed)))
-    output = image(dtype, (conv.batch, conv.filters) + conv.output_size(), last)
+    source = image(dtype, shape, in_last)
+    weight = image(dtype, conv.weight_shape(), in_last and not (mixed > 0 and draw.chance(mixed)))
+    output = image(dtype, (conv.batch, conv.filters) + conv.output_size(), in_last)
     bias = TensorSpec(dtype, (conv.filters,)) if draw.chance(0.25) else None
     moved = (source.bytes() + output.bytes() + weight.bytes()) / BYTES_PER_US
     # Grouped convolutions are far from what the tensor cores can do, the more so the narrower a group is.

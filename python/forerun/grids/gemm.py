@@ -5,7 +5,7 @@ Precision is float32, float32 with TF32 allowed, bfloat16 and a little float16.
 
 from __future__ import annotations
 
-from typing import List, Tuple
+from typing import List, Optional, Tuple
 
 from forerun.grids.sampling import MATMUL_RATE, MAX_BYTES, Draw, Sample, TensorSpec, draw_many, stream_us
 
@@ -27,9 +27,9 @@ def matrix(dtype: str, batch: Tuple[int, ...], rows: int, columns: int, transpos
 
 
 def _product(draw: Draw, op: str, batch: Tuple[int, ...], sizes: Tuple[int, int, int],
-             transposed: Tuple[bool, bool]) -> List[Sample]:
+             transposed: Tuple[bool, bool], kind: Optional[Tuple[str, str]] = None) -> List[Sample]:
     rows, inner, columns = sizes
-    dtype, precision = _precision(draw)
+    dtype, precision = kind or _precision(draw)
     left = matrix(dtype, batch, rows, inner, transposed[0])
     right = matrix(dtype, batch, inner, columns, transposed[1])
     output = TensorSpec(dtype, batch + (rows, columns))
@@ -55,17 +55,27 @@ def _linear(draw: Draw) -> List[Sample]:
     rows, inner, columns = _rows(draw), _features(draw), _features(draw)
     if draw.chance(0.08):
         columns = draw.pick((1000, 10000, 21841, 28782, 30522, 32000, 32128, 50257))
+    return _passes(draw, rows, inner, columns, None)
+
+
+def linear(draw: Draw, dtype: str, words: int = 0) -> List[Sample]:
+    """A linear layer of tokens in this type; `words`: what it gives, where that is not drawn."""
+    return _passes(draw, draw.size(64, 16384, even=0.8), draw.size(64, 8192, even=0.95),
+                   words or draw.size(64, 16384, even=0.9), (dtype, "fp32"))
+
+
+def _passes(draw: Draw, rows: int, inner: int, columns: int, precision: Optional[Tuple[str, str]]) -> List[Sample]:
     op = draw.weighted({"mm": 0.68, "addmm": 0.32})
     if op == "addmm":
-        return _product(draw, op, (), (rows, inner, columns), (False, draw.chance(0.92)))
+        return _product(draw, op, (), (rows, inner, columns), (False, draw.chance(0.92)), precision)
     kind = draw.weighted({"forward": 0.28, "data": 0.3, "weight": 0.37, "both": 0.05})
     if kind == "forward":
-        return _product(draw, op, (), (rows, inner, columns), (False, True))
+        return _product(draw, op, (), (rows, inner, columns), (False, True), precision)
     if kind == "data":
-        return _product(draw, op, (), (rows, columns, inner), (False, False))
+        return _product(draw, op, (), (rows, columns, inner), (False, False), precision)
     if kind == "weight":
-        return _product(draw, op, (), (columns, rows, inner), (True, False))
-    return _product(draw, op, (), (inner, rows, columns), (True, True))
+        return _product(draw, op, (), (columns, rows, inner), (True, False), precision)
+    return _product(draw, op, (), (inner, rows, columns), (True, True), precision)
 
 
 def _any_shape(draw: Draw) -> List[Sample]:

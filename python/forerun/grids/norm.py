@@ -1,6 +1,7 @@
 """Batch, layer and group norm, forward and backward, in both layouts.
 
-On CUDA a float32 batch norm goes to cuDNN and a bfloat16 one to PyTorch's own kernels, both with float32 statistics.
+On CUDA a batch norm in float32 or float16 goes to cuDNN and one in bfloat16 to PyTorch's own kernels, all with float32
+statistics.
 """
 
 from __future__ import annotations
@@ -19,10 +20,14 @@ def _images(draw: Draw) -> Tuple[int, int, int, int]:
 
 
 def _batch_norm(draw: Draw) -> List[Sample]:
+    return batch_norm(draw, {"float32": 0.5, "bfloat16": 0.45, "float16": 0.05}, 0.42)
+
+
+def batch_norm(draw: Draw, dtypes: Mapping[str, float], last: float) -> List[Sample]:
     shape = _images(draw)
-    cudnn = draw.chance(0.5)
-    dtype = "float32" if cudnn else draw.weighted({"bfloat16": 0.9, "float16": 0.1})
-    source = image(dtype, shape, draw.chance(0.42))
+    dtype = draw.weighted(dtypes)
+    cudnn = dtype != "bfloat16"
+    source = image(dtype, shape, draw.chance(last))
     if draw.chance(0.03):
         source = TensorSpec(dtype, (shape[0] + 1, shape[1]))
     if source.bytes() == TensorSpec(dtype, shape[1:2]).bytes():
@@ -43,7 +48,11 @@ def _batch_norm(draw: Draw) -> List[Sample]:
 
 
 def _layer_norm(draw: Draw) -> List[Sample]:
-    width = draw.size(16, 8192, even=0.9)
+    return layer_norm(draw, draw.size(16, 8192, even=0.9),
+                      draw.weighted({"float32": 0.65, "bfloat16": 0.3, "float16": 0.05}))
+
+
+def layer_norm(draw: Draw, width: int, dtype: str) -> List[Sample]:
     kind = draw.weighted({"tokens": 0.6, "rows": 0.25, "images": 0.15})
     if kind == "tokens":
         length = draw.pick((16, 32, 49, 64, 128, 196, 197, 256, 384, 512, 1024, 2048))
@@ -53,7 +62,6 @@ def _layer_norm(draw: Draw) -> List[Sample]:
     else:
         size = draw.pick((4, 5, 7, 8, 10, 14, 16, 20, 28, 32, 40, 56, 64))
         lead = (draw.log_int(1, 256), size, size)
-    dtype = draw.weighted({"float32": 0.65, "bfloat16": 0.3, "float16": 0.05})
     source = TensorSpec(dtype, lead + (width,))
     if kind == "images" and draw.chance(0.5):  # a ConvNeXt block normalizes the channels of a permuted image batch
         height, columns = lead[1], lead[2]
