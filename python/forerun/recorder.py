@@ -16,12 +16,16 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .host_values import HostValues
+from .outsiders import Outsiders, with_stand_ins
 
 Json = Dict[str, Any]
 RootKind = str  # "p" parameter, "b" buffer, "s" optimizer state, "i" input
 
 # Arguments that say where a result lives, not what is computed.
 _PLACEMENT = frozenset({"device", "layout", "out", "generator"})
+
+# What a tensor made from numbers on the host passes through.
+_TAKES_REAL = frozenset({torch.ops.aten.lift_fresh.default, torch.ops.aten.lift_fresh_copy.default})
 
 
 class Interned:
@@ -77,6 +81,7 @@ class OpRecorder(TorchDispatchMode):
     :param pretend_gpu: all tensors are stand-ins for GPU ones, but for those that ``on_host`` named and what is made
         from them alone
     :param values: what is known of tensors without data
+    :param outsiders: stand-ins for tensors of neither model nor batch
     """
 
     def __init__(
@@ -85,6 +90,7 @@ class OpRecorder(TorchDispatchMode):
         mark: Optional[Callable[[int], ContextManager[Any]]] = None,
         pretend_gpu: bool = False,
         values: Optional[HostValues] = None,
+        outsiders: Optional[Outsiders] = None,
     ) -> None:
         super().__init__()
         self.phase = "f"
@@ -94,6 +100,7 @@ class OpRecorder(TorchDispatchMode):
         self._mark = mark
         self._pretend_gpu = pretend_gpu
         self._values = values
+        self._outsiders = outsiders
         self._host: Set[int] = set()
         self._names, self._modules, self._dtypes, self._shapes = Interned(), Interned(), Interned(), Interned()
         self._attributes, self._nodes, self._tensors = Interned(), Interned(), Interned()
@@ -124,18 +131,19 @@ class OpRecorder(TorchDispatchMode):
             self._root_ids.add(storage)
             self._roots.append((storage, kind, name))
 
-    def root_model(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    def root_model(self, model: torch.nn.Module, *optimizers: torch.optim.Optimizer) -> None:
         names: Dict[torch.Tensor, str] = {}
         for name, parameter in model.named_parameters():
             names[parameter] = name
             self.root(parameter, "p", name)
         for name, buffer in model.named_buffers():
             self.root(buffer, "b", name)
-        for parameter, state in optimizer.state.items():
-            for key, value in state.items():
-                if isinstance(value, torch.Tensor):
-                    host = key == "step" and self._pretend_gpu and not _steps_on_device(optimizer)
-                    self.root(value, "s", f"{names.get(parameter, '')}.{key}", on_host=host)
+        for optimizer in optimizers:
+            for parameter, state in optimizer.state.items():
+                for key, value in state.items():
+                    if isinstance(value, torch.Tensor):
+                        host = key == "step" and self._pretend_gpu and not _steps_on_device(optimizer)
+                        self.root(value, "s", f"{names.get(parameter, '')}.{key}", on_host=host)
 
     def root_scaler(self, scaler: Optional[torch.amp.GradScaler]) -> None:
         """What a scaler of the loss keeps between iterations."""
@@ -163,6 +171,8 @@ class OpRecorder(TorchDispatchMode):
         name = self._model_names.get(module)
         if name is not None:
             self.called.add(name)
+        if self.phase == "u":
+            self.phase = "f"  # a step lies before it
         self._module_stack.append(self._modules(name) if name is not None else (self._module_stack or [0])[-1])
 
     def _leave_module(self, _module: torch.nn.Module, _inputs: Any, _output: Any) -> None:
@@ -178,6 +188,10 @@ class OpRecorder(TorchDispatchMode):
         number = len(self._ops["name"])
         inputs: List[torch.Tensor] = []
         attributes = self._arguments(func, args, kwargs, inputs)
+        if self._outsiders is not None and any(map(self._outsiders.holds, inputs)) and func not in _TAKES_REAL:
+            args, kwargs = with_stand_ins(self._outsiders, (args, kwargs), self._root_outsider)
+            inputs.clear()
+            self._arguments(func, args, kwargs, inputs)
         lifted = func is torch.ops.aten.lift_fresh.default  # a tensor made from numbers on the host
         input_ids = [self._tensor(tensor, lifted) for tensor in inputs]
         self._running = 1
@@ -198,6 +212,9 @@ class OpRecorder(TorchDispatchMode):
         self._written = output_ids if func._schema.is_mutable else []
         self._append(func, input_ids, output_ids, attributes)
         return result
+
+    def _root_outsider(self, stand_in: torch.Tensor) -> None:
+        self.root(stand_in, "b", "outside the model")
 
     @staticmethod
     def _in_copied_slice() -> bool:
@@ -296,6 +313,11 @@ class OpRecorder(TorchDispatchMode):
     def close(self) -> None:
         """The iteration is over: what dies from now on belongs to its end."""
         self._closed = True
+        phases = self._ops["phase"]
+        passes = [number for number, phase in enumerate(phases) if phase != "u"]
+        if passes:  # steps of the loss function's own lie between passes; only what is behind them is the update
+            phases[: passes[0]] = "f" * passes[0]
+            phases[passes[0] : passes[-1]] = ["b" if phase == "u" else phase for phase in phases[passes[0] : passes[-1]]]
 
     def outline(self) -> List[Tuple[str, str, Tuple[Any, ...]]]:
         """Name, phase and results' shapes of each op: what two iterations are compared by."""

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import torch
 
 from .generic_rnn import cudnn_order
-from .host_values import HostValues, Origin
+from .host_values import CaptureError, HostValues, Origin
 from .training import TrainingTask
 
 
@@ -38,6 +38,9 @@ class StandIns:
             self._made[id(tensor)] = copy
             self._originals.append(tensor)
         return self._made[id(tensor)]
+
+    def has(self, tensor: torch.Tensor) -> bool:
+        return id(tensor) in self._made
 
     def known(self, tensor: torch.Tensor, origin: Optional[Origin] = None) -> Any:
         """The stand-in of a tensor whose value, where there is one, does not change with training."""
@@ -79,8 +82,11 @@ class StandIns:
 @contextlib.contextmanager
 def stand_ins(
     task: TrainingTask, device: torch.device, values: HostValues, dtype: Optional[torch.dtype] = None
-) -> Iterator[TrainingTask]:
-    """The task with stand-ins in the same modules and optimizer; both are themselves again on leaving."""
+) -> Iterator[Tuple[TrainingTask, Callable[[torch.optim.Optimizer], None]]]:
+    """The task with stand-ins in the same modules and optimizer; both are themselves again on leaving.
+
+    The function beside it gives further optimizers of the same parameters their stand-ins.
+    """
     made = StandIns(device, values, dtype)
     with contextlib.ExitStack() as undo:
         for module in task.model.modules():
@@ -91,7 +97,11 @@ def stand_ins(
             if isinstance(module, torch.nn.RNNBase):
                 _replace_flat_weights(module, undo)
         _replace_in_optimizer(task.optimizer, made, undo)
-        yield dataclasses.replace(task, batch=made.within(task.batch))
+
+        def adopt(optimizer: torch.optim.Optimizer) -> None:
+            _replace_in_optimizer(optimizer, made, undo)
+
+        yield dataclasses.replace(task, batch=made.within(task.batch)), adopt
 
 
 def _replace(table: Dict[str, Any], stand_in: Callable[[torch.Tensor], Any], undo: contextlib.ExitStack) -> None:
@@ -107,6 +117,13 @@ def _replace_flat_weights(module: torch.nn.RNNBase, undo: contextlib.ExitStack) 
 
 
 def _replace_in_optimizer(optimizer: torch.optim.Optimizer, made: StandIns, undo: contextlib.ExitStack) -> None:
+    strangers = [p for group in optimizer.param_groups for p in group["params"] if not made.has(p)]
+    if strangers:
+        raise CaptureError(
+            f"{type(optimizer).__name__} holds {len(strangers)} parameters that the model does not have, such as one of "
+            f"shape {list(strangers[0].shape)}; make it of the parameters of the model that is recorded, which has all "
+            'that is trained, such as torch.nn.ModuleDict({"model": ..., "head": ...})'
+        )
     for group in optimizer.param_groups:
         undo.callback(group.__setitem__, "params", group["params"])
         group["params"] = [made.of(parameter) for parameter in group["params"]]

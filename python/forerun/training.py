@@ -44,10 +44,16 @@ class TrainingTask:
     scaler: Optional[torch.amp.GradScaler] = None  # of the loss, for float16
     average: Optional[torch.optim.swa_utils.AveragedModel] = None  # of the weights, updated with each step
     loop: str = "plain"  # training_loop.py
+    loss_steps: bool = False  # the loss function runs the backward pass and the optimizer's step itself
 
     def iterate(self, device_type: str, on_phase: Optional[Callable[[str], None]] = None) -> None:
         """One iteration; `on_phase` hears "u", "f", "b", "u" as the phases begin."""
         begin = on_phase or (lambda letter: None)
+        if self.loss_steps:
+            begin("f")
+            self.loss_fn(self.model, self.batch)
+            begin("u")
+            return
         begin("u")
         self.optimizer.zero_grad()
         for _ in range(self.accumulate):
