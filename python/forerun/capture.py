@@ -37,7 +37,8 @@ from .host_values import CaptureError, HostValues, KnownValuesMode  # noqa: E402
 from .output_file import output_file  # noqa: E402
 from .parametric import points_of, resized, sizes_in, unified  # noqa: E402
 from .records import PRECISIONS  # noqa: E402
-from .run_options import AUTOCAST_NAMES, CHECKPOINTS, RunOptions, checkpointing, is_checkpointing, run_options  # noqa: E402
+from .run_options import AUTOCAST_NAMES, CHECKPOINTS, RunOptions, checkpointing  # noqa: E402
+from .run_options import is_checkpointing, run_options  # noqa: E402
 from .training import LossFunction, TrainingTask, default_loss  # noqa: E402
 from .training_loop import LOOPS  # noqa: E402
 from .wrappers import wrapper_words  # noqa: E402

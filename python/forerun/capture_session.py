@@ -208,7 +208,7 @@ class _Session:
             self._values.listening = letter != "u"
 
         before = _host_random_state()
-        named = GpuNamedMode() if self._names_gpu else contextlib.nullcontext()
+        named: Any = GpuNamedMode() if self._names_gpu else contextlib.nullcontext()
         try:
             with recorder, steps_followed(recorder, self._values, self._on_step), named:
                 self._task.iterate(self._device.type, on_phase)
@@ -361,8 +361,8 @@ def _check_step(optimizer: torch.optim.Optimizer) -> None:
     closure = inspect.signature(type(optimizer).step).parameters.get("closure")
     if closure is not None and closure.default is inspect.Parameter.empty:
         raise CaptureError(
-            f"{type(optimizer).__name__} runs the model as often as its step needs, which only a real run tells; record "
-            "the model with another optimizer"
+            f"{type(optimizer).__name__} runs the model as often as its step needs, which only a real run tells; "
+            "record the model with another optimizer"
         )
 
 

@@ -45,7 +45,8 @@ def findings(recording: Recording, model: torch.nn.Module, said: Sequence[str] =
     warnings += recording.words.notes
     if recording.without_step:
         names = ", ".join(recording.without_step[:_NAMES_SHOWN])
-        assumed.append(f"{len(recording.without_step)} parameter tensors get a gradient and no optimizer steps them: {names}")
+        count = len(recording.without_step)
+        assumed.append(f"{count} parameter tensors get a gradient and no optimizer steps them: {names}")
     if recording.outsiders.bytes > _LITTLE:
         assumed.append(_outsiders_text(recording))
     for name, texts in (("warnings", warnings), ("assumed", assumed)):

@@ -114,8 +114,9 @@ def _scaled_dot_product_attention(
         mask = torch.where(mask, 0.0, torch.scalar_tensor(float("-inf"), dtype=query.dtype))
     # No fused kernel takes these: PyTorch composes them. (A mask with a gradient and dropout: as seen in PyTorch 2.11.)
     if query.dim() != 4 or broadcast or (mask_gradient and dropout_p > 0):
+        grouped = {"enable_gqa": True} if enable_gqa else {}  # not known to PyTorch 2.4
         return torch._scaled_dot_product_attention_math(
-            query, key, value, mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+            query, key, value, mask, dropout_p, is_causal, scale=scale, **grouped
         )[0]
     if mask is not None and not fused:
         mask = _aligned_mask(mask, query, key)

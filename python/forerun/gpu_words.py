@@ -47,8 +47,8 @@ def autocast_for_gpu(words: GpuWords) -> Iterator[None]:
     def new_enter(self: Any) -> Any:
         if self.device == "cuda" and not self._enabled and not hasattr(self, "_forerun"):
             words.note(
-                f"{source_line()} enters an autocast of CUDA that is off, as it is where one is made without a GPU, and "
-                "what is recorded runs without it; make it where it is entered, or give precision"
+                f"{source_line()} enters an autocast of CUDA that is off, as it is where one is made without a GPU, "
+                "and what is recorded runs without it; make it where it is entered, or give precision"
             )
         if self._enabled and self.device == "cpu":
             words.autocast = self.fast_dtype
@@ -82,7 +82,8 @@ class GpuNamedMode(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is torch.Tensor.cuda:
             return args[0]
-        return func(*(_off_gpu(value) for value in args), **{key: _off_gpu(item) for key, item in (kwargs or {}).items()})
+        named = {key: _off_gpu(value) for key, value in (kwargs or {}).items()}
+        return func(*map(_off_gpu, args), **named)
 
 
 def _off_gpu(value: Any) -> Any:

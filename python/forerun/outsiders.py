@@ -1,5 +1,5 @@
-"""Tensors that take part in an iteration and belong neither to the model nor to the batch: a teacher's weights, averages
-kept by hand, tables in a closure.
+"""Tensors that take part in an iteration and belong neither to the model nor to the batch: a teacher's weights,
+averages kept by hand, tables in a closure.
 
 Each gets a stand-in when an op first meets it, so that it is counted once, and so that what the program writes there
 stays without effect. What is trained must be in the model: a gradient for an outsider is refused.

@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from .host_values import HostValues
 from .outsiders import Outsiders, with_stand_ins
+from .torch_version import installed
 
 Json = Dict[str, Any]
 RootKind = str  # "p" parameter, "b" buffer, "s" optimizer state, "i" input
@@ -26,6 +27,8 @@ _PLACEMENT = frozenset({"device", "layout", "out", "generator"})
 
 # What a tensor made from numbers on the host passes through.
 _TAKES_REAL = frozenset({torch.ops.aten.lift_fresh.default, torch.ops.aten.lift_fresh_copy.default})
+
+_DETACHES_TWICE = installed() < (2, 10)
 
 
 class Interned:
@@ -119,8 +122,11 @@ class OpRecorder(TorchDispatchMode):
         self._root_ids: Set[int] = set()
         self._read: Optional[Set[int]] = None
         self._hooks: List[Any] = []
-        self._written: List[int] = []  # what the last op wrote into, where it works in place
+        self._written: List[int] = []  # what the last op but views wrote into, where it works in place
+        # Views of one another, by the last ops: whether each is of a write into a view, and its inputs and outputs.
+        self._views: List[Tuple[bool, List[int], List[int]]] = []
         self._running = 0  # 1 while an op runs: what dies then (set_ lets go of its old storage) dies behind it
+        self._detached: Optional[Any] = None  # a weak reference to what the last op gave, if it was a detach
         self._closed = False
 
     # -- what exists before the iteration ------------------------------------------------------------------------------
@@ -189,7 +195,8 @@ class OpRecorder(TorchDispatchMode):
         inputs: List[torch.Tensor] = []
         attributes = self._arguments(func, args, kwargs, inputs)
         if self._outsiders is not None and any(map(self._outsiders.holds, inputs)) and func not in _TAKES_REAL:
-            args, kwargs = with_stand_ins(self._outsiders, (args, kwargs), self._root_outsider)
+            args = with_stand_ins(self._outsiders, args, self._root_outsider)
+            kwargs = dict(with_stand_ins(self._outsiders, kwargs, self._root_outsider))
             inputs.clear()
             self._arguments(func, args, kwargs, inputs)
         lifted = func is torch.ops.aten.lift_fresh.default  # a tensor made from numbers on the host
@@ -202,16 +209,50 @@ class OpRecorder(TorchDispatchMode):
         outputs: List[torch.Tensor] = []
         _tensors(result, outputs)
         output_ids = [self._tensor(tensor) for tensor in outputs]
+        if self._is_second_detach(func, args, result):
+            return result
         if self._pretend_gpu:
             self._follow_host(inputs, outputs, func)
+            copied = func.is_view and self._in_copied_slice()
+            follows = func.is_view and self._follow_views(copied, input_ids, output_ids)
             if func.is_view and output_ids == self._written and output_ids != input_ids:
-                return result  # autograd replays the view that was written into; for tensors with data it does not
-            if func.is_view and self._in_copied_slice():
+                self._take_back(len(self._views) - 1)
+                return result  # autograd replays the views that were written into; for tensors with data it does not
+            if copied:
+                if follows:
+                    self._take_back(1)
+                    input_ids = self._views[0][1]
                 func = torch.ops.aten.as_strided.default
                 attributes = self._strides_of(outputs[0])
-        self._written = output_ids if func._schema.is_mutable else []
+        if not func.is_view:
+            self._views.clear()
+            self._written = output_ids if func._schema.is_mutable else []
         self._append(func, input_ids, output_ids, attributes)
         return result
+
+    def _follow_views(self, copied: bool, inputs: List[int], outputs: List[int]) -> bool:
+        """Keeps the views of one another that the last ops took; tells whether this one is of the last."""
+        follows = bool(self._views) and (self._views[-1][0], self._views[-1][2]) == (copied, inputs)
+        if not follows:
+            self._views.clear()
+        self._views.append((copied, inputs, outputs))
+        return follows
+
+    def _take_back(self, count: int) -> None:
+        """The last ops were none."""
+        for column in self._ops.values():
+            del column[len(column) - count :]
+        last = len(self._ops["name"])
+        self._frees = [(min(op, last), storage) for op, storage in self._frees]
+
+    def _is_second_detach(self, func: Any, args: Any, result: Any) -> bool:
+        """Before PyTorch 2.10 a mode sees every detach of the program, and of the engine, twice."""
+        if not _DETACHES_TWICE or func is not torch.ops.aten.detach.default:
+            self._detached = None
+            return False
+        second = self._detached is not None and self._detached() is args[0]
+        self._detached = None if second else weakref.ref(result)
+        return second
 
     def _root_outsider(self, stand_in: torch.Tensor) -> None:
         self.root(stand_in, "b", "outside the model")
@@ -316,8 +357,9 @@ class OpRecorder(TorchDispatchMode):
         phases = self._ops["phase"]
         passes = [number for number, phase in enumerate(phases) if phase != "u"]
         if passes:  # steps of the loss function's own lie between passes; only what is behind them is the update
-            phases[: passes[0]] = "f" * passes[0]
-            phases[passes[0] : passes[-1]] = ["b" if phase == "u" else phase for phase in phases[passes[0] : passes[-1]]]
+            first, last = passes[0], passes[-1]
+            phases[:first] = ["f"] * first
+            phases[first:last] = ["b" if phase == "u" else phase for phase in phases[first:last]]
 
     def outline(self) -> List[Tuple[str, str, Tuple[Any, ...]]]:
         """Name, phase and results' shapes of each op: what two iterations are compared by."""

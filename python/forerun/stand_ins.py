@@ -120,9 +120,9 @@ def _replace_in_optimizer(optimizer: torch.optim.Optimizer, made: StandIns, undo
     strangers = [p for group in optimizer.param_groups for p in group["params"] if not made.has(p)]
     if strangers:
         raise CaptureError(
-            f"{type(optimizer).__name__} holds {len(strangers)} parameters that the model does not have, such as one of "
-            f"shape {list(strangers[0].shape)}; make it of the parameters of the model that is recorded, which has all "
-            'that is trained, such as torch.nn.ModuleDict({"model": ..., "head": ...})'
+            f"{type(optimizer).__name__} holds {len(strangers)} parameters that the model does not have, such as one "
+            f"of shape {list(strangers[0].shape)}; make it of the parameters of the model that is recorded, which has "
+            'all that is trained, such as torch.nn.ModuleDict({"model": ..., "head": ...})'
         )
     for group in optimizer.param_groups:
         undo.callback(group.__setitem__, "params", group["params"])

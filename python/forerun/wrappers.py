@@ -8,7 +8,7 @@ import torch
 
 from .host_values import CaptureError
 
-_SHARDED = ("FullyShardedDataParallel", "DeepSpeedEngine")
+_SHARDED = ("FullyShardedDataParallel", "FSDPModule", "DeepSpeedEngine")
 _ONE_GPU = "what is recorded is the iteration of one GPU, without communication"
 
 
@@ -30,14 +30,15 @@ def wrapper_words(model: torch.nn.Module) -> List[str]:
         words.append(f"DataParallel: {_ONE_GPU}, which takes the whole batch")
     if any(_is_compiled(module) for module in model.modules()):
         words.append(
-            "torch.compile: what is recorded is what runs without it; kernels that the compiler joins are predicted one "
-            "by one"
+            "torch.compile: what is recorded is what runs without it; kernels that the compiler joins are predicted "
+            "one by one"
         )
     return words
 
 
 def _is_sharded(model: torch.nn.Module) -> bool:
-    if any(cls.__name__ in _SHARDED or cls.__name__ == "FSDPModule" for m in model.modules() for cls in type(m).__mro__):
+    classes = {cls.__name__ for module in model.modules() for cls in type(module).__mro__}
+    if classes.intersection(_SHARDED):
         return True
     return any(type(parameter.data).__name__ == "DTensor" for parameter in model.parameters())
 
