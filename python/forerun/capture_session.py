@@ -31,7 +31,7 @@ from .own_steps import StepsItself, steps_followed
 from .recorder import OpRecorder
 from .stand_ins import stand_ins
 from .training import TrainingTask
-from .wrappers import alone
+from .wrappers import unwrapped
 
 _DRAWS = 9  # of what is random; an odd number, so that one is the median
 _HOST_RANDOM = "Python's random or numpy.random"
@@ -98,7 +98,7 @@ def record_iteration(
             stack.enter_context(autocast_for_gpu(words))
         stack.enter_context(complete_fakes())
         stack.enter_context(arrays_read(values))
-        stack.enter_context(alone(task.model))
+        stack.enter_context(unwrapped(task.model))
         stack.enter_context(_clipped_at_once())
         real, adopt = stack.enter_context(stand_ins(task, device, values, dtype))
         _choose_optimizer_kernels(real.optimizer)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from typing import Any, Iterator, List
 
 import torch
@@ -48,10 +49,19 @@ def _is_compiled(module: torch.nn.Module) -> bool:
 
 
 @contextlib.contextmanager
-def alone(model: Any) -> Iterator[None]:
-    """While inside, a wrapper waits for no other process."""
-    if isinstance(model, torch.nn.parallel.DistributedDataParallel):
-        with model.no_sync():
-            yield
-    else:
+def unwrapped(model: Any) -> Iterator[None]:
+    """While inside, a wrapper waits for no other process, and what was compiled runs as it was written."""
+    with contextlib.ExitStack() as stack:
+        if isinstance(model, torch.nn.parallel.DistributedDataParallel):
+            stack.enter_context(model.no_sync())
+        if "torch._dynamo" in sys.modules and hasattr(torch.compiler, "set_stance"):  # since PyTorch 2.6
+            stack.enter_context(torch.compiler.set_stance("force_eager"))
+        for module in model.modules():
+            if not _is_compiled(module):
+                continue
+            kept = dict(vars(module))
+            stack.callback(vars(module).update, kept)
+            if "_orig_mod" in module._modules:
+                vars(module)["forward"] = module._modules["_orig_mod"]
+            vars(module)["_compiled_call_impl"] = None
         yield
