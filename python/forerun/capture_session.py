@@ -340,6 +340,8 @@ def _root_inputs(recorder: OpRecorder, value: Any, name: str) -> None:
     elif isinstance(value, Mapping):
         for key, item in value.items():
             _root_inputs(recorder, item, str(key))
+    elif dataclasses.is_dataclass(value):
+        _root_inputs(recorder, vars(value), name)
     elif isinstance(value, (list, tuple)):
         for number, item in enumerate(value):
             _root_inputs(recorder, item, f"{name}{number}")

@@ -47,6 +47,7 @@ def steps_followed(
         values.listening = False  # what an optimizer reads is its own
 
     def after(_optimizer: torch.optim.Optimizer, _arguments: Any, _named: Any) -> None:
+        recorder.phase = "b" if passes else "u"  # a hook of a gradient may step within the pass
         values.listening = listening.pop()
 
     hooks = [

@@ -15,8 +15,9 @@ from typing import Any, Callable, ContextManager, Dict, List, Mapping, Optional,
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from .host_values import HostValues
+from .host_values import CaptureError, HostValues
 from .outsiders import Outsiders, with_stand_ins
+from .source_line import source_line
 from .torch_version import installed
 
 Json = Dict[str, Any]
@@ -323,6 +324,11 @@ class OpRecorder(TorchDispatchMode):
         )
 
     def _storage(self, tensor: torch.Tensor, on_host: bool = False) -> int:
+        if tensor.layout is not torch.strided:
+            raise CaptureError(
+                f"{source_line()}: a sparse tensor, of whose size only a real run tells; record a variant of the model "
+                "with dense ones (sparse=False of an embedding)"
+            )
         storage = tensor.untyped_storage()
         address = storage._cdata
         number = self._storage_ids.get(address)

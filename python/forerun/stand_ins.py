@@ -6,8 +6,9 @@ parameters stay tied. Values of buffers and of the batch are told to who follows
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, MutableMapping, Optional, Tuple
 
 import torch
 
@@ -35,9 +36,13 @@ class StandIns:
             copy: Any = torch.empty_strided(tensor.shape, tensor.stride(), dtype=dtype, device=self._device)
             if isinstance(tensor, torch.nn.Parameter):
                 copy = torch.nn.Parameter(copy, requires_grad=tensor.requires_grad)
-            self._made[id(tensor)] = copy
-            self._originals.append(tensor)
+            self._keep(tensor, copy)
         return self._made[id(tensor)]
+
+    def _keep(self, tensor: torch.Tensor, stand_in: torch.Tensor) -> None:
+        _take_hooks(tensor, stand_in)
+        self._made[id(tensor)] = stand_in
+        self._originals.append(tensor)
 
     def has(self, tensor: torch.Tensor) -> bool:
         return id(tensor) in self._made
@@ -63,20 +68,53 @@ class StandIns:
         for weight in cudnn_order(weights):
             part = flat[offset : offset + weight.numel()].view(weight.shape)
             offset += weight.numel()
-            self._made[id(weight)] = torch.nn.Parameter(part, requires_grad=weight.requires_grad)
-            self._originals.append(weight)
+            self._keep(weight, torch.nn.Parameter(part, requires_grad=weight.requires_grad))
 
     def within(self, value: Any) -> Any:
-        """The same batch of lists, tuples and mappings, with stand-ins for tensors."""
+        """The same batch of lists, tuples, mappings and dataclasses, with stand-ins for tensors."""
         if isinstance(value, torch.Tensor):
             return self.known(value, Origin.batch)
         if isinstance(value, dict):
             return {key: self.within(item) for key, item in value.items()}
+        if isinstance(value, MutableMapping):
+            replaced = copy.copy(value)  # a type of its own, with further methods
+            replaced.update({key: self.within(item) for key, item in value.items()})
+            return replaced
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            replaced = copy.copy(value)
+            for field in dataclasses.fields(value):
+                object.__setattr__(replaced, field.name, self.within(getattr(value, field.name)))
+            return replaced
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             return type(value)(*(self.within(item) for item in value))
         if isinstance(value, (list, tuple)):
             return type(value)(self.within(item) for item in value)
         return value
+
+
+def _take_hooks(tensor: Any, stand_in: torch.Tensor) -> None:
+    """The hooks of a parameter's gradient run for its stand-in."""
+    if not stand_in.requires_grad:
+        return
+    for hook in (tensor._backward_hooks or {}).values():
+        stand_in.register_hook(hook)
+    for hook in (getattr(tensor, "_post_accumulate_grad_hooks", None) or {}).values():
+        stand_in.register_post_accumulate_grad_hook(_with_original(hook, tensor))
+
+
+def _with_original(hook: Callable[[Any], None], tensor: Any) -> Callable[[Any], None]:
+    """Calls a hook with the parameter that it knows, which has the gradient meanwhile."""
+
+    def call(stand_in: Any) -> None:
+        before, tensor.grad = tensor.grad, stand_in.grad
+        try:
+            hook(tensor)
+            if tensor.grad is None:
+                stand_in.grad = None
+        finally:
+            tensor.grad = before
+
+    return call
 
 
 @contextlib.contextmanager

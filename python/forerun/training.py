@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from typing import Any, Callable, ContextManager, Optional
+from typing import Any, Callable, ContextManager, Mapping, Optional
 
 import torch
 
@@ -20,7 +20,7 @@ LossFunction = Callable[[torch.nn.Module, Any], Any]
 def default_loss(model: torch.nn.Module, batch: Any) -> Any:
     """A mapping is a model's keyword arguments and its output has a loss; otherwise inputs and class labels, cross
     entropy."""
-    if isinstance(batch, dict):
+    if isinstance(batch, Mapping):
         return model(**batch).loss
     *inputs, targets = batch
     output = model(*inputs)

@@ -1,5 +1,7 @@
 """Captures of training loops as they are written: own autocast, own steps, several optimizers, models outside."""
+import collections
 import copy
+import dataclasses
 from typing import Any, Dict, List
 
 import needs_torch  # noqa: F401  (skips first)
@@ -227,3 +229,52 @@ def test_each_gradient_is_kept_by_one_op() -> None:
     record = captured(network())
     kept = [node for node in record["ops"]["node"] if node >= 0 and "AccumulateGrad" in record["nodes"][node]]
     assert len(kept) == record["param_tensors"]
+
+
+def test_hooks_of_gradients_run() -> None:
+    model = network()
+    for parameter in model.parameters():
+        parameter.register_hook(lambda gradient: gradient.clamp(-1, 1))
+    assert count(captured(model), "aten.clamp") == 4
+
+
+def test_optimizers_that_step_within_the_backward_pass_free_gradients_there() -> None:
+    model = network()
+    own = {parameter: torch.optim.SGD([parameter], lr=0.1, momentum=0.9) for parameter in model.parameters()}
+
+    def step(parameter: Any) -> None:
+        own[parameter].step()
+        own[parameter].zero_grad()
+
+    for parameter in model.parameters():
+        parameter.register_post_accumulate_grad_hook(step)
+    record = captured(model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1))
+    assert count(record, "aten._foreach_add_") == 2 * 4 and set(record["ops"]["phase"]) == {"f", "b"}
+    assert all(parameter.grad is None for parameter in model.parameters()) and "unused" not in record
+
+
+def test_batches_of_other_types() -> None:
+    model = network()
+
+    @dataclasses.dataclass
+    class Samples:
+        images: Any
+        labels: Any
+
+    batches = [Samples(*batch()), collections.UserDict(images=batch()[0], labels=batch()[1])]
+
+    def loss(model: Any, given: Any) -> Any:
+        pair = (given.images, given.labels) if isinstance(given, Samples) else (given["images"], given["labels"])
+        return cross_entropy(model, pair)
+
+    for given in batches:
+        record = capture(model, torch.optim.Adam(model.parameters()), given, loss, backend="generic")
+        assert record["roots"]["kind"].count("i") == 2
+        assert ops(record) == ops(captured(model))
+
+
+def test_sparse_gradients_are_refused() -> None:
+    model = torch.nn.Sequential(torch.nn.Embedding(10, 4, sparse=True), torch.nn.Flatten(), torch.nn.Linear(8, 4))
+    tokens = torch.zeros(8, 2, dtype=torch.long), torch.zeros(8, dtype=torch.long)
+    with pytest.raises(CaptureError, match="a sparse tensor"):
+        capture(model, torch.optim.SGD(model.parameters(), lr=0.1), tokens, backend="generic")
