@@ -12,6 +12,7 @@ import torch
 
 from .capture_session import Draws, OtherOutcome, Recording
 from .host_values import Origin
+from .torch_version import untried
 
 Json = Dict[str, Any]
 
@@ -43,6 +44,9 @@ def findings(recording: Recording, model: torch.nn.Module, said: Sequence[str] =
         (warnings if _matters(outcome, recording) else assumed).append(_outcome_text(outcome, recording))
     assumed += _reads_text(recording)
     warnings += recording.words.notes
+    newer = untried()
+    if newer is not None:
+        assumed.append(newer)
     if recording.without_step:
         names = ", ".join(recording.without_step[:_NAMES_SHOWN])
         count = len(recording.without_step)

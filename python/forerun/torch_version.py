@@ -7,7 +7,11 @@ import re
 from typing import Optional, Tuple
 
 OLDEST: Tuple[int, int] = (2, 4)
-_REMEDY = f"install PyTorch {OLDEST[0]}.{OLDEST[1]} or later, 2.13 at best (a CPU build is enough to capture)"
+NEWEST: Tuple[int, int] = (2, 13)  # that was tried
+_REMEDY = (
+    f"install PyTorch {OLDEST[0]}.{OLDEST[1]} or later ({NEWEST[0]}.{NEWEST[1]} is the newest that was tried; a CPU build is "
+    "enough to capture)"
+)
 
 
 def problem() -> Optional[str]:
@@ -17,6 +21,14 @@ def problem() -> Optional[str]:
     if installed() < OLDEST:
         return f"PyTorch {_version()} is too old; {_REMEDY}"
     return None
+
+
+def untried() -> Optional[str]:
+    """What to know of a PyTorch that is newer than any that was tried; None of others."""
+    if installed() <= NEWEST:
+        return None
+    newest = f"{NEWEST[0]}.{NEWEST[1]}"
+    return f"PyTorch {_version()} is newer than any that captures were tried with, the last of which is {newest}"
 
 
 def installed() -> Tuple[int, int]:
