@@ -9,8 +9,8 @@ from typing import Optional, Tuple
 OLDEST: Tuple[int, int] = (2, 4)
 NEWEST: Tuple[int, int] = (2, 13)  # that was tried
 _REMEDY = (
-    f"install PyTorch {OLDEST[0]}.{OLDEST[1]} or later ({NEWEST[0]}.{NEWEST[1]} is the newest that was tried; a CPU build is "
-    "enough to capture)"
+    f"install PyTorch {OLDEST[0]}.{OLDEST[1]} or later ({NEWEST[0]}.{NEWEST[1]} is the newest that was tried; a CPU "
+    "build is enough to capture)"
 )
 
 

@@ -249,7 +249,8 @@ def test_optimizers_that_step_within_the_backward_pass_free_gradients_there() ->
     for parameter in model.parameters():
         parameter.register_post_accumulate_grad_hook(step)
     record = captured(model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1))
-    assert count(record, "aten._foreach_add_") == 2 * 4 and set(record["ops"]["phase"]) == {"f", "b"}
+    assert count(record, "aten._foreach_add_") == 2 * 4
+    assert "u" not in record["ops"]["phase"].rstrip("u")
     assert all(parameter.grad is None for parameter in model.parameters()) and "unused" not in record
 
 
