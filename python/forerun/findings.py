@@ -51,7 +51,7 @@ def findings(recording: Recording, model: torch.nn.Module, said: Sequence[str] =
         names = ", ".join(recording.without_step[:_NAMES_SHOWN])
         count = len(recording.without_step)
         assumed.append(f"{count} parameter tensors get a gradient and no optimizer steps them: {names}")
-    if recording.outsiders.bytes > _LITTLE:
+    if recording.recorder.outside_bytes > _LITTLE:
         assumed.append(_outsiders_text(recording))
     for name, texts in (("warnings", warnings), ("assumed", assumed)):
         if texts:
@@ -121,7 +121,7 @@ def _unused_text(unused: Json) -> str:
 
 def _outsiders_text(recording: Recording) -> str:
     lines = list(recording.outsiders.lines)[:_NAMES_SHOWN]
-    size = recording.outsiders.bytes / 2**20
+    size = recording.recorder.outside_bytes / 2**20
     return f"{size:,.1f} MiB outside the model are read or written, and taken to lie on the GPU: {', '.join(lines)}"
 
 

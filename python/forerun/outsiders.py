@@ -26,7 +26,6 @@ class Outsiders:
 
     def __init__(self, mode: Any, device: torch.device, values: HostValues) -> None:
         self.lines: Dict[str, None] = {}  # that met one first
-        self.bytes = 0
         self._mode = mode
         self._device = device
         self._values = values
@@ -50,7 +49,6 @@ class Outsiders:
         if storage._cdata not in self._flat:
             line = source_line()
             self.lines[line] = None
-            self.bytes += storage.nbytes()
             size = storage.nbytes() // tensor.dtype.itemsize
             device = self._device if self._device.type == "cpu" else tensor.device
             flat = torch.empty(size, dtype=tensor.dtype, device=device)

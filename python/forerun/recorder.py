@@ -99,6 +99,7 @@ class OpRecorder(TorchDispatchMode):
         super().__init__()
         self.phase = "f"
         self.called: Set[str] = set()  # modules, by name
+        self.outside_bytes = 0  # of what takes part and is of neither model nor batch
         self._model_names = {module: name for name, module in model.named_modules()}
         self._module_types = {name: type(module).__name__ for name, module in model.named_modules()}
         self._mark = mark
@@ -256,7 +257,10 @@ class OpRecorder(TorchDispatchMode):
         return second
 
     def _root_outsider(self, stand_in: torch.Tensor) -> None:
+        known = len(self._roots)
         self.root(stand_in, "b", "outside the model")
+        if len(self._roots) > known:
+            self.outside_bytes += stand_in.untyped_storage().nbytes()
 
     @staticmethod
     def _in_copied_slice() -> bool:
