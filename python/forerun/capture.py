@@ -37,9 +37,11 @@ from .host_values import CaptureError, HostValues, KnownValuesMode  # noqa: E402
 from .output_file import output_file  # noqa: E402
 from .parametric import points_of, resized, sizes_in, unified  # noqa: E402
 from .records import PRECISIONS  # noqa: E402
-from .run_options import CHECKPOINTS, RunOptions, checkpointing, is_checkpointing, run_options  # noqa: E402
+from .run_options import AUTOCAST_NAMES, CHECKPOINTS, RunOptions, checkpointing  # noqa: E402
+from .run_options import is_checkpointing, run_options  # noqa: E402
 from .training import LossFunction, TrainingTask, default_loss  # noqa: E402
 from .training_loop import LOOPS  # noqa: E402
+from .wrappers import wrapper_words  # noqa: E402
 
 Json = Dict[str, Any]
 
@@ -140,11 +142,15 @@ def _capture(
 def _recorded(request: _Request, batch: Any, values: HostValues, seed: Optional[int] = None) -> Tuple[Json, int]:
     """A record, and the seed of its random numbers; with a seed, without looking at what it might have been."""
     task = request.task(batch)
+    said = wrapper_words(request.model)
     with checkpointing(request.model, request.options.checkpoint):
         recording = record_iteration(task, request.backend, values, request.options.dtype, seed)
         record = _describe(task, request.options, request.backend, request.name or type(request.model).__name__)
+    own = recording.words.autocast
+    if own is not None and request.options.autocast is None:
+        record["run"]["precision"] = AUTOCAST_NAMES[own]
     if seed is None:
-        record.update(findings(recording, request.model))
+        record.update(findings(recording, request.model, said))
     record.update(recording.recorder.columns())
     return record, recording.seed
 

@@ -12,20 +12,26 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib
+import inspect
 import random
 import sys
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Set, Tuple
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from .cuda_fakes import complete_fakes
 from .generic import cuda_like_dispatch
+from .gpu_words import GpuNamedMode, GpuWords, autocast_for_gpu
 from .host_arrays import arrays_read
 from .host_values import CaptureError, HostRead, HostValues, Origin
+from .outsiders import Outsiders
+from .own_steps import StepsItself, steps_followed
 from .recorder import OpRecorder
 from .stand_ins import stand_ins
 from .training import TrainingTask
+from .wrappers import unwrapped
 
 _DRAWS = 9  # of what is random; an odd number, so that one is the median
 _HOST_RANDOM = "Python's random or numpy.random"
@@ -65,6 +71,9 @@ class Recording:
     called: Set[str]  # modules that some draw calls
     without_gradient: List[str]  # parameters that want one
     without_part: List[str]  # frozen parameters that no forward op reads
+    without_step: List[str]  # parameters with a gradient that no optimizer has
+    outsiders: Outsiders
+    words: GpuWords
     seed: int
 
 
@@ -78,32 +87,53 @@ def record_iteration(
     """`dtype`: what floating-point tensors are turned into. `seed`: of a recording at another size, whose draw is taken
     again, without trying other outcomes."""
     device = torch.device("cuda:0" if backend == "cuda" else "cpu")
+    words = GpuWords()
+    _check_step(task.optimizer)
     with contextlib.ExitStack() as stack:
         stack.enter_context(_random_state_kept())
-        stack.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
+        mode = stack.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
         stack.enter_context(_taken_for_real())
         if backend == "generic":
             stack.enter_context(cuda_like_dispatch())
+            stack.enter_context(autocast_for_gpu(words))
         stack.enter_context(complete_fakes())
         stack.enter_context(arrays_read(values))
-        real = stack.enter_context(stand_ins(task, device, values, dtype))
+        stack.enter_context(unwrapped(task.model))
+        stack.enter_context(_clipped_at_once())
+        real, adopt = stack.enter_context(stand_ins(task, device, values, dtype))
         _choose_optimizer_kernels(real.optimizer)
         real.model.train(task.model.training)
-        return _Session(real, device, values).record(seed)
+        session = _Session(real, device, values, Outsiders(mode, device, values), words, adopt)
+        return session.record(seed)
     raise AssertionError("nothing above keeps an exception to itself")
 
 
 class _Session:
     """An iteration on stand-ins, run as often as it takes."""
 
-    def __init__(self, task: TrainingTask, device: torch.device, values: HostValues) -> None:
+    def __init__(
+        self,
+        task: TrainingTask,
+        device: torch.device,
+        values: HostValues,
+        outsiders: Outsiders,
+        words: GpuWords,
+        adopt: Callable[[torch.optim.Optimizer], None],
+    ) -> None:
         self._task = task
         self._device = device
         self._values = values
+        self._outsiders = outsiders
+        self._words = words
+        self._adopt = adopt
+        self._optimizers = [task.optimizer]  # further ones are those that the loss function steps
+        self._names_gpu = False  # whether the program names the GPU where there is none
+        self._in_loss = False
+        self._with_gradient: Set[int] = set()  # parameters, by id, that got one in the last iteration
         self._host_draws = False  # whether the last iteration drew from Python's or NumPy's random numbers
 
     def record(self, given_seed: Optional[int]) -> Recording:
-        self._iterate(0)
+        self._first()
         median, draws, called = self._median_draw()
         seed = median if given_seed is None else given_seed
         recorder = self._iterate(seed)
@@ -113,24 +143,80 @@ class _Session:
             draws.skipped = sorted(called - recorder.called)
         outcomes = self._other_outcomes(seed, recorder, reads) if given_seed is None else []
         called |= recorder.called
-        return Recording(recorder, reads, outcomes, draws, called, without_gradient, without_part, seed)
+        about = self._outsiders, self._words, seed
+        idle = without_gradient, without_part, self._without_step()
+        return Recording(recorder, reads, outcomes, draws, called, *idle, *about)
+
+    def _first(self) -> None:
+        """The iteration that makes the optimizer's state, and shows what the loss function does beside the loss."""
+        try:
+            self._iterate(0)
+        except StepsItself:
+            self._take_for_whole_step()
+            self._first()
+        except (RuntimeError, AssertionError) as error:
+            if self._names_gpu or self._device.type != "cpu" or "cuda" not in str(error).lower():
+                raise
+            self._names_gpu = True
+            self._first()
+
+    def _take_for_whole_step(self) -> None:
+        task = self._task
+        beside = [
+            word
+            for word, asked in (
+                (f"accumulate {task.accumulate}", task.accumulate > 1),
+                (f"clip_grad {task.clip_grad}", task.clip_grad is not None),
+                ("autocast", task.autocast is not None),
+                (f"loop {task.loop}", task.loop != "plain"),
+            )
+            if asked
+        ]
+        if beside:
+            raise CaptureError(
+                f"loss_fn steps the optimizer itself, so that {' and '.join(beside)} cannot be added to it; write it "
+                "into loss_fn, or leave backward and step to the capture"
+            )
+        self._task = dataclasses.replace(task, loss_steps=True)
+
+    def _on_step(self, optimizer: torch.optim.Optimizer) -> None:
+        self._note_gradients()
+        if optimizer is self._task.optimizer:
+            if self._in_loss and not self._task.loss_steps:
+                raise StepsItself()
+        elif not any(optimizer is known for known in self._optimizers):
+            self._adopt(optimizer)
+            _choose_optimizer_kernels(optimizer)
+            self._optimizers.append(optimizer)
 
     def _iterate(self, seed: int, other_outcome_at: str = "") -> OpRecorder:
         _seed(seed)
+        self._with_gradient.clear()
         self._values.reads.clear()
         self._values.other_outcome_at = other_outcome_at
-        recorder = OpRecorder(self._task.model, pretend_gpu=self._device.type == "cpu", values=self._values)
-        recorder.root_model(self._task.model, self._task.optimizer)
+        pretend_gpu = self._device.type == "cpu"
+        recorder = OpRecorder(
+            self._task.model, pretend_gpu=pretend_gpu, values=self._values, outsiders=self._outsiders
+        )
+        recorder.root_model(self._task.model, *self._optimizers)
         recorder.root_scaler(self._task.scaler)
         _root_inputs(recorder, self._task.batch, "input")
 
         def on_phase(letter: str) -> None:
             recorder.phase = letter
+            self._in_loss = letter == "f"
             self._values.listening = letter != "u"
 
         before = _host_random_state()
-        with recorder:
-            self._task.iterate(self._device.type, on_phase)
+        named: Any = GpuNamedMode() if self._names_gpu else contextlib.nullcontext()
+        try:
+            with recorder, steps_followed(recorder, self._values, self._on_step), named:
+                self._task.iterate(self._device.type, on_phase)
+        except BaseException:
+            with contextlib.suppress(CaptureError):
+                self._outsiders.take_gradients()
+            raise
+        self._outsiders.take_gradients()
         recorder.close()
         self._host_draws = _host_random_state() != before
         return recorder
@@ -185,9 +271,20 @@ class _Session:
             )
         return outcome
 
+    def _without_step(self) -> List[str]:
+        stepped = {id(p) for optimizer in self._optimizers for group in optimizer.param_groups for p in group["params"]}
+        named = self._task.model.named_parameters()
+        return [name for name, p in named if id(p) in self._with_gradient and id(p) not in stepped]
+
+    def _note_gradients(self) -> None:
+        self._with_gradient.update(id(p) for p in self._task.model.parameters() if p.grad is not None)
+
     def _idle_parameters(self, recorder: OpRecorder) -> Tuple[List[str], List[str]]:
         named = list(self._task.model.named_parameters())
-        without_gradient = [name for name, parameter in named if parameter.requires_grad and parameter.grad is None]
+        self._note_gradients()
+        without_gradient = [
+            name for name, parameter in named if parameter.requires_grad and id(parameter) not in self._with_gradient
+        ]
         without_part = [
             name for name, parameter in named if not parameter.requires_grad and not recorder.takes_part(parameter)
         ]
@@ -243,9 +340,32 @@ def _root_inputs(recorder: OpRecorder, value: Any, name: str) -> None:
     elif isinstance(value, Mapping):
         for key, item in value.items():
             _root_inputs(recorder, item, str(key))
+    elif dataclasses.is_dataclass(value):
+        _root_inputs(recorder, vars(value), name)
     elif isinstance(value, (list, tuple)):
         for number, item in enumerate(value):
             _root_inputs(recorder, item, f"{name}{number}")
+
+
+@contextlib.contextmanager
+def _clipped_at_once() -> Iterator[None]:
+    """On a GPU gradients that the program clips are clipped all at once; fake ones would not be."""
+    clipping: Any = importlib.import_module("torch.nn.utils.clip_grad")
+    original = clipping._has_foreach_support
+    clipping._has_foreach_support = lambda tensors, device: True
+    try:
+        yield
+    finally:
+        clipping._has_foreach_support = original
+
+
+def _check_step(optimizer: torch.optim.Optimizer) -> None:
+    closure = inspect.signature(type(optimizer).step).parameters.get("closure")
+    if closure is not None and closure.default is inspect.Parameter.empty:
+        raise CaptureError(
+            f"{type(optimizer).__name__} runs the model as often as its step needs, which only a real run tells; "
+            "record the model with another optimizer"
+        )
 
 
 def _choose_optimizer_kernels(optimizer: torch.optim.Optimizer) -> None:

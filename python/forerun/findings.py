@@ -6,17 +6,19 @@ which every answer about the record begins with.
 """
 from __future__ import annotations
 
-from typing import Any, Dict, List, Set
+from typing import Any, Dict, List, Sequence, Set
 
 import torch
 
 from .capture_session import Draws, OtherOutcome, Recording
 from .host_values import Origin
+from .torch_version import untried
 
 Json = Dict[str, Any]
 
 _FEW = 0.03  # up to this share of ops, parameters or modules is no warning
 _NAMES_SHOWN = 5
+_LITTLE = 1 << 20  # bytes outside the model that need no word
 _CONTAINERS = (
     torch.nn.ModuleList,
     torch.nn.ModuleDict,
@@ -26,10 +28,10 @@ _CONTAINERS = (
 )
 
 
-def findings(recording: Recording, model: torch.nn.Module) -> Json:
-    """The fields that are not empty."""
+def findings(recording: Recording, model: torch.nn.Module, said: Sequence[str] = ()) -> Json:
+    """The fields that are not empty; `said` are further warnings."""
     assumed: List[str] = []
-    warnings: List[str] = []
+    warnings: List[str] = list(said)
     fields: Json = {}
     unused = _unused(recording, model)
     if unused["parameters"] or unused["modules"]:
@@ -41,6 +43,16 @@ def findings(recording: Recording, model: torch.nn.Module) -> Json:
     for outcome in recording.outcomes:
         (warnings if _matters(outcome, recording) else assumed).append(_outcome_text(outcome, recording))
     assumed += _reads_text(recording)
+    warnings += recording.words.notes
+    newer = untried()
+    if newer is not None:
+        assumed.append(newer)
+    if recording.without_step:
+        names = ", ".join(recording.without_step[:_NAMES_SHOWN])
+        count = len(recording.without_step)
+        assumed.append(f"{count} parameter tensors get a gradient and no optimizer steps them: {names}")
+    if recording.recorder.outside_bytes > _LITTLE:
+        assumed.append(_outsiders_text(recording))
     for name, texts in (("warnings", warnings), ("assumed", assumed)):
         if texts:
             fields[name] = texts
@@ -105,6 +117,12 @@ def _unused_text(unused: Json) -> str:
         f"{unused['parameters']:,} parameters ({parameters:.1%}) and {unused['modules']:,} of {unused['of_modules']:,} "
         f"modules with parameters ({modules:.1%}) took no part in the recorded iteration: {listed}"
     )
+
+
+def _outsiders_text(recording: Recording) -> str:
+    lines = list(recording.outsiders.lines)[:_NAMES_SHOWN]
+    size = recording.recorder.outside_bytes / 2**20
+    return f"{size:,.1f} MiB outside the model are read or written, and taken to lie on the GPU: {', '.join(lines)}"
 
 
 # -- random branches ---------------------------------------------------------------------------------------------------

@@ -115,8 +115,9 @@ def _scaled_dot_product_attention(
     # No fused kernel takes these: PyTorch composes them. (A mask with a gradient and dropout: as seen in PyTorch 2.11.)
     scattered = any(tensor.shape[-1] > 1 and tensor.stride(-1) != 1 for tensor in (query, key, value))
     if query.dim() != 4 or broadcast or scattered or (mask_gradient and dropout_p > 0):
+        grouped = {"enable_gqa": True} if enable_gqa else {}  # not known to PyTorch 2.4
         return torch._scaled_dot_product_attention_math(
-            query, key, value, mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+            query, key, value, mask, dropout_p, is_causal, scale=scale, **grouped
         )[0]
     if mask is not None and not fused:
         mask = _aligned_mask(mask, query, key)

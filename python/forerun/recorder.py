@@ -15,13 +15,21 @@ from typing import Any, Callable, ContextManager, Dict, List, Mapping, Optional,
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from .host_values import HostValues
+from .host_values import CaptureError, HostValues
+from .outsiders import Outsiders, with_stand_ins
+from .source_line import source_line
+from .torch_version import installed
 
 Json = Dict[str, Any]
 RootKind = str  # "p" parameter, "b" buffer, "s" optimizer state, "i" input
 
 # Arguments that say where a result lives, not what is computed.
 _PLACEMENT = frozenset({"device", "layout", "out", "generator"})
+
+# What a tensor made from numbers on the host passes through.
+_TAKES_REAL = frozenset({torch.ops.aten.lift_fresh.default, torch.ops.aten.lift_fresh_copy.default})
+
+_DETACHES_TWICE = installed() < (2, 10)
 
 
 class Interned:
@@ -77,6 +85,7 @@ class OpRecorder(TorchDispatchMode):
     :param pretend_gpu: all tensors are stand-ins for GPU ones, but for those that ``on_host`` named and what is made
         from them alone
     :param values: what is known of tensors without data
+    :param outsiders: stand-ins for tensors of neither model nor batch
     """
 
     def __init__(
@@ -85,15 +94,18 @@ class OpRecorder(TorchDispatchMode):
         mark: Optional[Callable[[int], ContextManager[Any]]] = None,
         pretend_gpu: bool = False,
         values: Optional[HostValues] = None,
+        outsiders: Optional[Outsiders] = None,
     ) -> None:
         super().__init__()
         self.phase = "f"
         self.called: Set[str] = set()  # modules, by name
+        self.outside_bytes = 0  # of what takes part and is of neither model nor batch
         self._model_names = {module: name for name, module in model.named_modules()}
         self._module_types = {name: type(module).__name__ for name, module in model.named_modules()}
         self._mark = mark
         self._pretend_gpu = pretend_gpu
         self._values = values
+        self._outsiders = outsiders
         self._host: Set[int] = set()
         self._names, self._modules, self._dtypes, self._shapes = Interned(), Interned(), Interned(), Interned()
         self._attributes, self._nodes, self._tensors = Interned(), Interned(), Interned()
@@ -112,8 +124,11 @@ class OpRecorder(TorchDispatchMode):
         self._root_ids: Set[int] = set()
         self._read: Optional[Set[int]] = None
         self._hooks: List[Any] = []
-        self._written: List[int] = []  # what the last op wrote into, where it works in place
+        self._written: List[int] = []  # what the last op but views wrote into, where it works in place
+        # Views of one another, by the last ops: whether each is of a write into a view, and its inputs and outputs.
+        self._views: List[Tuple[bool, List[int], List[int]]] = []
         self._running = 0  # 1 while an op runs: what dies then (set_ lets go of its old storage) dies behind it
+        self._detached: Optional[Any] = None  # a weak reference to what the last op gave, if it was a detach
         self._closed = False
 
     # -- what exists before the iteration ------------------------------------------------------------------------------
@@ -124,18 +139,19 @@ class OpRecorder(TorchDispatchMode):
             self._root_ids.add(storage)
             self._roots.append((storage, kind, name))
 
-    def root_model(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    def root_model(self, model: torch.nn.Module, *optimizers: torch.optim.Optimizer) -> None:
         names: Dict[torch.Tensor, str] = {}
         for name, parameter in model.named_parameters():
             names[parameter] = name
             self.root(parameter, "p", name)
         for name, buffer in model.named_buffers():
             self.root(buffer, "b", name)
-        for parameter, state in optimizer.state.items():
-            for key, value in state.items():
-                if isinstance(value, torch.Tensor):
-                    host = key == "step" and self._pretend_gpu and not _steps_on_device(optimizer)
-                    self.root(value, "s", f"{names.get(parameter, '')}.{key}", on_host=host)
+        for optimizer in optimizers:
+            for parameter, state in optimizer.state.items():
+                for key, value in state.items():
+                    if isinstance(value, torch.Tensor):
+                        host = key == "step" and self._pretend_gpu and not _steps_on_device(optimizer)
+                        self.root(value, "s", f"{names.get(parameter, '')}.{key}", on_host=host)
 
     def root_scaler(self, scaler: Optional[torch.amp.GradScaler]) -> None:
         """What a scaler of the loss keeps between iterations."""
@@ -163,6 +179,8 @@ class OpRecorder(TorchDispatchMode):
         name = self._model_names.get(module)
         if name is not None:
             self.called.add(name)
+        if self.phase == "u":
+            self.phase = "f"  # a step lies before it
         self._module_stack.append(self._modules(name) if name is not None else (self._module_stack or [0])[-1])
 
     def _leave_module(self, _module: torch.nn.Module, _inputs: Any, _output: Any) -> None:
@@ -178,6 +196,11 @@ class OpRecorder(TorchDispatchMode):
         number = len(self._ops["name"])
         inputs: List[torch.Tensor] = []
         attributes = self._arguments(func, args, kwargs, inputs)
+        if self._outsiders is not None and any(map(self._outsiders.holds, inputs)) and func not in _TAKES_REAL:
+            args = with_stand_ins(self._outsiders, args, self._root_outsider)
+            kwargs = dict(with_stand_ins(self._outsiders, kwargs, self._root_outsider))
+            inputs.clear()
+            self._arguments(func, args, kwargs, inputs)
         lifted = func is torch.ops.aten.lift_fresh.default  # a tensor made from numbers on the host
         input_ids = [self._tensor(tensor, lifted) for tensor in inputs]
         self._running = 1
@@ -188,16 +211,56 @@ class OpRecorder(TorchDispatchMode):
         outputs: List[torch.Tensor] = []
         _tensors(result, outputs)
         output_ids = [self._tensor(tensor) for tensor in outputs]
+        if self._is_second_detach(func, args, result):
+            return result
         if self._pretend_gpu:
             self._follow_host(inputs, outputs, func)
+            copied = func.is_view and self._in_copied_slice()
+            follows = func.is_view and self._follow_views(copied, input_ids, output_ids)
             if func.is_view and output_ids == self._written and output_ids != input_ids:
-                return result  # autograd replays the view that was written into; for tensors with data it does not
-            if func.is_view and self._in_copied_slice():
+                self._take_back(len(self._views) - 1)
+                return result  # autograd replays the views that were written into; for tensors with data it does not
+            if copied:
+                if follows:
+                    self._take_back(1)
+                    input_ids = self._views[0][1]
                 func = torch.ops.aten.as_strided.default
                 attributes = self._strides_of(outputs[0])
-        self._written = output_ids if func._schema.is_mutable else []
+        if not func.is_view:
+            self._views.clear()
+            self._written = output_ids if func._schema.is_mutable else []
         self._append(func, input_ids, output_ids, attributes)
         return result
+
+    def _follow_views(self, copied: bool, inputs: List[int], outputs: List[int]) -> bool:
+        """Keeps the views of one another that the last ops took; tells whether this one is of the last."""
+        follows = bool(self._views) and (self._views[-1][0], self._views[-1][2]) == (copied, inputs)
+        if not follows:
+            self._views.clear()
+        self._views.append((copied, inputs, outputs))
+        return follows
+
+    def _take_back(self, count: int) -> None:
+        """The last ops were none."""
+        for column in self._ops.values():
+            del column[len(column) - count :]
+        last = len(self._ops["name"])
+        self._frees = [(min(op, last), storage) for op, storage in self._frees]
+
+    def _is_second_detach(self, func: Any, args: Any, result: Any) -> bool:
+        """Before PyTorch 2.10 a mode sees every detach of the program, and of the engine, twice."""
+        if not _DETACHES_TWICE or func is not torch.ops.aten.detach.default:
+            self._detached = None
+            return False
+        second = self._detached is not None and self._detached() is args[0]
+        self._detached = None if second else weakref.ref(result)
+        return second
+
+    def _root_outsider(self, stand_in: torch.Tensor) -> None:
+        known = len(self._roots)
+        self.root(stand_in, "b", "outside the model")
+        if len(self._roots) > known:
+            self.outside_bytes += stand_in.untyped_storage().nbytes()
 
     @staticmethod
     def _in_copied_slice() -> bool:
@@ -265,6 +328,11 @@ class OpRecorder(TorchDispatchMode):
         )
 
     def _storage(self, tensor: torch.Tensor, on_host: bool = False) -> int:
+        if tensor.layout is not torch.strided:
+            raise CaptureError(
+                f"{source_line()}: a sparse tensor, of whose size only a real run tells; record a variant of the model "
+                "with dense ones (sparse=False of an embedding)"
+            )
         storage = tensor.untyped_storage()
         address = storage._cdata
         number = self._storage_ids.get(address)
@@ -296,6 +364,12 @@ class OpRecorder(TorchDispatchMode):
     def close(self) -> None:
         """The iteration is over: what dies from now on belongs to its end."""
         self._closed = True
+        phases = self._ops["phase"]
+        passes = [number for number, phase in enumerate(phases) if phase != "u"]
+        if passes:  # steps of the loss function's own lie between passes; only what is behind them is the update
+            first, last = passes[0], passes[-1]
+            phases[:first] = ["f"] * first
+            phases[first:last] = ["b" if phase == "u" else phase for phase in phases[first:last]]
 
     def outline(self) -> List[Tuple[str, str, Tuple[Any, ...]]]:
         """Name, phase and results' shapes of each op: what two iterations are compared by."""

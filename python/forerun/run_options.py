@@ -23,6 +23,7 @@ from .training_loop import LOOPS, clip_norm
 CHECKPOINTS = ("none", "block")
 _AUTOCAST = {"bf16": "amp_bf16", "bfloat16": "amp_bf16", "fp16": "amp_fp16", "float16": "amp_fp16"}
 _TYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
+AUTOCAST_NAMES = {dtype: f"amp_{name}" for name, dtype in _TYPES.items()}  # of precisions
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,14 +13,20 @@ _PACKAGES = ("site-packages", "dist-packages")
 _FOREIGN = tuple(
     os.path.join(os.path.dirname(os.path.abspath(file)), "") for file in (torch.__file__, __file__)
 )
+_SESSION = os.path.join(os.path.dirname(os.path.abspath(__file__)), "capture_session.py")
 _STDLIB = os.path.join(sysconfig.get_paths()["stdlib"], "")
 
 
 def source_line() -> str:
-    """``"model.py:12"``, with the path within its package or below the working directory."""
+    """``"model.py:12"``, with the path within its package or below the working directory.
+
+    What a capture runs outside the program's code is its backward pass.
+    """
     frame: Optional[object] = sys._getframe(1)
     while frame is not None:
         code = frame.f_code  # type: ignore[attr-defined]
+        if code.co_filename == _SESSION:
+            return "the backward pass"
         if not _is_foreign(code.co_filename):
             return f"{_short(code.co_filename)}:{frame.f_lineno}"  # type: ignore[attr-defined]
         frame = frame.f_back  # type: ignore[attr-defined]

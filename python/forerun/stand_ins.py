@@ -6,13 +6,14 @@ parameters stay tied. Values of buffers and of the batch are told to who follows
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, MutableMapping, Optional, Tuple
 
 import torch
 
 from .generic_rnn import cudnn_order
-from .host_values import HostValues, Origin
+from .host_values import CaptureError, HostValues, Origin
 from .training import TrainingTask
 
 
@@ -35,9 +36,16 @@ class StandIns:
             copy: Any = torch.empty_strided(tensor.shape, tensor.stride(), dtype=dtype, device=self._device)
             if isinstance(tensor, torch.nn.Parameter):
                 copy = torch.nn.Parameter(copy, requires_grad=tensor.requires_grad)
-            self._made[id(tensor)] = copy
-            self._originals.append(tensor)
+            self._keep(tensor, copy)
         return self._made[id(tensor)]
+
+    def _keep(self, tensor: torch.Tensor, stand_in: torch.Tensor) -> None:
+        _take_hooks(tensor, stand_in)
+        self._made[id(tensor)] = stand_in
+        self._originals.append(tensor)
+
+    def has(self, tensor: torch.Tensor) -> bool:
+        return id(tensor) in self._made
 
     def known(self, tensor: torch.Tensor, origin: Optional[Origin] = None) -> Any:
         """The stand-in of a tensor whose value, where there is one, does not change with training."""
@@ -60,15 +68,23 @@ class StandIns:
         for weight in cudnn_order(weights):
             part = flat[offset : offset + weight.numel()].view(weight.shape)
             offset += weight.numel()
-            self._made[id(weight)] = torch.nn.Parameter(part, requires_grad=weight.requires_grad)
-            self._originals.append(weight)
+            self._keep(weight, torch.nn.Parameter(part, requires_grad=weight.requires_grad))
 
     def within(self, value: Any) -> Any:
-        """The same batch of lists, tuples and mappings, with stand-ins for tensors."""
+        """The same batch of lists, tuples, mappings and dataclasses, with stand-ins for tensors."""
         if isinstance(value, torch.Tensor):
             return self.known(value, Origin.batch)
         if isinstance(value, dict):
             return {key: self.within(item) for key, item in value.items()}
+        if isinstance(value, MutableMapping):
+            replaced = copy.copy(value)  # a type of its own, with further methods
+            replaced.update({key: self.within(item) for key, item in value.items()})
+            return replaced
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            replaced = copy.copy(value)
+            for field in dataclasses.fields(value):
+                object.__setattr__(replaced, field.name, self.within(getattr(value, field.name)))
+            return replaced
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             return type(value)(*(self.within(item) for item in value))
         if isinstance(value, (list, tuple)):
@@ -76,11 +92,39 @@ class StandIns:
         return value
 
 
+def _take_hooks(tensor: Any, stand_in: torch.Tensor) -> None:
+    """The hooks of a parameter's gradient run for its stand-in."""
+    if not stand_in.requires_grad:
+        return
+    for hook in (tensor._backward_hooks or {}).values():
+        stand_in.register_hook(hook)
+    for hook in (getattr(tensor, "_post_accumulate_grad_hooks", None) or {}).values():
+        stand_in.register_post_accumulate_grad_hook(_with_original(hook, tensor))
+
+
+def _with_original(hook: Callable[[Any], None], tensor: Any) -> Callable[[Any], None]:
+    """Calls a hook with the parameter that it knows, which has the gradient meanwhile."""
+
+    def call(stand_in: Any) -> None:
+        before, tensor.grad = tensor.grad, stand_in.grad
+        try:
+            hook(tensor)
+            if tensor.grad is None:
+                stand_in.grad = None
+        finally:
+            tensor.grad = before
+
+    return call
+
+
 @contextlib.contextmanager
 def stand_ins(
     task: TrainingTask, device: torch.device, values: HostValues, dtype: Optional[torch.dtype] = None
-) -> Iterator[TrainingTask]:
-    """The task with stand-ins in the same modules and optimizer; both are themselves again on leaving."""
+) -> Iterator[Tuple[TrainingTask, Callable[[torch.optim.Optimizer], None]]]:
+    """The task with stand-ins in the same modules and optimizer; both are themselves again on leaving.
+
+    The function beside it gives further optimizers of the same parameters their stand-ins.
+    """
     made = StandIns(device, values, dtype)
     with contextlib.ExitStack() as undo:
         for module in task.model.modules():
@@ -91,7 +135,11 @@ def stand_ins(
             if isinstance(module, torch.nn.RNNBase):
                 _replace_flat_weights(module, undo)
         _replace_in_optimizer(task.optimizer, made, undo)
-        yield dataclasses.replace(task, batch=made.within(task.batch))
+
+        def adopt(optimizer: torch.optim.Optimizer) -> None:
+            _replace_in_optimizer(optimizer, made, undo)
+
+        yield dataclasses.replace(task, batch=made.within(task.batch)), adopt
 
 
 def _replace(table: Dict[str, Any], stand_in: Callable[[torch.Tensor], Any], undo: contextlib.ExitStack) -> None:
@@ -107,6 +155,13 @@ def _replace_flat_weights(module: torch.nn.RNNBase, undo: contextlib.ExitStack) 
 
 
 def _replace_in_optimizer(optimizer: torch.optim.Optimizer, made: StandIns, undo: contextlib.ExitStack) -> None:
+    strangers = [p for group in optimizer.param_groups for p in group["params"] if not made.has(p)]
+    if strangers:
+        raise CaptureError(
+            f"{type(optimizer).__name__} holds {len(strangers)} parameters that the model does not have, such as one "
+            f"of shape {list(strangers[0].shape)}; make it of the parameters of the model that is recorded, which has "
+            'all that is trained, such as torch.nn.ModuleDict({"model": ..., "head": ...})'
+        )
     for group in optimizer.param_groups:
         undo.callback(group.__setitem__, "params", group["params"])
         group["params"] = [made.of(parameter) for parameter in group["params"]]

@@ -7,22 +7,42 @@ import re
 from typing import Optional, Tuple
 
 OLDEST: Tuple[int, int] = (2, 4)
-_REMEDY = f"install PyTorch {OLDEST[0]}.{OLDEST[1]} or later (a CPU build is enough to capture)"
+NEWEST: Tuple[int, int] = (2, 13)  # that was tried
+_REMEDY = (
+    f"install PyTorch {OLDEST[0]}.{OLDEST[1]} or later ({NEWEST[0]}.{NEWEST[1]} is the newest that was tried; a CPU "
+    "build is enough to capture)"
+)
 
 
 def problem() -> Optional[str]:
     """What is wrong with the installed PyTorch, and what to do; None where it will do."""
     if importlib.util.find_spec("torch") is None:
         return f"PyTorch is not installed; {_REMEDY}"
+    if installed() < OLDEST:
+        return f"PyTorch {_version()} is too old; {_REMEDY}"
+    return None
+
+
+def untried() -> Optional[str]:
+    """What to know of a PyTorch that is newer than any that was tried; None of others."""
+    if installed() <= NEWEST:
+        return None
+    newest = f"{NEWEST[0]}.{NEWEST[1]}"
+    return f"PyTorch {_version()} is newer than any that captures were tried with, the last of which is {newest}"
+
+
+def installed() -> Tuple[int, int]:
+    """Of the PyTorch that is there: (2, 13)."""
+    found = re.match(r"(\d+)\.(\d+)", _version())
+    return (int(found.group(1)), int(found.group(2))) if found else OLDEST
+
+
+def _version() -> str:
     try:
-        version = importlib.metadata.version("torch")
+        return importlib.metadata.version("torch")
     except importlib.metadata.PackageNotFoundError:  # distributions build it without metadata
         import torch
-        version = str(torch.__version__)
-    found = re.match(r"(\d+)\.(\d+)", version)
-    if found and (int(found.group(1)), int(found.group(2))) < OLDEST:
-        return f"PyTorch {version} is too old; {_REMEDY}"
-    return None
+        return str(torch.__version__)
 
 
 def require(module: str) -> None:

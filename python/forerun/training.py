@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from typing import Any, Callable, ContextManager, Optional
+from typing import Any, Callable, ContextManager, Mapping, Optional
 
 import torch
 
@@ -20,7 +20,7 @@ LossFunction = Callable[[torch.nn.Module, Any], Any]
 def default_loss(model: torch.nn.Module, batch: Any) -> Any:
     """A mapping is a model's keyword arguments and its output has a loss; otherwise inputs and class labels, cross
     entropy."""
-    if isinstance(batch, dict):
+    if isinstance(batch, Mapping):
         return model(**batch).loss
     *inputs, targets = batch
     output = model(*inputs)
@@ -44,10 +44,16 @@ class TrainingTask:
     scaler: Optional[torch.amp.GradScaler] = None  # of the loss, for float16
     average: Optional[torch.optim.swa_utils.AveragedModel] = None  # of the weights, updated with each step
     loop: str = "plain"  # training_loop.py
+    loss_steps: bool = False  # the loss function runs the backward pass and the optimizer's step itself
 
     def iterate(self, device_type: str, on_phase: Optional[Callable[[str], None]] = None) -> None:
         """One iteration; `on_phase` hears "u", "f", "b", "u" as the phases begin."""
         begin = on_phase or (lambda letter: None)
+        if self.loss_steps:
+            begin("f")
+            self.loss_fn(self.model, self.batch)
+            begin("u")
+            return
         begin("u")
         self.optimizer.zero_grad()
         for _ in range(self.accumulate):

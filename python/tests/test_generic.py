@@ -8,10 +8,13 @@ import pytest
 torch: Any = pytest.importorskip("torch")
 
 from forerun import cuda_autocast  # noqa: E402
+from forerun import torch_version  # noqa: E402
 from forerun.capture import capture  # noqa: E402
 from forerun.cuda_fakes import complete_fakes  # noqa: E402
 
 Json = Dict[str, Any]
+VERSION = torch_version.installed()
+needs_groups = pytest.mark.skipif(VERSION < (2, 5), reason="attention with groups of heads came with PyTorch 2.5")
 
 
 def record_of(model: Any, batch: Any, **options: Any) -> Json:
@@ -85,7 +88,7 @@ def test_every_op_that_cudas_autocast_lists_has_a_rule() -> None:
     known = {*cuda_autocast._LOWER, *cuda_autocast._FLOAT32, *cuda_autocast._FLOAT32_RESULT, *cuda_autocast._WIDEST}
     inner = {"_convolution.deprecated", "_thnn_fused_lstm_cell", "_thnn_fused_gru_cell", "cudnn_convolution"}
     inner |= {"cudnn_convolution_transpose", "_scaled_dot_product_flash_attention", "binary_cross_entropy"}
-    listed = set(cuda_autocast._names_under("AutocastCUDA")) - inner
+    listed = {name for name in cuda_autocast._names_under("AutocastCUDA") if "name" not in name.lower()} - inner
     assert len(listed) > 80
     assert listed - known <= {"linalg_matrix_sqrth"}
 
@@ -146,12 +149,30 @@ def test_attention_writes_as_the_kernel_of_its_type_does() -> None:
     assert strides["bf16"][1:] == ("bfloat16", [2, 4, 6, 8], [192, 8, 32, 1])
 
 
+@needs_groups
 def test_attention_that_no_kernel_takes_is_composed() -> None:
     record = attention_record(key_heads=2)
     assert not find(record, "forerun.attention.default") and len(find(record, "aten.bmm.default", "f")) == 2
     assert find(attention_record(key_heads=2, autocast="bf16"), "forerun.attention.default")
 
 
+def test_views_of_views_that_are_written_into_are_recorded_once() -> None:
+    class Corner(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = torch.nn.Linear(8, 2)
+
+        def forward(self, x: Any) -> Any:
+            whole = x.new_zeros(2, 4, 8)
+            whole.transpose(0, 1).narrow(2, 1, 2).select(1, 1).copy_(self.linear(x))
+            return whole[1]
+
+    record = record_of(Corner(), (torch.randn(4, 8), torch.randint(8, (4,))))
+    assert len(find(record, "aten.transpose.int", "f")) == len(find(record, "aten.slice.Tensor", "f")) == 1
+    assert [attributes(record, op)["size"] for op in find(record, "aten.as_strided.default", "b")] == [[4, 2]]
+
+
+@needs_groups
 def test_masks_of_booleans_become_numbers_for_composed_attention_too() -> None:
     class Masked(Attention):
         def forward(self, x: Any) -> Any:
@@ -178,7 +199,8 @@ def test_writes_into_slices_are_recorded_as_tensors_with_data_run_them() -> None
             return whole
 
     record = record_of(Joined(), (torch.randn(4, 8), torch.randint(8, (4,))))
-    assert len(find(record, "aten.slice.Tensor", "f")) == 2  # autograd replays the views of tensors without data alone
+    # Autograd replays the views of tensors without data alone. Up to PyTorch 2.8 `:` is a view of its own.
+    assert len(find(record, "aten.slice.Tensor", "f")) == (2 if VERSION > (2, 8) else 4)
     strided = find(record, "aten.as_strided.default", "b")
     assert [attributes(record, op)["storage_offset"] for op in strided] == [6, 0]
     assert not find(record, "aten.slice.Tensor", "b")
@@ -210,7 +232,9 @@ def test_norms_are_cudas() -> None:
         assert find(record, "aten._fused_rms_norm.default", "f") and find(
             record, "aten._fused_rms_norm_backward.default"
         )
-    assert not find(record, "aten.pow.Tensor_Scalar")
+        assert not find(record, "aten.pow.Tensor_Scalar")
+    else:
+        assert find(record, "aten.pow.Tensor_Scalar")  # CUDA composed it
 
 
 def test_an_optimizer_works_on_all_tensors_at_once() -> None:

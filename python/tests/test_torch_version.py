@@ -35,6 +35,13 @@ def test_accepts(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
     torch_version.require("__main__")
 
 
+def test_a_version_that_was_never_tried_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_torch(monkeypatch, "2.13.1+cpu")
+    assert torch_version.untried() is None
+    with_torch(monkeypatch, "2.14.0")
+    assert "PyTorch 2.14.0 is newer" in str(torch_version.untried())
+
+
 def test_a_tool_without_torch_ends_with_one_sentence() -> None:
     if torch_version.problem() is None:
         pytest.skip("this Python has a PyTorch that will do")
