@@ -81,6 +81,10 @@ struct PartialCase {
       const auto checkpointing = parse_checkpointing(value);
       if (!checkpointing) return checkpointing.error();
       request.setup.checkpointing = *checkpointing;
+    } else if (name == "quantize") {
+      const auto quantize = parse_quantize(value);
+      if (!quantize) return quantize.error();
+      request.setup.quantize = *quantize;
     } else if (name == "lora") {
       const auto lora = parse_lora(value);
       if (!lora) return lora.error();

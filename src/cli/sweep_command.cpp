@@ -32,6 +32,7 @@ Settings given_by_option(const SweepOptions& options) {
   if (!options.setup.optimizer.empty()) given.emplace_back("optimizer", "--optimizer");
   if (!options.setup.checkpoint.empty()) given.emplace_back("checkpoint", "--checkpoint");
   if (!options.setup.lora.empty()) given.emplace_back("lora", "--lora");
+  if (!options.setup.quantize.empty()) given.emplace_back("quantize", "--quantize");
   if (options.setup.accumulate != 1) given.emplace_back("accumulate", "--accumulate");
   if (options.setup.channels_last) given.emplace_back("channels_last", "--channels-last");
   return given;
@@ -121,7 +122,8 @@ void add_sweep(CLI::App& app, Run& chosen) {
                    "--over model=A,B");
   verb->add_option("--over", options->over,
                    "NAME=VALUES to go through; repeatable (all combinations). NAME: model, gpu, batch, precision, "
-                   "optimizer, checkpoint, accumulate, lora, channels_last, or a parameter of the model. VALUES: a,b,c "
+                   "optimizer, checkpoint, accumulate, lora, quantize, channels_last, or a parameter of the model. "
+                   "VALUES: a,b,c "
                    "or 8..256*2 or 1..9+2")
       ->required()
       ->allow_extra_args(false);
