@@ -16,6 +16,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .host_values import HostValues
+from .quantized import quantization_parts
 
 Json = Dict[str, Any]
 RootKind = str  # "p" parameter, "b" buffer, "s" optimizer state, "i" input
@@ -129,6 +130,8 @@ class OpRecorder(TorchDispatchMode):
         for name, parameter in model.named_parameters():
             names[parameter] = name
             self.root(parameter, "p", name)
+            for part, tensor in quantization_parts(parameter):
+                self.root(tensor, "b", f"{name}.{part}")
         for name, buffer in model.named_buffers():
             self.root(buffer, "b", name)
         for parameter, state in optimizer.state.items():

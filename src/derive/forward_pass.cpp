@@ -216,13 +216,14 @@ Status ForwardPass::run_stretch(const Stretch& stretch) {
 }
 
 // Whether an op of the second run is not dispatched: its results were kept, or nobody needs them any more.
-bool ForwardPass::passes_over(const Rerun& rerun, size_t op, size_t& kept, std::string_view name,
+bool ForwardPass::passes_over(const Rerun& rerun, size_t op, size_t& kept, bool& stopped, std::string_view name,
                               const Values& outputs) const {
-  if (op > rerun.stretch.last) return true;
+  if (op > rerun.stretch.last || stopped) return true;
   const bool keeps_operands =
       !adapters_.contains(op) || last_product_;  // an adapter's second product keeps the first's result
   if (op == rerun.stretch.last && !rerun.stretch.last_runs && keeps_operands) {
-    return name != "aten._to_copy.default" && op_class(name) != OpClass::view;
+    stopped = name != "aten._to_copy.default" && op_class(name) != OpClass::view;
+    return stopped;
   }
   if (rerun.kept == nullptr || in_custom_op_ || !is_kept_by_selective(name)) return false;
   const Values& results = (*rerun.kept)[kept++];
@@ -252,9 +253,11 @@ Values ForwardPass::run_again(const Rerun& rerun, Values gradients) {
     const bool recording = t_.set_gradients(true);
     running_again_ = true;
     size_t kept = 0;
+    bool stopped = false;
     for (size_t i = stretch.begin; i < stretch.end; ++i) {
-      t_.intercept(
-          [&, i](std::string_view name, const Values& outputs) { return passes_over(rerun, i, kept, name, outputs); });
+      t_.intercept([&, i](std::string_view name, const Values& outputs) {
+        return passes_over(rerun, i, kept, stopped, name, outputs);
+      });
       const Status status = run_op(i, values, autocast);
       CHECK(status.ok(), "a block that ran once does not run again");
     }

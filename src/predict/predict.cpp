@@ -340,9 +340,9 @@ Result<TrainingRun> run_of(const ForwardModel& model, const ModelRequest& reques
 Result<TrainingRun> for_device(TrainingRun run, const Device& device) {
   if (const Status status = derive::check_precision(run.setup.precision, device); !status.ok()) return status.error();
   const bool generic = run.backend == Backend::generic;
-  if (!generic && !derive::lacks_reserves(run.graph)) return run;
+  if (!generic && !derive::lacks_forms(run.graph)) return run;
   Result<Graph> graph =
-      generic ? derive::to_cuda_forms(run.graph, derive::target_of(device)) : derive::with_reserves(run.graph);
+      generic ? derive::to_cuda_forms(run.graph, derive::target_of(device)) : derive::with_forms(run.graph);
   if (!graph) return graph.error();
   run.graph = std::move(*graph);
   run.backend = Backend::cuda;
