@@ -6,7 +6,7 @@ import needs_torch  # noqa: F401  (skips where there is no PyTorch)
 
 import json
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
+from typing import Any, Dict, Iterable, List, Tuple, Union
 
 import pytest
 import torch
@@ -45,10 +45,14 @@ def adapted(model: torch.nn.Module, targets: Union[str, List[str]]) -> torch.nn.
     return peft.get_peft_model(model, peft.LoraConfig(r=RANK, lora_alpha=2 * RANK, target_modules=targets)).train()
 
 
-def captured(model: torch.nn.Module, precision: str, checkpoint: Optional[str] = None) -> Dict[str, Any]:
+def captured(model: Any, precision: str, checkpoint: str = "none") -> Dict[str, Any]:
     batch = (inputs_of(model), torch.randint(VOCAB, (BATCH, LENGTH)))
     optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-4)
-    record = capture(model, optimizer, batch, loss_of, precision=precision, checkpoint=checkpoint)
+    autocast = "amp_bf16" if precision == "amp_bf16" else None  # adapters are float32 beside weights of bfloat16
+    if checkpoint == "block":
+        model.gradient_checkpointing_enable()
+        model.disable_input_require_grads()  # left out: gradients down to the embedding
+    record = capture(model, optimizer, batch, loss_of, precision=autocast)
     record["input"] = ["tokens", BATCH, LENGTH, VOCAB, "hf"]
     return record
 
