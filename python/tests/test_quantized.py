@@ -6,7 +6,7 @@ import needs_torch  # noqa: F401  (skips where there is no PyTorch)
 
 import json
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Tuple, Union
+from typing import Any, Dict, Iterable, List, Tuple
 
 import pytest
 import torch
@@ -21,7 +21,12 @@ peft: Any = pytest.importorskip("peft")
 pytest.importorskip("bitsandbytes", minversion="0.50")
 
 RANK, TARGETS = 4, ["q_proj", "v_proj"]
-QUANTIZED_TYPES = ["llama", "llama-biases", "llama-scaled", "gpt2", "mixtral", "qwen2", "bert", "t5"]
+# by name in CASES: layers that get adapters
+QUANTIZED_TYPES = {
+    "llama": TARGETS, "llama-biases": TARGETS, "llama-scaled": TARGETS, "qwen2": TARGETS, "opt": TARGETS, "gemma3_text": TARGETS,
+    "mixtral": TARGETS, "qwen2_moe": TARGETS, "deepseek_v3": ["q_a_proj", "o_proj"], "gpt2": ["c_attn"], "phi3": ["qkv_proj"],
+    "bloom": ["query_key_value"], "gpt_neox": ["query_key_value"], "bert": ["query", "value"], "modernbert": ["Wqkv"],
+    "t5": ["q", "v"]}
 TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "amp_bf16": torch.bfloat16}
 
 
@@ -41,7 +46,7 @@ def quantized(name: str, folder: Path, how: str, precision: str) -> Tuple[torch.
     return loaded, config
 
 
-def adapted(model: torch.nn.Module, targets: Union[str, List[str]]) -> torch.nn.Module:
+def adapted(model: torch.nn.Module, targets: List[str]) -> torch.nn.Module:
     return peft.get_peft_model(model, peft.LoraConfig(r=RANK, lora_alpha=2 * RANK, target_modules=targets)).train()
 
 
@@ -93,13 +98,13 @@ def blocks(tensors: Iterable[torch.Tensor]) -> int:
 @pytest.mark.parametrize("how", ["nf4", "fp4:double", "int8"])
 def test_weights_take_the_bytes_they_take(name: str, how: str, tmp_path: Path) -> None:
     model, config = quantized(name, tmp_path, how, "fp32")
-    model = adapted(model, "all-linear")
+    model = adapted(model, QUANTIZED_TYPES[name])
     scales = [tensor for parameter in model.parameters() for _, tensor in quantization_parts(parameter)]
     scales += [parameter.SCB for parameter in model.parameters() if hasattr(parameter, "SCB")]
     config_file = tmp_path / "of_model.json"
     config_file.write_text(json.dumps(config))
     memory = answer(program(), "predict", str(config_file), "--batch", str(BATCH), "--set", f"length={LENGTH}", "--lora",
-                    f"{RANK}:all-linear", "--quantize", how)[0]["memory"]
+                    f"{RANK}:{','.join(QUANTIZED_TYPES[name])}", "--quantize", how)[0]["memory"]
     assert memory["parameters"] == blocks(model.parameters())
     assert 0 <= memory["buffers"] - blocks(scales) <= blocks(model.buffers())
 

@@ -133,7 +133,6 @@ class IterationBuilder {
                      "--quantize", "add --lora RANK, which freezes all weights, or --freeze them"};
       }
     }
-    if (setup_.quantize.nested) nested_code_ = nested_code_root(tracer_);
     return {};
   }
 
@@ -182,7 +181,7 @@ class IterationBuilder {
       const Shape sizes(shape.begin(), shape.end());
       const std::string& name = forward_.names()[storage.root_name];
       if (const auto few_bits = quantized_.find(TensorId(i)); few_bits != quantized_.end()) {
-        quantize_root(tracer_, name, setup_.quantize, nested_code_, few_bits->second);
+        quantize_root(tracer_, name, setup_.quantize.nested, few_bits->second);
         root = few_bits->second.packed;
         continue;
       }
@@ -329,7 +328,6 @@ class IterationBuilder {
   std::map<size_t, LinearLayer> layers_;           // that are quantized, by op
   std::map<TensorId, QuantizedWeight> quantized_;  // by weight of the forward graph
   std::set<TensorId> biases_;                      // of the layers
-  Value nested_code_;
   Values kept_;  // the loop's own variables: logits and loss live until the iteration ends
 };
 

@@ -9,6 +9,7 @@ namespace {
 
 constexpr int64_t kBlock = 64;
 constexpr int64_t kNestedBlock = 256;
+constexpr int64_t kNestedCodes = 256;
 constexpr int64_t kCodes = 16;
 constexpr double kOutliersFrom = 6;  // llm_int8_threshold
 
@@ -129,12 +130,11 @@ std::map<size_t, LinearLayer> quantized_layers(const Graph& forward) {
   return layers;
 }
 
-void quantize_root(Tracer& t, const std::string& name, const QuantizeSpec& spec, const Value& nested_code,
-                   QuantizedWeight& w) {
+void quantize_root(Tracer& t, const std::string& name, bool nested, QuantizedWeight& w) {
   const auto root = [&](Root kind, const std::string& part, DType dtype, const Shape& sizes) {
     return t.root(kind, name + part, dtype, sizes, contiguous_strides(sizes));
   };
-  if (spec.format == WeightFormat::int8) {
+  if (w.format == WeightFormat::int8) {
     w.packed = root(Root::parameter, "", DType::int8, {w.out, w.in});
     w.scales = root(Root::buffer, ".SCB", DType::float32, {w.out});
     return;
@@ -142,20 +142,16 @@ void quantize_root(Tracer& t, const std::string& name, const QuantizeSpec& spec,
   const int64_t count = w.out * w.in;
   const int64_t blocks = ceil_div(count, kBlock);
   w.packed = root(Root::parameter, "", DType::uint8, {ceil_div(count, 2), 1});
-  w.scales = root(Root::buffer, ".absmax", spec.nested ? DType::uint8 : DType::float32, {blocks});
+  w.scales = root(Root::buffer, ".absmax", nested ? DType::uint8 : DType::float32, {blocks});
   root(Root::buffer, ".quant_map", DType::float32, {kCodes});
-  if (!spec.nested) return;
+  if (!nested) return;
   w.nested_scales = root(Root::buffer, ".nested_absmax", DType::float32, {ceil_div(blocks, kNestedBlock)});
-  w.nested_code = nested_code;
+  w.nested_code = root(Root::buffer, ".nested_quant_map", DType::float32, {kNestedCodes});
   w.offset = root(Root::buffer, ".nested_offset", DType::float32, {});
 }
 
 bool is_quantized_op(std::string_view name) {
   return name.starts_with("bitsandbytes.") && op_class(name) != OpClass::opaque;  // its optimizers are
-}
-
-Value nested_code_root(Tracer& t) {
-  return t.root(Root::buffer, "nested_quant_map", DType::float32, {kNestedBlock}, {1});
 }
 
 Value gemm_4bit(Tracer& t, const Value& x, const QuantizedWeight& weight, const Value& bias) {

@@ -30,10 +30,8 @@ struct QuantizedWeight {
   Value nested_scales, nested_code, offset;  // float32; null where not nested
 };
 
-// Makes its roots, a parameter and buffers. `nested_code` is the table that all weights share.
-void quantize_root(Tracer& t, const std::string& name, const QuantizeSpec& spec, const Value& nested_code,
-                   QuantizedWeight& weight);
-Value nested_code_root(Tracer& t);
+// Makes its roots, a parameter and buffers.
+void quantize_root(Tracer& t, const std::string& name, bool nested, QuantizedWeight& weight);
 
 // Bias may be null. The result is of x's type.
 Value linear_4bit(Tracer& t, const Value& x, const QuantizedWeight& weight, const Value& bias);

@@ -108,12 +108,12 @@ TEST(Quantized, FourBitsAndAScaleForEachBlock) {
   EXPECT_EQ(bytes.at("head.weight"), 4 * 100 * kWidth) << "the last layer stays as it is";
 }
 
-TEST(Quantized, ScalesOfScalesShareOneTable) {
+TEST(Quantized, ScalesOfScalesHaveATableEach) {
   const auto bytes = model_bytes(trained(adapted({.format = WeightFormat::fp4, .nested = true})));
   EXPECT_EQ(bytes.at("layers.1.down.weight.absmax"), kElements / 64);
   EXPECT_EQ(bytes.at("layers.1.down.weight.nested_absmax"), 4 * ((kElements / 64 + 255) / 256));
   EXPECT_EQ(bytes.at("layers.1.down.weight.nested_offset"), 4);
-  EXPECT_EQ(bytes.at("nested_quant_map"), 4 * 256);
+  EXPECT_EQ(bytes.at("layers.1.down.weight.nested_quant_map"), 4 * 256);
 }
 
 TEST(Quantized, EightBitsAndAScaleForEachRow) {
