@@ -63,6 +63,8 @@ constexpr RefusedCall kRefusedCalls[] = {
     {"compare gpt2_small --gpus t4 --quantize nf4 --lora 4 --ema", 1, "moving average"},
     {"predict resnet18 --quantize nf4 --lora 4:fc", 1, "no linear layers beside its last"},
     {"sweep gpt2_small --over quantize=nf4,int8", 1, "add --lora RANK"},
+    {"sweep resnet18 --over batch=2,4 --price h200=2", 1, "whole run"},
+    {"sweep resnet18 --over gpu=h200,t4 --samples 5 --price h200=2", 1, "--price t4=PRICE"},
     {"predict resnet50 --precision amp_bf16 --gpu v100", 1, "bfloat16"},
     {"fit resnet50 --precision amp_bf16 --gpu t4", 1, "bfloat16"},
     {"whatif resnet18 --gpu v100 --apply amp", 1, "amp_fp16"},
