@@ -83,7 +83,7 @@ class Autocast:
 
     @contextlib.contextmanager
     def taken_for_cudas(self) -> Iterator[None]:
-        """While inside, a program that asks whether autocast is on for CUDA, as no device means too, hears of this one."""
+        """While inside, a program that asks whether autocast is on for CUDA (no device means it too) hears of this."""
         original = torch.is_autocast_enabled
 
         def enabled(device_type: str = "cuda") -> bool:

@@ -1,5 +1,5 @@
-"""Weights that bitsandbytes keeps in 4 bits, as a capture sees them: parameters of packed bytes with a quantization state
-beside them, whose tensors are no buffers of any module.
+"""Weights that bitsandbytes keeps in 4 bits, as a capture sees them: parameters of packed bytes with a quantization
+state beside them, whose tensors are no buffers of any module.
 
 Layers of 8 bits are refused: what they run on a GPU is not what they run without one, and depends on values.
 """
@@ -25,7 +25,8 @@ def quantization_with(state: Any, stand_in: Callable[[torch.Tensor], torch.Tenso
     """A copy of the state with other tensors."""
     if getattr(state, "packing_format_for_cpu", False):
         raise CaptureError(
-            "a weight of 4 bits is packed for inference on this CPU; build the model anew and capture it in training mode"
+            "a weight of 4 bits is packed for inference on this CPU; build the model anew and capture it in training "
+            "mode"
         )
     made = copy.copy(state)
     for name, _ in _PARTS:
@@ -59,6 +60,7 @@ def quantization_text(model: torch.nn.Module) -> Optional[str]:
 def refuse_int8(module: torch.nn.Module) -> None:
     if type(module).__name__ == "Linear8bitLt":
         raise CaptureError(
-            "layers of 8 bits (Linear8bitLt of bitsandbytes) cannot be captured: on a GPU they run other ops than here, and how many "
-            "depends on values; ask for the model by name or config.json, `forerun predict MODEL --quantize int8 --lora RANK`"
+            "layers of 8 bits (Linear8bitLt of bitsandbytes) cannot be captured: on a GPU they run other ops than here, "
+            "and values decide which; ask for the model by name or config.json, `forerun predict MODEL --quantize int8 "
+            "--lora RANK`"
         )

@@ -1,4 +1,4 @@
-"""Weights of 4 and 8 bits (QLoRA): what `forerun predict --quantize` derives against what bitsandbytes, peft and transformers run."""
+"""Weights of 4 and 8 bits (QLoRA): `forerun predict --quantize` against what bitsandbytes, peft and transformers run."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ pytest.importorskip("bitsandbytes", minversion="0.50")
 RANK, TARGETS = 4, ["q_proj", "v_proj"]
 # by name in CASES: layers that get adapters
 QUANTIZED_TYPES = {
-    "llama": TARGETS, "llama-biases": TARGETS, "llama-scaled": TARGETS, "qwen2": TARGETS, "opt": TARGETS, "gemma3_text": TARGETS,
-    "mixtral": TARGETS, "qwen2_moe": TARGETS, "deepseek_v3": ["q_a_proj", "o_proj"], "gpt2": ["c_attn"], "phi3": ["qkv_proj"],
-    "bloom": ["query_key_value"], "gpt_neox": ["query_key_value"], "bert": ["query", "value"], "modernbert": ["Wqkv"],
-    "t5": ["q", "v"]}
+    "llama": TARGETS, "llama-biases": TARGETS, "llama-scaled": TARGETS, "qwen2": TARGETS, "opt": TARGETS,
+    "gemma3_text": TARGETS, "mixtral": TARGETS, "qwen2_moe": TARGETS, "deepseek_v3": ["q_a_proj", "o_proj"],
+    "gpt2": ["c_attn"], "phi3": ["qkv_proj"], "bloom": ["query_key_value"], "gpt_neox": ["query_key_value"],
+    "bert": ["query", "value"], "modernbert": ["Wqkv"], "t5": ["q", "v"]}
 TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "amp_bf16": torch.bfloat16}
 
 
@@ -80,9 +80,9 @@ def test_derived_as_the_libraries_run_it(how: str, precision: str, checkpoint: s
     record_file.write_text(json.dumps(record) + "\n")
     config_file.write_text(json.dumps(config))
     theirs = answer(program(), "predict", str(record_file))[0]
-    ours = answer(program(), "predict", str(config_file), "--batch", str(BATCH), "--set", f"length={LENGTH}", "--precision",
-                  precision, "--optimizer", "adamw:weight_decay=0.01", "--lora", f"{RANK}:{','.join(TARGETS)}", "--quantize",
-                  how, "--checkpoint", checkpoint)[0]
+    ours = answer(program(), "predict", str(config_file), "--batch", str(BATCH), "--set", f"length={LENGTH}",
+                  "--precision", precision, "--optimizer", "adamw:weight_decay=0.01", "--lora",
+                  f"{RANK}:{','.join(TARGETS)}", "--quantize", how, "--checkpoint", checkpoint)[0]
     assert apart(ours["kernels"], theirs["kernels"]) <= 0.01
     assert apart(ours["gpu_ms"], theirs["gpu_ms"]) <= 0.01
     assert apart(ours["peak_allocated"], theirs["peak_allocated"]) <= 0.005
@@ -103,8 +103,8 @@ def test_weights_take_the_bytes_they_take(name: str, how: str, tmp_path: Path) -
     scales += [parameter.SCB for parameter in model.parameters() if hasattr(parameter, "SCB")]
     config_file = tmp_path / "of_model.json"
     config_file.write_text(json.dumps(config))
-    memory = answer(program(), "predict", str(config_file), "--batch", str(BATCH), "--set", f"length={LENGTH}", "--lora",
-                    f"{RANK}:{','.join(QUANTIZED_TYPES[name])}", "--quantize", how)[0]["memory"]
+    memory = answer(program(), "predict", str(config_file), "--batch", str(BATCH), "--set", f"length={LENGTH}",
+                    "--lora", f"{RANK}:{','.join(QUANTIZED_TYPES[name])}", "--quantize", how)[0]["memory"]
     assert memory["parameters"] == blocks(model.parameters())
     assert 0 <= memory["buffers"] - blocks(scales) <= blocks(model.buffers())
 
