@@ -60,7 +60,7 @@ def quantization_text(model: torch.nn.Module) -> Optional[str]:
 def refuse_int8(module: torch.nn.Module) -> None:
     if type(module).__name__ == "Linear8bitLt":
         raise CaptureError(
-            "layers of 8 bits (Linear8bitLt of bitsandbytes) cannot be captured: on a GPU they run other ops than here, "
-            "and values decide which; ask for the model by name or config.json, `forerun predict MODEL --quantize int8 "
-            "--lora RANK`"
+            "layers of 8 bits (Linear8bitLt of bitsandbytes) cannot be captured: on a GPU they run other ops than "
+            "here, and values decide which; ask for the model by name or config.json: "
+            "`forerun predict MODEL --quantize int8 --lora RANK`"
         )

@@ -1,4 +1,4 @@
-"""Weights of 4 and 8 bits (QLoRA): `forerun predict --quantize` against what bitsandbytes, peft and transformers run."""
+"""Weights of 4 and 8 bits (QLoRA): `forerun predict --quantize` against what bitsandbytes, peft and transformers do."""
 
 from __future__ import annotations
 
