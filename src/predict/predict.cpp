@@ -162,6 +162,11 @@ std::vector<std::string> assumptions_of(const Prediction& p, const Device& devic
         "in the range; "
         "what its Python costs the host is in the range alone");
   }
+  if (p.setup.quantize.any() && p.memory_answer.parallel.zero == 3) {
+    list.emplace_back(
+        "quantized weights are sharded like all others, which needs 4 bits and bnb_4bit_quant_storage; their scales "
+        "stay whole");
+  }
   if (p.setup.quantize.format == WeightFormat::int8) {
     list.emplace_back("no activations are outliers (6 or more), whose columns LLM.int8() multiplies apart");
     if (device.peak.int8_tensor <= 0) {
