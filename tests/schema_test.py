@@ -48,6 +48,7 @@ CASES = [
     ("compare", "compare resnet18 --gpus h200,t4,l4 --prices examples/prices.toml --epochs 2 --dataset-size 1M --deadline 3h --budget 9 --by cost --json", 0),
     ("compare", "compare tests/corpus/run_record/parametric.jsonl --gpus h200,t4 --json", 0),
     ("sweep", "sweep resnet18 --over batch=1,8 --json", 0),
+    ("sweep", "sweep resnet18 --over batch=1,8 --samples 1M --price h200=2 --json", 0),
     ("sweep", "sweep gpt2_small --over gpu=h200,t4 --over length=64,100000 --json", None),
     ("sweep", "sweep tests/corpus/run_record/parametric.jsonl --over batch=3,5 --json", 0),
     ("zoo", "zoo --json", 0),

@@ -36,6 +36,7 @@ from .findings import findings  # noqa: E402
 from .host_values import CaptureError, HostValues, KnownValuesMode  # noqa: E402
 from .output_file import output_file  # noqa: E402
 from .parametric import points_of, resized, sizes_in, unified  # noqa: E402
+from .quantized import quantization_text  # noqa: E402
 from .records import PRECISIONS  # noqa: E402
 from .run_options import AUTOCAST_NAMES, CHECKPOINTS, RunOptions, checkpointing  # noqa: E402
 from .run_options import is_checkpointing, run_options  # noqa: E402
@@ -200,6 +201,9 @@ def _describe(task: TrainingTask, options: RunOptions, backend: str, name: str) 
     }
     if is_checkpointing(task.model):
         described["run"]["checkpoint"] = "block"
+    quantized = quantization_text(task.model)
+    if quantized is not None:
+        described["run"]["quantize"] = quantized
     if options.loop != "plain":
         described["run"]["loop"] = options.loop
     if options.clip_grad is not None:

@@ -81,6 +81,20 @@ class Autocast:
             torch.clear_autocast_cache = original
             self._cache.clear()
 
+    @contextlib.contextmanager
+    def taken_for_cudas(self) -> Iterator[None]:
+        """While inside, a program that asks whether autocast is on for CUDA (no device means it too) hears of this."""
+        original = torch.is_autocast_enabled
+
+        def enabled(device_type: str = "cuda") -> bool:
+            return bool(original("cpu" if device_type == "cuda" else device_type))
+
+        torch.is_autocast_enabled = enabled
+        try:
+            yield
+        finally:
+            torch.is_autocast_enabled = original
+
     def lower(self, tensor: Tensor) -> Tensor:
         dtype = torch.get_autocast_dtype("cpu")
         if tensor.dtype is dtype:

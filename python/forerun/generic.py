@@ -39,7 +39,7 @@ def cuda_like_dispatch() -> Iterator[None]:
         register_layers(own, aten)
         register_rnn(own, aten)
     try:
-        with autocast.forgetting():
+        with autocast.forgetting(), autocast.taken_for_cudas():
             yield
     finally:
         aten._destroy()

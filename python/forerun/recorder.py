@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from .host_values import CaptureError, HostValues
 from .outsiders import Outsiders, with_stand_ins
+from .quantized import quantization_parts
 from .source_line import source_line
 from .torch_version import installed
 
@@ -144,6 +145,8 @@ class OpRecorder(TorchDispatchMode):
         for name, parameter in model.named_parameters():
             names[parameter] = name
             self.root(parameter, "p", name)
+            for part, tensor in quantization_parts(parameter):
+                self.root(tensor, "b", f"{name}.{part}")
         for name, buffer in model.named_buffers():
             self.root(buffer, "b", name)
         for optimizer in optimizers:

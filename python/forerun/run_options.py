@@ -35,6 +35,7 @@ class RunOptions:
     accumulate: int = 1
     clip_grad: Optional[float] = None
     loop: str = "plain"
+    as_built: bool = False  # tensors keep their types, which need not be one: adapters in float32 beside bfloat16
 
     @property
     def autocast(self) -> Optional[torch.dtype]:
@@ -43,7 +44,7 @@ class RunOptions:
     @property
     def dtype(self) -> Optional[torch.dtype]:
         """What floating-point tensors are turned into."""
-        return _TYPES.get(self.precision)
+        return None if self.as_built else _TYPES.get(self.precision)
 
     def scaler(self, device_type: str) -> Optional[torch.amp.GradScaler]:
         return torch.amp.GradScaler(device_type) if self.precision == "amp_fp16" else None
@@ -73,9 +74,8 @@ def run_options(
             f"checkpoint is block, but {type(model).__name__} has no gradient_checkpointing_enable(); call "
             "torch.utils.checkpoint.checkpoint around its blocks yourself and record it so"
         )
-    return RunOptions(
-        _precision(model, precision, autocast), checkpoint, accumulate, clip_norm(loop, clip_grad), loop
-    )
+    own = _precision(model, precision, autocast)
+    return RunOptions(own, checkpoint, accumulate, clip_norm(loop, clip_grad), loop, as_built=precision is None)
 
 
 def _precision(model: torch.nn.Module, precision: Optional[str], autocast: Union[None, str, torch.dtype]) -> str:

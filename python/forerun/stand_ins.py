@@ -14,6 +14,7 @@ import torch
 
 from .generic_rnn import cudnn_order
 from .host_values import CaptureError, HostValues, Origin
+from .quantized import quantization_of, quantization_with, refuse_int8
 from .training import TrainingTask
 
 
@@ -36,6 +37,8 @@ class StandIns:
             copy: Any = torch.empty_strided(tensor.shape, tensor.stride(), dtype=dtype, device=self._device)
             if isinstance(tensor, torch.nn.Parameter):
                 copy = torch.nn.Parameter(copy, requires_grad=tensor.requires_grad)
+            if quantization_of(tensor) is not None:
+                copy.quant_state = quantization_with(quantization_of(tensor), self._as_it_is)
             self._keep(tensor, copy)
         return self._made[id(tensor)]
 
@@ -46,6 +49,13 @@ class StandIns:
 
     def has(self, tensor: torch.Tensor) -> bool:
         return id(tensor) in self._made
+
+    def _as_it_is(self, tensor: torch.Tensor) -> Any:
+        dtype, self._dtype = self._dtype, None
+        try:
+            return self.of(tensor)
+        finally:
+            self._dtype = dtype
 
     def known(self, tensor: torch.Tensor, origin: Optional[Origin] = None) -> Any:
         """The stand-in of a tensor whose value, where there is one, does not change with training."""
@@ -128,6 +138,7 @@ def stand_ins(
     made = StandIns(device, values, dtype)
     with contextlib.ExitStack() as undo:
         for module in task.model.modules():
+            refuse_int8(module)
             if isinstance(module, torch.nn.RNNBase):
                 made.flatten([weight for weight in module._flat_weights if weight is not None])
             _replace(module._parameters, made.of, undo)

@@ -96,8 +96,9 @@ Result<scale::ModelCosts> costs_of_graph(const ScaleQuestion& question, const Sc
 
 Error not_plain() {
   return {
-      "checkpointing, accumulation, adapters, frozen weights, clipping and averages are not modelled on several GPUs",
-      "--checkpoint, --accumulate, --lora, --freeze, --clip-grad, --ema, --loop",
+      "checkpointing, accumulation, adapters, frozen and quantized weights, clipping and averages are not modelled on "
+      "several GPUs",
+      "--checkpoint, --accumulate, --lora, --freeze, --quantize, --clip-grad, --ema, --loop",
       "leave them out, or ask `forerun predict` for one GPU"};
 }
 

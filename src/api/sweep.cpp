@@ -81,6 +81,10 @@ struct PartialCase {
       const auto checkpointing = parse_checkpointing(value);
       if (!checkpointing) return checkpointing.error();
       request.setup.checkpointing = *checkpointing;
+    } else if (name == "quantize") {
+      const auto quantize = parse_quantize(value);
+      if (!quantize) return quantize.error();
+      request.setup.quantize = *quantize;
     } else if (name == "lora") {
       const auto lora = parse_lora(value);
       if (!lora) return lora.error();
@@ -168,6 +172,7 @@ Result<std::vector<std::vector<std::string>>> product_of(const std::vector<Sweep
 }
 
 Result<std::vector<SweepCase>> sweep_cases(const SweepRequest& request, const CostModels& cost_models) {
+  if (const Status status = check_job_length(request.job); !status.ok()) return status.error();
   PartialCase fixed{request.base, request.gpu};
   for (const auto& [name, value] : request.fixed) {
     if (const Status status = fixed.set(name, value); !status.ok()) return status.error();
@@ -183,10 +188,24 @@ Result<std::vector<SweepCase>> sweep_cases(const SweepRequest& request, const Co
     if (one.request.model.empty()) return Error{"there is no model", "", "name one, or several with --over model=A,B"};
     Result<Device> device = cost_models.devices.find(one.gpu.empty() ? kDefaultGpu : one.gpu);
     if (!device) return device.error();
-    cases.push_back({values, std::move(one.request), std::move(*device)});
+    const auto price = price_of_run(request.prices, *device, request.job);
+    if (!price) return price.error();
+    cases.push_back({values, std::move(one.request), std::move(*device), request.job, *price});
   }
   return cases;
 }
+
+namespace {
+
+Result<Prediction> predicted(const SweepCase& one, const CostModels& cost_models) {
+  const Result<TrainingRun> run = build_run(one.request, one.device);
+  if (!run) return run.error();
+  Prediction prediction = predict(*run, one.device, cost_models, {}, 1);
+  if (const Status status = set_job(one.job, one.device, one.price, prediction); !status.ok()) return status.error();
+  return prediction;
+}
+
+}  // namespace
 
 Status sweep(const std::vector<SweepCase>& cases, const CostModels& cost_models, unsigned threads,
              const SweepHandler& each, const WorkControl& control) {
@@ -201,9 +220,7 @@ Status sweep(const std::vector<SweepCase>& cases, const CostModels& cost_models,
   };
   Status status = parallel_for(cases.size(), threads, work, [&](size_t i) {
     if (stopped()) return;
-    const Result<TrainingRun> run = build_run(cases[i].request, cases[i].device);
-    Result<Prediction> prediction =
-        run ? Result<Prediction>(predict(*run, cases[i].device, cost_models, {}, 1)) : Result<Prediction>(run.error());
+    Result<Prediction> prediction = predicted(cases[i], cost_models);
     const std::lock_guard lock(order);
     done.emplace(i, std::move(prediction));
     for (auto first = done.begin(); !failed && first != done.end() && first->first == turn; first = done.begin()) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "api/prices.h"
 #include "base/work_control.h"
 #include "predict/predict.h"
 
@@ -27,6 +28,8 @@ struct SweepCase {
   std::vector<std::string> values;
   ModelRequest request;
   Device device;
+  JobLength job;                // of the whole run; none: not asked
+  std::optional<double> price;  // of an hour of the device
 };
 
 // One configuration: the values of the sweep's axes, and what was predicted or why nothing could be.
@@ -43,6 +46,8 @@ struct SweepRequest {
   std::string gpu;                                         // empty: kDefaultGpu
   std::vector<std::pair<std::string, std::string>> fixed;  // words that stay the same too
   std::vector<SweepAxis> axes;
+  JobLength job;  // of every configuration's whole run
+  Prices prices;
 };
 
 // The configurations of a sweep, each parsed; the Error of the first that means nothing.

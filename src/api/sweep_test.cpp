@@ -77,6 +77,31 @@ TEST(Sweep, NothingToDo) {
   EXPECT_TRUE(sweep({}, *cost_models, 0, [](const SweepCase&, const Result<Prediction>&) { FAIL(); }).ok());
 }
 
+TEST(Sweep, TellsHoursAndCostOfTheWholeRun) {
+  const auto cost_models = load_cost_models();
+  ASSERT_TRUE(cost_models);
+  SweepRequest request;
+  request.base.model = "resnet18";
+  request.axes = {{"batch", {"2", "4"}}};
+  request.job.samples = 1000;
+  request.prices.gpus = {{"NVIDIA H200", 2}};
+  const auto cases = sweep_cases(request, *cost_models);
+  ASSERT_TRUE(cases.ok()) << cases.error().message();
+  std::vector<int64_t> iterations;
+  const auto take = [&](const SweepCase&, const Result<Prediction>& p) {
+    ASSERT_TRUE(p && p->job && p->job->cost());
+    EXPECT_DOUBLE_EQ(p->job->cost()->expected, 2 * p->job->hours);
+    iterations.push_back(p->job->iterations);
+  };
+  EXPECT_TRUE(sweep(*cases, *cost_models, 1, take).ok());
+  EXPECT_EQ(iterations, (std::vector<int64_t>{500, 250}));
+  request.gpu = "t4";
+  EXPECT_FALSE(sweep_cases(request, *cost_models).ok()) << "it has no price";
+  request.prices = {};
+  request.job.tokens = 5;
+  EXPECT_FALSE(sweep_cases(request, *cost_models).ok()) << "two lengths";
+}
+
 TEST(Sweep, WordsOfAxesAreParsedByTheirNames) {
   const auto cost_models = load_cost_models();
   ASSERT_TRUE(cost_models);
@@ -103,6 +128,7 @@ TEST(Sweep, WordsOfAxesAreParsedByTheirNames) {
                                              {"checkpoint", "some"},
                                              {"accumulate", "0"},
                                              {"lora", "x"},
+                                             {"quantize", "nf5"},
                                              {"optimizer", "sgd:lr=nan"},
                                              {"channels_last", "maybe"},
                                              {"gpu", "h2000"}}) {

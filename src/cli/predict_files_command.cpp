@@ -1,5 +1,6 @@
 // forerun predict MODEL: iteration time and memory of a model, or of every run of a file.
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include "cli/lab_program.h"
 #include "cli/predict_command.h"
@@ -10,10 +11,10 @@ namespace {
 
 int predict_file(const PredictOptions& options, const CostModels& cost_models) {
   if (options.setup.any()) {
-    fmt::print(
-        stderr,
-        "forerun: a recorded run is predicted as it was recorded: --precision, --optimizer and --channels-last go "
-        "with zoo names and ONNX files\n");
+    fmt::print(stderr,
+               "forerun: {}: a recorded run is predicted as it was recorded, with its precision, optimizer, layout and "
+               "loop; record it again as it shall be trained (python -m forerun.capture), or name a model\n",
+               fmt::join(options.setup.given(), ", "));
     return kUsage;
   }
   auto settings = predict_settings(options);

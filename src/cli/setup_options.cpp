@@ -43,6 +43,10 @@ void add_setup_options(CLI::App& verb, SetupOptions& options, const std::string&
       "the last part of their names, or all-linear); default: those of queries and values");
   verb.add_option("--freeze", options.freeze, "Parameters whose names hold this are not trained; repeatable")
       ->allow_extra_args(false);
+  verb.add_option(
+      "--quantize", options.quantize,
+      "FORMAT[:double][:compute=TYPE]: frozen weights of linear layers in 4 bits (nf4, fp4) or 8 (int8), as "
+      "bitsandbytes keeps them (QLoRA, load_in_4bit, load_in_8bit); needs --lora or --freeze");
   verb.add_option("--clip-grad", options.clip_norm, "Clip gradients to this norm before each update; 0: do not");
   verb.add_option(
       "--loop", options.loop,

@@ -4,6 +4,7 @@
 #include "api/sweep.h"
 #include "cli/command.h"
 #include "cli/command_work.h"
+#include "cli/job_options.h"
 #include "cli/setup_options.h"
 #include "report/prediction.h"
 #include "report/sweep.h"
@@ -17,6 +18,8 @@ struct SweepOptions {
   std::vector<std::string> over;
   std::vector<std::string> settings;
   SetupOptions setup;
+  JobLength job;
+  PriceOptions prices;
   unsigned threads = 0;
   WorkLimits limits;
   bool json = false;
@@ -32,6 +35,7 @@ Settings given_by_option(const SweepOptions& options) {
   if (!options.setup.optimizer.empty()) given.emplace_back("optimizer", "--optimizer");
   if (!options.setup.checkpoint.empty()) given.emplace_back("checkpoint", "--checkpoint");
   if (!options.setup.lora.empty()) given.emplace_back("lora", "--lora");
+  if (!options.setup.quantize.empty()) given.emplace_back("quantize", "--quantize");
   if (options.setup.accumulate != 1) given.emplace_back("accumulate", "--accumulate");
   if (options.setup.channels_last) given.emplace_back("channels_last", "--channels-last");
   return given;
@@ -58,8 +62,12 @@ Status check_axes(const SweepOptions& options, const std::vector<SweepAxis>& axe
   return {};
 }
 
-Result<SweepRequest> sweep_request(const SweepOptions& options) {
+Result<SweepRequest> sweep_request(const SweepOptions& options, const DeviceCatalogue& devices) {
   SweepRequest request{.gpu = options.gpu};
+  request.job = options.job;
+  Result<Prices> prices = asked_prices(options.prices, devices);
+  if (!prices) return prices.error();
+  request.prices = std::move(*prices);
   for (const std::string& text : options.over) {
     Result<SweepAxis> axis = parse_axis(text);
     if (!axis) return axis.error();
@@ -80,7 +88,7 @@ Result<SweepRequest> sweep_request(const SweepOptions& options) {
 int run(const SweepOptions& options) {
   const Result<CostModels> cost_models = load_cost_models();
   if (!cost_models) return fail(cost_models.error());
-  const Result<SweepRequest> request = sweep_request(options);
+  const Result<SweepRequest> request = sweep_request(options, cost_models->devices);
   if (!request) return fail(request.error());
   const Result<std::vector<SweepCase>> cases = sweep_cases(*request, *cost_models);
   if (!cases) return fail(cases.error());
@@ -88,7 +96,7 @@ int run(const SweepOptions& options) {
   for (const SweepAxis& axis : request->axes) names.push_back(axis.name);
   std::vector<SweepRow> rows;
   size_t bad = 0;
-  if (options.csv) fmt::print("{}", sweep_csv_header(names));
+  if (options.csv) fmt::print("{}", sweep_csv_header(names, request->job.any()));
   const auto take = [&](const SweepCase& one, const Result<Prediction>& prediction) {
     if (!prediction) ++bad;
     if (options.json) {
@@ -121,13 +129,16 @@ void add_sweep(CLI::App& app, Run& chosen) {
                    "--over model=A,B");
   verb->add_option("--over", options->over,
                    "NAME=VALUES to go through; repeatable (all combinations). NAME: model, gpu, batch, precision, "
-                   "optimizer, checkpoint, accumulate, lora, channels_last, or a parameter of the model. VALUES: a,b,c "
+                   "optimizer, checkpoint, accumulate, lora, quantize, channels_last, or a parameter of the model. "
+                   "VALUES: a,b,c "
                    "or 8..256*2 or 1..9+2")
       ->required()
       ->allow_extra_args(false);
   verb->add_option("--gpu", options->gpu, "GPU by name (`forerun devices` lists them); default h200");
   verb->add_option("--set", options->settings, "KEY=VALUE that stays the same; repeatable")->allow_extra_args(false);
   add_setup_options(*verb, options->setup);
+  add_job_options(*verb, options->job);
+  add_price_options(*verb, options->prices);
   verb->add_option("--threads", options->threads, "How many at a time; default: as many as there are cores")
       ->check(CLI::Range(0, 1024));
   add_work_limits(*verb, options->limits);
@@ -139,6 +150,7 @@ void add_sweep(CLI::App& app, Run& chosen) {
       "  forerun sweep vit_b_16 --over gpu=a100_80gb,h100_sxm,h200 --over image=224,384 --set batch=64\n"
       "  forerun sweep gpt2_small --over seq=256..1024*2 --over optimizer=adamw,sgd --csv > sweep.csv\n"
       "  forerun sweep --over model=resnet50,vit_b_16,swin_t --over batch=32,64\n"
+      "  forerun sweep Qwen/Qwen3-8B --lora 16 --over quantize=none,nf4,int8 --tokens 100M --price h200=3\n"
       "A configuration fits, may not fit (the range of such runs crosses the GPU's memory) or does not fit.\n"
       "Exit code 1: none of the configurations could be built.");
   verb->callback([options, &chosen] { chosen = [options] { return run(*options); }; });

@@ -145,9 +145,10 @@ int what_if_command(const WhatIfOptions& given) {
     return what_if_model(options, *request, *cost_models);
   }
   if (options.setup.any() || !options.settings.empty()) {
-    fmt::print(stderr,
-               "forerun: a trace is taken as it was recorded: --set, --precision, --optimizer and --channels-last go "
-               "with models; --apply changes a trace\n");
+    fmt::print(
+        stderr,
+        "forerun: a trace is taken as it was recorded: --set, --precision and what else says how a model is trained "
+        "go with models; --apply changes a trace\n");
     return kUsage;
   }
   return what_if_traced(options, *cost_models);

@@ -47,11 +47,11 @@ Keeps what_is_kept(const Graph& forward, const Op& op) {
   return std::find(kOperands.begin(), kOperands.end(), name) != kOperands.end() ? Keeps::operands : Keeps::results;
 }
 
-void find_last(const Graph& forward, Stretch& stretch) {
+void find_last(const Graph& forward, const std::function<bool(size_t)>& keeps_nothing, Stretch& stretch) {
   stretch.last = stretch.end;
   for (size_t i = stretch.end; i-- > stretch.begin;) {
     const Keeps kept = what_is_kept(forward, forward.ops()[i]);
-    if (kept == Keeps::nothing) continue;
+    if (kept == Keeps::nothing || (keeps_nothing && keeps_nothing(i))) continue;
     stretch.last = i;
     stretch.last_runs = kept == Keeps::results;
     return;
@@ -60,7 +60,7 @@ void find_last(const Graph& forward, Stretch& stretch) {
 
 }  // namespace
 
-std::vector<Stretch> checkpoint_stretches(const Graph& forward) {
+std::vector<Stretch> checkpoint_stretches(const Graph& forward, const std::function<bool(size_t op)>& keeps_nothing) {
   std::vector<Stretch> stretches;
   for (size_t i = 0; i < forward.op_count();) {
     const std::string_view layer = layer_of(forward.module(forward.ops()[i]));
@@ -72,7 +72,7 @@ std::vector<Stretch> checkpoint_stretches(const Graph& forward) {
     }
     if (!layer.empty() && has_parts) {
       stretches.push_back({.begin = i, .end = end});
-      find_last(forward, stretches.back());
+      find_last(forward, keeps_nothing, stretches.back());
     }
     i = end;
   }

@@ -5,6 +5,7 @@
 // last op that keeps something is passed over, and that op itself where it keeps only what it was given.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "graph/graph.h"
@@ -17,8 +18,9 @@ struct Stretch {
   bool last_runs = true;      // whether that op runs again itself
 };
 
-// In order; empty where the model has no blocks.
-std::vector<Stretch> checkpoint_stretches(const Graph& forward);
+// In order; empty where the model has no blocks. `keeps_nothing`: of an op of the forward graph, whatever its name says.
+std::vector<Stretch> checkpoint_stretches(const Graph& forward,
+                                          const std::function<bool(size_t op)>& keeps_nothing = nullptr);
 
 // The op's results are kept by selective checkpointing, as they take long to make: products, convolutions, attention.
 bool is_kept_by_selective(std::string_view dispatched);

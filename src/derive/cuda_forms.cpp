@@ -245,7 +245,10 @@ class Replay {
     }
   }
 
-  const GenericRule* rule_of(const Op& op) const { return target_ != nullptr ? generic_rule(from_.name(op)) : nullptr; }
+  const GenericRule* rule_of(const Op& op) const {
+    const GenericRule* rule = generic_rule(from_.name(op));
+    return rule != nullptr && (target_ != nullptr || rule->backward.empty()) ? rule : nullptr;
+  }
 
   Status replay(size_t index) {
     const Op& op = from_.ops()[index];
@@ -318,7 +321,8 @@ class Replay {
     const auto backward = backward_of_.find(index);
     const bool taken_back = backward != backward_of_.end();
     const Values inputs = values(from_.inputs(op));
-    GenericCall call = {tracer_, *target_, inputs, from_.attributes(op), {}, second_is_parameter(op)};
+    const DispatchTarget target = target_ != nullptr ? *target_ : DispatchTarget();
+    GenericCall call = {tracer_, target, inputs, from_.attributes(op), {}, second_is_parameter(op)};
     if (taken_back) {
       const Op& other = from_.ops()[backward->second];
       call.backward.emplace(GenericBackward{from_.attributes(other), other.output_count});
@@ -404,11 +408,13 @@ Result<Graph> to_cuda_forms(const Graph& generic, const DispatchTarget& target) 
   return Replay(generic, &target).run();
 }
 
-bool lacks_reserves(const Graph& cuda) {
-  return std::any_of(cuda.ops().begin(), cuda.ops().end(),
-                     [&](const Op& op) { return missing_reserve(cuda, op).has_value(); });
+bool lacks_forms(const Graph& cuda) {
+  return std::any_of(cuda.ops().begin(), cuda.ops().end(), [&](const Op& op) {
+    const GenericRule* rule = generic_rule(cuda.name(op));
+    return missing_reserve(cuda, op).has_value() || (rule != nullptr && rule->backward.empty());
+  });
 }
 
-Result<Graph> with_reserves(const Graph& cuda) { return Replay(cuda, nullptr).run(); }
+Result<Graph> with_forms(const Graph& cuda) { return Replay(cuda, nullptr).run(); }
 
 }  // namespace forerun::derive

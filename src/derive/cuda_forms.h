@@ -17,8 +17,8 @@ namespace forerun::derive {
 Result<Graph> to_cuda_forms(const Graph& generic, const DispatchTarget& target);
 
 // An iteration captured for a GPU on tensors without data has its CUDA forms, but the reserve that cuDNN's recurrent
-// layers keep for the backward pass is empty there.
-bool lacks_reserves(const Graph& cuda);
-Result<Graph> with_reserves(const Graph& cuda);
+// layers keep for the backward pass is empty there, and some libraries' ops hide what they run (generic_ops.h).
+bool lacks_forms(const Graph& cuda);
+Result<Graph> with_forms(const Graph& cuda);
 
 }  // namespace forerun::derive

@@ -31,6 +31,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const forerun::Graph& graph = (*record)->run.graph;
     expect_sound(forerun::derive::to_cuda_forms(graph, {.cudnn_attention = true}));
     expect_sound(forerun::derive::to_cuda_forms(graph, {.cudnn_attention = false}));
-    expect_sound(forerun::derive::with_reserves(graph));
+    expect_sound(forerun::derive::with_forms(graph));
   }
 }

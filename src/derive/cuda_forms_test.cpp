@@ -369,10 +369,10 @@ TEST(CudaForms, FillInTheReserveOfACudaCapture) {
   r.backward("aten._cudnn_rnn_backward.default", {x, reserve}, {r.tensor({4, 10, 6})}, options);
   r.free(reserve);
   const Graph cuda = r.b.finish();
-  ASSERT_TRUE(lacks_reserves(cuda));
-  const Result<Graph> g = with_reserves(cuda);
+  ASSERT_TRUE(lacks_forms(cuda));
+  const Result<Graph> g = with_forms(cuda);
   ASSERT_TRUE(g.ok()) << g.error().message();
-  EXPECT_FALSE(lacks_reserves(*g));
+  EXPECT_FALSE(lacks_forms(*g));
   EXPECT_EQ(names(*g), names(cuda));  // what CUDA ran stays
   const TensorId filled = g->outputs(g->ops()[0])[3];
   const int64_t sequence = 4 * 10 * 8 * 4;

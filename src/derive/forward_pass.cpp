@@ -27,8 +27,8 @@ ForwardPass::ForwardPass(const Graph& forward, Tracer& tracer, Autocast& autocas
       target_(target),
       setup_(setup),
       values_(forward.tensors().size()) {
-  if (setup.checkpointing != Checkpointing::none) stretches_ = checkpoint_stretches(forward);
   find_last_uses();
+  wants_.assign(values_.size(), false);
 }
 
 void ForwardPass::find_last_uses() {
@@ -54,6 +54,12 @@ void ForwardPass::drop_finished(size_t index, Values& values) {
 }
 
 Status ForwardPass::run() {
+  if (setup_.checkpointing != Checkpointing::none && stretches_.empty()) {
+    stretches_ =
+        checkpoint_stretches(forward_, [&](size_t op) { return quantized_.contains(op) && !adapters_.contains(op); });
+  }
+  held_earlier_ = std::move(held_);
+  held_.clear();
   size_t next = 0;
   for (const Stretch& stretch : stretches_) {
     if (Status status = run_ops(next, stretch.begin, values_, autocast_); !status.ok()) return status;
@@ -92,12 +98,22 @@ Status ForwardPass::run_op(size_t index, Values& values, Autocast& autocast) {
     call.results.emplace_back(Shape(shape.begin(), shape.end()),
                               stated == DType::float32 && !states_type ? weight_type(setup_.precision) : stated);
   }
-  Values results = lower(call);
+  last_product_ = false;
+  const auto wants = [&](TensorId id) { return wants_[id.value] || needs_gradient(values[id.value]); };
+  const auto read = forward_.inputs(op);
+  const bool wanting = std::any_of(read.begin(), read.end(), wants);
+  const auto few_bits = quantized_.find(index);
+  if (few_bits != quantized_.end() && few_bits->second.weight.format == WeightFormat::int8 && !running_again_ &&
+      wants(read[few_bits->second.operand])) {
+    held_.push_back(inputs[few_bits->second.operand]);
+  }
+  Values results = few_bits != quantized_.end() ? Values{quantized(few_bits->second, inputs)} : lower(call);
   CHECK(results.size() == outputs.size(), "lowering of " + forward_.name(op) + " gave a wrong number of results");
   if (const auto found = adapters_.find(index); found != adapters_.end()) {
     results[0] = adapted(found->second, inputs, results[0], autocast);
   }
   for (size_t k = 0; k < outputs.size(); ++k) {
+    wants_[outputs[k].value] = wanting || adapters_.contains(index);
     CHECK(results[k]->sizes == call.results[k].first, "lowering of " + forward_.name(op) + " gave another shape");
     values[outputs[k].value] = std::move(results[k]);
   }
@@ -106,17 +122,34 @@ Status ForwardPass::run_op(size_t index, Values& values, Autocast& autocast) {
   return {};
 }
 
+Value ForwardPass::quantized(const QuantizedLayer& layer, const Values& inputs) {
+  in_custom_op_ = true;
+  const Value bias = layer.bias ? inputs[*layer.bias] : nullptr;
+  const auto run = layer.weight.format == WeightFormat::int8 ? linear_8bit : linear_4bit;
+  Value y = run(t_, inputs[layer.operand], layer.weight, bias);
+  in_custom_op_ = false;
+  return y;
+}
+
 Value ForwardPass::adapted(const Adapter& adapter, const Values& inputs, const Value& result, Autocast& autocast) {
   const auto narrow = [&](const Value& v) { return autocast.lower(v); };
+  // Beside weights of 4 bits peft copies the result first; beside any quantized ones it leaves types to autocast.
+  const bool few_bits = setup_.quantize.any() && quantized_.contains(adapter.op);
+  const bool leaves_types = few_bits && autocast.on();
+  const Value base =
+      few_bits && setup_.quantize.format != WeightFormat::int8 ? aten::clone_contiguous(t_, result) : result;
   Value x = inputs[adapter.layer.operand];
-  if (x->dtype != adapter.down->dtype) x = aten::to_copy(t_, x, adapter.down->dtype);
+  if (x->dtype != adapter.down->dtype && !leaves_types) x = aten::to_copy(t_, x, adapter.down->dtype);
   if (setup_.lora.dropout > 0) x = aten::dropout(t_, x, setup_.lora.dropout);
   const Value down = narrow(adapter.down);
   x = aten::linear(t_, narrow(x), down, nullptr);
   const Value up = narrow(adapter.up);
-  x = aten::linear(t_, narrow(x), up, nullptr);
+  x = narrow(x);
+  last_product_ = true;
+  x = aten::linear(t_, x, up, nullptr);
   x = aten::unary(t_, "aten.mul.Tensor", x, {{"other", 2.0}});
-  x = aten::add(t_, result, x);
+  if (few_bits && !leaves_types && x->dtype != base->dtype) x = aten::to_copy(t_, x, base->dtype);
+  x = aten::add(t_, base, x);
   return x->dtype == result->dtype ? x : aten::to_copy(t_, x, result->dtype);
 }
 
@@ -163,8 +196,8 @@ Status ForwardPass::run_stretch(const Stretch& stretch) {
   trains = trains || std::any_of(adapters_.begin(), adapters_.end(), within);
   if (setup_.checkpointing == Checkpointing::selective) {
     rerun->kept = std::make_shared<std::vector<Values>>();
-    t_.intercept([kept = rerun->kept](std::string_view name, const Values& outputs) {
-      if (is_kept_by_selective(name)) kept->push_back(outputs);
+    t_.intercept([this, kept = rerun->kept](std::string_view name, const Values& outputs) {
+      if (!in_custom_op_ && is_kept_by_selective(name)) kept->push_back(outputs);
       return false;
     });
   }
@@ -183,13 +216,16 @@ Status ForwardPass::run_stretch(const Stretch& stretch) {
 }
 
 // Whether an op of the second run is not dispatched: its results were kept, or nobody needs them any more.
-bool ForwardPass::passes_over(const Rerun& rerun, size_t op, size_t& kept, std::string_view name,
+bool ForwardPass::passes_over(const Rerun& rerun, size_t op, size_t& kept, bool& stopped, std::string_view name,
                               const Values& outputs) const {
-  if (op > rerun.stretch.last) return true;
-  if (op == rerun.stretch.last && !rerun.stretch.last_runs) {
-    return name != "aten._to_copy.default" && op_class(name) != OpClass::view;
+  if (op > rerun.stretch.last || stopped) return true;
+  const bool keeps_operands =
+      !adapters_.contains(op) || last_product_;  // an adapter's second product keeps the first's result
+  if (op == rerun.stretch.last && !rerun.stretch.last_runs && keeps_operands) {
+    stopped = name != "aten._to_copy.default" && op_class(name) != OpClass::view;
+    return stopped;
   }
-  if (rerun.kept == nullptr || !is_kept_by_selective(name)) return false;
+  if (rerun.kept == nullptr || in_custom_op_ || !is_kept_by_selective(name)) return false;
   const Values& results = (*rerun.kept)[kept++];
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i]) continue;
@@ -215,13 +251,17 @@ Values ForwardPass::run_again(const Rerun& rerun, Values gradients) {
     }
     Autocast autocast(t_, autocast_.on() ? std::optional(autocast_.type()) : std::nullopt);
     const bool recording = t_.set_gradients(true);
+    running_again_ = true;
     size_t kept = 0;
+    bool stopped = false;
     for (size_t i = stretch.begin; i < stretch.end; ++i) {
-      t_.intercept(
-          [&, i](std::string_view name, const Values& outputs) { return passes_over(rerun, i, kept, name, outputs); });
+      t_.intercept([&, i](std::string_view name, const Values& outputs) {
+        return passes_over(rerun, i, kept, stopped, name, outputs);
+      });
       const Status status = run_op(i, values, autocast);
       CHECK(status.ok(), "a block that ran once does not run again");
     }
+    running_again_ = false;
     t_.intercept(nullptr);
     t_.set_gradients(recording);
     t_.set_module("");

@@ -1,5 +1,5 @@
 // ForwardPass: runs a model's forward graph through the tracer, as PyTorch would dispatch it: op by op, with adapters beside
-// linear layers, and with blocks of which only the inputs are kept.
+// linear layers, with weights of few bits, and with blocks of which only the inputs are kept.
 //
 // A checkpointed block is one step of the backward pass: it runs here without a record, and again, with one, when its gradient
 // comes (checkpoint_stretches.h).
@@ -14,14 +14,23 @@
 #include "derive/checkpoint_stretches.h"
 #include "derive/dispatch.h"
 #include "derive/lora.h"
+#include "derive/quantized_linear.h"
 #include "graph/training_run.h"
 
 namespace forerun::derive {
 
 // The weights of an adapter, and where it belongs.
 struct Adapter {
-  AdaptedLayer layer;
+  size_t op = 0;  // of the forward graph
+  LinearLayer layer;
   Value down, up;  // [rank, in] and [out, rank]
+};
+
+// A linear layer whose weight is quantized.
+struct QuantizedLayer {
+  size_t operand = 0;          // of the op: which input the layer is applied to
+  std::optional<size_t> bias;  // likewise
+  QuantizedWeight weight;
 };
 
 class ForwardPass {
@@ -32,9 +41,12 @@ class ForwardPass {
   // By tensor of the forward graph. Those of roots are set before the first run and stay.
   Value& value(TensorId id) { return values_[id.value]; }
   void add_adapter(size_t op, Adapter adapter) { adapters_.emplace(op, std::move(adapter)); }
+  void add_quantized(size_t op, QuantizedLayer layer) { quantized_.emplace(op, std::move(layer)); }
 
   // Once for each micro-batch.
   Status run();
+  // The autograd graph of the micro-batch before this one goes, with what its nodes hold to no use.
+  void forget_earlier_graph() { held_earlier_.clear(); }
 
  private:
   struct Rerun;
@@ -44,7 +56,9 @@ class ForwardPass {
   Status run_ops(size_t begin, size_t end, Values& values, Autocast& autocast);
   Status run_stretch(const Stretch& stretch);
   Values run_again(const Rerun& rerun, Values gradients);
-  bool passes_over(const Rerun& rerun, size_t op, size_t& kept, std::string_view name, const Values& outputs) const;
+  bool passes_over(const Rerun& rerun, size_t op, size_t& kept, bool& stopped, std::string_view name,
+                   const Values& outputs) const;
+  Value quantized(const QuantizedLayer& layer, const Values& inputs);
   Value adapted(const Adapter& adapter, const Values& inputs, const Value& result, Autocast& autocast);
   void find_last_uses();
   void drop_finished(size_t index, Values& values);
@@ -57,9 +71,15 @@ class ForwardPass {
   const DispatchTarget& target_;
   const TrainingSetup& setup_;
   std::vector<Stretch> stretches_;
-  std::map<size_t, Adapter> adapters_;  // by op
+  std::map<size_t, Adapter> adapters_;          // by op
+  std::map<size_t, QuantizedLayer> quantized_;  // by op
   Values values_;
   std::vector<size_t> last_use_;  // by tensor: the last op that touches it
+  std::vector<bool> wants_;       // by tensor: it would want a gradient, recorded or not
+  Values held_, held_earlier_;    // by nodes of the graph that runs, and of the one before
+  bool in_custom_op_ = false;     // what is dispatched now is hidden in an op of a library
+  bool last_product_ = false;     // an adapter's second product is next
+  bool running_again_ = false;
 };
 
 }  // namespace forerun::derive

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "derive/aten.h"
+#include "derive/quantized_linear.h"
 
 namespace forerun::derive {
 namespace {
@@ -221,11 +222,52 @@ Result<std::vector<size_t>> rnn_seeds(const Attributes& backward) {
   return seeds;
 }
 
+// --- bitsandbytes.gemm_4bit.default: x, packed weight, scales[, bias][, scales of 8 bits, their code, their offset] -> out
+
+Result<GenericForm> gemm_4bit_form(const GenericCall& call) {
+  const Values& inputs = call.inputs;
+  const size_t count = inputs.size();
+  if (count != 3 && count != 4 && count != 6 && count != 7) {
+    return bad(fmt::format("{} inputs, expected 3, 4, 6 or 7", count));
+  }
+  const Shape shape = call.attributes.get_ints("shapeB");
+  if (shape.size() != 2 || shape[0] < 1 || shape[1] < 1 || !within_limit({shape[0], shape[1]})) {
+    return bad(fmt::format("shapeB is [{}], expected the two extents of a weight", fmt::join(shape, ", ")));
+  }
+  const Value& x = inputs[0];
+  if (x->sizes.empty() || x->sizes.back() != shape[1] || !is_floating(x->dtype)) {
+    return bad(fmt::format("its input is [{}], expected numbers with {} in the last place", fmt::join(x->sizes, ", "),
+                           shape[1]));
+  }
+  if (!within_limit({element_count(x->sizes) / shape[1], shape[0]})) return bad("its result is too large");
+  const bool nested = count >= 6;
+  const Value bias = count % 3 == 1 ? inputs[3] : nullptr;
+  if (bias) {
+    if (Status s = expect_shape(bias, {shape[0]}, "the bias"); !s.ok()) return s.error();
+  }
+  QuantizedWeight weight{
+      .format = call.attributes.get_string("quant_type") == "fp4" ? WeightFormat::fp4 : WeightFormat::nf4,
+      .compute = x->dtype,
+      .out = shape[0],
+      .in = shape[1],
+      .packed = inputs[1],
+      .scales = nested ? inputs[count - 3] : inputs[2]};
+  if (nested) {
+    weight.nested_scales = inputs[2];
+    weight.nested_code = inputs[count - 2];
+    weight.offset = inputs[count - 1];
+  }
+  GenericForm form;
+  form.results = {gemm_4bit(call.tracer, x, weight, bias)};
+  return form;
+}
+
 constexpr std::array kGenericRules = {
     GenericRule{"aten.native_batch_norm.default", "aten.native_batch_norm_backward.default", batch_norm_form,
                 first_result},
     GenericRule{"forerun.attention.default", "forerun.attention_backward.default", attention_form, first_result},
     GenericRule{"forerun.rnn.default", "forerun.rnn_backward.default", rnn_form, rnn_seeds},
+    GenericRule{"bitsandbytes.gemm_4bit.default", "", gemm_4bit_form, first_result},
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // The ops of a record captured without a GPU that stand for a choice the device makes, and what CUDA runs for them.
 //
-// docs/records.md lists them: batch norm, attention, recurrent layers. Each rule checks the operands as the record gives
+// docs/records.md lists them: batch norm, attention, recurrent layers, products with weights of 4 bits. Each rule checks the operands as the record gives
 // them (anyone may have written it) and then calls the function that derivation calls, derive/aten.h.
 #pragma once
 
@@ -35,7 +35,8 @@ struct GenericForm {
 };
 
 struct GenericRule {
-  std::string_view forward, backward;
+  std::string_view forward;
+  std::string_view backward;  // empty: an op of a library that hides what it runs, from a capture on a GPU as well
   Result<GenericForm> (*form)(const GenericCall& call);
   // By leading input of the backward op: which result it is the gradient of.
   Result<std::vector<size_t>> (*seeds)(const Attributes& backward);

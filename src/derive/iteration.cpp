@@ -45,6 +45,7 @@ class IterationBuilder {
   Result<Graph> run() {
     if (Status status = check(); !status.ok()) return status.error();
     make_flat_weights();
+    if (Status status = find_quantized(); !status.ok()) return status.error();
     make_roots();
     if (Status status = make_adapters(); !status.ok()) return status.error();
     if (trained_.empty()) {
@@ -105,6 +106,46 @@ class IterationBuilder {
     return weight ? weight_type(setup_.precision) : stated;
   }
 
+  // Linear layers of few bits, before their roots are made.
+  Status find_quantized() {
+    if (!setup_.quantize.any()) return {};
+    if (setup_.ema) {
+      return Error{"no moving average of quantized weights is kept", "--ema", "leave it out, or --quantize"};
+    }
+    layers_ = quantized_layers(forward_);
+    if (layers_.empty()) {
+      return Error{"the model has no linear layers beside its last whose weights could be quantized", "--quantize",
+                   "train it without"};
+    }
+    for (const auto& [number, layer] : layers_) {
+      const auto inputs = forward_.inputs(forward_.ops()[number]);
+      const TensorId weight = inputs[layer.operand + 1];
+      quantized_[weight] = {.format = setup_.quantize.format,
+                            .compute = setup_.quantize.compute.value_or(product_type(setup_.precision)),
+                            .out = layer.out,
+                            .in = layer.in};
+      const std::optional<size_t> bias = bias_of(number, layer);
+      if (bias) biases_.insert(inputs[*bias]);
+      for (const TensorId id : {weight, bias ? inputs[*bias] : weight}) {
+        const std::string& name = root_name(id);
+        if (is_frozen(name)) continue;
+        return Error{fmt::format("{} would be trained, which quantized weights and their biases cannot be", name),
+                     "--quantize", "add --lora RANK, which freezes all weights, or --freeze them"};
+      }
+    }
+    return {};
+  }
+
+  // Which input of the op is its bias: addmm has it first.
+  [[nodiscard]] std::optional<size_t> bias_of(size_t op, const LinearLayer& layer) const {
+    if (layer.operand > 0) return 0;
+    return forward_.ops()[op].input_count > 2 ? std::optional<size_t>(2) : std::nullopt;
+  }
+
+  [[nodiscard]] const std::string& root_name(TensorId id) const {
+    return forward_.names()[forward_.storage(forward_.tensor(id).storage).root_name];
+  }
+
   // cuDNN wants all weights of a recurrent layer in one buffer; nn.LSTM and its kin flatten them at construction.
   void make_flat_weights() {
     for (const Op& op : forward_.ops()) {
@@ -139,7 +180,15 @@ class IterationBuilder {
       const auto shape = forward_.shape(TensorId(i));
       const Shape sizes(shape.begin(), shape.end());
       const std::string& name = forward_.names()[storage.root_name];
-      root = tracer_.root(storage.root, name, root_type(name, tensor.dtype), sizes, root_strides(storage.root, sizes));
+      if (const auto few_bits = quantized_.find(TensorId(i)); few_bits != quantized_.end()) {
+        quantize_root(tracer_, name, setup_.quantize.nested, few_bits->second);
+        root = few_bits->second.packed;
+        continue;
+      }
+      // A layer of 4 bits turns its bias to the type of its product, for good.
+      const bool own_type = biases_.contains(TensorId(i)) && setup_.quantize.format != WeightFormat::int8;
+      const DType dtype = own_type ? quantized_.begin()->second.compute : root_type(name, tensor.dtype);
+      root = tracer_.root(storage.root, name, dtype, sizes, root_strides(storage.root, sizes));
       if (storage.root == Root::buffer) buffers_.push_back(root);
     }
     for (const TensorId id : forward_.parameters()) {
@@ -149,6 +198,10 @@ class IterationBuilder {
       train(value(id));
     }
     parameter_count_ = forward_.parameter_count();
+    for (const auto& [number, layer] : layers_) {
+      const TensorId id = forward_.inputs(forward_.ops()[number])[layer.operand + 1];
+      pass_.add_quantized(number, {layer.operand, bias_of(number, layer), quantized_.at(id)});
+    }
   }
 
   void train(const Value& parameter) {
@@ -162,7 +215,7 @@ class IterationBuilder {
     const auto layers = adapted_layers(forward_, setup_.lora);
     if (!layers) return layers.error();
     for (const auto& entry : *layers) {
-      const AdaptedLayer& layer = entry.second;
+      const LinearLayer& layer = entry.second;
       const int64_t rank = setup_.lora.rank;
       if (rank > std::min(layer.in, layer.out)) {
         return Error{
@@ -177,7 +230,8 @@ class IterationBuilder {
         parameter_count_ += sizes[0] * sizes[1];
         return made;
       };
-      Adapter adapter{layer, weight(".lora_A.weight", {rank, layer.in}), weight(".lora_B.weight", {layer.out, rank})};
+      Adapter adapter{entry.first, layer, weight(".lora_A.weight", {rank, layer.in}),
+                      weight(".lora_B.weight", {layer.out, rank})};
       pass_.add_adapter(entry.first, std::move(adapter));
     }
     return {};
@@ -198,6 +252,7 @@ class IterationBuilder {
   // Cross entropy. Its log-softmax keeps the type of the logits; under autocast the negative log-likelihood is float32.
   Status run_loss_and_backward() {
     kept_.clear();  // the variables of the micro-batch before are assigned anew
+    pass_.forget_earlier_graph();
     if (forward_.results().empty()) return Error{"the model has no result to compute a loss of", "", ""};
     Value logits = value(forward_.results().front());
     if (!logits || !is_floating(logits->dtype) || logits->sizes.empty()) {
@@ -270,6 +325,9 @@ class IterationBuilder {
   Value labels_;
   std::optional<LossScaler> scaler_;
   std::optional<MovingAverage> average_;
+  std::map<size_t, LinearLayer> layers_;           // that are quantized, by op
+  std::map<TensorId, QuantizedWeight> quantized_;  // by weight of the forward graph
+  std::set<TensorId> biases_;                      // of the layers
   Values kept_;  // the loop's own variables: logits and loss live until the iteration ends
 };
 

@@ -10,13 +10,7 @@
 namespace forerun::derive {
 namespace {
 
-std::string_view last_part(std::string_view module) {
-  const size_t dot = module.rfind('.');
-  return dot == std::string_view::npos ? module : module.substr(dot + 1);
-}
-
-// A linear layer with a weight of its own; products of two activations are none.
-std::optional<AdaptedLayer> linear_layer(const Graph& forward, const Op& op) {
+std::optional<LinearLayer> linear_layer(const Graph& forward, const Op& op) {
   const std::string& name = forward.name(op);
   const bool linear = name == "aten.linear.default";
   if (!linear && name != "aten.addmm.default") return std::nullopt;
@@ -25,7 +19,7 @@ std::optional<AdaptedLayer> linear_layer(const Graph& forward, const Op& op) {
   if (forward.storage(forward.tensor(weight).storage).root != Root::parameter) return std::nullopt;
   const auto shape = forward.shape(weight);
   const size_t out = linear ? 0 : 1;  // transformers' Conv1D has its weight the other way round
-  return AdaptedLayer{forward.module(op), shape[1 - out], shape[out], operand};
+  return LinearLayer{forward.module(op), shape[1 - out], shape[out], operand};
 }
 
 // What the layers of queries and values are called, one family of models after the other.
@@ -42,15 +36,24 @@ bool names_one_of(const std::set<std::string, std::less<>>& known, const std::ve
 
 }  // namespace
 
-Result<std::map<size_t, AdaptedLayer>> adapted_layers(const Graph& forward, const LoraSpec& spec) {
-  std::map<size_t, AdaptedLayer> layers;
-  std::set<std::string, std::less<>> known;
+std::string_view last_part(std::string_view module) {
+  const size_t dot = module.rfind('.');
+  return dot == std::string_view::npos ? module : module.substr(dot + 1);
+}
+
+std::map<size_t, LinearLayer> linear_layers(const Graph& forward) {
+  std::map<size_t, LinearLayer> layers;
   for (size_t i = 0; i < forward.op_count(); ++i) {
-    std::optional<AdaptedLayer> layer = linear_layer(forward, forward.ops()[i]);
-    if (!layer) continue;
-    known.emplace(last_part(layer->module));
-    layers.emplace(i, std::move(*layer));
+    if (std::optional<LinearLayer> layer = linear_layer(forward, forward.ops()[i]))
+      layers.emplace(i, std::move(*layer));
   }
+  return layers;
+}
+
+Result<std::map<size_t, LinearLayer>> adapted_layers(const Graph& forward, const LoraSpec& spec) {
+  std::map<size_t, LinearLayer> layers = linear_layers(forward);
+  std::set<std::string, std::less<>> known;
+  for (const auto& [op, layer] : layers) known.emplace(last_part(layer.module));
   if (layers.empty()) return Error{"the model has no linear layers to put adapters beside", "--lora", "train it whole"};
   std::vector<std::string> targets = spec.targets;
   if (targets.empty()) {

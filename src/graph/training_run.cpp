@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "base/nearest.h"
+#include "base/options_text.h"
 
 namespace forerun {
 namespace {
@@ -38,6 +39,10 @@ constexpr Names<OptimizerImpl, 3> kImpls = {
     {{OptimizerImpl::forloop, "forloop"}, {OptimizerImpl::foreach, "foreach"}, {OptimizerImpl::fused, "fused"}}};
 constexpr Names<Attention, 3> kAttentions = {
     {{Attention::sdpa, "sdpa"}, {Attention::flash, "flash"}, {Attention::eager, "eager"}}};
+constexpr Names<WeightFormat, 3> kFormats = {
+    {{WeightFormat::nf4, "nf4"}, {WeightFormat::fp4, "fp4"}, {WeightFormat::int8, "int8"}}};
+constexpr Names<DType, 3> kComputeTypes = {
+    {{DType::bfloat16, "bf16"}, {DType::float16, "fp16"}, {DType::float32, "fp32"}}};
 constexpr Names<Backend, 2> kBackends = {{{Backend::cuda, "cuda"}, {Backend::generic, "generic"}}};
 
 template <class Enum, size_t N>
@@ -93,6 +98,12 @@ DType weight_type(Precision precision) {
                                         : DType::float32;
 }
 
+DType product_type(Precision precision) {
+  return precision == Precision::amp_bf16   ? DType::bfloat16
+         : precision == Precision::amp_fp16 ? DType::float16
+                                            : weight_type(precision);
+}
+
 bool is_autocast(Precision precision) { return precision == Precision::amp_bf16 || precision == Precision::amp_fp16; }
 
 bool is_half(Precision precision) { return is_autocast(precision) || weight_type(precision) != DType::float32; }
@@ -101,6 +112,44 @@ std::string_view name_of(Checkpointing checkpointing) { return name_in(kCheckpoi
 std::optional<Checkpointing> checkpointing_named(std::string_view name) { return value_in(kCheckpointings, name); }
 std::string_view name_of(Attention attention) { return name_in(kAttentions, attention); }
 std::optional<Attention> attention_named(std::string_view name) { return value_in(kAttentions, name); }
+
+std::string text_of(const QuantizeSpec& spec) {
+  if (!spec.any()) return "";
+  std::string text(name_in(kFormats, spec.format));
+  if (spec.nested) text += ":double";
+  if (spec.compute) text += ":compute=" + std::string(name_in(kComputeTypes, *spec.compute));
+  return text;
+}
+
+Result<QuantizeSpec> parse_quantize(const std::string& text) {
+  const char* remedy = "write nf4, fp4 or int8; of 4 bits also nf4:double and nf4:compute=bf16";
+  const auto refuse = [&](const std::string& what) { return Error{what, "--quantize", remedy}; };
+  const std::vector<std::string_view> parts = split_list(text, ":");
+  for (const char* open : {"4bit", "int4", "load_in_4bit"}) {
+    if (same_ignoring_case(parts[0], open)) {
+      return refuse("'" + text +
+                    "' may mean nf4 or fp4 (fp4 where BitsAndBytesConfig is not told bnb_4bit_quant_type)");
+    }
+  }
+  if (same_ignoring_case(text, "none")) return QuantizeSpec{};
+  const auto format = value_in(kFormats, parts[0]);
+  if (!format) return refuse("weights cannot be quantized to '" + std::string(parts[0]) + "'");
+  QuantizeSpec spec{.format = *format};
+  for (size_t i = 1; i < parts.size(); ++i) {
+    const auto option = split_key_value(parts[i]);
+    const bool computes = option && option->first == "compute";
+    if (computes) spec.compute = value_in(kComputeTypes, option->second);
+    if (parts[i] == "double") spec.nested = true;
+    if (parts[i] != "double" && !(computes && spec.compute)) {
+      return refuse("'" + std::string(parts[i]) + "' says nothing about quantized weights");
+    }
+  }
+  if (spec.format == WeightFormat::int8 && (spec.nested || spec.compute)) {
+    return refuse("int8 weights have one scale a row, and products of 8 bits");
+  }
+  return spec;
+}
+
 std::optional<OptimizerKind> optimizer_named(std::string_view name) { return value_in(kOptimizers, name); }
 std::optional<OptimizerImpl> optimizer_impl_named(std::string_view name) { return value_in(kImpls, name); }
 std::optional<Backend> backend_named(std::string_view name) { return value_in(kBackends, name); }

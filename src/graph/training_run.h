@@ -5,6 +5,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,18 @@ struct LoraSpec {
   friend bool operator==(const LoraSpec&, const LoraSpec&) = default;
 };
 
+// Frozen weights of linear layers in 4 or 8 bits, as bitsandbytes keeps them and transformers' BitsAndBytesConfig puts them in:
+// nf4 and fp4 in blocks of 64 with a scale each, int8 in rows (LLM.int8()).
+enum class WeightFormat : uint8_t { plain, nf4, fp4, int8 };
+
+struct QuantizeSpec {
+  WeightFormat format = WeightFormat::plain;
+  bool nested = false;           // the scales are quantized too ("double quantization"; 4 bits alone)
+  std::optional<DType> compute;  // of their products (4 bits alone); nothing: that of products in the precision
+  [[nodiscard]] bool any() const { return format != WeightFormat::plain; }
+  friend bool operator==(const QuantizeSpec&, const QuantizeSpec&) = default;
+};
+
 // How attention is computed where the model's source leaves it open: as scaled_dot_product_attention decides, by its flash kernels alone,
 // or spelled out as products and a softmax, which a model of the zoo takes as its parameter `attention`.
 enum class Attention : uint8_t { sdpa, flash, eager };
@@ -68,6 +81,7 @@ struct TrainingSetup {
   Checkpointing checkpointing = Checkpointing::none;
   LoraSpec lora;                    // where there are adapters, nothing else is trained
   std::vector<std::string> freeze;  // parameters whose names hold one of these parts are not trained
+  QuantizeSpec quantize;            // of linear layers but the last; frozen ones alone can be
   double clip_norm = 0;             // clip_grad_norm_ to it; 0: gradients are not clipped
   bool ema = false;                 // an exponential moving average of the weights is kept (AveragedModel)
   TrainingLoop loop = TrainingLoop::plain;
@@ -79,6 +93,8 @@ struct TrainingSetup {
 [[nodiscard]] bool is_half(Precision precision);  // its products are of 16 bits
 // The type of the weights.
 [[nodiscard]] DType weight_type(Precision precision);
+// The type of products.
+[[nodiscard]] DType product_type(Precision precision);
 
 // Which device the ops were dispatched for: a CUDA one, or none, so that they are yet to be mapped to their CUDA forms.
 enum class Backend : uint8_t { cuda, generic };
@@ -121,6 +137,7 @@ std::string_view name_of(OptimizerKind kind);  // PyTorch's class name: "SGD", "
 std::string_view name_of(OptimizerImpl impl);
 std::string_view name_of(Checkpointing checkpointing);
 std::string_view name_of(Attention attention);
+std::string text_of(const QuantizeSpec& spec);  // "nf4:double", as users write it; empty where nothing is quantized
 std::string_view name_of(Backend backend);
 std::optional<InputKind> input_kind_named(std::string_view name);
 std::optional<Precision> precision_named(std::string_view name);
@@ -129,6 +146,8 @@ Result<Precision> parse_precision(const std::string& name);
 std::optional<OptimizerKind> optimizer_named(std::string_view name);  // any case; "momentum" is not a kind
 std::optional<OptimizerImpl> optimizer_impl_named(std::string_view name);
 std::optional<Checkpointing> checkpointing_named(std::string_view name);
+// FORMAT[:double][:compute=bf16|fp16|fp32], or none; an Error says what there is.
+Result<QuantizeSpec> parse_quantize(const std::string& text);
 std::optional<Attention> attention_named(std::string_view name);
 std::optional<Backend> backend_named(std::string_view name);
 

@@ -15,6 +15,7 @@
 #include "derive/dispatch.h"
 #include "derive/iteration.h"
 #include "derive/precision_support.h"
+#include "derive/quantized_linear.h"
 #include "graph/graph.h"
 #include "graph/op_modules.h"
 #include "predict/host_remedies.h"
@@ -89,8 +90,9 @@ void add_costs(const Graph& graph, const std::vector<OpCost>& costs, Prediction&
       kind.row.phase = name_of(op.phase);
       kind.opaque = op_class(graph.name(op)) == OpClass::opaque;
     }
-    if (costs[i].measured) measured += costs[i].gpu;
-    if (!costs[i].measured && costs[i].gpu.value > 0) ++prediction.out_of_distribution[kind.row.name];
+    const bool seen = costs[i].measured && !derive::is_quantized_op(kind.row.name);
+    if (seen) measured += costs[i].gpu;
+    if (!seen && costs[i].gpu.value > 0) ++prediction.out_of_distribution[kind.row.name];
     if (kind.opaque) ++prediction.unknown_ops[kind.row.name];
     kind.add(costs[i]);
     if (costs[i].gpu > kind.costliest) {
@@ -154,6 +156,26 @@ std::vector<std::string> assumptions_of(const Prediction& p, const Device& devic
   if (p.setup.checkpointing != Checkpointing::none) {
     list.emplace_back("what the host does around checkpointed blocks is in the range alone, not in the time");
   }
+  if (p.setup.quantize.any()) {
+    list.emplace_back(
+        "bitsandbytes' kernels were never measured here: weights are copied at the speed of memory, up to half of that "
+        "in the range; "
+        "what its Python costs the host is in the range alone");
+  }
+  if (p.setup.quantize.any() && p.memory_answer.parallel.zero == 3) {
+    list.emplace_back(
+        "quantized weights are sharded like all others, which needs 4 bits and bnb_4bit_quant_storage; their scales "
+        "stay whole");
+  }
+  if (p.setup.quantize.format == WeightFormat::int8) {
+    list.emplace_back("no activations are outliers (6 or more), whose columns LLM.int8() multiplies apart");
+    if (device.peak.int8_tensor <= 0) {
+      list.push_back("a " + device.name + " has no int8 tensor cores: bitsandbytes may refuse int8 there");
+    }
+  }
+  if (p.setup.quantize.compute == DType::bfloat16 && device.peak.bf16_tensor <= 0) {
+    list.push_back("a " + device.name + " has no bfloat16 units: PyTorch refuses bfloat16 there, or emulates it");
+  }
   int64_t unknown = 0;
   for (const auto& [name, count] : p.unknown_ops) unknown += count;
   if (p.memory_answer.parallel.any()) {
@@ -184,6 +206,7 @@ namespace {
 // no op: iterations that the host bounds took up to so many times as long as predicted.
 double unseen_host_time(const Prediction& p) {
   if (p.times.bound != Bottleneck::host) return 1;
+  if (p.setup.quantize.any()) return 1.8;  // layers written in Python, never measured
   switch (p.setup.checkpointing) {
     case Checkpointing::none: return 1;
     case Checkpointing::block: return 1.2;
@@ -192,14 +215,29 @@ double unseen_host_time(const Prediction& p) {
   return 1;
 }
 
-void add_range(const CostModels& cost_models, Prediction& p) {
+// Kernels on quantized weights may take twice their time: none were measured, and they are costed as copies.
+Nanoseconds unseen_gpu_time(const Graph& graph, const std::vector<OpCost>& costs) {
+  std::vector<bool> quantized(graph.names().size());
+  bool any = false;
+  for (size_t i = 0; i < quantized.size(); ++i) {
+    quantized[i] = derive::is_quantized_op(graph.names()[NameId(i)]);
+    any = any || quantized[i];
+  }
+  Nanoseconds time;
+  for (size_t i = 0; any && i < graph.op_count(); ++i) {
+    if (quantized[graph.ops()[i].name.value]) time += costs[i].gpu;
+  }
+  return time;
+}
+
+void add_range(const CostModels& cost_models, Nanoseconds unseen, Prediction& p) {
   const bool measured_gpu = cost_models.residual_model && cost_models.residual_model->gpu == p.gpu;
   const RatioInterval range = interval_of(cost_models.intervals, p.times.bound == Bottleneck::host, measured_gpu);
   const auto times = [&](double factor) {
     return Nanoseconds(std::llround(static_cast<double>(p.times.iteration.value) * factor));
   };
   p.p10 = times(range.low);
-  p.p90 = times(range.high * unseen_host_time(p));
+  p.p90 = times(range.high * unseen_host_time(p)) + unseen;
 }
 
 // The lanes of an iteration, and how they are run.
@@ -307,9 +345,9 @@ Result<TrainingRun> run_of(const ForwardModel& model, const ModelRequest& reques
 Result<TrainingRun> for_device(TrainingRun run, const Device& device) {
   if (const Status status = derive::check_precision(run.setup.precision, device); !status.ok()) return status.error();
   const bool generic = run.backend == Backend::generic;
-  if (!generic && !derive::lacks_reserves(run.graph)) return run;
+  if (!generic && !derive::lacks_forms(run.graph)) return run;
   Result<Graph> graph =
-      generic ? derive::to_cuda_forms(run.graph, derive::target_of(device)) : derive::with_reserves(run.graph);
+      generic ? derive::to_cuda_forms(run.graph, derive::target_of(device)) : derive::with_forms(run.graph);
   if (!graph) return graph.error();
   run.graph = std::move(*graph);
   run.backend = Backend::cuda;
@@ -336,7 +374,7 @@ Prediction predicted_speed(const TrainingRun& run, const Device& device, const C
   if (p.times.bound == Bottleneck::host) {
     if (auto remedy = cuda_graph_remedy(lanes.ops, lanes.setup, p)) p.remedies.push_back(std::move(*remedy));
   }
-  add_range(cost_models, p);
+  add_range(cost_models, unseen_gpu_time(run.graph, costs), p);
   p.parts = time_parts(costs, p.times.iteration);
   add_rates(p);
   p.warnings = run.warnings;

@@ -90,7 +90,7 @@ Result<RunRecord> captured_record(const ModelRequest& request) {
   const TrainingSetup& recorded = (*record)->run.setup;
   const bool as_recorded = request.default_optimizer && request.setup == TrainingSetup{};
   if (!as_recorded && request.setup != recorded) {
-    return Error{"a capture is taken as it was recorded, with its precision, optimizer and layout", request.model,
+    return Error{"a capture is taken as it was recorded, with its precision, optimizer, layout and loop", request.model,
                  "capture the model again with those"};
   }
   return std::move(**record);

@@ -56,6 +56,49 @@ TEST(Predict, AnswersForAModel) {
   EXPECT_EQ(parts, p.memory.peak_allocated);
 }
 
+TEST(Predict, QuantizedWeightsTakeTheBytesTheyTake) {
+  ModelRequest asked = request("meta-llama/Llama-3.1-8B", 1);
+  asked.setup.precision = Precision::bf16;
+  asked.setup.lora.rank = 16;
+  asked.setup.quantize.format = WeightFormat::nf4;
+  const Result<TrainingRun> run = build_run(asked, gpu("h200"));
+  ASSERT_TRUE(run.ok()) << run.error().message();
+  int64_t packed = 0;
+  int64_t scales = 0;
+  int64_t half = 0;
+  int64_t adapters = 0;
+  for (const Storage& storage : run->graph.storages()) {
+    if (storage.root != Root::parameter && storage.root != Root::buffer) continue;
+    const std::string& name = run->graph.names()[storage.root_name];
+    const bool projection = name.find("_proj") != std::string::npos;
+    int64_t& sum = name.find("lora_") != std::string::npos     ? adapters
+                   : name.find(".absmax") != std::string::npos ? scales
+                   : projection && name.ends_with(".weight")   ? packed
+                                                               : half;
+    if (storage.root == Root::parameter || &sum == &scales) sum += storage.bytes.value;
+  }
+  // Queries and outputs 4096 x 4096, keys and values 1024 x 4096, three of 14336 x 4096, 32 times.
+  const int64_t weights = 32 * (2 * 4096 * 4096 + 2 * 1024 * 4096 + 3 * 14336 * 4096LL);
+  EXPECT_EQ(packed, weights / 2);
+  EXPECT_EQ(scales, weights / 64 * 4);
+  EXPECT_EQ(half, 2 * (2 * 128256 * 4096LL + 65 * 4096));  // embedding, head, norms
+  EXPECT_EQ(adapters, 4 * 32 * 16 * (2 * 4096 + 4096 + 1024LL));
+
+  const Prediction plain = predicted(request("gpt2_small", 4));
+  ModelRequest small = request("gpt2_small", 4);
+  small.setup.lora.rank = 4;
+  small.setup.quantize.format = WeightFormat::nf4;
+  const Prediction p = predicted(small);
+  EXPECT_TRUE(p.unknown_ops.empty());
+  EXPECT_TRUE(p.out_of_distribution.contains("bitsandbytes.dequantize_4bit.default"));
+  const auto width = [](const Prediction& of) {
+    return static_cast<double>(of.p90.value) / static_cast<double>(of.times.iteration.value);
+  };
+  EXPECT_GT(width(p), width(plain)) << "kernels that were never measured";
+  EXPECT_NE(in_full(p).find("bitsandbytes"), std::string::npos);
+  EXPECT_NE(in_full(p).find("nf4 weights"), std::string::npos);
+}
+
 TEST(Predict, TextIsOneScreenAndBeginsWithTheVerdict) {
   const struct {
     const char* model;

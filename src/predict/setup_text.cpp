@@ -25,9 +25,24 @@ bool has_one_form(OptimizerKind kind) {
 
 }  // namespace
 
-bool SetupText::any() const {
-  return !precision.empty() || !optimizer.empty() || channels_last || !checkpoint.empty() || !lora.empty() ||
-         !freeze.empty() || accumulate != 1 || clip_norm || ema || !loop.empty() || !attention.empty();
+std::vector<std::string> SetupText::given() const {
+  std::vector<std::string> options;
+  const auto note = [&](bool there, const char* option) {
+    if (there) options.emplace_back(option);
+  };
+  note(!precision.empty(), "--precision");
+  note(!optimizer.empty(), "--optimizer");
+  note(channels_last, "--channels-last");
+  note(!checkpoint.empty(), "--checkpoint");
+  note(accumulate != 1, "--accumulate");
+  note(!lora.empty(), "--lora");
+  note(!freeze.empty(), "--freeze");
+  note(!quantize.empty(), "--quantize");
+  note(clip_norm.has_value(), "--clip-grad");
+  note(ema, "--ema");
+  note(!loop.empty(), "--loop");
+  note(!attention.empty(), "--attention");
+  return options;
 }
 
 Result<Checkpointing> parse_checkpointing(const std::string& text) {
@@ -135,6 +150,11 @@ Result<TrainingSetup> parse_setup(const SetupText& text) {
     Result<LoraSpec> lora = parse_lora(text.lora);
     if (!lora) return lora.error();
     setup.lora = std::move(*lora);
+  }
+  if (!text.quantize.empty()) {
+    const Result<QuantizeSpec> quantize = parse_quantize(text.quantize);
+    if (!quantize) return quantize.error();
+    setup.quantize = *quantize;
   }
   if (!text.loop.empty()) {
     const Result<TrainingLoop> loop = parse_loop(text.loop);

@@ -1,6 +1,6 @@
 // How a model is trained, as users write it: the names of a precision and of an optimizer with its options, and so on.
 //
-//   precision amp_bf16     optimizer adamw     optimizer sgd:momentum=0.9,impl=fused     lora 16:q_proj,v_proj
+//   precision amp_bf16     optimizer adamw     optimizer sgd:momentum=0.9,impl=fused     lora 16:q_proj,v_proj     quantize nf4:double
 //
 // Parsed once, where the user's words come in (options, cells of a table, a request); a TrainingSetup travels from there.
 #pragma once
@@ -21,12 +21,14 @@ struct SetupText {
   std::string checkpoint;  // empty: none
   std::string lora;        // empty: all weights are trained
   std::vector<std::string> freeze;
+  std::string quantize;  // empty: weights as the precision has them
   int64_t accumulate = 1;
   std::optional<double> clip_norm;  // nothing: as the loop does; 0: gradients are not clipped
   bool ema = false;
-  std::string loop;       // empty: plain
-  std::string attention;  // empty: sdpa
-  [[nodiscard]] bool any() const;
+  std::string loop;                                      // empty: plain
+  std::string attention;                                 // empty: sdpa
+  [[nodiscard]] std::vector<std::string> given() const;  // the options that say something
+  [[nodiscard]] bool any() const { return !given().empty(); }
 };
 
 // Unknown names are answered with the known ones.

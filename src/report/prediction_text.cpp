@@ -90,6 +90,7 @@ std::string setup_text(const TrainingSetup& s) {
   if (s.optimizer.momentum != 0) text += fmt::format(" momentum {}", s.optimizer.momentum);
   if (s.channels_last) text += ", channels last";
   if (s.lora.rank > 0) text += fmt::format(", LoRA of rank {}", s.lora.rank);
+  if (s.quantize.any()) text += fmt::format(", {} weights", text_of(s.quantize));
   if (!s.freeze.empty()) text += ", some frozen";
   if (s.checkpointing != Checkpointing::none) text += fmt::format(", checkpointing ({})", name_of(s.checkpointing));
   if (s.accumulate > 1) text += fmt::format(", {} micro-batches", s.accumulate);

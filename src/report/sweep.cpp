@@ -7,6 +7,7 @@
 
 #include "base/csv_cells.h"
 #include "base/json_writer.h"
+#include "report/job_time.h"
 #include "report/prediction.h"
 #include "report/table.h"
 
@@ -80,6 +81,14 @@ std::string sweep_text(const std::vector<std::string>& axes, const std::vector<S
   std::vector<std::string> heading = axes;
   for (const char* column : {"iteration", "8 of 10 within", "samples/s"}) heading.emplace_back(column);
   if (tokens) heading.emplace_back("tokens/s");
+  const auto has = [&](auto figure) {
+    return std::any_of(rows.begin(), rows.end(),
+                       [&](const SweepRow& row) { return row.prediction && figure(*row.prediction); });
+  };
+  const bool hours = has([](const Prediction& p) { return p.job.has_value(); });
+  const bool cost = has([](const Prediction& p) { return p.job && p.job->cost(); });
+  if (hours) heading.emplace_back("run");
+  if (cost) heading.emplace_back("cost");
   for (const char* column : {"GPU busy", "memory", ""}) heading.emplace_back(column);
   Table table(heading);
   table.align_left(heading.size() - 1);
@@ -98,6 +107,8 @@ std::string sweep_text(const std::vector<std::string>& axes, const std::vector<S
                                fmt::format("{:.2f} to {:.2f}", milliseconds(p.p10), milliseconds(p.p90)),
                                rate_text(p.samples_per_second)});
     if (tokens) cells.push_back(p.tokens_per_second > 0 ? rate_text(p.tokens_per_second) : "-");
+    if (hours) cells.push_back(p.job ? duration_text(p.job->hours) : "-");
+    if (cost) cells.push_back(p.job && p.job->cost() ? money_text(p.job->cost()->expected) : "-");
     const FitVerdict verdict = p.memory_answer.verdict;
     cells.insert(cells.end(), {percent(busy), needed_text(p),
                                verdict != FitVerdict::fits ? std::string(text_of(verdict))
@@ -122,11 +133,12 @@ std::string sweep_json(const std::vector<std::string>& axes, const std::vector<s
   return json.end_object().take();
 }
 
-std::string sweep_csv_header(const std::vector<std::string>& axes) {
+std::string sweep_csv_header(const std::vector<std::string>& axes, bool whole_run) {
   std::vector<std::string> cells;
   for (const std::string& axis : axes) cells.push_back(csv_cell(axis));
   const std::vector<std::string> columns = csv_columns();
   for (const size_t place : further_columns(axes)) cells.push_back(columns[place]);
+  if (whole_run) cells.insert(cells.end(), {"run_hours", "run_cost"});
   return fmt::format("{}\n", fmt::join(cells, ","));
 }
 
@@ -136,6 +148,11 @@ std::string sweep_csv(const std::vector<std::string>& axes, const std::vector<st
   for (const std::string& value : values) cells.push_back(csv_cell(value));
   const std::vector<std::string> further = csv_cells(prediction);
   for (const size_t place : further_columns(axes)) cells.push_back(further[place]);
+  if (prediction.job) {
+    const auto cost = prediction.job->cost();
+    cells.push_back(fmt::format("{}", prediction.job->hours));
+    cells.push_back(cost ? fmt::format("{}", cost->expected) : "");
+  }
   return fmt::format("{}\n", fmt::join(cells, ","));
 }
 

@@ -15,8 +15,8 @@ std::string sweep_json(const std::vector<std::string>& axes, const std::vector<s
                        const Result<Prediction>& prediction);
 
 // The columns of `predict --csv` behind those of the axes, less those that an axis has already: each name stands once. A
-// configuration that could not be built has no row.
-std::string sweep_csv_header(const std::vector<std::string>& axes);
+// configuration that could not be built has no row. `whole_run`: hours and cost of it stand at the end.
+std::string sweep_csv_header(const std::vector<std::string>& axes, bool whole_run = false);
 std::string sweep_csv(const std::vector<std::string>& axes, const std::vector<std::string>& values,
                       const Prediction& prediction);
 

@@ -21,7 +21,7 @@ Result<Graph> iteration_of(const TracedModel& model, double batch_factor, const 
                            const OpTimer& timer) {
   if (model.iteration) {
     if (setup == model.setup) return model.iteration(batch_factor, timer.device());
-    return Error{"a capture is taken as it was recorded, with its precision, optimizer and layout", model.name,
+    return Error{"a capture is taken as it was recorded, with its precision, optimizer, layout and loop", model.name,
                  "capture the model again with those"};
   }
   const auto forward = model.forward(batch_factor);

@@ -149,6 +149,7 @@ class RecordDecoder::Impl : JsonWalk {
       }
       if (key == "lora") return lora(item);
       if (key == "freeze") return own_texts(item, "run.freeze", columns_->setup.freeze);
+      if (key == "quantize") return quantize(item);
       if (key == "clip_grad") return number(item, "run.clip_grad", columns_->setup.clip_norm);
       if (key == "loop") {
         return text(item, "run.loop", name) && named("run.loop", name, training_loop_named(name),
@@ -192,6 +193,15 @@ class RecordDecoder::Impl : JsonWalk {
       return true;
     });
     return read && (spec.rank > 0 || fail("the adapters' rank is 0"));
+  }
+
+  bool quantize(Value value) {
+    std::string_view words;
+    if (!text(value, "run.quantize", words)) return false;
+    const auto spec = parse_quantize(std::string(words));
+    if (!spec) return fail("run.quantize: " + spec.error().what + "; " + spec.error().remedy);
+    columns_->setup.quantize = *spec;
+    return true;
   }
 
   bool optimizer(Value value) {
