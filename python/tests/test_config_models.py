@@ -16,6 +16,7 @@ from typing import Any, Dict, List, Tuple
 import pytest
 import torch
 import zoo_program
+from dit_reference import Dit
 from forerun.capture import capture
 
 transformers = pytest.importorskip("transformers", minversion="5.22")
@@ -131,6 +132,19 @@ CONTRASTIVE_CASES: Dict[str, Tuple[str, Dict[str, Any]]] = {
     "clip-eos": ("clip", {"projection_dim": 48, "text_config": {**CLIP_TEXT, "eos_token_id": 3},
                           "vision_config": {**CLIP_VISION, "hidden_act": "gelu", "attention_dropout": 0.1}}),
 }
+UNET: Dict[str, Any] = {
+    "sample_size": 16, "block_out_channels": [32, 64], "layers_per_block": 1, "norm_num_groups": 8,
+    "down_block_types": ["DownBlock2D", "AttnDownBlock2D"], "up_block_types": ["AttnUpBlock2D", "UpBlock2D"]}
+DIT: Dict[str, Any] = {"input_size": 16, "hidden_size": 64, "depth": 2, "num_heads": 4, "num_classes": 10}
+DIFFUSION_CASES: Dict[str, Tuple[str, Dict[str, Any]]] = {
+    "unet2d": ("UNet2DModel", UNET),
+    "unet2d-ddpm": ("UNet2DModel", {**UNET, "attention_head_dim": None, "flip_sin_to_cos": False, "freq_shift": 1,
+                                    "downsample_padding": 0, "norm_eps": 1e-6, "dropout": 0.1}),
+    "unet2d-classes": ("UNet2DModel", {**UNET, "num_class_embeds": 10, "layers_per_block": 2}),
+    "dit": ("dit", DIT),
+    "dit-plain": ("dit", {**DIT, "patch_size": 4, "learn_sigma": False, "class_dropout_prob": 0.0}),
+}
+CASES.update(DIFFUSION_CASES)
 CASES.update(IMAGE_CASES)
 CASES.update(CONTRASTIVE_CASES)
 MASKED = ("bert", "roberta", "xlm-roberta", "electra", "distilbert", "modernbert", "deberta-v2")
@@ -178,8 +192,43 @@ def loss_of(model: torch.nn.Module, batch: Any) -> torch.Tensor:
     return torch.nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1))
 
 
+class DiffusersUnet(torch.nn.Module):
+    """UNet2DModel with its inputs in one."""
+
+    def __init__(self, arguments: Dict[str, Any]) -> None:
+        super().__init__()
+        self.unet = pytest.importorskip("diffusers").UNet2DModel(**arguments)
+
+    def forward(self, batch: Tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        labels = batch[2] if self.unet.config.num_class_embeds else None
+        return self.unet(batch[0], batch[1], class_labels=labels).sample
+
+
+def noise_loss(model: torch.nn.Module, batch: Any) -> torch.Tensor:
+    return torch.nn.functional.mse_loss(model(batch[0]), batch[1])
+
+
+def captured_diffusion(name: str, precision: str) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+    """The same of a diffusion model that is asked for the noise in images."""
+    model_type, arguments = CASES[name]
+    unet = model_type == "UNet2DModel"
+    model: torch.nn.Module = DiffusersUnet(arguments) if unet else Dit(**arguments)
+    named = {"_class_name": model_type, "_diffusers_version": "0.42.1"} if unet else {"model_type": model_type}
+    config = {**arguments, **named}
+    channels, size = (3, 16) if unet else (4, 16)
+    images = torch.randn(BATCH, channels, size, size)
+    inputs = (images, torch.randint(1000, (BATCH,)), torch.randint(10, (BATCH,)))
+    record = capture(model.train(), torch.optim.AdamW(model.parameters(), lr=1e-4),
+                     (inputs, torch.randn_like(images)), noise_loss, name=name,
+                     autocast="bf16" if precision == "amp_bf16" else None)
+    record.update(family="transformers", args=config, input=["image", BATCH, channels, size, 10])
+    return record, config
+
+
 def captured(name: str, precision: str) -> Tuple[Dict[str, Any], Dict[str, Any]]:
     """A record that says it is of family `transformers`, and the configuration."""
+    if name in DIFFUSION_CASES:
+        return captured_diffusion(name, precision)
     model_type, arguments = CASES[name]
     model, config = build(model_type, arguments)
     targets = torch.randint(VOCAB, (BATCH, LENGTH))
@@ -223,7 +272,8 @@ def test_derived_from_config_as_transformers_runs_it(name: str, precision: str, 
     assert check["surplus_ops"] <= 0.03 * check["ops"], check  # gradients of unbind are derived in more ops
 
     theirs = answer(program, "predict", str(record_file))[0]
-    length = [] if name in IMAGE_CASES or name in CONTRASTIVE_CASES else ["--set", f"length={LENGTH}"]
+    of_images = name in {**IMAGE_CASES, **CONTRASTIVE_CASES, **DIFFUSION_CASES}
+    length = [] if of_images else ["--set", f"length={LENGTH}"]
     ours = answer(program, "predict", str(config_file), "--batch", str(BATCH), *length, "--precision", precision,
                   "--optimizer", "adamw:weight_decay=0.01")[0]
     assert ours["params"] == theirs["params"] == record["params"]

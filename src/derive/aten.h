@@ -93,6 +93,7 @@ Value softmax(Tracer& t, const Value& x, int64_t dim);
 Value safe_softmax(Tracer& t, const Value& x, int64_t dim);  // rows that are masked out whole give zeros
 Value log_softmax(Tracer& t, const Value& x, int64_t dim);
 Value nll_loss(Tracer& t, const Value& log_probabilities, const Value& target);
+Value mse_loss(Tracer& t, const Value& x, const Value& target);
 
 // --- layers (aten_layers.cpp, aten_norm.cpp, aten_pool.cpp)
 Value convolution(Tracer& t, const Value& x, const Value& weight, const Value& bias, const Attributes& attributes);

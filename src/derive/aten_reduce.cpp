@@ -159,6 +159,26 @@ Value nll_loss(Tracer& t, const Value& log_probabilities, const Value& target) {
   return loss;
 }
 
+Value mse_loss(Tracer& t, const Value& x, const Value& target) {
+  Value loss = t.fresh(promote(x->dtype, target->dtype), {});
+  Node* node = t.record("MseLossBackward0", {x, target}, {loss});
+  t.emit("aten.mse_loss.default", {x, target}, {loss});
+  if (node != nullptr) {
+    const Attributes attributes = {{"reduction", int64_t{1}}};
+    node->backward = [&t, node, x, target, attributes](Values gradients) {
+      Values result(2);
+      const Values sides = {x, target};
+      for (size_t i = 0; i < 2; ++i) {
+        if (!Tracer::wanted(*node, i)) continue;
+        result[i] = t.fresh(sides[i]->dtype, sides[i]->sizes, preserved_strides(*sides[i]));
+        t.emit("aten.mse_loss_backward.default", {gradients[0], sides[i], sides[1 - i]}, {result[i]}, attributes);
+      }
+      return result;
+    };
+  }
+  return loss;
+}
+
 Values topk(Tracer& t, const Value& x, const Shape& size, const Attributes& attributes) {
   Value values = t.fresh(x->dtype, size);
   Value places = t.fresh(DType::int64, size);

@@ -73,7 +73,7 @@ Values adaptive_avg_pool2d(const OpCall& c) {
   return {aten::adaptive_avg_pool2d(c.tracer, c.in(0), c.attributes.get_ints("output_size"))};
 }
 Values upsample(const OpCall& c) {
-  return {aten::upsample(c.tracer, c.name, c.in(0), c.results[0].first, c.attributes)};
+  return {aten::upsample(c.tracer, c.name, c.autocast.widen(c.in(0)), c.results[0].first, c.attributes)};
 }
 
 Values dropout(const OpCall& c) {
@@ -149,6 +149,11 @@ Values mean(const OpCall& c) {
 Values sum(const OpCall& c) {
   return {aten::sum(c.tracer, c.autocast.widen(c.in(0)), c.attributes.get_ints("dim"),
                     c.attributes.get_bool("keepdim", false))};
+}
+
+Values mse_loss(const OpCall& c) {
+  const Value target = c.autocast.widen(c.in(1));
+  return {aten::mse_loss(c.tracer, c.autocast.widen(c.in(0)), target)};
 }
 
 Values topk(const OpCall& c) { return aten::topk(c.tracer, c.in(0), c.results[0].first, c.attributes); }
@@ -300,6 +305,7 @@ constexpr std::array kLoweringRules = {
     RuleRow{"aten.log_softmax.int", log_softmax},
     RuleRow{"aten.mean.dim", mean},
     RuleRow{"aten.sum.dim_IntList", sum},
+    RuleRow{"aten.mse_loss.default", mse_loss},
     RuleRow{"aten.topk.default", topk},
     RuleRow{"aten.to.dtype", to_dtype},
     RuleRow{"aten.type_as.default", type_as},

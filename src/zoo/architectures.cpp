@@ -18,10 +18,15 @@ const Architecture* find_architecture(std::string_view model_type) {
   return found == all.end() ? nullptr : &*found;
 }
 
+// Where a config says what it is of; configs of the diffusers library have a class's name.
+std::string type_key(const HfConfig& config) {
+  return !config.given("model_type") && config.given("_class_name") ? "_class_name" : "model_type";
+}
+
 Error unknown_type(const std::string& model_type, HfConfig& config) {
   std::vector<std::string> known;
   for (const Architecture& architecture : architectures()) known.push_back(architecture.model_type);
-  config.fail("model_type", fmt::format("{} `forerun zoo` lists the model types", did_you_mean(model_type, known)));
+  config.fail(type_key(config), fmt::format("{} `forerun zoo` lists the model types", did_you_mean(model_type, known)));
   return config.status().error();
 }
 
@@ -84,16 +89,19 @@ const std::vector<Architecture>& architectures() {
       {"segformer", segformer_family, read_segformer},
       {"swin", swin_encoder_family, read_swin},
       {"clip", clip_family, read_clip},
+      {"UNet2DModel", ddpm_unet_family, read_unet2d},
+      {"dit", dit_family, read_dit},
   };
   return list;
 }
 
 Result<DescribedModel> described_model(HfConfig config) {
-  if (!config.given("model_type")) {
+  const std::string key = type_key(config);
+  if (!config.given(key)) {
     config.fail("model_type", "it says which model of the transformers library this is");
     return config.status().error();
   }
-  const std::string model_type = config.text("model_type", "");
+  const std::string model_type = config.text(key, "");
   if (!config.status().ok()) return config.status().error();
   const Architecture* architecture = find_architecture(model_type);
   if (architecture == nullptr) return unknown_type(model_type, config);

@@ -2,6 +2,8 @@
 // computation are refused by name, those that nobody knows are told, names are found as people type them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "zoo/architectures.h"
 #include "zoo/checkpoints.h"
 #include "zoo/zoo.h"
@@ -40,10 +42,12 @@ TEST(ConfigModels, EveryCheckpointHasItsPublishedNumberOfParameters) {
   ASSERT_TRUE(list) << list.error().message();
   ASSERT_GT(list->size(), 50U);
   for (const Checkpoint& checkpoint : *list) {
-    const bool clip = checkpoint.model_type == "clip";
-    const bool image = clip || checkpoint.model_type == "vit" || checkpoint.model_type == "dinov2" ||
-                       checkpoint.model_type == "segformer" || checkpoint.model_type == "swin";
-    const Settings small = image ? Settings{{"batch", "1"}} : Settings{{"length", "16"}};
+    const auto type = std::find_if(
+        architectures().begin(), architectures().end(),
+        [&](const Architecture& architecture) { return architecture.model_type == checkpoint.model_type; });
+    ASSERT_NE(type, architectures().end()) << checkpoint.model_type;
+    const Settings small =
+        type->family().input == InputKind::image ? Settings{{"batch", "1"}} : Settings{{"length", "16"}};
     const auto model = build(checkpoint.names.front(), small);
     ASSERT_TRUE(model) << checkpoint.names.front() << ": " << model.error().message();
     EXPECT_EQ(model->forward.parameter_count(), checkpoint.parameters) << checkpoint.names.front();
@@ -62,6 +66,8 @@ TEST(ConfigModels, NamesOfCheckpointsAreFoundAsPeopleTypeThem) {
   const auto dotted = find_checkpoint("llama-3-1-8b");
   ASSERT_TRUE(dotted && dotted->has_value());
   EXPECT_EQ((*dotted)->names.front(), "meta-llama/Llama-3.1-8B");
+  for (const char* name : {"DiT-XL/2", "dit_xl_2", "facebookresearch/DiT-XL-2"})
+    EXPECT_TRUE(is_known_name(name)) << name;
   EXPECT_FALSE(is_known_name("Qwen/Qwen9-8B"));
   EXPECT_FALSE(is_known_name("other/Qwen3-8B"));
 }
@@ -112,6 +118,12 @@ TEST(ConfigModels, WhatChangesTheComputationIsRefusedByKeyAndValue) {
       {R"({"model_type": "segformer", "hidden_sizes": [2, "wide"]})", "hidden_sizes is [2,\"wide\"]"},
       {R"({"model_type": "segformer", "strides": 4})", "strides is 4"},
       {R"({"model_type": "swin", "use_absolute_embeddings": true})", "use_absolute_embeddings is true"},
+      {R"({"_class_name": "UNet2DModel", "down_block_types": ["DownBlock2D", "SkipDownBlock2D"]})",
+       "down_block_types is [\"DownBlock2D\",\"SkipDownBlock2D\"]"},
+      {R"({"_class_name": "UNet2DModel", "mid_block_type": null})", "mid_block_type is null"},
+      {R"({"_class_name": "UNet2DModel", "time_embedding_type": "fourier"})", "time_embedding_type is \"fourier\""},
+      {R"({"_class_name": "UNet3DModel"})", "_class_name is \"UNet3DModel\""},
+      {R"({"model_type": "dit", "mlp_ratio": -4})", "mlp_ratio is -4"},
       {R"({"model_type": "deberta-v2"})", "relative_attention is"},
       {R"({"model_type": "deepseek_v2"})", "num_experts_per_tok is missing"},
       {R"({"model_type": "deepseek_v3", "scoring_func": "softmax"})", "scoring_func is \"softmax\""},
@@ -143,6 +155,10 @@ TEST(ConfigModels, ValuesThatMakeNoSenseAreRefused) {
   EXPECT_FALSE(images(R"({"model_type": "vit", "image_size": 384})")) << "positions would be interpolated";
   EXPECT_FALSE(images(R"({"model_type": "swin", "window_size": 5})")) << "windows would be padded";
   EXPECT_FALSE(images(R"({"model_type": "segformer", "num_attention_heads": [1, 2, 3, 4]})"));
+  EXPECT_FALSE(images(R"({"model_type": "dit", "patch_size": 3})")) << "a third of 224 is no number of patches";
+  EXPECT_FALSE(
+      images(R"({"_class_name": "UNet2DModel", "norm_num_groups": 7, "block_out_channels": [10, 20, 20, 20]})"));
+  EXPECT_FALSE(images(R"({"_class_name": "UNet2DModel", "block_out_channels": [32]})")) << "four kinds of blocks";
   EXPECT_FALSE(images(R"({"model_type": "llama"})")) << "it reads tokens";
 }
 
