@@ -34,6 +34,11 @@ WHISPER: Dict[str, Any] = {
     "decoder_attention_heads": 2, "encoder_ffn_dim": 96, "decoder_ffn_dim": 80, "num_mel_bins": 16,
     "max_source_positions": 48, "max_target_positions": 128, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 1,
     "decoder_start_token_id": 1}
+SAMPLES, LABELS = 4800, 100  # as many labels as are derived where nothing says how many
+WAV2VEC2: Dict[str, Any] = {
+    "vocab_size": 32, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 96,
+    "conv_dim": [32, 32, 32], "conv_stride": [5, 2, 2], "conv_kernel": [10, 3, 2], "num_feat_extract_layers": 3,
+    "num_conv_pos_embeddings": 16, "num_conv_pos_embedding_groups": 4, "layerdrop": 0.0}
 DEEPSEEK: Dict[str, Any] = {
     **SIZES, "num_hidden_layers": 3, "kv_lora_rank": 32, "q_lora_rank": 48, "qk_nope_head_dim": 16,
     "qk_rope_head_dim": 8, "v_head_dim": 16, "moe_intermediate_size": 32, "n_routed_experts": 16,
@@ -101,6 +106,11 @@ CASES: Dict[str, Tuple[str, Dict[str, Any]]] = {
     "t5-gated": ("t5", {**T5, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False, "dropout_rate": 0.0}),
     "whisper": ("whisper", WHISPER),
     "whisper-dropouts": ("whisper", {**WHISPER, "dropout": 0.1, "attention_dropout": 0.1, "activation_dropout": 0.1}),
+    "wav2vec2": ("wav2vec2", {**WAV2VEC2, "mask_time_prob": 0.0}),
+    "wav2vec2-masks": ("wav2vec2", {**WAV2VEC2, "feat_proj_dropout": 0.1}),
+    "wav2vec2-stable": ("wav2vec2", {**WAV2VEC2, "do_stable_layer_norm": True, "feat_extract_norm": "layer",
+                                     "conv_bias": True, "num_conv_pos_embeddings": 15,
+                                     "ctc_loss_reduction": "mean", "ctc_zero_infinity": True}),
     "bert": ("bert", {**SIZES, "attention_probs_dropout_prob": 0.2}),
     "roberta": ("roberta", SIZES),
     "xlm-roberta": ("xlm-roberta", {**SIZES, "type_vocab_size": 1}),
@@ -156,7 +166,7 @@ def class_for(model_type: str) -> Any:
         return transformers.AutoModelForMaskedLM
     if model_type in IMAGE_CASES:
         return transformers.AutoModelForImageClassification
-    others = {"clip": transformers.AutoModel, "whisper": transformers.AutoModelForSpeechSeq2Seq,
+    others = {"clip": transformers.AutoModel, "wav2vec2": transformers.AutoModelForCTC, "whisper": transformers.AutoModelForSpeechSeq2Seq,
               "bart": transformers.AutoModelForSeq2SeqLM, "t5": transformers.AutoModelForSeq2SeqLM}
     return others.get(model_type, transformers.AutoModelForCausalLM)
 
@@ -172,6 +182,8 @@ def build(model_type: str, arguments: Dict[str, Any]) -> Tuple[torch.nn.Module, 
 def inputs_of(model: torch.nn.Module) -> Dict[str, torch.Tensor]:
     """What the model reads; encoders and decoders of text read the same tokens."""
     config = model.config
+    if config.model_type == "wav2vec2":
+        return {"input_values": torch.randn(BATCH, SAMPLES), "labels": torch.randint(1, 32, (BATCH, LABELS))}
     if hasattr(config, "image_size"):
         return {"pixel_values": torch.randn(BATCH, 3, config.image_size, config.image_size)}
     tokens = torch.randint(VOCAB, (BATCH, LENGTH))
@@ -187,6 +199,8 @@ def inputs_of(model: torch.nn.Module) -> Dict[str, torch.Tensor]:
 def loss_of(model: torch.nn.Module, batch: Any) -> torch.Tensor:
     inputs, targets = batch
     answer = model(**inputs)
+    if "labels" in inputs:
+        return answer.loss
     logits = answer.logits_per_image if "logits_per_image" in answer else answer.logits
     del answer
     return torch.nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1))
@@ -236,6 +250,8 @@ def captured(name: str, precision: str) -> Tuple[Dict[str, Any], Dict[str, Any]]
     if name in IMAGE_CASES:
         targets = torch.randint(IMAGES["num_labels"], (BATCH,))
         fed = ["image", BATCH, 3, config["image_size"], IMAGES["num_labels"]]
+    if model_type == "wav2vec2":
+        fed = ["flat", BATCH, SAMPLES, 0, 32]
     if name in CONTRASTIVE_CASES:
         targets = torch.arange(BATCH)
         fed = ["image", BATCH, 3, CLIP_VISION["image_size"], BATCH]
@@ -250,6 +266,14 @@ def answer(program: str, *arguments: str) -> List[Dict[str, Any]]:
     done = subprocess.run([program, *arguments, "--json"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def settings_of(name: str) -> List[str]:
+    """How long what the model reads is, where its configuration does not say it."""
+    if CASES[name][0] == "wav2vec2":
+        return ["--set", f"samples={SAMPLES}", "--set", f"labels={LABELS}"]
+    of_images = name in {**IMAGE_CASES, **CONTRASTIVE_CASES, **DIFFUSION_CASES}
+    return [] if of_images else ["--set", f"length={LENGTH}"]
 
 
 def apart(ours: float, theirs: float) -> float:
@@ -272,8 +296,7 @@ def test_derived_from_config_as_transformers_runs_it(name: str, precision: str, 
     assert check["surplus_ops"] <= 0.03 * check["ops"], check  # gradients of unbind are derived in more ops
 
     theirs = answer(program, "predict", str(record_file))[0]
-    of_images = name in {**IMAGE_CASES, **CONTRASTIVE_CASES, **DIFFUSION_CASES}
-    length = [] if of_images else ["--set", f"length={LENGTH}"]
+    length = settings_of(name)
     ours = answer(program, "predict", str(config_file), "--batch", str(BATCH), *length, "--precision", precision,
                   "--optimizer", "adamw:weight_decay=0.01")[0]
     assert ours["params"] == theirs["params"] == record["params"]

@@ -209,4 +209,26 @@ Value index(Tracer& t, const Value& x, const Values& indices, const Shape& size)
   return y;
 }
 
+void masked_put_in_place(Tracer& t, const Value& x, const Value& mask, const Value& value, int64_t count) {
+  Node* node = t.record_in_place("IndexPutBackward0", {x, mask, value}, x);
+  t.emit("aten.index_put_.default", {x, mask, value}, {x});
+  if (node == nullptr) return;
+  node->backward = [&t, node, mask, value, count](Values gradients) {
+    Values result(3);
+    if (Tracer::wanted(*node, 0)) {
+      const Value zeros = create(t, "aten.zeros.default", value->sizes, value->dtype);
+      result[0] = t.fresh(gradients[0]->dtype, gradients[0]->sizes);
+      t.emit("aten.index_put.default", {gradients[0], mask, zeros}, {result[0]});
+    }
+    if (Tracer::wanted(*node, 2)) {
+      Shape taken = {count};
+      const Shape& sizes = gradients[0]->sizes;
+      taken.insert(taken.end(), sizes.begin() + static_cast<ptrdiff_t>(mask->sizes.size()), sizes.end());
+      result[2] = t.fresh(gradients[0]->dtype, taken);
+      t.emit("aten.index.Tensor", {gradients[0], mask}, {result[2]});
+    }
+    return result;
+  };
+}
+
 }  // namespace forerun::derive::aten

@@ -84,6 +84,7 @@ const std::vector<Architecture>& architectures() {
       {"bart", bart_family, read_bart},
       {"t5", t5_family, read_t5},
       {"whisper", whisper_family, read_whisper},
+      {"wav2vec2", wav2vec2_family, read_wav2vec2},
       {"vit", image_encoder_family, read_vit},
       {"dinov2", image_encoder_family, read_dinov2},
       {"segformer", segformer_family, read_segformer},
@@ -112,6 +113,12 @@ Result<DescribedModel> described_model(HfConfig config) {
   if (!config.status().ok()) return config.status().error();
   if (model.parameters.has("experts") && model.parameters.integer("experts") > 0) {
     model.notes.emplace_back("tokens are taken to be spread evenly over the experts");
+  }
+  if (model.parameters.has("layerdrop") && model.parameters.real("layerdrop") > 0) {
+    model.notes.push_back(
+        fmt::format("all layers are taken to run, where training leaves each out in {:.3g} % of the "
+                    "iterations (layerdrop)",
+                    100 * model.parameters.real("layerdrop")));
   }
   if (const auto unread = config.unread(); !unread.empty()) {
     model.notes.push_back(

@@ -58,6 +58,7 @@ void read_bloom(HfConfig& config, Configuration& parameters);
 void read_bart(HfConfig& config, Configuration& parameters);
 void read_t5(HfConfig& config, Configuration& parameters);
 void read_whisper(HfConfig& config, Configuration& parameters);
+void read_wav2vec2(HfConfig& config, Configuration& parameters);
 void read_bert(HfConfig& config, Configuration& parameters);
 void read_roberta(HfConfig& config, Configuration& parameters);
 void read_xlm_roberta(HfConfig& config, Configuration& parameters);

@@ -47,12 +47,13 @@ TEST(ConfigModels, EveryCheckpointHasItsPublishedNumberOfParameters) {
         [&](const Architecture& architecture) { return architecture.model_type == checkpoint.model_type; });
     ASSERT_NE(type, architectures().end()) << checkpoint.model_type;
     const Settings small =
-        type->family().input == InputKind::image ? Settings{{"batch", "1"}} : Settings{{"length", "16"}};
+        type->family().input == InputKind::tokens ? Settings{{"length", "16"}} : Settings{{"batch", "1"}};
     const auto model = build(checkpoint.names.front(), small);
     ASSERT_TRUE(model) << checkpoint.names.front() << ": " << model.error().message();
     EXPECT_EQ(model->forward.parameter_count(), checkpoint.parameters) << checkpoint.names.front();
     const bool experts = model->configuration.has("experts") && model->configuration.integer("experts") > 0;
-    EXPECT_EQ(model->notes.size(), experts ? 1U : 0U) << checkpoint.names.front();
+    const bool drops = model->configuration.has("layerdrop") && model->configuration.real("layerdrop") > 0;
+    EXPECT_EQ(model->notes.size(), experts || drops ? 1U : 0U) << checkpoint.names.front();
   }
 }
 
@@ -118,6 +119,11 @@ TEST(ConfigModels, WhatChangesTheComputationIsRefusedByKeyAndValue) {
       {R"({"model_type": "segformer", "hidden_sizes": [2, "wide"]})", "hidden_sizes is [2,\"wide\"]"},
       {R"({"model_type": "segformer", "strides": 4})", "strides is 4"},
       {R"({"model_type": "swin", "use_absolute_embeddings": true})", "use_absolute_embeddings is true"},
+      {R"({"model_type": "wav2vec2", "mask_feature_prob": 0.1})", "mask_feature_prob is 0.1"},
+      {R"({"model_type": "wav2vec2", "feat_extract_norm": "batch"})", "feat_extract_norm is \"batch\""},
+      {R"({"model_type": "wav2vec2", "add_adapter": true})", "add_adapter is true"},
+      {R"({"model_type": "wav2vec2", "conv_dim": [512, 512], "num_feat_extract_layers": 7})",
+       "num_feat_extract_layers is 7"},
       {R"({"_class_name": "UNet2DModel", "down_block_types": ["DownBlock2D", "SkipDownBlock2D"]})",
        "down_block_types is [\"DownBlock2D\",\"SkipDownBlock2D\"]"},
       {R"({"_class_name": "UNet2DModel", "mid_block_type": null})", "mid_block_type is null"},
@@ -155,6 +161,13 @@ TEST(ConfigModels, ValuesThatMakeNoSenseAreRefused) {
   EXPECT_FALSE(images(R"({"model_type": "vit", "image_size": 384})")) << "positions would be interpolated";
   EXPECT_FALSE(images(R"({"model_type": "swin", "window_size": 5})")) << "windows would be padded";
   EXPECT_FALSE(images(R"({"model_type": "segformer", "num_attention_heads": [1, 2, 3, 4]})"));
+  const auto speech = [](const char* text, int64_t samples) {
+    return build_recorded(kConfigFamily, text, {.kind = InputKind::flat, .batch = 1, .channels = samples});
+  };
+  EXPECT_TRUE(speech(R"({"model_type": "wav2vec2"})", 40000));
+  EXPECT_FALSE(speech(R"({"model_type": "wav2vec2"})", 4000)) << "fewer frames than labels";
+  EXPECT_FALSE(speech(R"({"model_type": "wav2vec2", "conv_kernel": [10, 3]})", 40000));
+  EXPECT_FALSE(speech(R"({"model_type": "wav2vec2", "num_conv_pos_embedding_groups": 7})", 40000));
   EXPECT_FALSE(images(R"({"model_type": "dit", "patch_size": 3})")) << "a third of 224 is no number of patches";
   EXPECT_FALSE(
       images(R"({"_class_name": "UNet2DModel", "norm_num_groups": 7, "block_out_channels": [10, 20, 20, 20]})"));
@@ -168,6 +181,8 @@ TEST(ConfigModels, KeysThatNobodyKnowsAreTold) {
   EXPECT_TRUE(has_part(notes, "rope_parameters.rope_spin, zeta")) << notes;
   EXPECT_TRUE(has_part(notes_of(R"({"model_type": "llama", "torch_dtype": "bfloat16"})"), "bfloat16"));
   EXPECT_TRUE(has_part(notes_of(R"({"model_type": "olmoe"})"), "spread evenly over the experts"));
+  EXPECT_TRUE(has_part(notes_of(R"({"model_type": "wav2vec2"})"), "leaves each out in 10 %"));
+  EXPECT_EQ(notes_of(R"({"model_type": "wav2vec2", "layerdrop": 0})"), "");
 }
 
 TEST(ConfigModels, NullSwitchesOff) {
@@ -200,8 +215,9 @@ std::string least_config(const std::string& model_type) {
 
 TEST(ConfigModels, DefaultsOfEveryModelTypeCanBeBuilt) {
   for (const Architecture& architecture : architectures()) {
-    const auto model = build_recorded(kConfigFamily, least_config(architecture.model_type),
-                                      {.kind = architecture.family().input, .batch = 1, .size = 224});
+    const auto model =
+        build_recorded(kConfigFamily, least_config(architecture.model_type),
+                       {.kind = architecture.family().input, .batch = 1, .channels = 64000, .size = 224});
     EXPECT_TRUE(model) << architecture.model_type << ": " << model.error().message();
   }
 }

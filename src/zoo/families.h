@@ -83,6 +83,7 @@ Family deberta_family();
 Family modernbert_family();
 Family bart_family();
 Family whisper_family();
+Family wav2vec2_family();
 Family clip_family();
 Family image_encoder_family();
 Family segformer_family();
