@@ -135,6 +135,13 @@ CLIP_VISION: Dict[str, Any] = {"hidden_size": 96, "intermediate_size": 128, "num
                                "num_attention_heads": 4, "image_size": 32, "patch_size": 8}
 SWIN: Dict[str, Any] = {"image_size": 32, "patch_size": 2, "window_size": 4, "embed_dim": 16, "depths": [2, 2, 2],
                         "num_heads": [2, 4, 4], "num_labels": 10}
+SAM: Dict[str, Any] = {"hidden_size": 32, "output_channels": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
+                       "image_size": 64, "patch_size": 8, "window_size": 3, "global_attn_indexes": [1],
+                       "num_pos_feats": 8}
+SAM_CASES: Dict[str, Tuple[str, Dict[str, Any]]] = {
+    "sam": ("sam", {"vision_config": SAM}),
+    "sam_vision_model": ("sam_vision_model", {**SAM, "window_size": 4, "use_rel_pos": False, "mlp_ratio": 2.0}),
+}
 IMAGE_CASES["segformer"] = ("segformer", SEGFORMER)
 IMAGE_CASES["swin"] = ("swin", SWIN)
 CONTRASTIVE_CASES: Dict[str, Tuple[str, Dict[str, Any]]] = {
@@ -156,6 +163,7 @@ DIFFUSION_CASES: Dict[str, Tuple[str, Dict[str, Any]]] = {
 }
 CASES.update(DIFFUSION_CASES)
 CASES.update(IMAGE_CASES)
+CASES.update(SAM_CASES)
 CASES.update(CONTRASTIVE_CASES)
 MASKED = ("bert", "roberta", "xlm-roberta", "electra", "distilbert", "modernbert", "deberta-v2")
 
@@ -166,7 +174,8 @@ def class_for(model_type: str) -> Any:
         return transformers.AutoModelForMaskedLM
     if model_type in IMAGE_CASES:
         return transformers.AutoModelForImageClassification
-    others = {"clip": transformers.AutoModel, "wav2vec2": transformers.AutoModelForCTC, "whisper": transformers.AutoModelForSpeechSeq2Seq,
+    others = {"clip": transformers.AutoModel, "wav2vec2": transformers.AutoModelForCTC,
+              "whisper": transformers.AutoModelForSpeechSeq2Seq,
               "bart": transformers.AutoModelForSeq2SeqLM, "t5": transformers.AutoModelForSeq2SeqLM}
     return others.get(model_type, transformers.AutoModelForCausalLM)
 
@@ -175,7 +184,10 @@ def build(model_type: str, arguments: Dict[str, Any]) -> Tuple[torch.nn.Module, 
     """The model in training mode, and its configuration as config.json would have it."""
     config = transformers.AutoConfig.for_model(model_type, **arguments)
     config.use_cache = False
-    model = class_for(model_type).from_config(config).train()
+    if model_type in SAM_CASES:
+        model = transformers.SamVisionModel(getattr(config, "vision_config", config)).train()
+    else:
+        model = class_for(model_type).from_config(config).train()
     return model, json.loads(config.to_json_string(use_diff=False))
 
 
@@ -201,6 +213,8 @@ def loss_of(model: torch.nn.Module, batch: Any) -> torch.Tensor:
     answer = model(**inputs)
     if "labels" in inputs:
         return answer.loss
+    if "last_hidden_state" in answer:
+        return torch.nn.functional.mse_loss(answer.last_hidden_state, targets)
     logits = answer.logits_per_image if "logits_per_image" in answer else answer.logits
     del answer
     return torch.nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1))
@@ -252,6 +266,9 @@ def captured(name: str, precision: str) -> Tuple[Dict[str, Any], Dict[str, Any]]
         fed = ["image", BATCH, 3, config["image_size"], IMAGES["num_labels"]]
     if model_type == "wav2vec2":
         fed = ["flat", BATCH, SAMPLES, 0, 32]
+    if name in SAM_CASES:
+        targets = torch.randn(BATCH, 16, 8, 8)
+        fed = ["image", BATCH, 3, SAM["image_size"], 2]
     if name in CONTRASTIVE_CASES:
         targets = torch.arange(BATCH)
         fed = ["image", BATCH, 3, CLIP_VISION["image_size"], BATCH]
@@ -272,7 +289,7 @@ def settings_of(name: str) -> List[str]:
     """How long what the model reads is, where its configuration does not say it."""
     if CASES[name][0] == "wav2vec2":
         return ["--set", f"samples={SAMPLES}", "--set", f"labels={LABELS}"]
-    of_images = name in {**IMAGE_CASES, **CONTRASTIVE_CASES, **DIFFUSION_CASES}
+    of_images = name in {**IMAGE_CASES, **SAM_CASES, **CONTRASTIVE_CASES, **DIFFUSION_CASES}
     return [] if of_images else ["--set", f"length={LENGTH}"]
 
 

@@ -148,7 +148,14 @@ Values log_softmax(const OpCall& c) {
 Values mean(const OpCall& c) {
   return {aten::mean(c.tracer, c.in(0), c.attributes.get_ints("dim"), c.attributes.get_bool("keepdim", false))};
 }
-Values create_after(const OpCall& c);
+
+// A tensor made after the shape or type of another: new_zeros, zeros_like. No gradient flows.
+Values create_after(const OpCall& c) {
+  Value y = c.tracer.fresh(c.results[0].second, c.results[0].first);
+  c.tracer.emit(c.name, c.inputs, {y}, c.attributes);
+  return {y};
+}
+
 Values sum(const OpCall& c) {
   if (!is_floating(c.in(0)->dtype)) return create_after(c);  // of numbers: int64, whatever they are
   return {aten::sum(c.tracer, c.autocast.widen(c.in(0)), c.attributes.get_ints("dim"),
@@ -223,12 +230,6 @@ Values index(const OpCall& c) {
 }
 Values where(const OpCall& c) { return {aten::where(c.tracer, c.in(0), c.in(1), c.in(2))}; }
 
-// A tensor made after the shape or type of another: new_zeros, zeros_like. No gradient flows.
-Values create_after(const OpCall& c) {
-  Value y = c.tracer.fresh(c.results[0].second, c.results[0].first);
-  c.tracer.emit(c.name, c.inputs, {y}, c.attributes);
-  return {y};
-}
 // Division that rounds: of integers it gives integers, without a gradient.
 Values rounded_division(const OpCall& c) {
   if (!is_floating(c.in(0)->dtype)) return create_after(c);
@@ -280,6 +281,8 @@ Values masked_fill(const OpCall& c) { return {aten::masked_fill(c.tracer, c.in(0
 // --- elementwise: the same name with one tensor (and a number) or two
 template <Value (*Binary)(Tracer&, const Value&, const Value&)>
 Values arithmetic(const OpCall& c) {
+  const bool of_integers = !is_floating(c.in(0)->dtype) && is_floating(c.results[0].second);
+  if (c.inputs.size() == 1 && of_integers) return create_after(c);  // with a real number
   if (c.inputs.size() == 1) return {aten::unary(c.tracer, c.name, c.in(0), c.attributes)};
   return {Binary(c.tracer, c.in(0), c.in(1))};
 }
@@ -319,6 +322,7 @@ constexpr std::array kLoweringRules = {
     RuleRow{"aten.adaptive_avg_pool2d.default", adaptive_avg_pool2d},
     RuleRow{"aten.upsample_nearest2d.default", upsample},
     RuleRow{"aten.upsample_bilinear2d.default", upsample},
+    RuleRow{"aten.upsample_linear1d.default", upsample},
     RuleRow{"aten.dropout.default", dropout},
     RuleRow{"aten.dropout_.default", dropout_in_place},
     RuleRow{"aten.scaled_dot_product_attention.default", attention},

@@ -90,6 +90,8 @@ const std::vector<Architecture>& architectures() {
       {"segformer", segformer_family, read_segformer},
       {"swin", swin_encoder_family, read_swin},
       {"clip", clip_family, read_clip},
+      {"sam", sam_encoder_family, read_sam},
+      {"sam_vision_model", sam_encoder_family, read_sam_vision},
       {"UNet2DModel", ddpm_unet_family, read_unet2d},
       {"dit", dit_family, read_dit},
   };
@@ -114,6 +116,7 @@ Result<DescribedModel> described_model(HfConfig config) {
   if (model.parameters.has("experts") && model.parameters.integer("experts") > 0) {
     model.notes.emplace_back("tokens are taken to be spread evenly over the experts");
   }
+  if (model_type == "sam") model.notes.emplace_back("the image encoder alone: prompts and mask decoder are left out");
   if (model.parameters.has("layerdrop") && model.parameters.real("layerdrop") > 0) {
     model.notes.push_back(
         fmt::format("all layers are taken to run, where training leaves each out in {:.3g} % of the "

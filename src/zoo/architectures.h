@@ -73,6 +73,8 @@ void read_dinov2(HfConfig& config, Configuration& parameters);
 void read_segformer(HfConfig& config, Configuration& parameters);
 void read_swin(HfConfig& config, Configuration& parameters);
 void read_clip(HfConfig& config, Configuration& parameters);
+void read_sam_vision(HfConfig& config, Configuration& parameters);
+void read_sam(HfConfig& config, Configuration& parameters);
 
 // --- diffusion models (hf_diffusion.cpp)
 void read_unet2d(HfConfig& config, Configuration& parameters);

@@ -53,7 +53,8 @@ TEST(ConfigModels, EveryCheckpointHasItsPublishedNumberOfParameters) {
     EXPECT_EQ(model->forward.parameter_count(), checkpoint.parameters) << checkpoint.names.front();
     const bool experts = model->configuration.has("experts") && model->configuration.integer("experts") > 0;
     const bool drops = model->configuration.has("layerdrop") && model->configuration.real("layerdrop") > 0;
-    EXPECT_EQ(model->notes.size(), experts || drops ? 1U : 0U) << checkpoint.names.front();
+    const bool part = checkpoint.model_type == "sam";
+    EXPECT_EQ(model->notes.size(), experts || drops || part ? 1U : 0U) << checkpoint.names.front();
   }
 }
 
@@ -168,6 +169,9 @@ TEST(ConfigModels, ValuesThatMakeNoSenseAreRefused) {
   EXPECT_FALSE(speech(R"({"model_type": "wav2vec2"})", 4000)) << "fewer frames than labels";
   EXPECT_FALSE(speech(R"({"model_type": "wav2vec2", "conv_kernel": [10, 3]})", 40000));
   EXPECT_FALSE(speech(R"({"model_type": "wav2vec2", "num_conv_pos_embedding_groups": 7})", 40000));
+  EXPECT_FALSE(images(R"({"model_type": "sam_vision_model"})")) << "positions are for 1024";
+  EXPECT_FALSE(images(R"({"model_type": "sam_vision_model", "image_size": 224, "window_size": 0})"));
+  EXPECT_FALSE(images(R"({"model_type": "sam", "vision_config": {"image_size": 224, "num_attention_heads": 7}})"));
   EXPECT_FALSE(images(R"({"model_type": "dit", "patch_size": 3})")) << "a third of 224 is no number of patches";
   EXPECT_FALSE(
       images(R"({"_class_name": "UNet2DModel", "norm_num_groups": 7, "block_out_channels": [10, 20, 20, 20]})"));
@@ -183,6 +187,7 @@ TEST(ConfigModels, KeysThatNobodyKnowsAreTold) {
   EXPECT_TRUE(has_part(notes_of(R"({"model_type": "olmoe"})"), "spread evenly over the experts"));
   EXPECT_TRUE(has_part(notes_of(R"({"model_type": "wav2vec2"})"), "leaves each out in 10 %"));
   EXPECT_EQ(notes_of(R"({"model_type": "wav2vec2", "layerdrop": 0})"), "");
+  EXPECT_TRUE(has_part(notes_of(R"({"model_type": "sam"})"), "the image encoder alone"));
 }
 
 TEST(ConfigModels, NullSwitchesOff) {
@@ -202,9 +207,11 @@ TEST(ConfigModels, SettingsOfUsersComeOnTop) {
   EXPECT_FALSE(build("Qwen/Qwen3-0.6B", {{"depth", "1"}}));
 }
 
-// What a config says at least: two types have defaults that cannot run or be derived.
+// What a config says at least: some types have defaults that cannot run, or not on images of 224.
 std::string least_config(const std::string& model_type) {
   std::string keys;
+  if (model_type == "sam") keys = R"(, "vision_config": {"image_size": 224})";
+  if (model_type == "sam_vision_model") keys = R"(, "image_size": 224)";
   if (model_type == "deepseek_v2") keys = R"(, "num_experts_per_tok": 6)";
   if (model_type == "deberta-v2") {
     keys = R"(, "relative_attention": true, "share_att_key": true, "position_biased_input": false,

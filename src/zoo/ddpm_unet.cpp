@@ -345,7 +345,7 @@ void build_ddpm_unet(ForwardBuilder& b, const Configuration& c) {
     const Scope scope(b, "conv_act");
     activated = silu(b, x);
   }
-  noise_loss(b, out(activated));
+  squared_error_result(b, out(activated), "noise");
 }
 
 }  // namespace

@@ -27,9 +27,4 @@ TensorId timestep_waves(ForwardBuilder& b, TensorId steps, const WaveOptions& op
   return waves;
 }
 
-void noise_loss(ForwardBuilder& b, TensorId prediction) {
-  const TensorId noise = b.input("noise", b.shape(prediction));
-  b.result(b.opaque("aten.mse_loss.default", {prediction, noise}, {{Shape{}, DType::float32}}).front());
-}
-
 }  // namespace forerun::zoo

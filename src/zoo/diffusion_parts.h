@@ -1,4 +1,4 @@
-// What diffusion models share: the waves that stand for the step of the noising process, and their loss.
+// What diffusion models share: the waves that stand for the step of the noising process.
 //
 // An iteration reads images that noise was added to, the step each of them is at, and the noise; drawing the noise and adding
 // it (a few elementwise passes over the images) belongs to the loop and is left out.
@@ -20,8 +20,5 @@ struct WaveOptions {
 };
 // Sines and cosines of the steps: [batch, 2 * count], float32.
 TensorId timestep_waves(ForwardBuilder& b, TensorId steps, const WaveOptions& options);
-
-// Sets the result of the model: the mean squared error of `prediction` against noise that is handed over.
-void noise_loss(ForwardBuilder& b, TensorId prediction);
 
 }  // namespace forerun::zoo

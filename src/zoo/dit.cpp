@@ -185,7 +185,7 @@ void build_dit(ForwardBuilder& b, const Configuration& c) {
   x = out(modulated(b, normed(b, "norm_final", x), m[0], m[1]));
   final_layer.reset();
   x = image_of_patches(b, x, side, patch);
-  noise_loss(b, sigma ? b.chunk(x, 2, 1).front() : x);
+  squared_error_result(b, sigma ? b.chunk(x, 2, 1).front() : x, "noise");
 }
 
 }  // namespace

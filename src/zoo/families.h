@@ -88,6 +88,7 @@ Family clip_family();
 Family image_encoder_family();
 Family segformer_family();
 Family swin_encoder_family();
+Family sam_encoder_family();
 Family ddpm_unet_family();
 Family dit_family();
 
