@@ -86,9 +86,25 @@ Value cat(Tracer& t, const Values& parts, int64_t dim) {
 }
 
 Value stack(Tracer& t, const Values& parts, int64_t dim) {
-  Values raised;
-  for (const Value& part : parts) raised.push_back(unsqueeze(t, part, dim));
-  return cat(t, raised, dim);
+  Shape sizes = parts[0]->sizes;
+  const size_t at = wrap_dim(dim, sizes.size() + 1);
+  sizes.insert(sizes.begin() + static_cast<ptrdiff_t>(at), static_cast<int64_t>(parts.size()));
+  DType dtype = parts[0]->dtype;
+  for (const Value& part : parts) dtype = promote(dtype, part->dtype);
+  Value y = t.fresh(dtype, sizes);
+  Node* node = t.record("StackBackward0", parts, {y});
+  t.emit("aten.stack.default", parts, {y}, {{"dim", dim}});
+  if (node != nullptr) {
+    node->backward = [&t, node, at, count = parts.size()](Values gradients) {
+      Values result(count);
+      for (size_t i = 0; i < count; ++i) {
+        if (!Tracer::wanted(*node, i)) continue;
+        result[i] = select(t, gradients[0], static_cast<int64_t>(at), static_cast<int64_t>(i));
+      }
+      return result;
+    };
+  }
+  return y;
 }
 
 Value constant_pad(Tracer& t, const Value& x, const Shape& pads) {

@@ -74,6 +74,7 @@ const std::vector<Architecture>& architectures() {
       {"opt", opt_family, read_opt},
       {"falcon", falcon_family, read_falcon},
       {"bloom", bloom_family, read_bloom},
+      {"mamba", mamba_family, read_mamba},
       {"bert", encoder_family, read_bert},
       {"roberta", encoder_family, read_roberta},
       {"xlm-roberta", encoder_family, read_xlm_roberta},
@@ -115,6 +116,9 @@ Result<DescribedModel> described_model(HfConfig config) {
   if (!config.status().ok()) return config.status().error();
   if (model.parameters.has("experts") && model.parameters.integer("experts") > 0) {
     model.notes.emplace_back("tokens are taken to be spread evenly over the experts");
+  }
+  if (model_type == "mamba") {
+    model.notes.emplace_back("the scan is a loop over the sequence, as it runs where mamba_ssm is not installed");
   }
   if (model_type == "sam") model.notes.emplace_back("the image encoder alone: prompts and mask decoder are left out");
   if (model.parameters.has("layerdrop") && model.parameters.real("layerdrop") > 0) {

@@ -55,6 +55,7 @@ void read_gpt_neox(HfConfig& config, Configuration& parameters);
 void read_opt(HfConfig& config, Configuration& parameters);
 void read_falcon(HfConfig& config, Configuration& parameters);
 void read_bloom(HfConfig& config, Configuration& parameters);
+void read_mamba(HfConfig& config, Configuration& parameters);
 void read_bart(HfConfig& config, Configuration& parameters);
 void read_t5(HfConfig& config, Configuration& parameters);
 void read_whisper(HfConfig& config, Configuration& parameters);

@@ -53,7 +53,7 @@ TEST(ConfigModels, EveryCheckpointHasItsPublishedNumberOfParameters) {
     EXPECT_EQ(model->forward.parameter_count(), checkpoint.parameters) << checkpoint.names.front();
     const bool experts = model->configuration.has("experts") && model->configuration.integer("experts") > 0;
     const bool drops = model->configuration.has("layerdrop") && model->configuration.real("layerdrop") > 0;
-    const bool part = checkpoint.model_type == "sam";
+    const bool part = checkpoint.model_type == "sam" || checkpoint.model_type == "mamba";
     EXPECT_EQ(model->notes.size(), experts || drops || part ? 1U : 0U) << checkpoint.names.front();
   }
 }
@@ -120,6 +120,8 @@ TEST(ConfigModels, WhatChangesTheComputationIsRefusedByKeyAndValue) {
       {R"({"model_type": "segformer", "hidden_sizes": [2, "wide"]})", "hidden_sizes is [2,\"wide\"]"},
       {R"({"model_type": "segformer", "strides": 4})", "strides is 4"},
       {R"({"model_type": "swin", "use_absolute_embeddings": true})", "use_absolute_embeddings is true"},
+      {R"({"model_type": "mamba", "use_mambapy": true})", "use_mambapy is true"},
+      {R"({"model_type": "mamba", "time_step_rank": "large"})", "time_step_rank is \"large\""},
       {R"({"model_type": "wav2vec2", "mask_feature_prob": 0.1})", "mask_feature_prob is 0.1"},
       {R"({"model_type": "wav2vec2", "feat_extract_norm": "batch"})", "feat_extract_norm is \"batch\""},
       {R"({"model_type": "wav2vec2", "add_adapter": true})", "add_adapter is true"},
@@ -152,6 +154,7 @@ TEST(ConfigModels, ValuesThatMakeNoSenseAreRefused) {
         R"({"model_type": "gpt_neox", "rotary_pct": 0})", R"({"model_type": "mixtral", "num_local_experts": 1})",
         R"({"model_type": "falcon", "num_attention_heads": 70})", R"({"model_type": "bloom", "n_head": 7})",
         R"({"model_type": "t5", "feed_forward_proj": "gated-sinh"})", R"({"model_type": "whisper", "d_model": 100})",
+        R"({"model_type": "mamba", "hidden_act": "sinh"})", R"({"model_type": "mamba", "conv_kernel": 0})",
         R"({"model_type": "deepseek_v3", "n_group": 7})", R"({"model_type": "deepseek_v3", "v_head_dim": 0})"}) {
     EXPECT_FALSE(build_recorded(kConfigFamily, text, {.kind = InputKind::tokens, .batch = 1, .size = 8})) << text;
   }
@@ -187,6 +190,7 @@ TEST(ConfigModels, KeysThatNobodyKnowsAreTold) {
   EXPECT_TRUE(has_part(notes_of(R"({"model_type": "olmoe"})"), "spread evenly over the experts"));
   EXPECT_TRUE(has_part(notes_of(R"({"model_type": "wav2vec2"})"), "leaves each out in 10 %"));
   EXPECT_EQ(notes_of(R"({"model_type": "wav2vec2", "layerdrop": 0})"), "");
+  EXPECT_TRUE(has_part(notes_of(R"({"model_type": "mamba"})"), "a loop over the sequence"));
   EXPECT_TRUE(has_part(notes_of(R"({"model_type": "sam"})"), "the image encoder alone"));
 }
 

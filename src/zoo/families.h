@@ -77,6 +77,7 @@ Family gpt_neox_family();
 Family opt_family();
 Family falcon_family();
 Family bloom_family();
+Family mamba_family();
 Family encoder_family();
 Family distilbert_family();
 Family deberta_family();

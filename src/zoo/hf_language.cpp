@@ -342,6 +342,31 @@ void read_modernbert(HfConfig& config, Configuration& p) {
                     "sparse_pred_ignore_index"});
 }
 
+void read_mamba(HfConfig& config, Configuration& p) {
+  p.set("vocab", config.integer("vocab_size", 50280));
+  p.set("hidden", config.integer("hidden_size", 768));
+  p.set("layers", config.integer("num_hidden_layers", 32));
+  p.set("state", config.integer("state_size", 16));
+  p.set("kernel", config.integer("conv_kernel", 4));
+  p.set("intermediate", p.integer("hidden") * config.integer("expand", 2));
+  const int64_t usual_rank = (p.integer("hidden") + 15) / 16;
+  const bool automatic = config.is_text("time_step_rank");
+  if (automatic) config.must_be_text("time_step_rank", "auto");
+  p.set("rank", automatic ? usual_rank : config.integer("time_step_rank", usual_rank));
+  p.set("activation", config.text("hidden_act", "silu"));
+  p.set("eps", config.real("layer_norm_epsilon", 1e-5));
+  p.set("bias", config.flag("use_bias", false));
+  p.set("conv_bias", config.flag("use_conv_bias", true));
+  p.set("float32_residual", config.flag("residual_in_fp32", true));
+  p.set("tied", config.flag("tie_word_embeddings", true));
+  config.must_be("use_mambapy", false, false);
+  // How weights are drawn, what compiled models alone do, and what the first configs said twice.
+  config.pass_over({"d_inner", "d_model", "fused_add_norm", "intermediate_size", "layer_types", "n_layer",
+                    "pad_vocab_size_multiple", "rescale_prenorm_residual", "rms_norm", "ssm_cfg", "time_step_floor",
+                    "time_step_init_scheme", "time_step_max", "time_step_min", "time_step_scale",
+                    "use_associative_scan"});
+}
+
 void read_wav2vec2(HfConfig& config, Configuration& p) {
   p.set("vocab", config.integer("vocab_size", 32));
   p.set("hidden", config.integer("hidden_size", 768));

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "zoo/architectures.h"
+#include "zoo/attention_layers.h"
 
 namespace forerun::zoo {
 namespace {
@@ -160,7 +161,6 @@ void read_sam_vision(HfConfig& config, Configuration& p) {
   const double inner = static_cast<double>(p.integer("hidden")) * config.real("mlp_ratio", 4);
   const auto usual = static_cast<int64_t>(std::clamp(inner, 0.0, kWidest));
   p.set("intermediate", config.given("mlp_dim") ? config.integer("mlp_dim", usual) : usual);
-  constexpr int64_t kMostLayers = 4096;
   std::string pattern(static_cast<size_t>(std::clamp<int64_t>(p.integer("layers"), 0, kMostLayers)), 'w');
   for (const int64_t layer : config.integers("global_attn_indexes", {2, 5, 8, 11})) {
     if (layer >= 0 && layer < static_cast<int64_t>(pattern.size())) pattern[static_cast<size_t>(layer)] = 'g';
