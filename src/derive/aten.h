@@ -51,6 +51,8 @@ Value create(Tracer& t, std::string_view name, const Shape& sizes, DType dtype, 
 Value gather(Tracer& t, const Value& x, int64_t dim, const Value& index);
 Value index_select(Tracer& t, const Value& x, int64_t dim, const Value& index);
 Value index(Tracer& t, const Value& x, const Values& indices, const Shape& size);
+// x[mask] = value, where `count` of the mask's elements are set.
+void masked_put_in_place(Tracer& t, const Value& x, const Value& mask, const Value& value, int64_t count);
 
 // --- elementwise (aten_pointwise.cpp)
 // The bare op: broadcasts, promotes, emits; no history.
@@ -93,6 +95,14 @@ Value softmax(Tracer& t, const Value& x, int64_t dim);
 Value safe_softmax(Tracer& t, const Value& x, int64_t dim);  // rows that are masked out whole give zeros
 Value log_softmax(Tracer& t, const Value& x, int64_t dim);
 Value nll_loss(Tracer& t, const Value& log_probabilities, const Value& target);
+Value mse_loss(Tracer& t, const Value& x, const Value& target);
+struct CtcOperands {
+  Value log_probabilities;  // [frames, batch, labels there are]
+  Value labels;             // of all samples, one after the other
+  Value frame_counts, label_counts;
+};
+// Losses of the samples; `alpha`: the sizes of what the forward pass keeps.
+Values ctc_loss(Tracer& t, const CtcOperands& operands, const Shape& alpha, const Attributes& attributes);
 
 // --- layers (aten_layers.cpp, aten_norm.cpp, aten_pool.cpp)
 Value convolution(Tracer& t, const Value& x, const Value& weight, const Value& bias, const Attributes& attributes);
@@ -100,6 +110,8 @@ Value convolution(Tracer& t, const Value& x, const Value& weight, const Value& b
 Value batch_norm(Tracer& t, const Value& x, const Values& parameters, const Attributes& attributes);
 Value layer_norm(Tracer& t, const Value& x, const Value& weight, const Value& bias, const Attributes& attributes);
 Value group_norm(Tracer& t, const Value& x, const Value& weight, const Value& bias, const Attributes& attributes);
+// A weight of `direction` with the lengths `length` along one dimension, and those it had.
+Values weight_norm(Tracer& t, const Value& direction, const Value& length, const Attributes& attributes);
 Value max_pool2d(Tracer& t, const Value& x, const Shape& size, const Attributes& attributes);
 Value avg_pool2d(Tracer& t, const Value& x, const Shape& size, const Attributes& attributes);
 Value adaptive_avg_pool2d(Tracer& t, const Value& x, const Shape& output);

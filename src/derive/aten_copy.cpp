@@ -86,9 +86,25 @@ Value cat(Tracer& t, const Values& parts, int64_t dim) {
 }
 
 Value stack(Tracer& t, const Values& parts, int64_t dim) {
-  Values raised;
-  for (const Value& part : parts) raised.push_back(unsqueeze(t, part, dim));
-  return cat(t, raised, dim);
+  Shape sizes = parts[0]->sizes;
+  const size_t at = wrap_dim(dim, sizes.size() + 1);
+  sizes.insert(sizes.begin() + static_cast<ptrdiff_t>(at), static_cast<int64_t>(parts.size()));
+  DType dtype = parts[0]->dtype;
+  for (const Value& part : parts) dtype = promote(dtype, part->dtype);
+  Value y = t.fresh(dtype, sizes);
+  Node* node = t.record("StackBackward0", parts, {y});
+  t.emit("aten.stack.default", parts, {y}, {{"dim", dim}});
+  if (node != nullptr) {
+    node->backward = [&t, node, at, count = parts.size()](Values gradients) {
+      Values result(count);
+      for (size_t i = 0; i < count; ++i) {
+        if (!Tracer::wanted(*node, i)) continue;
+        result[i] = select(t, gradients[0], static_cast<int64_t>(at), static_cast<int64_t>(i));
+      }
+      return result;
+    };
+  }
+  return y;
 }
 
 Value constant_pad(Tracer& t, const Value& x, const Shape& pads) {
@@ -207,6 +223,28 @@ Value index(Tracer& t, const Value& x, const Values& indices, const Shape& size)
     };
   }
   return y;
+}
+
+void masked_put_in_place(Tracer& t, const Value& x, const Value& mask, const Value& value, int64_t count) {
+  Node* node = t.record_in_place("IndexPutBackward0", {x, mask, value}, x);
+  t.emit("aten.index_put_.default", {x, mask, value}, {x});
+  if (node == nullptr) return;
+  node->backward = [&t, node, mask, value, count](Values gradients) {
+    Values result(3);
+    if (Tracer::wanted(*node, 0)) {
+      const Value zeros = create(t, "aten.zeros.default", value->sizes, value->dtype);
+      result[0] = t.fresh(gradients[0]->dtype, gradients[0]->sizes);
+      t.emit("aten.index_put.default", {gradients[0], mask, zeros}, {result[0]});
+    }
+    if (Tracer::wanted(*node, 2)) {
+      Shape taken = {count};
+      const Shape& sizes = gradients[0]->sizes;
+      taken.insert(taken.end(), sizes.begin() + static_cast<ptrdiff_t>(mask->sizes.size()), sizes.end());
+      result[2] = t.fresh(gradients[0]->dtype, taken);
+      t.emit("aten.index.Tensor", {gradients[0], mask}, {result[2]});
+    }
+    return result;
+  };
 }
 
 }  // namespace forerun::derive::aten

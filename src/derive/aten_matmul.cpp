@@ -110,6 +110,12 @@ Value matmul(Tracer& t, const Value& a, const Value& b) {
         reshape(t, a, {element_count(a->sizes) / std::max<int64_t>(a->sizes.back(), 1), a->sizes.back()});
     return unsafe_view(t, mm(t, flat, b), out);
   }
+  if (rank_a == 2 && needs_gradient(a)) {  // folded as well, the other way round; PyTorch transposes once to find out
+    transpose(t, b, -2, -1);
+    const Value turned = transpose(t, b, -2, -1);
+    const Value y = matmul(t, turned, transpose2d(t, a));
+    return contiguous(t, transpose(t, y, -2, -1));
+  }
   // Batches: broadcast, fold them into one dimension, multiply, unfold.
   const size_t batch_rank = std::max(rank_a, rank_b) - 2;
   Shape batch(batch_rank, 1);

@@ -135,4 +135,23 @@ Value group_norm(Tracer& t, const Value& x, const Value& weight, const Value& bi
   return y;
 }
 
+Values weight_norm(Tracer& t, const Value& direction, const Value& length, const Attributes& attributes) {
+  Value weight = t.fresh(direction->dtype, direction->sizes);
+  Value norms = t.fresh(DType::float32, length->sizes);
+  Node* node = t.record("WeightNormInterfaceBackward0", {direction, length}, {weight, norms});
+  norms->history = nullptr;
+  t.emit("aten._weight_norm_interface.default", {direction, length}, {weight, norms}, attributes);
+  if (node != nullptr) {
+    const Value kept = t.save_result(norms);
+    node->backward = [&t, direction, length, kept, attributes](Values gradients) {
+      const Value had = t.unpack_result(kept);
+      Values result = {t.fresh(direction->dtype, direction->sizes), t.fresh(length->dtype, length->sizes)};
+      t.emit("aten._weight_norm_interface_backward.default", {gradients[0], direction, length, had}, result,
+             attributes);
+      return result;
+    };
+  }
+  return {weight, norms};
+}
+
 }  // namespace forerun::derive::aten

@@ -14,7 +14,7 @@ std::vector<bool> reduced_dims(const Shape& sizes, const Shape& dims) {
 
 // The gradient of a sum, spread over what was summed.
 Value spread(Tracer& t, Value g, const Shape& sizes, const Shape& dims, bool keep_dims) {
-  if (!keep_dims && !sizes.empty()) {
+  if (!keep_dims && !dims.empty()) {
     const std::vector<bool> gone = reduced_dims(sizes, dims);
     for (size_t i = 0; i < gone.size(); ++i) {
       if (gone[i]) g = unsqueeze(t, g, static_cast<int64_t>(i));
@@ -64,7 +64,11 @@ Value sum(Tracer& t, const Value& x, const Shape& dims, bool keep_dims) {
 Value mean(Tracer& t, const Value& x, const Shape& dims, bool keep_dims) {
   Value y = t.fresh(x->dtype, reduced_sizes(x->sizes, dims, keep_dims));
   Node* node = t.record("MeanBackward1", {x}, {y});
-  t.emit("aten.mean.dim", {x}, {y}, reduction_attributes(dims, keep_dims));
+  if (dims.empty() && !keep_dims) {
+    t.emit("aten.mean.default", {x}, {y});
+  } else {
+    t.emit("aten.mean.dim", {x}, {y}, reduction_attributes(dims, keep_dims));
+  }
   if (node != nullptr) {
     const int64_t count = element_count(x->sizes) / std::max<int64_t>(element_count(y->sizes), 1);
     node->backward = [&t, sizes = x->sizes, dims, keep_dims, count](Values gradients) {
@@ -157,6 +161,49 @@ Value nll_loss(Tracer& t, const Value& log_probabilities, const Value& target) {
     };
   }
   return loss;
+}
+
+Value mse_loss(Tracer& t, const Value& x, const Value& target) {
+  Value loss = t.fresh(promote(x->dtype, target->dtype), {});
+  Node* node = t.record("MseLossBackward0", {x, target}, {loss});
+  t.emit("aten.mse_loss.default", {x, target}, {loss});
+  if (node != nullptr) {
+    const Attributes attributes = {{"reduction", int64_t{1}}};
+    node->backward = [&t, node, x, target, attributes](Values gradients) {
+      Values result(2);
+      const Values sides = {x, target};
+      for (size_t i = 0; i < 2; ++i) {
+        if (!Tracer::wanted(*node, i)) continue;
+        result[i] = t.fresh(sides[i]->dtype, sides[i]->sizes, preserved_strides(*sides[i]));
+        t.emit("aten.mse_loss_backward.default", {gradients[0], sides[i], sides[1 - i]}, {result[i]}, attributes);
+      }
+      return result;
+    };
+  }
+  return loss;
+}
+
+Values ctc_loss(Tracer& t, const CtcOperands& operands, const Shape& alpha, const Attributes& attributes) {
+  const Value& x = operands.log_probabilities;
+  const Values others = {operands.labels, operands.frame_counts, operands.label_counts};
+  Value losses = t.fresh(x->dtype, {alpha[0]});
+  Value paths = t.fresh(x->dtype, alpha);
+  Node* node = t.record("CtcLossBackward0", {x}, {losses, paths});
+  paths->history = nullptr;
+  t.emit("aten._ctc_loss.Tensor", {x, others[0], others[1], others[2]}, {losses, paths}, attributes);
+  if (node != nullptr) {
+    const Value kept_losses = t.save_result(losses);
+    const Value kept_paths = t.save_result(paths);
+    node->backward = [&t, x, others, kept_losses, kept_paths, attributes](Values gradients) {
+      const Value unpacked_losses = t.unpack_result(kept_losses);
+      const Value unpacked_paths = t.unpack_result(kept_paths);
+      Value g = t.fresh(x->dtype, x->sizes);
+      t.emit("aten._ctc_loss_backward.Tensor",
+             {gradients[0], x, others[0], others[1], others[2], unpacked_losses, unpacked_paths}, {g}, attributes);
+      return Values{g};
+    };
+  }
+  return {losses, paths};
 }
 
 Values topk(Tracer& t, const Value& x, const Shape& size, const Attributes& attributes) {

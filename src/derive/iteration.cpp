@@ -250,15 +250,8 @@ class IterationBuilder {
   }
 
   // Cross entropy. Its log-softmax keeps the type of the logits; under autocast the negative log-likelihood is float32.
-  Status run_loss_and_backward() {
-    kept_.clear();  // the variables of the micro-batch before are assigned anew
-    pass_.forget_earlier_graph();
-    if (forward_.results().empty()) return Error{"the model has no result to compute a loss of", "", ""};
+  Value cross_entropy() {
     Value logits = value(forward_.results().front());
-    if (!logits || !is_floating(logits->dtype) || logits->sizes.empty()) {
-      return Error{"the model's first result is not a floating-point tensor with dimensions", "",
-                   "put the logits first among the results"};
-    }
     if (logits->sizes.size() == 1) logits = aten::unsqueeze(tracer_, logits, 0);
     const bool per_pixel = logits->sizes.size() == 4;
     Shape target_sizes(logits->sizes.begin(), logits->sizes.end() - 1);
@@ -283,6 +276,20 @@ class IterationBuilder {
     log_probabilities = nullptr;
     if (widens && own_loss) autocast_.widen(value(forward_.results().front()));  // handed back, and nobody takes it
     if (lets_go) value(forward_.results().front()) = nullptr;
+    kept_ = {logits};
+    return loss;
+  }
+
+  Status run_loss_and_backward() {
+    kept_.clear();  // the variables of the micro-batch before are assigned anew
+    pass_.forget_earlier_graph();
+    if (forward_.results().empty()) return Error{"the model has no result to compute a loss of", "", ""};
+    const Value& result = value(forward_.results().front());
+    if (!result || !is_floating(result->dtype)) {
+      return Error{"the model's first result is not a floating-point tensor", "",
+                   "put the logits, or the loss, first among the results"};
+    }
+    Value loss = result->sizes.empty() ? result : cross_entropy();
     if (!needs_gradient(loss)) return Error{"the loss depends on no parameter", "", "nothing would be trained"};
     if (setup_.accumulate > 1) loss = aten::unary(tracer_, "aten.div.Tensor", loss, {{"other", setup_.accumulate}});
     autocast_.forget_parameters();
@@ -291,7 +298,7 @@ class IterationBuilder {
     const Value seed = tracer_.fresh(loss->dtype, {});  // held by the caller until the pass is over
     tracer_.emit("aten.ones_like.default", {loss}, {seed}, {{"pin_memory", false}});
     tracer_.backward(loss, seed);
-    kept_ = {logits, loss};
+    kept_.push_back(loss);
     return {};
   }
 

@@ -8,7 +8,7 @@
 namespace forerun::derive {
 
 // The steady-state iteration: optimizer state exists, gradients were set to none before the forward pass.
-// The loss is cross entropy of the first result against a target of the input's kind.
+// The loss is cross entropy of the first result against a target of the input's kind; a result without dimensions is the loss itself.
 Result<Graph> derive_iteration(const Graph& forward, const InputSpec& input, const TrainingSetup& setup,
                                const DispatchTarget& target = {});
 

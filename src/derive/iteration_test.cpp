@@ -44,6 +44,22 @@ int64_t count(const Graph& graph, std::string_view name) {
 
 using Names = std::vector<std::string>;
 
+TEST(Iteration, AResultWithoutDimensionsIsTheLoss) {
+  ForwardBuilder b;
+  const TensorId x = b.input("x", {8, 16});
+  const TensorId y = b.linear(x, b.parameter("weight", {4, 16}), std::nullopt);
+  b.result(b.opaque("aten.mse_loss.default", {y, b.input("target", {8, 4})}, {{Shape{}, DType::float32}}).front());
+  const Graph model = *b.finish();
+  const Graph graph = derived(model);
+  EXPECT_EQ(names(graph, Phase::forward), (Names{"t.default", "mm.default", "mse_loss.default"}));
+  EXPECT_EQ(names(graph, Phase::backward), (Names{"ones_like.default", "mse_loss_backward.default", "t.default",
+                                                  "mm.default", "t.default", "t.default", "detach.default"}));
+  const Graph half = derived(model, {.precision = Precision::amp_bf16});
+  const auto forward = names(half, Phase::forward);
+  EXPECT_EQ(forward.back(), "mse_loss.default");
+  EXPECT_EQ(forward[forward.size() - 2], "_to_copy.default") << "the loss is taken in float32";
+}
+
 TEST(Iteration, DispatchesWhatPyTorchDoes) {
   const Graph graph = derived(two_layer_model());
   EXPECT_EQ(names(graph, Phase::forward),

@@ -64,6 +64,8 @@ Values group_norm(const OpCall& c) {
   return {aten::group_norm(c.tracer, c.autocast.widen(c.in(0)), c.in(1), c.in(2), c.attributes)};
 }
 
+Values weight_norm(const OpCall& c) { return aten::weight_norm(c.tracer, c.in(0), c.in(1), c.attributes); }
+
 Values embedding(const OpCall& c) { return {aten::embedding(c.tracer, c.in(0), c.in(1), c.attributes)}; }
 Values embedding_bag(const OpCall& c) { return {aten::embedding_bag(c.tracer, c.in(0), c.in(1), c.in(2))}; }
 
@@ -73,7 +75,7 @@ Values adaptive_avg_pool2d(const OpCall& c) {
   return {aten::adaptive_avg_pool2d(c.tracer, c.in(0), c.attributes.get_ints("output_size"))};
 }
 Values upsample(const OpCall& c) {
-  return {aten::upsample(c.tracer, c.name, c.in(0), c.results[0].first, c.attributes)};
+  return {aten::upsample(c.tracer, c.name, c.autocast.widen(c.in(0)), c.results[0].first, c.attributes)};
 }
 
 Values dropout(const OpCall& c) {
@@ -146,9 +148,27 @@ Values log_softmax(const OpCall& c) {
 Values mean(const OpCall& c) {
   return {aten::mean(c.tracer, c.in(0), c.attributes.get_ints("dim"), c.attributes.get_bool("keepdim", false))};
 }
+
+// A tensor made after the shape or type of another: new_zeros, zeros_like. No gradient flows.
+Values create_after(const OpCall& c) {
+  Value y = c.tracer.fresh(c.results[0].second, c.results[0].first);
+  c.tracer.emit(c.name, c.inputs, {y}, c.attributes);
+  return {y};
+}
+
 Values sum(const OpCall& c) {
+  if (!is_floating(c.in(0)->dtype)) return create_after(c);  // of numbers: int64, whatever they are
   return {aten::sum(c.tracer, c.autocast.widen(c.in(0)), c.attributes.get_ints("dim"),
                     c.attributes.get_bool("keepdim", false))};
+}
+
+Values mse_loss(const OpCall& c) {
+  const Value target = c.autocast.widen(c.in(1));
+  return {aten::mse_loss(c.tracer, c.autocast.widen(c.in(0)), target)};
+}
+
+Values ctc_loss(const OpCall& c) {
+  return aten::ctc_loss(c.tracer, {c.in(0), c.in(1), c.in(2), c.in(3)}, c.results[1].first, c.attributes);
 }
 
 Values topk(const OpCall& c) { return aten::topk(c.tracer, c.in(0), c.results[0].first, c.attributes); }
@@ -210,11 +230,10 @@ Values index(const OpCall& c) {
 }
 Values where(const OpCall& c) { return {aten::where(c.tracer, c.in(0), c.in(1), c.in(2))}; }
 
-// A tensor made after the shape or type of another: new_zeros, zeros_like. No gradient flows.
-Values create_after(const OpCall& c) {
-  Value y = c.tracer.fresh(c.results[0].second, c.results[0].first);
-  c.tracer.emit(c.name, c.inputs, {y}, c.attributes);
-  return {y};
+// Division that rounds: of integers it gives integers, without a gradient.
+Values rounded_division(const OpCall& c) {
+  if (!is_floating(c.in(0)->dtype)) return create_after(c);
+  return {aten::unary(c.tracer, c.name, c.in(0), c.attributes)};
 }
 // new_empty has the type of the tensor it is made after.
 Values new_empty(const OpCall& c) {
@@ -243,6 +262,17 @@ Values created(const OpCall& c) {
   const bool lowered = c.autocast.on() && c.attributes.get_bool("autocast", false);
   return {aten::create(c.tracer, c.name, c.results[0].first, lowered ? c.autocast.type() : c.results[0].second)};
 }
+// x.requires_grad_(): x becomes a leaf that gets a gradient.
+Values require_gradient(const OpCall& c) {
+  c.tracer.make_parameter(c.in(0));
+  return {c.in(0)};
+}
+// A variable of the model's source that lives until here.
+Values hold(const OpCall&) { return {}; }
+Values masked_put_in_place(const OpCall& c) {
+  aten::masked_put_in_place(c.tracer, c.in(0), c.in(1), c.in(2), c.attributes.get_int("count", 0));
+  return {c.in(0)};
+}
 Values alias(const OpCall& c) { return {aten::alias(c.tracer, c.in(0))}; }
 Values bloom_gelu(const OpCall& c) { return {aten::bloom_gelu(c.tracer, c.in(0))}; }
 Values rotate_complex(const OpCall& c) { return {aten::rotate_complex(c.tracer, c.in(0), c.in(1))}; }
@@ -251,6 +281,8 @@ Values masked_fill(const OpCall& c) { return {aten::masked_fill(c.tracer, c.in(0
 // --- elementwise: the same name with one tensor (and a number) or two
 template <Value (*Binary)(Tracer&, const Value&, const Value&)>
 Values arithmetic(const OpCall& c) {
+  const bool of_integers = !is_floating(c.in(0)->dtype) && is_floating(c.results[0].second);
+  if (c.inputs.size() == 1 && of_integers) return create_after(c);  // with a real number
   if (c.inputs.size() == 1) return {aten::unary(c.tracer, c.name, c.in(0), c.attributes)};
   return {Binary(c.tracer, c.in(0), c.in(1))};
 }
@@ -282,6 +314,7 @@ constexpr std::array kLoweringRules = {
     RuleRow{"aten.batch_norm.default", batch_norm},
     RuleRow{"aten.layer_norm.default", layer_norm},
     RuleRow{"aten.group_norm.default", group_norm},
+    RuleRow{"aten._weight_norm_interface.default", weight_norm},
     RuleRow{"aten.embedding.default", embedding},
     RuleRow{"aten.embedding_bag.default", embedding_bag},
     RuleRow{"aten.max_pool2d.default", max_pool2d},
@@ -289,6 +322,7 @@ constexpr std::array kLoweringRules = {
     RuleRow{"aten.adaptive_avg_pool2d.default", adaptive_avg_pool2d},
     RuleRow{"aten.upsample_nearest2d.default", upsample},
     RuleRow{"aten.upsample_bilinear2d.default", upsample},
+    RuleRow{"aten.upsample_linear1d.default", upsample},
     RuleRow{"aten.dropout.default", dropout},
     RuleRow{"aten.dropout_.default", dropout_in_place},
     RuleRow{"aten.scaled_dot_product_attention.default", attention},
@@ -300,6 +334,8 @@ constexpr std::array kLoweringRules = {
     RuleRow{"aten.log_softmax.int", log_softmax},
     RuleRow{"aten.mean.dim", mean},
     RuleRow{"aten.sum.dim_IntList", sum},
+    RuleRow{"aten.mse_loss.default", mse_loss},
+    RuleRow{"aten._ctc_loss.Tensor", ctc_loss},
     RuleRow{"aten.topk.default", topk},
     RuleRow{"aten.to.dtype", to_dtype},
     RuleRow{"aten.type_as.default", type_as},
@@ -332,6 +368,7 @@ constexpr std::array kLoweringRules = {
     RuleRow{"aten.new_zeros.default", create_after},
     RuleRow{"aten.new_ones.default", create_after},
     RuleRow{"aten.zeros_like.default", create_after},
+    RuleRow{"aten.ones_like.default", create_after},
     RuleRow{"aten.full_like.default", create_after},
     RuleRow{"aten.cumsum.default", cumulative_sum},
     RuleRow{"aten.lift_fresh.default", lift_fresh},
@@ -339,12 +376,16 @@ constexpr std::array kLoweringRules = {
     RuleRow{"aten.rand.default", created},
     RuleRow{"aten.alias.default", alias},
     RuleRow{"aten.masked_fill.Scalar", masked_fill},
+    RuleRow{"forerun.require_gradient.default", require_gradient},
+    RuleRow{"forerun.hold.default", hold},
+    RuleRow{"forerun.masked_put_.default", masked_put_in_place},
     RuleRow{"forerun.rotate_complex.default", rotate_complex},
     RuleRow{"forerun.bloom_gelu.default", bloom_gelu},
     RuleRow{"aten.add.Tensor", arithmetic<aten::add>},
     RuleRow{"aten.sub.Tensor", arithmetic<aten::sub>},
     RuleRow{"aten.mul.Tensor", arithmetic<aten::mul>},
     RuleRow{"aten.div.Tensor", arithmetic<aten::div>},
+    RuleRow{"aten.div.Tensor_mode", rounded_division},
     RuleRow{"aten.add_.Tensor", arithmetic_in_place<aten::add_in_place>},
     RuleRow{"aten.mul_.Tensor", arithmetic_in_place<aten::mul_in_place>},
     RuleRow{"aten.div_.Tensor", arithmetic_in_place<aten::div_in_place>},

@@ -72,7 +72,8 @@ bool is_device(const FileBeginning& file) {
 
 // {"architectures": ["LlamaForCausalLM"], "hidden_size": 4096, "model_type": "llama", ...}
 bool is_model_config(const FileBeginning& file) {
-  return file.json.is_object && has_any(file.json, {"model_type", "architectures", "transformers_version"});
+  return file.json.is_object &&
+         has_any(file.json, {"model_type", "architectures", "transformers_version", "_diffusers_version"});
 }
 
 // The cells of a heading; none where the line is no text.

@@ -42,6 +42,9 @@ const std::map<std::string_view, std::string_view>& dispatched_as() {
       {"aten.contiguous.default", "aten.clone.default"},
       {"forerun.bloom_gelu.default", "aten.tanh.default"},
       {"forerun.rotate_complex.default", "aten.mul.Tensor"},
+      {"forerun.masked_put_.default", "aten.index_put_.default"},
+      {"forerun.require_gradient.default", "aten.alias.default"},  // neither dispatches anything
+      {"forerun.hold.default", "aten.alias.default"},
   };
   return names;
 }

@@ -18,10 +18,15 @@ const Architecture* find_architecture(std::string_view model_type) {
   return found == all.end() ? nullptr : &*found;
 }
 
+// Where a config says what it is of; configs of the diffusers library have a class's name.
+std::string type_key(const HfConfig& config) {
+  return !config.given("model_type") && config.given("_class_name") ? "_class_name" : "model_type";
+}
+
 Error unknown_type(const std::string& model_type, HfConfig& config) {
   std::vector<std::string> known;
   for (const Architecture& architecture : architectures()) known.push_back(architecture.model_type);
-  config.fail("model_type", fmt::format("{} `forerun zoo` lists the model types", did_you_mean(model_type, known)));
+  config.fail(type_key(config), fmt::format("{} `forerun zoo` lists the model types", did_you_mean(model_type, known)));
   return config.status().error();
 }
 
@@ -69,6 +74,7 @@ const std::vector<Architecture>& architectures() {
       {"opt", opt_family, read_opt},
       {"falcon", falcon_family, read_falcon},
       {"bloom", bloom_family, read_bloom},
+      {"mamba", mamba_family, read_mamba},
       {"bert", encoder_family, read_bert},
       {"roberta", encoder_family, read_roberta},
       {"xlm-roberta", encoder_family, read_xlm_roberta},
@@ -79,21 +85,27 @@ const std::vector<Architecture>& architectures() {
       {"bart", bart_family, read_bart},
       {"t5", t5_family, read_t5},
       {"whisper", whisper_family, read_whisper},
+      {"wav2vec2", wav2vec2_family, read_wav2vec2},
       {"vit", image_encoder_family, read_vit},
       {"dinov2", image_encoder_family, read_dinov2},
       {"segformer", segformer_family, read_segformer},
       {"swin", swin_encoder_family, read_swin},
       {"clip", clip_family, read_clip},
+      {"sam", sam_encoder_family, read_sam},
+      {"sam_vision_model", sam_encoder_family, read_sam_vision},
+      {"UNet2DModel", ddpm_unet_family, read_unet2d},
+      {"dit", dit_family, read_dit},
   };
   return list;
 }
 
 Result<DescribedModel> described_model(HfConfig config) {
-  if (!config.given("model_type")) {
+  const std::string key = type_key(config);
+  if (!config.given(key)) {
     config.fail("model_type", "it says which model of the transformers library this is");
     return config.status().error();
   }
-  const std::string model_type = config.text("model_type", "");
+  const std::string model_type = config.text(key, "");
   if (!config.status().ok()) return config.status().error();
   const Architecture* architecture = find_architecture(model_type);
   if (architecture == nullptr) return unknown_type(model_type, config);
@@ -104,6 +116,16 @@ Result<DescribedModel> described_model(HfConfig config) {
   if (!config.status().ok()) return config.status().error();
   if (model.parameters.has("experts") && model.parameters.integer("experts") > 0) {
     model.notes.emplace_back("tokens are taken to be spread evenly over the experts");
+  }
+  if (model_type == "mamba") {
+    model.notes.emplace_back("the scan is a loop over the sequence, as it runs where mamba_ssm is not installed");
+  }
+  if (model_type == "sam") model.notes.emplace_back("the image encoder alone: prompts and mask decoder are left out");
+  if (model.parameters.has("layerdrop") && model.parameters.real("layerdrop") > 0) {
+    model.notes.push_back(
+        fmt::format("all layers are taken to run, where training leaves each out in {:.3g} % of the "
+                    "iterations (layerdrop)",
+                    100 * model.parameters.real("layerdrop")));
   }
   if (const auto unread = config.unread(); !unread.empty()) {
     model.notes.push_back(

@@ -1,4 +1,4 @@
-// Model types of the transformers library: which family derives each, and how its config.json becomes the family's
+// Model types of the transformers library, and the classes of diffusion models: which family derives each, and how its config.json becomes the family's
 // parameters.
 //
 // Adding one: a function that reads its keys (hf_*.cpp) and its line in architectures.cpp.
@@ -14,7 +14,7 @@
 namespace forerun::zoo {
 
 struct Architecture {
-  std::string model_type;  // "llama"
+  std::string model_type;  // "llama"; a class of the diffusers library: "UNet2DModel"
   Family (*family)();
   // Sets what the config says; what it leaves out are the defaults of the library's configuration class.
   void (*read)(HfConfig& config, Configuration& parameters);
@@ -55,9 +55,11 @@ void read_gpt_neox(HfConfig& config, Configuration& parameters);
 void read_opt(HfConfig& config, Configuration& parameters);
 void read_falcon(HfConfig& config, Configuration& parameters);
 void read_bloom(HfConfig& config, Configuration& parameters);
+void read_mamba(HfConfig& config, Configuration& parameters);
 void read_bart(HfConfig& config, Configuration& parameters);
 void read_t5(HfConfig& config, Configuration& parameters);
 void read_whisper(HfConfig& config, Configuration& parameters);
+void read_wav2vec2(HfConfig& config, Configuration& parameters);
 void read_bert(HfConfig& config, Configuration& parameters);
 void read_roberta(HfConfig& config, Configuration& parameters);
 void read_xlm_roberta(HfConfig& config, Configuration& parameters);
@@ -72,6 +74,12 @@ void read_dinov2(HfConfig& config, Configuration& parameters);
 void read_segformer(HfConfig& config, Configuration& parameters);
 void read_swin(HfConfig& config, Configuration& parameters);
 void read_clip(HfConfig& config, Configuration& parameters);
+void read_sam_vision(HfConfig& config, Configuration& parameters);
+void read_sam(HfConfig& config, Configuration& parameters);
+
+// --- diffusion models (hf_diffusion.cpp)
+void read_unet2d(HfConfig& config, Configuration& parameters);
+void read_dit(HfConfig& config, Configuration& parameters);
 
 // rope_parameters, or what configs had in its place before transformers 5: checks that the scaling can be derived and gives
 // the part of each head with rotary positions, `share` where the config does not say. `two_tables`: set where the length of

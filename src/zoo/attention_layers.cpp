@@ -62,6 +62,11 @@ TensorId token_scores(ForwardBuilder& b, TensorId hidden, const std::optional<Li
   return b.linear(kept, words.weight(), std::nullopt);
 }
 
+void squared_error_result(ForwardBuilder& b, TensorId prediction, std::string_view target) {
+  const TensorId wanted = b.input(target, b.shape(prediction));
+  b.result(b.opaque("aten.mse_loss.default", {prediction, wanted}, {{Shape{}, DType::float32}}).front());
+}
+
 TensorId arange(ForwardBuilder& b, int64_t length) {
   return b.create("aten.arange.default", {length}, DType::int64, {{"end", length}});
 }

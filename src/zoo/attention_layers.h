@@ -42,6 +42,9 @@ TensorId alias(ForwardBuilder& b, TensorId x);
 TensorId token_scores(ForwardBuilder& b, TensorId hidden, const std::optional<Linear>& own_head,
                       const Embedding& words);
 
+// Sets the model's result: the mean squared error of `prediction` against a `target` that is handed over.
+void squared_error_result(ForwardBuilder& b, TensorId prediction, std::string_view target);
+
 // torch.arange(length): [length] int64.
 TensorId arange(ForwardBuilder& b, int64_t length);
 // x[None, :, None, None] with `dim` the one that stays: [extent] -> rank 4.

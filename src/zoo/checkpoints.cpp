@@ -44,7 +44,7 @@ std::optional<Checkpoint> checkpoint_of(const nlohmann::json& entry) {
     checkpoint.names.push_back(name.get<std::string>());
   }
   const nlohmann::json& config = entry["config"];
-  const auto type = config.find("model_type");
+  const auto type = config.find(config.contains("model_type") ? "model_type" : "_class_name");
   if (checkpoint.names.empty() || type == config.end() || !type->is_string()) return std::nullopt;
   checkpoint.model_type = type->get<std::string>();
   checkpoint.parameters = entry["parameters"].get<int64_t>();
@@ -79,8 +79,12 @@ Result<std::optional<Checkpoint>> find_checkpoint(std::string_view name) {
   auto list = checkpoints();
   if (!list) return list.error();
   const std::string wanted = folded(name);
+  std::string without_slash = wanted;  // DiT-XL/2 is DiT-XL-2
+  std::replace(without_slash.begin(), without_slash.end(), '/', '-');
   for (Checkpoint& checkpoint : *list) {
-    if (has_name(checkpoint, wanted)) return std::optional<Checkpoint>(std::move(checkpoint));
+    if (has_name(checkpoint, wanted) || has_name(checkpoint, without_slash)) {
+      return std::optional<Checkpoint>(std::move(checkpoint));
+    }
   }
   return std::optional<Checkpoint>();
 }

@@ -2,6 +2,8 @@
 // computation are refused by name, those that nobody knows are told, names are found as people type them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "zoo/architectures.h"
 #include "zoo/checkpoints.h"
 #include "zoo/zoo.h"
@@ -40,15 +42,19 @@ TEST(ConfigModels, EveryCheckpointHasItsPublishedNumberOfParameters) {
   ASSERT_TRUE(list) << list.error().message();
   ASSERT_GT(list->size(), 50U);
   for (const Checkpoint& checkpoint : *list) {
-    const bool clip = checkpoint.model_type == "clip";
-    const bool image = clip || checkpoint.model_type == "vit" || checkpoint.model_type == "dinov2" ||
-                       checkpoint.model_type == "segformer" || checkpoint.model_type == "swin";
-    const Settings small = image ? Settings{{"batch", "1"}} : Settings{{"length", "16"}};
+    const auto type = std::find_if(
+        architectures().begin(), architectures().end(),
+        [&](const Architecture& architecture) { return architecture.model_type == checkpoint.model_type; });
+    ASSERT_NE(type, architectures().end()) << checkpoint.model_type;
+    const Settings small =
+        type->family().input == InputKind::tokens ? Settings{{"length", "16"}} : Settings{{"batch", "1"}};
     const auto model = build(checkpoint.names.front(), small);
     ASSERT_TRUE(model) << checkpoint.names.front() << ": " << model.error().message();
     EXPECT_EQ(model->forward.parameter_count(), checkpoint.parameters) << checkpoint.names.front();
     const bool experts = model->configuration.has("experts") && model->configuration.integer("experts") > 0;
-    EXPECT_EQ(model->notes.size(), experts ? 1U : 0U) << checkpoint.names.front();
+    const bool drops = model->configuration.has("layerdrop") && model->configuration.real("layerdrop") > 0;
+    const bool part = checkpoint.model_type == "sam" || checkpoint.model_type == "mamba";
+    EXPECT_EQ(model->notes.size(), experts || drops || part ? 1U : 0U) << checkpoint.names.front();
   }
 }
 
@@ -62,6 +68,8 @@ TEST(ConfigModels, NamesOfCheckpointsAreFoundAsPeopleTypeThem) {
   const auto dotted = find_checkpoint("llama-3-1-8b");
   ASSERT_TRUE(dotted && dotted->has_value());
   EXPECT_EQ((*dotted)->names.front(), "meta-llama/Llama-3.1-8B");
+  for (const char* name : {"DiT-XL/2", "dit_xl_2", "facebookresearch/DiT-XL-2"})
+    EXPECT_TRUE(is_known_name(name)) << name;
   EXPECT_FALSE(is_known_name("Qwen/Qwen9-8B"));
   EXPECT_FALSE(is_known_name("other/Qwen3-8B"));
 }
@@ -112,6 +120,19 @@ TEST(ConfigModels, WhatChangesTheComputationIsRefusedByKeyAndValue) {
       {R"({"model_type": "segformer", "hidden_sizes": [2, "wide"]})", "hidden_sizes is [2,\"wide\"]"},
       {R"({"model_type": "segformer", "strides": 4})", "strides is 4"},
       {R"({"model_type": "swin", "use_absolute_embeddings": true})", "use_absolute_embeddings is true"},
+      {R"({"model_type": "mamba", "use_mambapy": true})", "use_mambapy is true"},
+      {R"({"model_type": "mamba", "time_step_rank": "large"})", "time_step_rank is \"large\""},
+      {R"({"model_type": "wav2vec2", "mask_feature_prob": 0.1})", "mask_feature_prob is 0.1"},
+      {R"({"model_type": "wav2vec2", "feat_extract_norm": "batch"})", "feat_extract_norm is \"batch\""},
+      {R"({"model_type": "wav2vec2", "add_adapter": true})", "add_adapter is true"},
+      {R"({"model_type": "wav2vec2", "conv_dim": [512, 512], "num_feat_extract_layers": 7})",
+       "num_feat_extract_layers is 7"},
+      {R"({"_class_name": "UNet2DModel", "down_block_types": ["DownBlock2D", "SkipDownBlock2D"]})",
+       "down_block_types is [\"DownBlock2D\",\"SkipDownBlock2D\"]"},
+      {R"({"_class_name": "UNet2DModel", "mid_block_type": null})", "mid_block_type is null"},
+      {R"({"_class_name": "UNet2DModel", "time_embedding_type": "fourier"})", "time_embedding_type is \"fourier\""},
+      {R"({"_class_name": "UNet3DModel"})", "_class_name is \"UNet3DModel\""},
+      {R"({"model_type": "dit", "mlp_ratio": -4})", "mlp_ratio is -4"},
       {R"({"model_type": "deberta-v2"})", "relative_attention is"},
       {R"({"model_type": "deepseek_v2"})", "num_experts_per_tok is missing"},
       {R"({"model_type": "deepseek_v3", "scoring_func": "softmax"})", "scoring_func is \"softmax\""},
@@ -133,6 +154,7 @@ TEST(ConfigModels, ValuesThatMakeNoSenseAreRefused) {
         R"({"model_type": "gpt_neox", "rotary_pct": 0})", R"({"model_type": "mixtral", "num_local_experts": 1})",
         R"({"model_type": "falcon", "num_attention_heads": 70})", R"({"model_type": "bloom", "n_head": 7})",
         R"({"model_type": "t5", "feed_forward_proj": "gated-sinh"})", R"({"model_type": "whisper", "d_model": 100})",
+        R"({"model_type": "mamba", "hidden_act": "sinh"})", R"({"model_type": "mamba", "conv_kernel": 0})",
         R"({"model_type": "deepseek_v3", "n_group": 7})", R"({"model_type": "deepseek_v3", "v_head_dim": 0})"}) {
     EXPECT_FALSE(build_recorded(kConfigFamily, text, {.kind = InputKind::tokens, .batch = 1, .size = 8})) << text;
   }
@@ -143,6 +165,20 @@ TEST(ConfigModels, ValuesThatMakeNoSenseAreRefused) {
   EXPECT_FALSE(images(R"({"model_type": "vit", "image_size": 384})")) << "positions would be interpolated";
   EXPECT_FALSE(images(R"({"model_type": "swin", "window_size": 5})")) << "windows would be padded";
   EXPECT_FALSE(images(R"({"model_type": "segformer", "num_attention_heads": [1, 2, 3, 4]})"));
+  const auto speech = [](const char* text, int64_t samples) {
+    return build_recorded(kConfigFamily, text, {.kind = InputKind::flat, .batch = 1, .channels = samples});
+  };
+  EXPECT_TRUE(speech(R"({"model_type": "wav2vec2"})", 40000));
+  EXPECT_FALSE(speech(R"({"model_type": "wav2vec2"})", 4000)) << "fewer frames than labels";
+  EXPECT_FALSE(speech(R"({"model_type": "wav2vec2", "conv_kernel": [10, 3]})", 40000));
+  EXPECT_FALSE(speech(R"({"model_type": "wav2vec2", "num_conv_pos_embedding_groups": 7})", 40000));
+  EXPECT_FALSE(images(R"({"model_type": "sam_vision_model"})")) << "positions are for 1024";
+  EXPECT_FALSE(images(R"({"model_type": "sam_vision_model", "image_size": 224, "window_size": 0})"));
+  EXPECT_FALSE(images(R"({"model_type": "sam", "vision_config": {"image_size": 224, "num_attention_heads": 7}})"));
+  EXPECT_FALSE(images(R"({"model_type": "dit", "patch_size": 3})")) << "a third of 224 is no number of patches";
+  EXPECT_FALSE(
+      images(R"({"_class_name": "UNet2DModel", "norm_num_groups": 7, "block_out_channels": [10, 20, 20, 20]})"));
+  EXPECT_FALSE(images(R"({"_class_name": "UNet2DModel", "block_out_channels": [32]})")) << "four kinds of blocks";
   EXPECT_FALSE(images(R"({"model_type": "llama"})")) << "it reads tokens";
 }
 
@@ -152,6 +188,10 @@ TEST(ConfigModels, KeysThatNobodyKnowsAreTold) {
   EXPECT_TRUE(has_part(notes, "rope_parameters.rope_spin, zeta")) << notes;
   EXPECT_TRUE(has_part(notes_of(R"({"model_type": "llama", "torch_dtype": "bfloat16"})"), "bfloat16"));
   EXPECT_TRUE(has_part(notes_of(R"({"model_type": "olmoe"})"), "spread evenly over the experts"));
+  EXPECT_TRUE(has_part(notes_of(R"({"model_type": "wav2vec2"})"), "leaves each out in 10 %"));
+  EXPECT_EQ(notes_of(R"({"model_type": "wav2vec2", "layerdrop": 0})"), "");
+  EXPECT_TRUE(has_part(notes_of(R"({"model_type": "mamba"})"), "a loop over the sequence"));
+  EXPECT_TRUE(has_part(notes_of(R"({"model_type": "sam"})"), "the image encoder alone"));
 }
 
 TEST(ConfigModels, NullSwitchesOff) {
@@ -171,9 +211,11 @@ TEST(ConfigModels, SettingsOfUsersComeOnTop) {
   EXPECT_FALSE(build("Qwen/Qwen3-0.6B", {{"depth", "1"}}));
 }
 
-// What a config says at least: two types have defaults that cannot run or be derived.
+// What a config says at least: some types have defaults that cannot run, or not on images of 224.
 std::string least_config(const std::string& model_type) {
   std::string keys;
+  if (model_type == "sam") keys = R"(, "vision_config": {"image_size": 224})";
+  if (model_type == "sam_vision_model") keys = R"(, "image_size": 224)";
   if (model_type == "deepseek_v2") keys = R"(, "num_experts_per_tok": 6)";
   if (model_type == "deberta-v2") {
     keys = R"(, "relative_attention": true, "share_att_key": true, "position_biased_input": false,
@@ -184,8 +226,9 @@ std::string least_config(const std::string& model_type) {
 
 TEST(ConfigModels, DefaultsOfEveryModelTypeCanBeBuilt) {
   for (const Architecture& architecture : architectures()) {
-    const auto model = build_recorded(kConfigFamily, least_config(architecture.model_type),
-                                      {.kind = architecture.family().input, .batch = 1, .size = 224});
+    const auto model =
+        build_recorded(kConfigFamily, least_config(architecture.model_type),
+                       {.kind = architecture.family().input, .batch = 1, .channels = 64000, .size = 224});
     EXPECT_TRUE(model) << architecture.model_type << ": " << model.error().message();
   }
 }

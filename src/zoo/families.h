@@ -77,15 +77,20 @@ Family gpt_neox_family();
 Family opt_family();
 Family falcon_family();
 Family bloom_family();
+Family mamba_family();
 Family encoder_family();
 Family distilbert_family();
 Family deberta_family();
 Family modernbert_family();
 Family bart_family();
 Family whisper_family();
+Family wav2vec2_family();
 Family clip_family();
 Family image_encoder_family();
 Family segformer_family();
 Family swin_encoder_family();
+Family sam_encoder_family();
+Family ddpm_unet_family();
+Family dit_family();
 
 }  // namespace forerun::zoo

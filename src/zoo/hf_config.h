@@ -35,6 +35,7 @@ class HfConfig {
   std::optional<HfConfig> object(const std::string& key);
   bool has_items(const std::string& key);  // a list that is not empty
   [[nodiscard]] bool is_text(const std::string& key) const;
+  [[nodiscard]] bool is_null(const std::string& key) const;  // there, and null
   int64_t label_count();  // num_labels, or as many as id2label names; 2 where the config has neither
   [[nodiscard]] bool given(const std::string& key) const;  // there and not null
 

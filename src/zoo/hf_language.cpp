@@ -342,4 +342,103 @@ void read_modernbert(HfConfig& config, Configuration& p) {
                     "sparse_pred_ignore_index"});
 }
 
+void read_mamba(HfConfig& config, Configuration& p) {
+  p.set("vocab", config.integer("vocab_size", 50280));
+  p.set("hidden", config.integer("hidden_size", 768));
+  p.set("layers", config.integer("num_hidden_layers", 32));
+  p.set("state", config.integer("state_size", 16));
+  p.set("kernel", config.integer("conv_kernel", 4));
+  p.set("intermediate", p.integer("hidden") * config.integer("expand", 2));
+  const int64_t usual_rank = (p.integer("hidden") + 15) / 16;
+  const bool automatic = config.is_text("time_step_rank");
+  if (automatic) config.must_be_text("time_step_rank", "auto");
+  p.set("rank", automatic ? usual_rank : config.integer("time_step_rank", usual_rank));
+  p.set("activation", config.text("hidden_act", "silu"));
+  p.set("eps", config.real("layer_norm_epsilon", 1e-5));
+  p.set("bias", config.flag("use_bias", false));
+  p.set("conv_bias", config.flag("use_conv_bias", true));
+  p.set("float32_residual", config.flag("residual_in_fp32", true));
+  p.set("tied", config.flag("tie_word_embeddings", true));
+  config.must_be("use_mambapy", false, false);
+  // How weights are drawn, what compiled models alone do, and what the first configs said twice.
+  config.pass_over({"d_inner", "d_model", "fused_add_norm", "intermediate_size", "layer_types", "n_layer",
+                    "pad_vocab_size_multiple", "rescale_prenorm_residual", "rms_norm", "ssm_cfg", "time_step_floor",
+                    "time_step_init_scheme", "time_step_max", "time_step_min", "time_step_scale",
+                    "use_associative_scan"});
+}
+
+void read_wav2vec2(HfConfig& config, Configuration& p) {
+  p.set("vocab", config.integer("vocab_size", 32));
+  p.set("hidden", config.integer("hidden_size", 768));
+  p.set("layers", config.integer("num_hidden_layers", 12));
+  p.set("heads", config.integer("num_attention_heads", 12));
+  p.set("intermediate", config.integer("intermediate_size", 3072));
+  p.set("activation", config.text("hidden_act", "gelu"));
+  p.set("dropout", config.real("hidden_dropout", 0.1));
+  p.set("attention_dropout", config.real("attention_dropout", 0.1));
+  p.set("activation_dropout", config.real("activation_dropout", 0.1));
+  p.set("projection_dropout", config.real("feat_proj_dropout", 0));
+  p.set("final_dropout", config.real("final_dropout", 0.1));
+  p.set("layerdrop", config.real("layerdrop", 0.1));
+  p.set("eps", config.real("layer_norm_eps", 1e-5));
+  p.set("stable", config.flag("do_stable_layer_norm", false));
+  p.set("conv_widths", config.integers("conv_dim", p.list("conv_widths")));
+  p.set("conv_kernels", config.integers("conv_kernel", p.list("conv_kernels")));
+  p.set("conv_strides", config.integers("conv_stride", p.list("conv_strides")));
+  p.set("conv_bias", config.flag("conv_bias", false));
+  p.set("conv_activation", config.text("feat_extract_activation", "gelu"));
+  const std::string norm = config.text("feat_extract_norm", "group");
+  if (norm != "group" && norm != "layer") config.fail("feat_extract_norm", "group and layer can be derived");
+  p.set("conv_layer_norms", norm == "layer");
+  const auto convolutions = static_cast<int64_t>(p.list("conv_widths").size());
+  if (config.integer("num_feat_extract_layers", convolutions) != convolutions) {
+    config.fail("num_feat_extract_layers", "it must be as many as conv_dim names");
+  }
+  p.set("position_kernel", config.integer("num_conv_pos_embeddings", 128));
+  p.set("position_groups", config.integer("num_conv_pos_embedding_groups", 16));
+  p.set("mask_probability", config.flag("apply_spec_augment", true) ? config.real("mask_time_prob", 0.05) : 0.0);
+  p.set("mask_embedding", config.real("mask_time_prob", 0.05) > 0);
+  p.set("mask_length", config.integer("mask_time_length", 10));
+  p.set("least_masks", config.integer("mask_time_min_masks", 2));
+  p.set("zero_infinity", config.flag("ctc_zero_infinity", false));
+  config.must_be_zero("mask_feature_prob");
+  config.must_be("add_adapter", false, false);
+  config.must_be_zero("adapter_attn_dim");
+  const std::string reduction = config.text("ctc_loss_reduction", "sum");
+  if (reduction != "sum" && reduction != "mean") config.fail("ctc_loss_reduction", "sum and mean can be derived");
+  p.set("mean_loss", reduction == "mean");
+  // What pre-training and other tasks read.
+  config.pass_over({"adapter_kernel_size",
+                    "adapter_stride",
+                    "classifier_proj_size",
+                    "codevector_dim",
+                    "contrastive_logits_temperature",
+                    "diversity_loss_weight",
+                    "do_stable_layer_norm",
+                    "feat_extract_dropout",
+                    "feat_quantizer_dropout",
+                    "gradient_checkpointing",
+                    "mask_channel_length",
+                    "mask_channel_min_space",
+                    "mask_channel_other",
+                    "mask_channel_prob",
+                    "mask_channel_selection",
+                    "mask_feature_length",
+                    "mask_feature_min_masks",
+                    "mask_time_min_space",
+                    "mask_time_other",
+                    "mask_time_selection",
+                    "num_adapter_layers",
+                    "num_codevector_groups",
+                    "num_codevectors_per_group",
+                    "num_negatives",
+                    "output_hidden_size",
+                    "proj_codevector_dim",
+                    "tdnn_dilation",
+                    "tdnn_dim",
+                    "tdnn_kernel",
+                    "use_weighted_layer_sum",
+                    "xvector_output_dim"});
+}
+
 }  // namespace forerun::zoo

@@ -1,11 +1,13 @@
-// config.json of vision models -> the parameters of image_encoder.cpp and clip.cpp.
+// config.json of vision models -> the parameters of image_encoder.cpp, clip.cpp, segformer.cpp, swin_encoder.cpp and sam_encoder.cpp.
 //
 // Defaults are those of the configuration classes of transformers 5.22.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 
 #include "zoo/architectures.h"
+#include "zoo/attention_layers.h"
 
 namespace forerun::zoo {
 namespace {
@@ -139,6 +141,38 @@ void read_clip(HfConfig& config, Configuration& p) {
   p.set("largest_ends", text.integer("eos_token_id", 49407) == 2);  // what the first configs said, wrongly
   p.set("projection", config.integer("projection_dim", 512));
   config.pass_over({"logit_scale_init_value", "tie_word_embeddings"});
+}
+
+void read_sam_vision(HfConfig& config, Configuration& p) {
+  p.set("hidden", config.integer("hidden_size", 768));
+  p.set("layers", config.integer("num_hidden_layers", 12));
+  p.set("heads", config.integer("num_attention_heads", 12));
+  p.set("patch", config.integer("patch_size", 16));
+  p.set("channels", config.integer("num_channels", 3));
+  p.set("out_channels", config.integer("output_channels", 256));
+  p.set("window", config.integer("window_size", 14));
+  p.set("eps", config.real("layer_norm_eps", 1e-6));
+  p.set("activation", config.text("hidden_act", "gelu"));
+  p.set("qkv_bias", config.flag("qkv_bias", true));
+  p.set("absolute_positions", config.flag("use_abs_pos", true));
+  p.set("relative_positions", config.flag("use_rel_pos", true));
+  set_image(p, config.integer("image_size", 1024));
+  constexpr double kWidest = 1 << 28;
+  const double inner = static_cast<double>(p.integer("hidden")) * config.real("mlp_ratio", 4);
+  const auto usual = static_cast<int64_t>(std::clamp(inner, 0.0, kWidest));
+  p.set("intermediate", config.given("mlp_dim") ? config.integer("mlp_dim", usual) : usual);
+  std::string pattern(static_cast<size_t>(std::clamp<int64_t>(p.integer("layers"), 0, kMostLayers)), 'w');
+  for (const int64_t layer : config.integers("global_attn_indexes", {2, 5, 8, 11})) {
+    if (layer >= 0 && layer < static_cast<int64_t>(pattern.size())) pattern[static_cast<size_t>(layer)] = 'g';
+  }
+  p.set("pattern", pattern);
+  config.pass_over({"attention_dropout", "mlp_dim", "num_pos_feats", "scale"});  // sdpa attention drops nothing
+}
+
+void read_sam(HfConfig& config, Configuration& p) {
+  HfConfig vision = part_of(config, "vision_config");
+  read_sam_vision(vision, p);
+  config.pass_over({"mask_decoder_config", "prompt_encoder_config", "tie_word_embeddings"});
 }
 
 }  // namespace forerun::zoo

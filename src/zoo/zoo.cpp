@@ -183,9 +183,9 @@ struct InputField {
   int64_t InputSpec::*member;
 };
 constexpr InputField kInputFields[] = {
-    {"batch", &InputSpec::batch},   {"channels", &InputSpec::channels}, {"features", &InputSpec::channels},
-    {"image", &InputSpec::size},    {"length", &InputSpec::size},       {"classes", &InputSpec::classes},
-    {"vocab", &InputSpec::classes},
+    {"batch", &InputSpec::batch},      {"channels", &InputSpec::channels}, {"features", &InputSpec::channels},
+    {"samples", &InputSpec::channels}, {"image", &InputSpec::size},        {"length", &InputSpec::size},
+    {"classes", &InputSpec::classes},  {"vocab", &InputSpec::classes},
 };
 
 Result<Model> build_configured(const Family& family, Configuration configuration) {
@@ -250,6 +250,7 @@ Result<Model> build_recorded_config(const std::string& arguments, const InputSpe
   for (const char* name : {"length", "image"}) {
     if (described->parameters.has(name)) described->parameters.set(name, input.size);
   }
+  if (described->parameters.has("samples")) described->parameters.set("samples", input.channels);
   return build_described(*std::move(described), {});
 }
 
