@@ -75,7 +75,8 @@ def run_options(
             "torch.utils.checkpoint.checkpoint around its blocks yourself and record it so"
         )
     own = _precision(model, precision, autocast)
-    return RunOptions(own, checkpoint, accumulate, clip_norm(loop, clip_grad), loop, as_built=precision is None)
+    as_built = precision is None or (own == _own_precision(model) and _has_mixed_types(model))
+    return RunOptions(own, checkpoint, accumulate, clip_norm(loop, clip_grad), loop, as_built)
 
 
 def _precision(model: torch.nn.Module, precision: Optional[str], autocast: Union[None, str, torch.dtype]) -> str:
@@ -107,6 +108,10 @@ def _own_precision(model: torch.nn.Module) -> str:
         if most is dtype:
             return name
     return "fp32" if torch.get_float32_matmul_precision() == "highest" else "tf32"
+
+
+def _has_mixed_types(model: torch.nn.Module) -> bool:
+    return len({parameter.dtype for parameter in model.parameters() if parameter.is_floating_point()}) > 1
 
 
 def _can_checkpoint(model: torch.nn.Module) -> bool:

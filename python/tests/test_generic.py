@@ -173,6 +173,17 @@ def test_views_of_views_that_are_written_into_are_recorded_once() -> None:
 
 
 @needs_groups
+def test_attention_to_scattered_heads_is_composed() -> None:
+    class Scattered(Attention):
+        def forward(self, x: Any) -> Any:
+            parts = self.projection(x)[..., :32].reshape(2, 4, 8, 6)
+            heads = parts.transpose(-1, -2)  # the features of a head do not lie together
+            return torch.nn.functional.scaled_dot_product_attention(heads, heads, heads).reshape(2, 6, 32)
+
+    record = record_of(Scattered(), (torch.randn(2, 6, 32), torch.randint(32, (2, 6))))
+    assert not find(record, "forerun.attention.default") and len(find(record, "aten.bmm.default", "f")) == 2
+
+
 def test_masks_of_booleans_become_numbers_for_composed_attention_too() -> None:
     class Masked(Attention):
         def forward(self, x: Any) -> Any:

@@ -187,3 +187,12 @@ def test_grouped_products_run_in_the_type_of_their_matrices(precision: str, dtyp
     ]
     assert len(results) == 2 and {record["dtypes"][index] for index in results} == {dtype}
     assert "spread evenly" in record["assumed"][0]
+
+
+def test_a_model_of_two_types_stays_as_it_was_built() -> None:
+    net = model().to(torch.bfloat16)
+    net[2].to(torch.float32)
+    net[1].register_forward_hook(lambda module, inputs, output: output.float())  # as an adapter casts what it reads
+    batch = torch.randn(6, 8, dtype=torch.bfloat16), torch.randint(4, (6,))
+    record = capture(net, torch.optim.AdamW(net.parameters()), batch, backend="generic", precision="bf16")
+    assert record["run"]["precision"] == "bf16" and types_of(record, "p") == {"bfloat16", "float32"}

@@ -180,8 +180,8 @@ void add_data(CLI::App& app, Run& chosen) {
   verb->add_option("OUT", options->out, "The file to write: .jsonl, .jsonl.gz or .jsonl.zst")->required();
   verb->add_option("PATH", options->paths, "Record files, or folders of them")->required();
   verb->add_flag("--compact", options->compact,
-                 "Pack records (run/3), which halves them and says the same but for ids of op samples and\n"
-                 "when kernels were launched");
+                 "Pack records (run/3), which halves them and says the same but for ids of op samples, names of\n"
+                 "their kernels, and when kernels were launched");
   verb->add_flag("--force", options->force, "Overwrite OUT");
   add_work_limits(*verb, options->limits);
   verb->add_flag("--json", options->json, "What was done as one JSON object on standard output");

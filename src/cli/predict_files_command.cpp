@@ -9,6 +9,28 @@
 namespace forerun::cli {
 namespace {
 
+// The runs of a file, a line each as they come; of a single run nothing, since it is told at length.
+class TableOfRuns {
+ public:
+  void add(const Prediction& p) {
+    if (++count_ == 1) {
+      first_ = p;
+      return;
+    }
+    if (count_ == 2) {
+      fmt::print("{}{}", warnings_text(first_), summary_header());
+      fmt::print("{}", summary_line(first_));
+    }
+    fmt::print("{}{}", warnings_text(p), summary_line(p));
+  }
+  // Null where there were none, or several.
+  [[nodiscard]] const Prediction* only() const { return count_ == 1 ? &first_ : nullptr; }
+
+ private:
+  int64_t count_ = 0;
+  Prediction first_;
+};
+
 int predict_file(const PredictOptions& options, const CostModels& cost_models) {
   if (options.setup.any()) {
     fmt::print(stderr,
@@ -34,19 +56,15 @@ int predict_file(const PredictOptions& options, const CostModels& cost_models) {
   if (!prices) return fail(prices.error());
   const bool text = !options.json && !options.csv;
   bool first = true;
+  TableOfRuns table;
   const RecordHandlers handlers{
       .prediction =
           [&](const Prediction& p) {
-            if (text) fmt::print("{}", warnings_text(p));
+            if (text) return table.add(p);
             if (options.csv) fmt::print(stderr, "{}", warnings_text(p));
-            if (text && first) fmt::print("{}", summary_header());
             if (options.csv && first) fmt::print("{}", csv_header());
             first = false;
-            if (text) {
-              fmt::print("{}", summary_line(p));
-            } else {
-              print_prediction(options, p);
-            }
+            print_prediction(options, p);
           },
       .bad_record = [&](const Error& error) { fmt::print(stderr, "forerun: {}\n", error.message()); }};
   const auto answer =
@@ -61,6 +79,7 @@ int predict_file(const PredictOptions& options, const CostModels& cost_models) {
   if (!answer) return fail(answer.error());
   const std::vector<Prediction>& predictions = answer->predictions;
   if (options.csv && first) fmt::print("{}", csv_header());
+  if (const Prediction* only = table.only()) print_prediction(options, *only);
   if (!answer->errors.empty()) fmt::print("\n{}", error_table(answer->errors));
   if (answer->bad > 0) {
     fmt::print(stderr, "forerun: {} of {} records could not be predicted\n", answer->bad,

@@ -150,6 +150,25 @@ TEST(CudaForms, RunBatchNormNativeWhereCudnnDoesNot) {
   EXPECT_EQ(names(*large.mapped()), native);
 }
 
+// As weights are standardised: one row of features for each filter, a gain and no bias.
+TEST(CudaForms, RunBatchNormWithAWeightAloneNatively) {
+  Recording r;
+  const TensorId x = r.root(Root::parameter, {1, 8, 27});
+  const TensorId gain = r.root(Root::parameter, {8});
+  const TensorId y = r.tensor({1, 8, 27});
+  const TensorId mean = r.tensor({8});
+  const TensorId deviation = r.tensor({8});
+  r.op("aten.native_batch_norm.default", {x, gain}, {y, mean, deviation},
+       {{"training", true}, {"momentum", 0.0}, {"eps", 1e-5}});
+  const std::vector<bool> mask = {true, true, false};
+  r.backward("aten.native_batch_norm_backward.default", {y, x, gain, mean, deviation},
+             {r.tensor({1, 8, 27}), r.tensor({8})}, {{"train", true}, {"eps", 1e-5}, {"output_mask", mask}});
+  const Result<Graph> g = r.mapped();
+  ASSERT_TRUE(g.ok()) << g.error().message();
+  EXPECT_EQ(names(*g), (Names{"aten.empty.memory_format", "aten.native_batch_norm.default",
+                              "aten.native_batch_norm_backward.default"}));
+}
+
 TEST(CudaForms, EvaluateBatchNormThroughCudnnAndGoBackNatively) {
   BatchNormRecording r({4, 8, 5, 5}, DType::float32, false);
   const Result<Graph> g = r.mapped();

@@ -122,9 +122,9 @@ def _both_layouts(draw: Draw) -> List[Sample]:
     last, plain = TensorSpec(dtype, shape, channels_last(shape)), TensorSpec(dtype, shape)
     cost = 3 * stream_us(last, last, last)
     pair = (last, plain) if draw.chance(0.7) else (plain, last)
-    op, attributes = draw.pick((("add.Tensor", {}), ("add.Tensor", {}), ("add_.Tensor", {}), ("mul.Tensor", {}),
-                                ("silu_backward.default", {}), ("gelu_backward.default", {}), ("copy_.default", {}),
-                                ("threshold_backward.default", {"threshold": 0}), ("clone.default", {})))
+    op = draw.pick(("add.Tensor", "add.Tensor", "add_.Tensor", "mul.Tensor", "silu_backward.default",
+                    "gelu_backward.default", "copy_.default", "threshold_backward.default", "clone.default"))
+    attributes: Mapping[str, object] = {"threshold": 0} if op == "threshold_backward.default" else {}
     if op == "clone.default":
         return [Sample(GRID, "aten.clone.default", (last,), {"memory_format": "contiguous_format"}, "fp32", cost)]
     if op == "mul.Tensor" and draw.chance(0.5):  # a weight for each channel, beside which the image is wider

@@ -169,6 +169,30 @@ TEST(AnalyticTest, RecurrentStepsAndForeachKernels) {
   EXPECT_EQ(analytic_cost(update, "_foreach_mul_", round_device(), {}, round_constants()).kernels, 5);
 }
 
+TEST(AnalyticTest, LooksAtTheLayoutOfTheOpItself) {
+  AnalyticConstants constants = round_constants();
+  ClassConstants twice;
+  twice.channels_last = 2;
+  constants.ops["relu"] = twice;
+  GraphBuilder builder;
+  const auto image = [&](const Shape& strides) {
+    const StorageId storage = builder.add_storage(Bytes(4 * 250'000));
+    return builder.add_tensor(storage, DType::float32, Shape{1, 10, 250, 100}, strides);
+  };
+  for (const Shape& strides : {Shape{250'000, 25'000, 100, 1}, Shape{250'000, 1, 1000, 10}}) {
+    const std::vector<TensorId> in = {image(strides)};
+    const std::vector<TensorId> out = {image(strides)};
+    builder.add_op({"aten.relu.default", Phase::forward, "", in, out, nullptr, 0, ""});
+  }
+  const Graph graph = builder.finish();
+  for (const bool channels_last : {false, true}) {  // as the run says: the strides say otherwise
+    TrainingSetup setup;
+    setup.channels_last = channels_last;
+    const auto costs = analytic_costs(graph, round_device(), setup, constants);
+    EXPECT_EQ(costs[0].gpu.value - 1000, 2 * (costs[1].gpu.value - 1000));
+  }
+}
+
 TEST(AnalyticTest, ShippedConstantsLoadAndCostAGraph) {
   const auto folder = data_dir();
   ASSERT_TRUE(folder.ok()) << folder.error().message();

@@ -104,6 +104,18 @@ TEST(HostTest, SavedConstantsLoadAgain) {
   EXPECT_DOUBLE_EQ(read->scale.at_reference, 2);
 }
 
+// Experts one by one: where each begins is read first.
+TEST(HostTest, WaitsForGroupedProductsButInBfloat16) {
+  GraphBuilder builder;
+  for (const DType dtype : {DType::float32, DType::bfloat16}) {
+    const std::vector<TensorId> rows = {builder.add_tensor(builder.add_storage(Bytes(64)), dtype, Shape{4, 4})};
+    builder.add_op({"aten._grouped_mm.default", Phase::forward, "", rows, rows, nullptr, 0, ""});
+  }
+  const Graph graph = builder.finish();
+  EXPECT_TRUE(reads_from_gpu(graph, graph.ops()[0]));
+  EXPECT_FALSE(reads_from_gpu(graph, graph.ops()[1]));
+}
+
 TEST(HostTest, SpeedScalesEverything) {
   const std::vector<OpCost> costs(5);
   const HostCosts host = host_costs(sample(), costs, round_host_constants(), 2.0);

@@ -33,6 +33,16 @@ Result<std::string> compacted(const std::string& line) {
   return RecordCompactor().compact_run(text);
 }
 
+TEST(RecordCompactor, SumsTheKernelsOfASample) {
+  const std::string line =
+      padded(R"({"schema":"op/1","id":"a","op":"aten.mm.default","us":7.5,"kernels":[["gemm",4.25],["splitk",3,2]]})");
+  const auto packed = RecordCompactor().compact_sample(line);
+  ASSERT_TRUE(packed.ok()) << packed.error().message();
+  EXPECT_EQ(*packed, R"({"schema":"op/1","op":"aten.mm.default","us":7.5,"kernels":[["",7.250,3]]})");
+  const std::string odd = padded(R"({"schema":"op/1","id":"a","kernels":[["gemm","long"]]})");
+  EXPECT_FALSE(RecordCompactor().compact_sample(odd).ok());
+}
+
 TEST(Run2Record, ReadsWhatTheRunIs) {
   const auto record = read_one_run2(small_record_2().dump());
   ASSERT_TRUE(record.ok()) << record.error().message();
