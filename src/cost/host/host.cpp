@@ -1,6 +1,7 @@
 #include "cost/host/host.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/json_file.h"
@@ -227,13 +228,24 @@ HostCosts host_costs(const Graph& graph, std::span<const OpCost> costs, const Ho
   return host;
 }
 
+bool chooses_by_value(const Graph& graph, const Op& op) {
+  constexpr std::array<std::string_view, 5> kChoosing = {"nonzero", "masked_select", "_unique2", "unique_dim",
+                                                         "unique_consecutive"};
+  const std::string_view base = base_name(graph.name(op));
+  if (std::find(kChoosing.begin(), kChoosing.end(), base) != kChoosing.end()) return true;
+  if (base != "index" && base != "index_put" && base != "index_put_" && base != "_index_put_impl_") return false;
+  const auto inputs = graph.inputs(op);
+  return std::any_of(inputs.begin() + (inputs.empty() ? 0 : 1), inputs.end(),
+                     [&](TensorId input) { return graph.tensor(input).dtype == DType::boolean; });
+}
+
 bool reads_from_gpu(const Graph& graph, const Op& op) {
   const auto inputs = graph.inputs(op);
   if (inputs.empty() || !graph.storage(graph.tensor(inputs[0]).storage).on_gpu) return false;
   const std::string_view base = base_name(graph.name(op));
   // Grouped products in types other than bfloat16 run one by one: the host reads where each begins.
   if (base == "_grouped_mm") return graph.tensor(inputs[0]).dtype != DType::bfloat16;
-  return base == "_local_scalar_dense";
+  return base == "_local_scalar_dense" || chooses_by_value(graph, op);
 }
 
 bool host_waits(const Graph& graph, const LoopRules& rules) {

@@ -5,7 +5,10 @@
 
 namespace forerun {
 
-// Tensor.item() and its like: the host reads a value that the GPU has yet to compute.
+// nonzero() and its like, indexing by a mask among them: how large the result is, only a run tells.
+bool chooses_by_value(const Graph& graph, const Op& op);
+
+// Tensor.item() and its like: the host reads a value that the GPU has yet to compute. What chooses by value reads its size.
 bool reads_from_gpu(const Graph& graph, const Op& op);
 
 // Whether the host waits for the GPU before it has issued all of an iteration.

@@ -497,12 +497,13 @@ TEST(RecordCompactor, KeepsRandomRecords) {
   }
 }
 
-TEST(RecordCompactor, TakesTheIdOffASample) {
+TEST(RecordCompactor, TakesIdAndNamesOffASample) {
   const std::string text = padded(small_sample().dump());
   const auto line = RecordCompactor().compact_sample(text);
   ASSERT_TRUE(line.ok()) << line.error().message();
   json expected = small_sample();
   expected.erase("id");
+  expected["kernels"] = json::parse(R"([["", 4.25, 2]])");
   EXPECT_EQ(json::parse(*line), expected);
   const auto sample = OpSampleReader::from_text(*line, "ops.jsonl").next();
   ASSERT_TRUE(sample.ok()) << sample.error().message();
