@@ -31,7 +31,7 @@ torch_version.require(__name__)
 import torch  # noqa: E402
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 
-from .capture_session import record_iteration  # noqa: E402
+from .capture_session import record_iteration, takes_all_tensors_at_once  # noqa: E402
 from .findings import findings  # noqa: E402
 from .host_values import CaptureError, HostValues, KnownValuesMode  # noqa: E402
 from .output_file import output_file  # noqa: E402
@@ -213,7 +213,8 @@ def _describe(task: TrainingTask, options: RunOptions, backend: str, name: str) 
 
 def _optimizer_of(optimizer: torch.optim.Optimizer) -> Json:
     group = optimizer.param_groups[0]
-    impl = "fused" if group.get("fused") else "forloop" if group.get("foreach", False) is False else "foreach"
+    together = takes_all_tensors_at_once(optimizer, group)
+    impl = "fused" if group.get("fused") else "foreach" if together else "forloop"
     described: Json = {"name": type(optimizer).__name__, "impl": impl}
     for field in ("lr", "momentum", "weight_decay"):
         if isinstance(group.get(field), (int, float)) and (group[field] or field == "lr"):

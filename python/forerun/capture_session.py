@@ -368,13 +368,19 @@ def _check_step(optimizer: torch.optim.Optimizer) -> None:
         )
 
 
-def _choose_optimizer_kernels(optimizer: torch.optim.Optimizer) -> None:
-    """On a GPU an optimizer that was not told otherwise works on all tensors at once; on fake ones it would not.
+def takes_all_tensors_at_once(optimizer: torch.optim.Optimizer, group: Mapping[str, Any]) -> bool:
+    """Whether an unfused step of these parameters is a few kernels (foreach) on a GPU, or some for every tensor.
 
-    Adafactor, which is there to save memory, does not either.
+    An optimizer that was told nothing takes them together, but for Adafactor, which is there to save memory.
+    `fused=False` alone is a word: PyTorch takes it for a choice, and goes through tensors one by one.
     """
-    if type(optimizer).__name__ == "Adafactor":
-        return
+    if group.get("foreach", False) is not None:
+        return bool(group.get("foreach"))
+    return group.get("fused") is None and type(optimizer).__name__ != "Adafactor"
+
+
+def _choose_optimizer_kernels(optimizer: torch.optim.Optimizer) -> None:
+    """As PyTorch would on a GPU; of fake tensors it would not."""
     for group in optimizer.param_groups:
-        if "foreach" in group and group["foreach"] is None and not group.get("fused"):
-            group["foreach"] = True
+        if "foreach" in group and not group.get("fused"):
+            group["foreach"] = takes_all_tensors_at_once(optimizer, group)

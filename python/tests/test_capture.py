@@ -65,6 +65,18 @@ def test_backward_ops_carry_the_module_and_sequence_of_their_forward() -> None:
     assert record["nodes"][ops["node"][backward]] == "ConvolutionBackward0"
 
 
+@pytest.mark.parametrize("told, impl", [({}, "foreach"), ({"fused": False}, "forloop"), ({"foreach": False}, "forloop"),
+                                        ({"foreach": True}, "foreach"), ({"fused": True}, "fused")])
+def test_optimizers_run_as_they_would_on_a_gpu(told: Any, impl: str) -> None:
+    model = convnet()
+    record = capture(model, torch.optim.AdamW(model.parameters(), **told), image_batch(), backend="generic")
+    assert record["run"]["optimizer"]["impl"] == impl
+    updates = names(record, "u")
+    assert ("aten._foreach_addcdiv_.ScalarList" in updates) == (impl == "foreach")
+    assert updates.count("aten.addcdiv_.default") == (6 if impl == "forloop" else 0)  # one for every parameter
+    assert ("aten._fused_adamw_.default" in updates) == (impl == "fused")
+
+
 def test_model_and_optimizer_are_left_as_they_were() -> None:
     model = convnet()
     optimizer = torch.optim.AdamW(model.parameters())
