@@ -6,7 +6,8 @@
 `setups.py` defines SETUPS, a mapping from names to functions. Such a function is given a device and gives the arguments
 of `forerun.capture.capture` as a mapping, everything on that device: model, optimizer and batch, and loss_fn,
 precision, accumulate and clip_grad where they are not the defaults. A line of the file for each set-up: what was
-measured, and its capture as a machine without a GPU makes it. Every set-up runs in a process of its own.
+measured, and its capture as a machine without a GPU makes it. Every set-up runs in a process of its own: first
+each alone on the GPU, then all captures side by side.
 """
 from __future__ import annotations
 
@@ -15,7 +16,10 @@ import gzip
 import importlib.util
 import json
 import multiprocessing
+import os
 import pathlib
+import queue
+import shutil
 import statistics
 import subprocess
 import sys
@@ -37,15 +41,24 @@ _WARM = 3  # iterations after which memory is read
 _OPTIONS = ("precision", "accumulate", "clip_grad")
 
 
+class Refused(Exception):
+    """A file cannot be used; the text says which, why, and what would help."""
+
+
 def set_ups_of(file: str) -> Mapping[str, SetUp]:
+    if not pathlib.Path(file).is_file():
+        raise Refused(f"{file}: there is no such file")
     spec = importlib.util.spec_from_file_location("setups", file)
     if spec is None or spec.loader is None:
-        raise SystemExit(f"forerun.setup_pairs: {file} is no Python file")
+        raise Refused(f"{file}: this is no Python file (its name must end in .py)")
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise Refused(f"{file}: {type(error).__name__}: {error}") from error
     found = getattr(module, "SETUPS", None)
     if not isinstance(found, dict) or not found:
-        raise SystemExit(f"forerun.setup_pairs: {file} defines no SETUPS: names, and functions of a device")
+        raise Refused(f"{file}: it defines no SETUPS, a mapping from names to functions of a device")
     return found
 
 
@@ -114,18 +127,43 @@ def _in_process(work: str, file: str, name: str, results: Any) -> None:
         results.put({"error": f"{work}: {type(error).__name__}: {error}"})
 
 
-def pairs(file: str, names: Sequence[str]) -> Iterator[Json]:
-    processes = multiprocessing.get_context("spawn")
+class Work:
+    """A process that measures or captures one set-up."""
+
+    def __init__(self, work: str, file: str, name: str) -> None:
+        processes = multiprocessing.get_context("spawn")
+        self._work = work
+        self._results: Any = processes.Queue()
+        self._process = processes.Process(target=_in_process, args=(work, file, name, self._results))
+        self._process.start()
+
+    def result(self) -> Json:
+        while True:
+            try:
+                found: Json = self._results.get(timeout=1)
+                self._process.join()
+                return found
+            except queue.Empty:
+                if not self._process.is_alive() and self._results.empty():
+                    return {"error": f"{self._work}: its process ended with exit code {self._process.exitcode}"}
+
+
+def pairs(file: str, names: Sequence[str], say: Callable[[str], None]) -> Iterator[Json]:
+    """A row for each set-up, in their order."""
+    rows: List[Json] = []
     for name in names:
-        row: Json = {"name": name}
-        for work in ("measured", "capture"):
-            results: Any = processes.Queue()
-            process = processes.Process(target=_in_process, args=(work, file, name, results))
-            process.start()
-            row.update(results.get())
-            process.join()
-            if "error" in row:
-                break
+        rows.append({"name": name, **Work("measured", file, name).result()})
+        say(f"{name}: {rows[-1].get('error', 'measured')}")
+    at_once = max(1, (os.cpu_count() or 1) // 4)
+    waiting = [row for row in rows if "error" not in row]
+    running = [(row, Work("capture", file, row["name"])) for row in waiting[:at_once]]
+    waiting = waiting[at_once:]
+    for row in rows:
+        if running and running[0][0] is row:
+            row.update(running.pop(0)[1].result())
+            if waiting:
+                running.append((waiting[0], Work("capture", file, waiting.pop(0)["name"])))
+            say(f"{row['name']}: {row.get('error', 'captured')}")
         yield row
 
 
@@ -143,7 +181,7 @@ def errors_of(row: Json, program: str) -> Mapping[str, float]:
         command = [program, "predict", str(file), "--gpu", row["measured"]["gpu"], "--json"]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode not in (0, 3):  # 3: does not fit
-        raise SystemExit(f"forerun.setup_pairs: {row['name']}: {done.stderr.strip()}")
+        raise Refused(f"{row['name']}: {done.stderr.strip()}")
     said = json.loads(done.stdout)
     return {figure: said[figure] / row["measured"][figure] - 1 for figure, _ in _FIGURES}
 
@@ -161,10 +199,39 @@ def table(rows: Sequence[Tuple[str, Mapping[str, float]]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def rows_of(file: str) -> List[Json]:
+    """The rows of a file of pairs, each with an error, or with what was measured and its capture."""
+    rows: List[Json] = []
+    try:
+        with gzip.open(file, "rt") if file.endswith(".gz") else open(file, encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                rows.append(json.loads(line))
+                if not _is_pair(rows[-1]):
+                    raise Refused(f"{file}:{number}: a row has a name, and an error or measured and capture")
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise Refused(f"{file}: {error}") from error
+    except json.JSONDecodeError as error:
+        raise Refused(f"{file}:{len(rows) + 1}: this is no JSON: {error}") from error
+    if not rows:
+        raise Refused(f"{file}: it holds no pairs")
+    return rows
+
+
+def _is_pair(row: Any) -> bool:
+    if not isinstance(row, dict) or not isinstance(row.get("name"), str):
+        return False
+    if isinstance(row.get("error"), str):
+        return True
+    found = row.get("measured")
+    if not isinstance(found, dict) or not isinstance(row.get("capture"), dict) or not isinstance(found.get("gpu"), str):
+        return False
+    return all(isinstance(found.get(figure), (int, float)) and found[figure] > 0 for figure, _ in _FIGURES)
+
+
 def compare(file: str, program: str) -> int:
-    opened = gzip.open(file, "rt") if file.endswith(".gz") else open(file, encoding="utf-8")
-    with opened as lines:
-        rows = [json.loads(line) for line in lines]
+    rows = rows_of(file)
+    if shutil.which(program) is None:
+        raise Refused(f"{program}: there is no such program; build it with ./run build and name it by --program")
     for row in rows:
         if "error" in row:
             print(f"forerun.setup_pairs: {row['name']}: {row['error']}", file=sys.stderr)
@@ -174,30 +241,39 @@ def compare(file: str, program: str) -> int:
     return 0 if len(judged) == len(rows) else 1
 
 
+def measure(file: str, names: Sequence[str], output: str) -> int:
+    known = list(set_ups_of(file))
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise Refused(f"{file}: there is no set-up {', '.join(unknown)}; there are {', '.join(known)}")
+    if not torch.cuda.is_available():
+        raise Refused("no CUDA GPU is visible to PyTorch; measure on a machine with one, --table works without")
+    failed = 0
+    with gzip.open(output, "wt") if output.endswith(".gz") else open(output, "w", encoding="utf-8") as out:
+        for row in pairs(file, names or known, lambda text: print(text, file=sys.stderr)):
+            out.write(json.dumps(row) + "\n")
+            failed += "error" in row
+    return 1 if failed else 0
+
+
 def main(arguments: Optional[Sequence[str]] = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m forerun.setup_pairs", description=__doc__.split("\n")[0])
-    parser.add_argument("setups", nargs="?", help="Python file that defines SETUPS")
+    parser = argparse.ArgumentParser(prog="python -m forerun.setup_pairs", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("setups", nargs="?", help="Python file that defines SETUPS (examples/setups.py is one)")
     parser.add_argument("names", nargs="*", help="which of them; default: all")
     parser.add_argument("-o", "--output", help="file for the pairs, .jsonl or .jsonl.gz")
     parser.add_argument("--table", metavar="PAIRS", help="predict the captures of this file and compare")
     parser.add_argument("--program", default="forerun", help="the forerun that predicts; default: forerun")
     options = parser.parse_args(arguments)
-    if options.table:
-        return compare(options.table, options.program)
-    if not options.setups or not options.output:
-        parser.error("give a file of set-ups and -o FILE, or --table PAIRS")
-    known = list(set_ups_of(options.setups))
-    unknown = [name for name in options.names if name not in known]
-    if unknown:
-        parser.error(f"no set-up {', '.join(unknown)}; there are {', '.join(known)}")
-    failed = 0
-    opened = gzip.open(options.output, "wt") if options.output.endswith(".gz") else open(options.output, "w")
-    with opened as out:
-        for row in pairs(options.setups, options.names or known):
-            out.write(json.dumps(row) + "\n")
-            failed += "error" in row
-            print(row["name"], row.get("error", "measured and captured"), file=sys.stderr)
-    return 1 if failed else 0
+    try:
+        if options.table:
+            return compare(options.table, options.program)
+        if not options.setups or not options.output:
+            parser.error("give a file of set-ups and -o FILE, or --table PAIRS")
+        return measure(options.setups, options.names, options.output)
+    except (Refused, OSError) as error:
+        print(f"forerun.setup_pairs: {error}", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

@@ -43,10 +43,35 @@ def test_the_table_has_errors_means_and_medians(tmp_path: Any, capsys: Any) -> N
     assert lines[2][3:] == ["10.0", "%", "20.0", "%", "0.0", "%", "5.0", "%"]
 
 
-def test_files_without_set_ups_are_refused(tmp_path: Any) -> None:
-    empty = tmp_path / "empty.py"
-    empty.write_text("x = 1\n")
-    with pytest.raises(SystemExit, match="defines no SETUPS"):
-        setup_pairs.set_ups_of(str(empty))
-    with pytest.raises(SystemExit):
-        setup_pairs.main([EXAMPLE, "nobody", "-o", str(tmp_path / "pairs.jsonl")])
+def test_what_cannot_be_used_is_named(tmp_path: Any, capsys: Any) -> None:
+    def said(*arguments: str) -> str:
+        assert setup_pairs.main(arguments) == 1
+        return str(capsys.readouterr().err)
+
+    out = str(tmp_path / "pairs.jsonl")
+    assert "nobody.py: there is no such file" in said(str(tmp_path / "nobody.py"), "-o", out)
+    set_ups = tmp_path / "set_ups.py"
+    broken = {"x = 1": "defines no SETUPS", "import nobody": "ModuleNotFoundError", "(": "SyntaxError"}
+    for text, word in broken.items():
+        set_ups.write_text(text)
+        assert word in said(str(set_ups), "-o", out)
+    assert "no set-up nobody; there are images, tokens" in said(EXAMPLE, "nobody", "-o", out)
+    if not torch.cuda.is_available():
+        assert "no CUDA GPU" in said(EXAMPLE, "-o", out)
+    pairs = tmp_path / "pairs.jsonl"
+    for text, word in (("", "holds no pairs"), ("{\n", "pairs.jsonl:1: this is no JSON"), ("[1]\n", ":1: a row has"),
+                       ('{"name": "a", "error": "x"}\n{"name": "b", "capture": {}}\n', ":2: a row has")):
+        pairs.write_text(text)
+        assert word in said("--table", str(pairs))
+    assert "No such file" in said("--table", str(tmp_path / "nobody.jsonl"))
+    (tmp_path / "broken.jsonl.gz").write_bytes(b"no gzip")
+    assert "broken.jsonl.gz" in said("--table", str(tmp_path / "broken.jsonl.gz"))
+    pairs.write_text(json.dumps({"name": "a", "measured": MEASURED, "capture": {}}) + "\n")
+    assert "there is no such program" in said("--table", str(pairs), "--program", str(tmp_path / "nobody"))
+
+
+def test_a_process_that_dies_is_one_row(tmp_path: Any) -> None:
+    set_ups = tmp_path / "set_ups.py"
+    set_ups.write_text("import os\nSETUPS = {'dies': lambda device: os._exit(7)}\n")
+    assert setup_pairs.Work("capture", str(set_ups), "dies").result() == {
+        "error": "capture: its process ended with exit code 7"}
