@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from forerun.grids import (attention, conv, conv_net, gaps, gemm, indexing, norm, optimizer, pointwise, pool, reduction,
-                           rnn, softmax)
+                           rnn, softmax, vision)
 from forerun.grids.sampling import Draw, Sample
 
 Grid = Callable[[Draw, int], List[Sample]]
@@ -31,6 +31,7 @@ GRIDS: Mapping[str, Tuple[Grid, int]] = {
     conv_net.GRID: (conv_net.samples, 12_000),
     conv_net.GROUP_GRID: (conv_net.group_samples, 8_000),
     gaps.GRID: (gaps.samples, 12_000),
+    vision.GRID: (vision.samples, 9_000),
 }
 
 

@@ -13,8 +13,10 @@ from typing import Callable, Dict, List, Mapping, Tuple
 from forerun.grids.conv import Convolution, conv_samples
 from forerun.grids.gemm import linear
 from forerun.grids.norm import batch_norm, layer_norm
+from forerun.grids.pool import upsample
 from forerun.grids.sampling import (BYTES_PER_US, LAUNCH_US, Draw, Sample, Shape, TensorSpec, channels_last,
-                                    draw_many, image, stream_us)
+                                    draw_many, stream_us)
+from forerun.grids.softmax import both_passes
 
 GRID = "gaps"
 
@@ -136,19 +138,13 @@ def _vocabulary(draw: Draw) -> List[Sample]:
     words = draw.pick((64000, 100000, 100352, 128000, 128256, 151936, 152064, 200064, 256000, 262144))
     rows = draw.pick((256, 512, 1024, 2048, 4096, 8192))
     spec = TensorSpec(draw.weighted({"float32": 0.7, "bfloat16": 0.3}), (rows, words))
-    cost = stream_us(spec, spec)
-    return [Sample(GRID, "aten._log_softmax.default", (spec,), {"dim": 1, "half_to_float": False}, "fp32", cost),
-            Sample(GRID, "aten._log_softmax_backward_data.default", (spec, spec), {"dim": 1, "input_dtype": spec.dtype},
-                   "fp32", 1.5 * cost)]
+    return both_passes("_log_softmax", spec, 1)
 
 
 def _pixels(draw: Draw) -> List[Sample]:
     size = draw.pick((256, 320, 384, 512))
     spec = TensorSpec("float32", (draw.log_int(1, 16), draw.pick((2, 19, 21, 150)), size, size))
-    cost = stream_us(spec, spec)
-    return [Sample(GRID, "aten._log_softmax.default", (spec,), {"dim": 1, "half_to_float": False}, "fp32", cost),
-            Sample(GRID, "aten._log_softmax_backward_data.default", (spec, spec), {"dim": 1, "input_dtype": "float32"},
-                   "fp32", 1.5 * cost)]
+    return both_passes("_log_softmax", spec, 1)
 
 
 def _product(draw: Draw) -> List[Sample]:
@@ -163,15 +159,7 @@ def _upsample(draw: Draw) -> List[Sample]:
     channels = draw.pick((19, 21, 150)) if size * factor > 200 else draw.size(32, 1024)
     last, dtype = draw.chance(0.4), draw.weighted({"float32": 0.7, "bfloat16": 0.15, "float16": 0.15})
     shape = (draw.log_int(1, 64), channels, size, size)
-    out = shape[:2] + (size * factor, size * factor)
-    source, output = image(dtype, shape, last), image(dtype, out, last)
-    mode = draw.weighted({"bilinear2d": 0.8, "nearest2d": 0.2})
-    corners: Dict[str, object] = {"align_corners": False} if mode == "bilinear2d" else {}
-    cost = 6 * stream_us(source, output)
-    return [Sample(GRID, f"aten.upsample_{mode}.default", (source,), {"output_size": list(out[2:]), **corners}, "fp32",
-                   cost),
-            Sample(GRID, f"aten.upsample_{mode}_backward.default", (output,),
-                   {"output_size": list(out[2:]), "input_size": list(shape), **corners}, "fp32", 3 * cost)]
+    return upsample(draw.weighted({"bilinear2d": 0.8, "nearest2d": 0.2}), shape, factor, last, dtype)
 
 
 def _experts(draw: Draw) -> List[Sample]:

@@ -6,14 +6,15 @@ statistics.
 
 from __future__ import annotations
 
-from typing import Callable, List, Mapping, Tuple
+from typing import Callable, List, Mapping, Optional, Tuple
 
 from forerun.grids.sampling import Draw, Sample, TensorSpec, draw_many, image, stream_us
 
 GRID = "norm"
+Images = Tuple[int, int, int, int]
 
 
-def _images(draw: Draw) -> Tuple[int, int, int, int]:
+def _images(draw: Draw) -> Images:
     size = draw.pick((1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 19, 20, 28, 32, 35, 40, 48, 56, 64, 75, 80, 96, 112, 128,
                       160))
     return draw.size(1, 512, even=0.4), draw.size(4, 2560), size, size
@@ -23,8 +24,9 @@ def _batch_norm(draw: Draw) -> List[Sample]:
     return batch_norm(draw, {"float32": 0.5, "bfloat16": 0.45, "float16": 0.05}, 0.42)
 
 
-def batch_norm(draw: Draw, dtypes: Mapping[str, float], last: float) -> List[Sample]:
-    shape = _images(draw)
+def batch_norm(draw: Draw, dtypes: Mapping[str, float], last: float, shape: Optional[Images] = None) -> List[Sample]:
+    """Both passes over images of a shape, drawn where none is given; `last`: how many lie channels-last."""
+    shape = _images(draw) if shape is None else shape
     dtype = draw.weighted(dtypes)
     cudnn = dtype != "bfloat16"
     source = image(dtype, shape, draw.chance(last))

@@ -10,12 +10,13 @@ from typing import Callable, Dict, List, Mapping, Tuple
 from forerun.grids.sampling import Draw, Sample, TensorSpec, draw_many, image, stream_us
 
 GRID = "pool"
+Images = Tuple[int, int, int, int]
 
 _SIZES = (4, 5, 6, 7, 8, 10, 13, 14, 16, 17, 19, 20, 27, 28, 32, 35, 37, 40, 48, 56, 64, 75, 79, 96, 112, 128, 147, 159,
           160, 192, 224)
 
 
-def _shape(draw: Draw, least: int = 2) -> Tuple[int, int, int, int]:
+def _shape(draw: Draw, least: int = 2) -> Images:
     size = draw.pick(_SIZES) if draw.chance(0.85) else draw.log_int(4, 224)
     return draw.log_int(1, 512), draw.size(1, 2048), max(least, size), max(least, size)
 
@@ -35,6 +36,12 @@ def _max_pool(draw: Draw) -> List[Sample]:
     kernel, stride, padding = _window(draw)
     shape = _shape(draw, kernel)
     ceil, last, dtype = draw.chance(0.15), draw.chance(0.4), draw.dtype()
+    return max_pool(shape, (kernel, stride, padding), ceil, last, dtype)
+
+
+def max_pool(shape: Images, window_of: Tuple[int, int, int], ceil: bool, last: bool, dtype: str) -> List[Sample]:
+    """Both passes; `window_of`: size, stride, padding."""
+    kernel, stride, padding = window_of
     out = shape[:2] + (_pooled(shape[2], kernel, stride, padding, ceil),) * 2
     source, output = image(dtype, shape, last), image(dtype, out, last)
     indices = TensorSpec("int64", output.shape, output.strides)
@@ -73,9 +80,13 @@ def _upsample(draw: Draw) -> List[Sample]:
     shape = _shape(draw)
     factor = draw.pick((2, 2, 2, 4, 8))
     last, dtype = draw.chance(0.35), draw.dtype()
+    return upsample(draw.pick(("nearest2d", "bilinear2d")), shape, factor, last, dtype)
+
+
+def upsample(mode: str, shape: Images, factor: int, last: bool, dtype: str) -> List[Sample]:
+    """Both passes."""
     out = shape[:2] + (shape[2] * factor, shape[3] * factor)
     source, output = image(dtype, shape, last), image(dtype, out, last)
-    mode = draw.pick(("nearest2d", "bilinear2d"))
     corners: Dict[str, object] = {"align_corners": False} if mode == "bilinear2d" else {}
     size = {"output_size": list(out[2:])}
     cost = 2 * stream_us(source, output)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Callable, List, Mapping, Tuple
 
-from forerun.grids.sampling import Draw, Sample, Shape, TensorSpec, draw_many, stream_us
+from forerun.grids.sampling import Draw, Sample, TensorSpec, draw_many, stream_us
 
 GRID = "softmax"
 
 _CLASSES = (2, 10, 100, 128, 200, 365, 1000, 1024, 4000, 8000, 10000, 21841, 28782, 30522, 32000, 32128, 50257, 50304)
 
 
-def _both(kind: str, dtype: str, shape: Shape, dim: int) -> List[Sample]:
-    spec = TensorSpec(dtype, shape)
+def both_passes(kind: str, spec: TensorSpec, dim: int) -> List[Sample]:
+    dtype = spec.dtype
     cost = stream_us(spec, spec)
     return [Sample(GRID, f"aten.{kind}.default", (spec,), {"dim": dim, "half_to_float": False}, "fp32", cost),
             Sample(GRID, f"aten.{kind}_backward_data.default", (spec, spec), {"dim": dim, "input_dtype": dtype}, "fp32",
@@ -22,19 +22,20 @@ def _both(kind: str, dtype: str, shape: Shape, dim: int) -> List[Sample]:
 def _attention(draw: Draw) -> List[Sample]:
     length = draw.pick((16, 25, 49, 64, 77, 101, 128, 144, 145, 192, 197, 256, 384, 512, 768, 1024, 2048))
     keys = length if draw.chance(0.85) else draw.log_int(1, 2048)
-    return _both("_softmax", draw.dtype(), (draw.log_int(1, 4096), draw.log_int(1, 32), length, keys), -1)
+    dtype = draw.dtype()
+    return both_passes("_softmax", TensorSpec(dtype, (draw.log_int(1, 4096), draw.log_int(1, 32), length, keys)), -1)
 
 
 def _classes(draw: Draw) -> List[Sample]:
     classes = draw.pick(_CLASSES) if draw.chance(0.7) else draw.log_int(2, 65536)
-    return _both(draw.weighted({"_log_softmax": 0.75, "_softmax": 0.25}), draw.dtype(),
-                 (draw.size(1, 65536, even=0.4), classes), 1)
+    kind = draw.weighted({"_log_softmax": 0.75, "_softmax": 0.25})
+    return both_passes(kind, TensorSpec(draw.dtype(), (draw.size(1, 65536, even=0.4), classes)), 1)
 
 
 def _pixels(draw: Draw) -> List[Sample]:
     size = draw.log_int(8, 320)
     classes = draw.pick((2, 10, 19, 21, 64, 150))
-    return _both("_log_softmax", draw.dtype(), (draw.log_int(1, 64), classes, size, size), 1)
+    return both_passes("_log_softmax", TensorSpec(draw.dtype(), (draw.log_int(1, 64), classes, size, size)), 1)
 
 
 def _loss(draw: Draw) -> List[Sample]:
