@@ -6,57 +6,19 @@
 #include <map>
 #include <string>
 
-#include "derive/iteration.h"
-#include "graph/forward_builder.h"
+#include "derive/test_blocks.h"
 
 namespace forerun::derive::quantized_test {
 namespace {
 
-using Scope = ForwardBuilder::Scope;
-constexpr int64_t kWidth = 64;
+constexpr int64_t kWidth = kBlockWidth;
 constexpr int64_t kElements = 4 * kWidth * kWidth;  // of a weight of a block
-
-// An embedding, blocks of linear layers "up" (with a bias) and "down" with a GELU between, and a head.
-Graph blocks_model(int blocks) {
-  ForwardBuilder b;
-  const TensorId tokens = b.input("tokens", {64, 32}, DType::int64);
-  TensorId x = b.embedding(b.parameter("embed.weight", {100, kWidth}), tokens);
-  for (int i = 0; i < blocks; ++i) {
-    const Scope layer(b, "layers." + std::to_string(i));
-    const TensorId up = b.parameter("up.weight", {4 * kWidth, kWidth});
-    const TensorId bias = b.parameter("up.bias", {4 * kWidth});
-    const TensorId down = b.parameter("down.weight", {kWidth, 4 * kWidth});
-    TensorId y;
-    {
-      const Scope part(b, "up");
-      y = b.linear(x, up, bias);
-    }
-    {
-      const Scope part(b, "act");
-      y = b.gelu(y);
-    }
-    {
-      const Scope part(b, "down");
-      y = b.linear(y, down, std::nullopt);
-    }
-    x = b.add(x, y);
-  }
-  const Scope head(b, "head");
-  b.result(b.linear(x, b.parameter("weight", {100, kWidth}), std::nullopt));
-  return *b.finish();
-}
 
 TrainingSetup adapted(const QuantizeSpec& quantize, std::string target = "up") {
   return {.lora = {.rank = 4, .targets = {std::move(target)}}, .quantize = quantize};
 }
 
-Graph trained(const TrainingSetup& setup, int blocks = 3) {
-  Result<Graph> graph = derive_iteration(blocks_model(blocks), {.kind = InputKind::tokens}, setup);
-  EXPECT_TRUE(graph.ok()) << graph.error().message();
-  const Status status = verify(*graph);
-  EXPECT_TRUE(status.ok()) << status.error().message();
-  return std::move(*graph);
-}
+Graph trained(const TrainingSetup& setup, int blocks = 3) { return trained_blocks(setup, blocks, UpBias::with); }
 
 int64_t count(const Graph& graph, std::string_view name, Phase phase) {
   return std::count_if(graph.ops().begin(), graph.ops().end(),
@@ -74,7 +36,7 @@ std::map<std::string, int64_t> model_bytes(const Graph& graph) {
 }
 
 std::string refusal(const TrainingSetup& setup, int blocks = 1) {
-  const Result<Graph> graph = derive_iteration(blocks_model(blocks), {.kind = InputKind::tokens}, setup);
+  const Result<Graph> graph = derive_iteration(blocks_model(blocks, UpBias::with), {.kind = InputKind::tokens}, setup);
   return graph.ok() ? "" : graph.error().message();
 }
 

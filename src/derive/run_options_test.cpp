@@ -4,52 +4,15 @@
 #include <algorithm>
 #include <string>
 
-#include "derive/iteration.h"
 #include "derive/optimizer.h"
-#include "graph/forward_builder.h"
+#include "derive/test_blocks.h"
 
 namespace forerun::derive {
 namespace {
 
-using Scope = ForwardBuilder::Scope;
-constexpr int64_t kWidth = 64;
+constexpr int64_t kWidth = kBlockWidth;
 
-// An embedding, blocks "layers.N" of two linear layers with a GELU between and a residual, and a head.
-Graph blocks_model(int blocks) {
-  ForwardBuilder b;
-  const TensorId tokens = b.input("tokens", {64, 32}, DType::int64);
-  TensorId x = b.embedding(b.parameter("embed.weight", {100, kWidth}), tokens);
-  for (int i = 0; i < blocks; ++i) {
-    const Scope layer(b, "layers." + std::to_string(i));
-    const TensorId up = b.parameter("up.weight", {4 * kWidth, kWidth});
-    const TensorId down = b.parameter("down.weight", {kWidth, 4 * kWidth});
-    TensorId y;
-    {
-      const Scope part(b, "up");
-      y = b.linear(x, up, std::nullopt);
-    }
-    {
-      const Scope part(b, "act");
-      y = b.gelu(y);
-    }
-    {
-      const Scope part(b, "down");
-      y = b.linear(y, down, std::nullopt);
-    }
-    x = b.add(x, y);
-  }
-  const Scope head(b, "head");
-  b.result(b.linear(x, b.parameter("weight", {100, kWidth}), std::nullopt));
-  return *b.finish();
-}
-
-Graph trained(const TrainingSetup& setup, int blocks = 3) {
-  Result<Graph> graph = derive_iteration(blocks_model(blocks), {.kind = InputKind::tokens}, setup);
-  EXPECT_TRUE(graph.ok()) << graph.error().message();
-  const Status status = verify(*graph);
-  EXPECT_TRUE(status.ok()) << status.error().message();
-  return std::move(*graph);
-}
+Graph trained(const TrainingSetup& setup, int blocks = 3) { return trained_blocks(setup, blocks, UpBias::without); }
 
 int64_t count(const Graph& graph, std::string_view name, Phase phase) {
   return std::count_if(graph.ops().begin(), graph.ops().end(),
