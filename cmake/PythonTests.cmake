@@ -1,10 +1,12 @@
 # Tests of python/: each python/tests/test_*.py is a test of its own, and the whole is held to mypy and flake8.
 
-# forerun_python_with(VARIABLE MODULE): the first Python that has it: the one on the path (with torch, perhaps), or the one
+set(FORERUN_TEST_PYTHON "" CACHE FILEPATH "The Python that runs the tests of python/: one that has torch, where there is one")
+
+# forerun_python_with(VARIABLE MODULE): the first Python that has it: the one that was named, the one on the path, or the one
 # that packages install into.
 function(forerun_python_with variable module)
   set(${variable} "" PARENT_SCOPE)
-  foreach(candidate ${Python3_EXECUTABLE} /usr/bin/python3)
+  foreach(candidate ${FORERUN_TEST_PYTHON} ${Python3_EXECUTABLE} /usr/bin/python3)
     execute_process(COMMAND ${candidate} -m ${module} --version RESULT_VARIABLE missing OUTPUT_QUIET ERROR_QUIET)
     if(missing EQUAL 0)
       set(${variable} ${candidate} PARENT_SCOPE)

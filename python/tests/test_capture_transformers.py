@@ -87,6 +87,7 @@ def test_layer_drop_keeps_most_layers_of_wav2vec2() -> None:
     assert "modeling_wav2vec2.py:" in record["warnings"][0] and "unused" not in record
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", list(_EXPERTS))
 @pytest.mark.parametrize("precision", ["fp32", "amp_bf16", "bf16"])
 def test_mixtures_of_experts_record(kind: str, precision: str) -> None:

@@ -300,6 +300,7 @@ def apart(ours: float, theirs: float) -> float:
     return abs(ours - theirs) / theirs
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("precision", ["fp32", "amp_bf16"])
 @pytest.mark.parametrize("name", CASES)
 def test_derived_from_config_as_transformers_runs_it(name: str, precision: str, tmp_path: Path) -> None:

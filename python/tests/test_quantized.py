@@ -69,6 +69,7 @@ def program() -> str:
     return found
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("checkpoint", ["none", "block"])
 @pytest.mark.parametrize("precision", list(TYPES))
 @pytest.mark.parametrize("how", ["nf4", "fp4:double"])
@@ -94,6 +95,7 @@ def blocks(tensors: Iterable[torch.Tensor]) -> int:
     return sum(-(-size // 512) * 512 for size in held.values())
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", QUANTIZED_TYPES)
 @pytest.mark.parametrize("how", ["nf4", "fp4:double", "int8"])
 def test_weights_take_the_bytes_they_take(name: str, how: str, tmp_path: Path) -> None:
