@@ -7,9 +7,11 @@ output it must print, standard error included. The program is deterministic, so 
 where the command ends in `# exit N`. Links and sources that a page names must be there. A
 command that names $FORERUN_DATASETS is passed over where that is not set.
 
-usage: readme_test.py PROGRAM SOURCE-DIR | readme_test.py --self-check
+usage: readme_test.py PROGRAM SOURCE-DIR | readme_test.py --update PROGRAM SOURCE-DIR | readme_test.py --self-check
+--update writes what is printed now into the pages, where it differs: after times have changed, for a look at the difference.
 """
 
+import difflib
 import os
 import re
 import subprocess
@@ -25,6 +27,7 @@ class Step:
         self.place = place
         self.command = command
         self.expected = []
+        self.first = 0  # line of the page, from 0, where the output begins
         exit_mark = re.search(r"#\s*exit\s+(\d+)\s*$", command)
         self.exit_code = int(exit_mark.group(1)) if exit_mark else 0
 
@@ -48,6 +51,7 @@ def steps_of(path):
         elif step is not None and step.command.endswith("\\"):
             step.command = step.command[:-1] + line.strip()
         elif step is not None:
+            step.first = step.first or number - 1
             step.expected.append(line)
     return steps
 
@@ -73,13 +77,40 @@ def matches(expected, actual):
     return len(actual) in reachable
 
 
-def run(step, program, source):
-    """What is wrong with a step, or nothing."""
+def refreshed(expected, actual):
+    """The shown lines as they are printed now; `...` alone still stands for what it stood for, as far as can be told."""
+    lines, at = [], 0
+    actual = [line.rstrip() for line in actual]
+    for place, line in enumerate(expected):
+        if line.strip() == "..." or (not line.strip() and place == len(expected) - 1):
+            lines.append(line)
+            continue
+        follows = place > 0 and expected[place - 1].strip() != "..." or place == 0
+        choices = actual[at:at + 1] if follows else actual[at:]
+        if not choices:
+            continue
+        best = max(range(len(choices)), key=lambda i: difflib.SequenceMatcher(None, line, choices[i]).ratio())
+        at += best + 1
+        lines.append(line if line_pattern(line.rstrip()).match(choices[best]) else choices[best])
+    if expected and not any(line.strip() == "..." for line in expected):
+        lines = actual + [line for line in expected[-1:] if not line.strip()]
+    return lines
+
+
+def printed(step, program, source):
+    """A step's exit code and output."""
     command = re.sub(r"(?<![\w./-])(build/)?forerun(?![\w./-])", str(program), step.command)
     if command == step.command:
-        return "the command does not run forerun"
-    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=source, stdin=subprocess.DEVNULL,
+        return None
+    return subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=source, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
+
+
+def run(step, program, source):
+    """What is wrong with a step, or nothing."""
+    done = printed(step, program, source)
+    if done is None:
+        return "the command does not run forerun"
     if done.returncode != step.exit_code:
         return f"exit code {done.returncode}, not {step.exit_code}:\n{done.stdout}"
     if not matches(step.expected, done.stdout.splitlines()):
@@ -114,6 +145,9 @@ def self_check():
     assert not matches(["a", "...", "d"], ["a", "b"])
     assert not matches(["1.5 ms"], ["1x5 ms"])
     assert not matches(["a"], ["a", "b"])
+    assert refreshed(["a 1", "b 2", ""], ["a 3", "b 4", "c 5"]) == ["a 3", "b 4", "c 5", ""]
+    assert refreshed(["...", "all 2.5 %", "..."], ["one 1.0 %", "all 3.5 %", "end"]) == ["...", "all 3.5 %", "..."]
+    assert refreshed(["time ... ms", "...", "b 2"], ["time 7 ms", "x", "b 3"]) == ["time ... ms", "...", "b 3"]
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "page.md"
         page.write_text(f"```sh\n$ forerun no\n```\n{MARK}\n```sh\n$ forerun a \\\n  b\nout\n$ build/forerun c # exit 3\n```\n"
@@ -134,6 +168,35 @@ def self_check():
     print("self-check passed")
 
 
+def steps_to_run(path):
+    """Those of a page whose data is there."""
+    for step in steps_of(path):
+        if "$FORERUN_DATASETS" in step.command and not os.environ.get("FORERUN_DATASETS"):
+            print(f"passed over {step.place}: it needs a data set; set FORERUN_DATASETS")
+        else:
+            yield step
+
+
+def tested_pages(source):
+    return [source / "README.md", *sorted((source / "docs").rglob("*.md"))]
+
+
+def update(program, source):
+    program, source = Path(program).resolve(), Path(source).resolve()
+    for path in tested_pages(source):
+        lines = path.read_text().splitlines()
+        for step in reversed(list(steps_to_run(path))):  # from the end: what comes before keeps its place
+            done = printed(step, program, source)
+            if done is None or matches(step.expected, done.stdout.splitlines()):
+                continue
+            if done.returncode != step.exit_code:
+                print(f"{step.place}: exit code {done.returncode}: left as it is\n{done.stdout}")
+                continue
+            lines[step.first:step.first + len(step.expected)] = refreshed(step.expected, done.stdout.splitlines())
+            print(f"{step.place}: {step.command}")
+        path.write_text("\n".join(lines) + "\n")
+
+
 def main(program, source):
     program, source = Path(program).resolve(), Path(source).resolve()
     failures, count = 0, 0
@@ -143,11 +206,8 @@ def main(program, source):
         for gone in [*missing_links(page), *missing_sources(page, source)]:
             failures += 1
             print(f"{page.relative_to(source)} names {gone}, which is not there")
-    for path in [source / "README.md", *sorted((source / "docs").rglob("*.md"))]:
-        for step in steps_of(path):
-            if "$FORERUN_DATASETS" in step.command and not os.environ.get("FORERUN_DATASETS"):
-                print(f"passed over {step.place}: it needs a data set; set FORERUN_DATASETS")
-                continue
+    for path in tested_pages(source):
+        for step in steps_to_run(path):
             count += 1
             problem = run(step, program, source)
             if problem:
@@ -162,6 +222,8 @@ def main(program, source):
 if __name__ == "__main__":
     if sys.argv[1:] == ["--self-check"]:
         self_check()
+    elif len(sys.argv) == 4 and sys.argv[1] == "--update":
+        update(sys.argv[2], sys.argv[3])
     elif len(sys.argv) == 3:
         sys.exit(main(sys.argv[1], sys.argv[2]))
     else:
