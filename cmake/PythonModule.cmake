@@ -5,12 +5,12 @@
 find_package(Python 3.9 COMPONENTS Interpreter Development.Module REQUIRED)
 find_package(pybind11 CONFIG REQUIRED)
 file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/python/native/*.cpp)
-pybind11_add_module(forerun_native ${sources})
+pybind11_add_module(forerun_native NO_EXTRAS ${sources})  # LTO of three small files would link for long
 set_target_properties(forerun_native PROPERTIES OUTPUT_NAME _native)
 target_include_directories(forerun_native PRIVATE ${CMAKE_SOURCE_DIR}/python/native)
 target_compile_definitions(forerun_native PRIVATE FORERUN_VERSION="${PROJECT_VERSION}")
 target_link_libraries(forerun_native PRIVATE forerun_ask forerun_cli)
-target_link_options(forerun_native PRIVATE -Wl,--exclude-libs,ALL)  # only the module's own entry is to be seen
+target_link_options(forerun_native PRIVATE -s -Wl,--exclude-libs,ALL)  # only the module's own entry is to be seen
 
 if(NOT SKBUILD)
   set_target_properties(forerun_native PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_SOURCE_DIR}/python/forerun)
@@ -33,7 +33,10 @@ install(CODE [[
     message(FATAL_ERROR "libraries that the module needs are not found: ${missing}")
   endif()
   foreach(library ${found})
-    file(INSTALL DESTINATION ${CMAKE_INSTALL_PREFIX}/forerun/libs TYPE SHARED_LIBRARY FILES ${library} FOLLOW_SYMLINK_CHAIN)
+    get_filename_component(name ${library} NAME)  # as it is asked for, and once: a wheel has no links
+    file(REAL_PATH ${library} file)
+    file(MAKE_DIRECTORY ${CMAKE_INSTALL_PREFIX}/forerun/libs)
+    file(COPY_FILE ${file} ${CMAKE_INSTALL_PREFIX}/forerun/libs/${name})
   endforeach()
 ]] COMPONENT python)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/data/ DESTINATION forerun/data COMPONENT python

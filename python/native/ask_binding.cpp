@@ -137,11 +137,11 @@ class OrderedByPython final : public cluster::Policy {
                        .model = view.model_of(job),
                        .gpus = stated.gpus,
                        .priority = stated.priority,
-                       .submit = seconds(stated.arrival),
-                       .predicted = seconds(view.predicted_fastest(job)),
-                       .attained = seconds(view.attained(job)),
+                       .submit = cluster::seconds(stated.arrival),
+                       .predicted = cluster::seconds(view.predicted_fastest(job)),
+                       .attained = cluster::seconds(view.attained(job)),
                        .index = job};
-    if (stated.deadline != cluster::kNever) waiting.deadline = seconds(stated.deadline);
+    if (stated.deadline != cluster::kNever) waiting.deadline = cluster::seconds(stated.deadline);
     return waiting;
   }
 
@@ -153,7 +153,7 @@ class OrderedByPython final : public cluster::Policy {
       jobs.reserve(waiting_.size());
       for (const cluster::JobIndex job : waiting_) jobs.push_back(described(view, job));
       std::vector<cluster::JobIndex> order;
-      for (const py::handle job : order_(py::cast(std::move(jobs)), seconds(view.now()))) {
+      for (const py::handle job : order_(py::cast(std::move(jobs)), cluster::seconds(view.now()))) {
         order.push_back(job.cast<const WaitingJob&>().index);
       }
       return order;
@@ -188,26 +188,22 @@ py::str ask_question(const std::string& name, const std::string& question,
   return python_text(*background.answer());
 }
 
-// Median time of forerun::predict for a model of the zoo, for forerun.bench_api to compare itself with.
-double predict_seconds(const std::string& model, int repeats) {
+// What forerun::predict takes for a model of the zoo, for forerun.bench_api to compare itself with; batch 0: its own.
+double predict_seconds(const std::string& model, int64_t batch) {
   const auto models = taken(knowledge().with());
   PredictRequest request;
   request.model.model = model;
-  std::vector<double> times;
-  for (int i = 0; i < std::max(repeats, 1); ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    taken(predict(request, *models));
-    times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  }
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
+  if (batch > 0) request.model.batch = batch;
+  const auto start = std::chrono::steady_clock::now();
+  taken(predict(request, *models));
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 }  // namespace
 
 void add_asking(py::module_& module) {
   module.def("questions", &ask::questions);
-  module.def("predict_seconds", &predict_seconds, py::arg("model"), py::arg("repeats"),
+  module.def("predict_seconds", &predict_seconds, py::arg("model"), py::arg("batch") = 0,
              py::call_guard<py::gil_scoped_release>());
   module.def("ask", &ask_question, py::arg("name"), py::arg("question"),
              py::arg("policies") = std::map<std::string, py::function>());

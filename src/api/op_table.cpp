@@ -5,8 +5,8 @@
 
 namespace forerun {
 
-Result<std::vector<OpRow>> op_table(const PredictRequest& request, const CostModels& cost_models,
-                                    const WorkControl& control) {
+Result<std::vector<PredictedOp>> op_table(const PredictRequest& request, const CostModels& cost_models,
+                                          const WorkControl& control) {
   Work work(control);
   const Result<Device> device = cost_models.devices.find(request.gpu.empty() ? kDefaultGpu : request.gpu);
   if (!device) return device.error();
@@ -16,7 +16,7 @@ Result<std::vector<OpRow>> op_table(const PredictRequest& request, const CostMod
   const Graph& graph = run->graph;
   const std::vector<OpCost> costs = gpu_costs(*run, *device, cost_models);
   const std::vector<NameId> modules = op_modules(graph);
-  std::vector<OpRow> rows;
+  std::vector<PredictedOp> rows;
   rows.reserve(graph.op_count());
   for (size_t i = 0; i < graph.op_count(); ++i) {
     const Op& op = graph.ops()[i];

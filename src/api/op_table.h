@@ -8,7 +8,7 @@
 
 namespace forerun {
 
-struct OpRow {
+struct PredictedOp {
   std::string name;    // "aten.convolution.default"
   std::string phase;   // "forward"
   std::string module;  // "layer1.0.conv2"; of a backward op that of its forward op
@@ -21,7 +21,7 @@ struct OpRow {
 };
 
 // In program order. Of `request` the model and the GPU count.
-Result<std::vector<OpRow>> op_table(const PredictRequest& request, const CostModels& cost_models,
-                                    const WorkControl& control = {});
+Result<std::vector<PredictedOp>> op_table(const PredictRequest& request, const CostModels& cost_models,
+                                          const WorkControl& control = {});
 
 }  // namespace forerun

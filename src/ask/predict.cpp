@@ -105,19 +105,19 @@ Result<std::string> answer_ops(Question& question, const Asking& asking) {
   if (!models) return models.error();
   const Result<PredictRequest> request = predict_request(words, **models);
   if (!request) return request.error();
-  const Result<std::vector<OpRow>> rows = op_table(*request, **models, words.control);
+  const Result<std::vector<PredictedOp>> rows = op_table(*request, **models, words.control);
   if (!rows) return rows.error();
   JsonWriter json;
   json.begin_object().field("schema", "forerun.ops/1").key("columns").begin_object();
-  column(json, "op", *rows, [](const OpRow& row) { return row.name; });
-  column(json, "phase", *rows, [](const OpRow& row) { return row.phase; });
-  column(json, "module", *rows, [](const OpRow& row) { return row.module; });
-  column(json, "gpu_us", *rows, [](const OpRow& row) { return microseconds(row.gpu); });
-  column(json, "kernels", *rows, [](const OpRow& row) { return row.kernels; });
-  column(json, "bound", *rows, [](const OpRow& row) { return row.bound; });
-  column(json, "measured", *rows, [](const OpRow& row) { return row.measured; });
-  column(json, "flops", *rows, [](const OpRow& row) { return row.flops; });
-  column(json, "bytes", *rows, [](const OpRow& row) { return row.bytes.value; });
+  column(json, "op", *rows, [](const PredictedOp& row) { return row.name; });
+  column(json, "phase", *rows, [](const PredictedOp& row) { return row.phase; });
+  column(json, "module", *rows, [](const PredictedOp& row) { return row.module; });
+  column(json, "gpu_us", *rows, [](const PredictedOp& row) { return microseconds(row.gpu); });
+  column(json, "kernels", *rows, [](const PredictedOp& row) { return row.kernels; });
+  column(json, "bound", *rows, [](const PredictedOp& row) { return row.bound; });
+  column(json, "measured", *rows, [](const PredictedOp& row) { return row.measured; });
+  column(json, "flops", *rows, [](const PredictedOp& row) { return row.flops; });
+  column(json, "bytes", *rows, [](const PredictedOp& row) { return row.bytes.value; });
   return json.end_object().end_object().take();
 }
 

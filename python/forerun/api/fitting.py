@@ -54,7 +54,7 @@ class Fit:
     def changes(self) -> Tuple[Change, ...]:
         """What would let a larger one in."""
         return tuple(
-            Change(one["name"], one["how"], Bytes(one["saving"]), one["time"], one.get("largest"))
+            Change(one["name"], one["how"], Bytes(one["saved_bytes"]), one["time_factor"], one["largest"])
             for one in self.json["changes"]
         )
 
