@@ -27,8 +27,9 @@ def seconds(task: Callable[[], object]) -> float:
 
 def against_native(**words: Any) -> str:
     """A prediction in Python and the same call in C++, taken in turn: what else the machine does falls on both."""
+    batch = words.get("batch", 0)
     pairs = [
-        (seconds(lambda: forerun.predict("resnet50", **words)), native().predict_seconds("resnet50", words.get("batch", 0)))
+        (seconds(lambda: forerun.predict("resnet50", **words)), native().predict_seconds("resnet50", batch))
         for _ in range(REPEATS)
     ]
     python, there = (1000 * statistics.median(times) for times in zip(*pairs))

@@ -174,3 +174,7 @@ def test_hostile_words_are_refused() -> None:
                     ask(name, given)
                 except fr.InputError as error:
                     assert error.what
+    endless: List[Any] = []
+    endless.append(endless)
+    with pytest.raises(fr.InputError, match="without end"):
+        fr.predict("resnet18", set={"image": endless})

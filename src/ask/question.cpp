@@ -14,6 +14,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
+constexpr int kDeepest = 16;
 constexpr double kExact = 9007199254740992.0;  // 2^53: up to here every whole number is a double
 
 // A whole number, however it is written; nothing where it is none.
@@ -30,6 +31,26 @@ std::optional<int64_t> whole_in(const ordered_json& value) {
   return static_cast<int64_t>(number);
 }
 
+// How deep lists and tables lie within one another: what reads and prints JSON calls itself for each.
+int depth_of(std::string_view json) {
+  int depth = 0, deepest = 0;
+  bool within_text = false;
+  for (size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (within_text) {
+      if (c == '\\') ++i;
+      if (c == '"') within_text = false;
+    } else if (c == '"') {
+      within_text = true;
+    } else if (c == '{' || c == '[') {
+      deepest = std::max(deepest, ++depth);
+    } else if (c == '}' || c == ']') {
+      --depth;
+    }
+  }
+  return deepest;
+}
+
 std::string shown(const ordered_json& value) {
   constexpr size_t kMost = 60;
   std::string text = value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
@@ -42,6 +63,7 @@ std::string shown(const ordered_json& value) {
 Result<Question> Question::parse(std::string_view json) {
   constexpr const char* kForm = "give a JSON object of words, as {\"model\": \"resnet50\", \"batch\": 64}";
   if (json.size() > kLargest) return Error{fmt::format("is longer than {} bytes", kLargest), "question", kForm};
+  if (depth_of(json) > kDeepest) return Error{"has lists within lists without end", "question", kForm};
   auto words = std::make_shared<ordered_json>(ordered_json::parse(json, nullptr, /*allow_exceptions=*/false));
   if (words->is_discarded() || !words->is_object()) return Error{"is no JSON object", "question", kForm};
   return Question(std::move(words));

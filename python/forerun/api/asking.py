@@ -32,7 +32,10 @@ def native() -> Any:
 
 def ask(name: str, words: Mapping[str, Any], policies: Optional[Mapping[str, Callable[..., Any]]] = None) -> str:
     """The answer as text. Words that are None count as not given."""
-    given = {word: plain(word, value) for word, value in words.items() if value is not None}
+    try:
+        given = {word: plain(word, value) for word, value in words.items() if value is not None}
+    except RecursionError:
+        raise InputError("has lists within lists without end", "question", "give text, numbers and lists") from None
     return str(native().ask(name, json.dumps(given), dict(policies or {})))
 
 
