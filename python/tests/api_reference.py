@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, List
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "python"))
+sys.path.append(str(ROOT / "python"))  # where the package is not installed
 
 import forerun  # noqa: E402
 from forerun.api import sweeping, whatifs, words  # noqa: E402

@@ -29,5 +29,5 @@ def test_the_tutorial_runs() -> None:
     names: Dict[str, Any] = {}
     for block in blocks:
         if "import torch" in block and torch_version.problem() is not None:
-            pytest.skip(f"the rest needs PyTorch: {torch_version.problem()}")
+            continue
         exec(compile(block, str(api_reference.PAGE), "exec"), names)
