@@ -136,7 +136,9 @@ def class_text(kind: Any) -> List[str]:
 
 
 def words_text(kind: Any) -> List[str]:
-    own = [base.__name__ for base in getattr(kind, "__orig_bases__", ()) if base.__name__.endswith("Words")]
+    tree = ast.parse(inspect.getsource(kind)).body[0]
+    assert isinstance(tree, ast.ClassDef)
+    own = [base.id for base in tree.bases if isinstance(base, ast.Name) and base.id.endswith("Words")]
     lines = [f"#### `{kind.__name__}`", paragraph(kind.__doc__ or ""), ""]
     if own:
         lines.append(f"- all of {', '.join(own)}")
