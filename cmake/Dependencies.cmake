@@ -59,7 +59,7 @@ if(NOT FORERUN_TRAIN_ONLY)
 endif()
 
 # COIN-OR solves the linear programs of some scheduling policies. Debian's packages have no CMake files.
-if(NOT FORERUN_TRAIN_ONLY)
+if(FORERUN_SOLVER AND NOT FORERUN_TRAIN_ONLY)
   find_path(FORERUN_COIN_INCLUDE coin/OsiClpSolverInterface.hpp)
   add_library(CoinOr::Clp INTERFACE IMPORTED)
   foreach(name OsiClp Osi Clp CoinUtils)

@@ -1,6 +1,89 @@
-"""Forerun's instruments: record a training iteration (capture), measure many (collect), time single ops (microbench).
+"""Forerun: how a deep-learning training run will go before it is run.
 
-What they write is described in docs/records.md and read by the `forerun` program. Importing the package needs no torch.
+    import forerun as fr
+    p = fr.predict("resnet50", gpu="a100", batch=64, precision="amp_bf16")
+    p.iteration.ms, p.memory.reserved.gib, p.fits
+
+Questions (predict, fit, compare, sweep, whatif, trace, scale, schedule) are answered by the native part, which the
+first of them loads; docs/python.md describes them. Beside them stand Forerun's instruments: record a training
+iteration (capture), measure many (collect), time single ops (microbench); `python -m forerun` lists them. Importing the
+package needs neither torch nor pandas.
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from .api.catalogue import Device, Family, devices, links, models, optimizations
+from .api.columns import Columns
+from .api.comparison import Comparison, compare
+from .api.fitting import Change, Fit, fit
+from .api.prediction import Job, Memory, MemoryTimeline, Prediction, predict, predict_runs
+from .api.quantities import Bytes, MemoryRange, TimeRange
+from .api.scaling import Scale, scale
+from .api.schedules import Schedule, schedule
+from .api.sweeping import Sweep, powers, sweep
+from .api.traces import Trace, trace
+from .api.whatifs import Ranking, WhatIf, WhatIfAnswer
+from .errors import DoesNotFit, InputError, LimitReached, Stopped
+
+if TYPE_CHECKING:
+    from .api.whatifs import WhatIfModule
+    from .capture import capture as capture
+
+    whatif: WhatIfModule
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "Bytes",
+    "Change",
+    "Columns",
+    "Comparison",
+    "Device",
+    "DoesNotFit",
+    "Family",
+    "Fit",
+    "InputError",
+    "Job",
+    "LimitReached",
+    "Memory",
+    "MemoryRange",
+    "MemoryTimeline",
+    "Prediction",
+    "Ranking",
+    "Scale",
+    "Schedule",
+    "Stopped",
+    "Sweep",
+    "TimeRange",
+    "Trace",
+    "WhatIf",
+    "WhatIfAnswer",
+    "capture",
+    "compare",
+    "devices",
+    "fit",
+    "links",
+    "models",
+    "optimizations",
+    "powers",
+    "predict",
+    "predict_runs",
+    "scale",
+    "schedule",
+    "sweep",
+    "trace",
+    "whatif",
+]
+
+# Modules that can be called: `fr.capture(...)` and `from forerun.capture import capture` are the same function. They
+# are imported when they are asked for: one needs torch, the other the native part.
+_CALLABLE_MODULES = ("capture", "whatif")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _CALLABLE_MODULES:
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

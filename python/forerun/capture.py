@@ -31,6 +31,7 @@ torch_version.require(__name__)
 import torch  # noqa: E402
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 
+from .callable_module import make_callable  # noqa: E402
 from .capture_session import record_iteration, takes_all_tensors_at_once  # noqa: E402
 from .findings import findings  # noqa: E402
 from .host_values import CaptureError, HostValues, KnownValuesMode  # noqa: E402
@@ -373,6 +374,8 @@ def _write(record: Json, output: Optional[str]) -> None:
     for assumption in record.get("assumed", []):
         print(f"forerun.capture: {assumption}", file=sys.stderr)
 
+
+make_callable(__name__, capture)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, List
 
 import torch
 
-from . import models
+from . import torch_models as models
 from .allocator_trace import AllocatorTrace
 from .configuration import Configuration
 from .environment import environment

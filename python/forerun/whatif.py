@@ -11,19 +11,22 @@
 An optimization of one's own is a function of an iteration; `compare` takes functions and names alike. Tasks are numbers
 that hold until an edit is committed: select again afterwards. `select` takes parts of names, `kind` ("kernel",
 "launch", "host_op", "sync", ..., or "gpu" for all device work), `phase` ("forward", "backward", "update", "data") and a
-predicate on the task. The module is built by `./run python` (C++, pybind11).
+predicate on the task. The module itself can be called: `forerun.whatif("trace.json.gz").rank()` (api/whatifs.py).
 """
 
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Callable, Iterator, List, Sequence, Union
 
-try:
-    from forerun._whatif import Edit, EditableIteration, Task, optimizations
-except ImportError as error:  # pragma: no cover - depends on the build
-    raise ImportError("forerun.whatif needs its native part: build it with `./run python`") from error
+from .api.whatifs import whatif
+from .callable_module import make_callable
 
-__all__ = ["Edit", "Outcome", "EditableIteration", "Task", "compare", "editing", "optimizations"]
+try:
+    from ._native import Edit, EditableIteration, Task, optimizations
+except ImportError as error:  # pragma: no cover - depends on the build
+    raise ImportError("forerun.whatif needs its native part: pip install . or ./run python") from error
+
+__all__ = ["Edit", "Outcome", "EditableIteration", "Task", "compare", "editing", "optimizations", "whatif"]
 
 Optimization = Union[str, Callable[[EditableIteration], None]]
 
@@ -62,3 +65,6 @@ def compare(iteration: EditableIteration, optimizations_in_order: Sequence[Optim
             optimization(changed)
             names.append(optimization.__name__)
     return Outcome(names, iteration.iteration_ms(), changed.iteration_ms(), list(changed.assumptions))
+
+
+make_callable(__name__, whatif)

@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 
-from forerun import models
+from forerun import torch_models as models
 from forerun.capture import capture
 from forerun.measure import make_optimizer
 

@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("torchvision")
 pytest.importorskip("transformers")
 
-from forerun import models  # noqa: E402  (needs torch)
+from forerun import torch_models as models  # noqa: E402  (needs torch)
 
 RECORDS = zoo_program.ROOT / "tests" / "data" / "run1.jsonl.zst"  # recorded runs, one of each of 15 families
 

@@ -13,7 +13,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from forerun import models  # noqa: E402
+from forerun import torch_models as models  # noqa: E402
 from forerun.configuration import Configuration  # noqa: E402
 from forerun.measure import make_optimizer  # noqa: E402
 from forerun.testbed.group import Group  # noqa: E402

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "api/batch_room.h"
+#include "base/options_text.h"
 #include "base/parallel.h"
 #include "predict/across_devices.h"
 
@@ -168,6 +169,22 @@ const CompareRow* CompareAnswer::cheapest() const {
     if (best == nullptr || *row.cost_million_samples < *best->cost_million_samples) best = &row;
   }
   return best;
+}
+
+Result<double> parse_deadline(const std::string& text) {
+  struct TimeUnit {
+    std::string_view name;
+    double hours;
+  };
+  constexpr TimeUnit kUnits[] = {{"days", 24},      {"day", 24},     {"d", 24},         {"hours", 1}, {"h", 1},
+                                 {"min", 1 / 60.0}, {"m", 1 / 60.0}, {"s", 1 / 3600.0}, {"", 1}};
+  for (const TimeUnit& unit : kUnits) {
+    if (!text.ends_with(unit.name)) continue;
+    const auto number = number_in(text.substr(0, text.size() - unit.name.size()));
+    if (number && *number > 0) return *number * unit.hours;
+    break;
+  }
+  return Error{fmt::format("'{}' is no time", text), "--deadline", "write 12h, 90min or 3d"};
 }
 
 Result<CompareAnswer> compare_gpus(const CompareRequest& request, const CostModels& cost_models,

@@ -70,6 +70,9 @@ struct CompareAnswer {
   [[nodiscard]] const CompareRow* cheapest() const;  // by cost of a sample, of those that have a price
 };
 
+// "12h", "90min", "3d", "45s" as hours; a number alone is hours too.
+Result<double> parse_deadline(const std::string& text);
+
 // A GPU that cannot run the model (it has no units for the precision) is a row with its Error; where it is none of a GPU's
 // fault, as a name that the zoo does not have, the whole question has that Error.
 Result<CompareAnswer> compare_gpus(const CompareRequest& request, const CostModels& cost_models,

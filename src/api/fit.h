@@ -26,6 +26,10 @@ struct FitRequest {
   bool changes = true;       // also what would let a larger one in
 };
 
+// What users write of these: "5%", "2GiB" or "512MiB" to keep free; "range", "none" or "5%" beyond the prediction.
+Status parse_reserve(const std::string& text, FitRequest& request);
+Status parse_margin(const std::string& text, FitRequest& request);
+
 // Progress counts the training iterations that were derived.
 Result<FitAnswer> fit(const FitRequest& request, const Device& device, const CostModels& cost_models,
                       const WorkControl& control = {});

@@ -11,6 +11,7 @@
 
 #include "api/prices.h"
 #include "base/work_control.h"
+#include "predict/memory_text.h"
 #include "predict/model_file.h"
 #include "predict/model_name.h"
 #include "predict/predict.h"

@@ -39,6 +39,14 @@ TEST_F(DataDirTest, WalksUpFromTheExecutable) {
   EXPECT_EQ(*found, root_ / "install/data");
 }
 
+TEST_F(DataDirTest, LooksBesideALibraryFirst) {
+  fs::create_directories(root_ / "site/forerun/data/devices");
+  const auto found =
+      data_dir({"", root_ / "install/bin/python3", root_ / "source/data", root_ / "site/forerun/_native.so"});
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(*found, root_ / "site/forerun/data");
+}
+
 TEST_F(DataDirTest, FallsBackOnTheSourceTree) {
   const auto found = data_dir({"", root_ / "empty/forerun", root_ / "source/data"});
   ASSERT_TRUE(found.ok());

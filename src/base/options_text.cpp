@@ -55,6 +55,18 @@ std::optional<double> number_in(std::string_view text) {
   return value;
 }
 
+std::optional<Bytes> size_in(std::string_view text) {
+  constexpr double kMost = 1e18;  // bytes: more than any machine has, and whole numbers reach as far
+  for (const auto& [unit, bytes] :
+       {std::pair<std::string_view, double>("KiB", 0x1p10), {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}}) {
+    if (!text.ends_with(unit)) continue;
+    const auto number = number_in(text.substr(0, text.size() - unit.size()));
+    if (!number || *number < 0 || *number * bytes > kMost) return std::nullopt;
+    return Bytes(std::llround(*number * bytes));
+  }
+  return std::nullopt;
+}
+
 Result<KeyValue> parse_key_value(std::string_view text, const OptionGrammar& grammar) {
   const auto parts = split_key_value(text);
   if (!parts || parts->first.empty()) {

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/quantity.h"
 #include "base/result.h"
 
 namespace forerun {
@@ -35,6 +36,9 @@ std::optional<std::pair<std::string_view, std::string_view>> split_key_value(std
 
 // The number that is all of the text; nothing where it is none, or not finite.
 std::optional<double> number_in(std::string_view text);
+
+// "2GiB", "512MiB"; nothing where the text is no such size, or none that memory can have.
+std::optional<Bytes> size_in(std::string_view text);
 
 Result<KeyValue> parse_key_value(std::string_view text, const OptionGrammar& grammar);
 

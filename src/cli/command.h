@@ -1,4 +1,4 @@
-// A verb of the program: how it reads its options and what it runs. One file per verb; the list is in main.cpp.
+// A verb of the program: how it reads its options and what it runs. One file per verb; the list is in forerun_program.cpp.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cmath>
 
 #include "base/options_text.h"
 
@@ -40,18 +39,6 @@ class CommandWork::ProgressLine {
   Clock::time_point begin_ = Clock::now();
   bool shown_ = false;
 };
-
-std::optional<Bytes> size_in(std::string_view text) {
-  constexpr double kMost = 1e18;  // bytes: more than any machine has, and whole numbers reach as far
-  for (const auto& [unit, bytes] :
-       {std::pair<std::string_view, double>("KiB", 0x1p10), {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}}) {
-    if (!text.ends_with(unit)) continue;
-    const auto number = number_in(text.substr(0, text.size() - unit.size()));
-    if (!number || *number < 0 || *number * bytes > kMost) return std::nullopt;
-    return Bytes(std::llround(*number * bytes));
-  }
-  return std::nullopt;
-}
 
 void add_work_limits(CLI::App& verb, WorkLimits& limits) {
   const char* group = "Limits";

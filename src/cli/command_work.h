@@ -25,9 +25,6 @@ struct WorkLimits {
 // --time-limit and --memory-limit.
 void add_work_limits(CLI::App& verb, WorkLimits& limits);
 
-// "2GiB", "512MiB"; nothing where the text is no such size, or none that memory can have.
-std::optional<Bytes> size_in(std::string_view text);
-
 class CommandWork {
  public:
   // Where rows of the answer are printed as they come to the terminal, the line of progress would stand among them.

@@ -5,7 +5,6 @@
 
 #include "api/compare.h"
 #include "api/predict.h"
-#include "base/options_text.h"
 #include "base/output_file.h"
 #include "cli/command.h"
 #include "cli/command_work.h"
@@ -35,23 +34,6 @@ struct CompareOptions {
   bool json = false;
   bool csv = false;
 };
-
-// "12h", "90min", "3d", "45s": hours; a number alone is hours too.
-Result<double> parse_deadline(const std::string& text) {
-  struct TimeUnit {
-    std::string_view name;
-    double hours;
-  };
-  constexpr TimeUnit kUnits[] = {{"days", 24},      {"day", 24},     {"d", 24},         {"hours", 1}, {"h", 1},
-                                 {"min", 1 / 60.0}, {"m", 1 / 60.0}, {"s", 1 / 3600.0}, {"", 1}};
-  for (const TimeUnit& unit : kUnits) {
-    if (!text.ends_with(unit.name)) continue;
-    const auto number = number_in(text.substr(0, text.size() - unit.name.size()));
-    if (number && *number > 0) return *number * unit.hours;
-    break;
-  }
-  return Error{fmt::format("'{}' is no time", text), "--deadline", "write 12h, 90min or 3d"};
-}
 
 Result<CompareRequest> compare_request(const CompareOptions& options, const CostModels& cost_models) {
   CompareRequest request{.job = options.job,

@@ -1,8 +1,6 @@
 // forerun fit MODEL: the largest batch, image or sequence that a GPU has memory for.
 #include <fmt/core.h>
 
-#include <cmath>
-
 #include "api/fit.h"
 #include "cli/command.h"
 #include "cli/command_work.h"
@@ -30,39 +28,6 @@ struct FitOptions {
   bool details = false;
   bool json = false;
 };
-
-// "5%", "2GiB", "512MiB".
-Status parse_reserve(const std::string& text, FitRequest& request) {
-  const Error fault{fmt::format("the reserve cannot be '{}'", text), "--reserve",
-                    "give a share or a size: 5%, 2GiB, 512MiB"};
-  char* end = nullptr;
-  const double number = std::strtod(text.c_str(), &end);
-  const std::string unit = end;
-  if (end == text.c_str() || !std::isfinite(number) || number < 0 || number > 1e9) return fault;
-  request.reserve_share = 0;
-  if (unit == "%" && number < 100) {
-    request.reserve_share = number / 100;
-  } else if (unit == "GiB" || unit == "MiB") {
-    request.reserve = Bytes(std::llround(number * (unit == "GiB" ? 1024.0 : 1.0) * 1024 * 1024));
-  } else {
-    return fault;
-  }
-  return {};
-}
-
-// "range", "none", "5%".
-Status parse_margin(const std::string& text, FitRequest& request) {
-  if (text == "range") return {};
-  request.memory.margin = 0;
-  if (text == "none") return {};
-  char* end = nullptr;
-  const double number = std::strtod(text.c_str(), &end);
-  if (end == text.c_str() || std::string(end) != "%" || !std::isfinite(number) || number < 0 || number > 1000) {
-    return Error{fmt::format("the margin cannot be '{}'", text), "--margin", "give range, none or a share: 5%"};
-  }
-  request.memory.margin = number / 100;
-  return {};
-}
 
 Result<FitRequest> request_of(const FitOptions& options) {
   FitRequest request;

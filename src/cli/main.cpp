@@ -1,20 +1,3 @@
-// The program forerun: its verbs, one file each.
-#include "cli/program.h"
+#include "cli/forerun_program.h"
 
-int main(int argc, char** argv) {
-  using namespace forerun::cli;
-  return run_program(
-      {.name = "forerun",
-       .summary = "Tells how a deep-learning training run will go before it is run.",
-       .examples = "Start with:\n"
-                   "  forerun predict resnet50                       iteration time and memory on an H200\n"
-                   "  forerun predict gpt2_small --gpu a100 --precision amp_bf16 --batch 16\n"
-                   "  forerun fit gpt2_small --gpu a100              the largest batch that fits\n"
-                   "  forerun compare resnet50 --batch 64            GPUs side by side\n"
-                   "  forerun zoo                                    the models it knows\n"
-                   "  forerun data summary data/h200                 what was measured\n",
-       .verbs = {add_predict, add_fit, add_compare, add_sweep, add_zoo, add_devices, add_data, add_lab_verbs,
-                 add_memory, add_schedule, add_slurm, add_trace, add_replay, add_whatif, add_scale, add_monitor,
-                 add_installation}},
-      argc, argv);
-}
+int main(int argc, char** argv) { return forerun::cli::forerun_program(argc, argv); }

@@ -43,29 +43,4 @@ Status write_memory_files(const MemoryFiles& files, const PredictAnswer& answer)
   return write_whole_file(files.snapshot, to_snapshot(predicted.graph, predicted.log));
 }
 
-Result<MemoryQuestion> parse_memory(const MemoryOptions& options) {
-  MemoryQuestion question;
-  const Result<AllocatorSettings> settings = parse_allocator_settings(options.allocator);
-  if (!settings) return settings.error();
-  question.allocator = *settings;
-  question.allocator_text = options.allocator;
-  const bool parallel = options.ddp || options.zero > 0;
-  if (options.gpus > 0 && !parallel) {
-    return Error{"several GPUs take a way to share the work", "--gpus", "add --ddp, or --zero 1, 2 or 3"};
-  }
-  if (options.bucket_views && (!parallel || options.zero > 1)) {
-    return Error{"only DDP has gradient buckets", "--bucket-view", "add --ddp or --zero 1"};
-  }
-  if (options.ddp && options.zero > 1) {
-    return Error{"FSDP takes the place of DDP", "--ddp, --zero", "give one of them"};
-  }
-  if (parallel) {
-    question.parallel = {.gpus = options.gpus > 0 ? options.gpus : 8,
-                         .replicas = options.ddp || options.zero == 1,
-                         .bucket_views = options.bucket_views,
-                         .zero = options.zero};
-  }
-  return question;
-}
-
 }  // namespace forerun::cli

@@ -9,13 +9,7 @@
 
 namespace forerun::cli {
 
-struct MemoryOptions {
-  std::string allocator;  // "expandable_segments:True"
-  bool ddp = false;
-  bool bucket_views = false;
-  int zero = 0;
-  int64_t gpus = 0;  // 0: not given
-};
+using MemoryOptions = MemoryText;
 
 void add_memory_options(CLI::App& verb, MemoryOptions& options);
 
@@ -29,8 +23,5 @@ void add_memory_files(CLI::App& verb, MemoryFiles& files);
 
 // `answer` must have its memory log.
 Status write_memory_files(const MemoryFiles& files, const PredictAnswer& answer);
-
-// What the options mean.
-Result<MemoryQuestion> parse_memory(const MemoryOptions& options);
 
 }  // namespace forerun::cli

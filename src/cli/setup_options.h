@@ -12,10 +12,7 @@ namespace forerun::cli {
 
 using SetupOptions = SetupText;
 
-// KEY=VALUE of every --set, in order. A key without a value, given twice, or given by another option too (`taken`, with
-// the option's name) is an Error.
 using Settings = KeyValues;
-Result<Settings> parse_settings(const std::vector<std::string>& texts, const Settings& taken = {});
 
 void add_setup_options(CLI::App& verb, SetupOptions& options, const std::string& default_precision = "fp32");
 

@@ -2,19 +2,24 @@
 
 #include <algorithm>
 #include <cmath>
-#include <coin/CoinPackedMatrix.hpp>
-#include <coin/OsiClpSolverInterface.hpp>
 #include <numeric>
 #include <random>
 
 #include "base/check.h"
 
+#if FORERUN_HAS_CLP
+#include <coin/CoinPackedMatrix.hpp>
+#include <coin/OsiClpSolverInterface.hpp>
+#endif
+
 namespace forerun::cluster {
 namespace {
 
+constexpr double kGrid = 1 << 20;
+
+#if FORERUN_HAS_CLP
 constexpr double kTolerance = 1e-9;
 constexpr double kNoPrice = 1e-7;  // dual values below count as 0
-constexpr double kGrid = 1 << 20;
 
 // The order in which things are handed over: as they are, or shuffled by a generator that is the same everywhere.
 std::vector<int> handed_over(size_t count, uint64_t shuffle) {
@@ -57,6 +62,8 @@ void keep_optima(OsiClpSolverInterface& solver) {
   }
 }
 
+#endif
+
 uint64_t scrambled(uint64_t x) {  // splitmix64
   x += 0x9e3779b97f4a7c15;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
@@ -85,6 +92,10 @@ void LinearProgram::add_row(double lower, double upper, Terms terms) {
   row_upper_.push_back(upper);
   rows_.push_back(std::move(terms));
 }
+
+#if FORERUN_HAS_CLP
+
+bool has_solver() { return true; }
 
 std::optional<std::vector<double>> LinearProgram::maximize(uint64_t shuffle) const {
   const std::vector<int> columns = handed_over(variables(), shuffle);  // by variable: its column
@@ -129,5 +140,16 @@ std::optional<std::vector<double>> LinearProgram::maximize(uint64_t shuffle) con
   for (size_t i = 0; i < variables(); ++i) by_variable[i] = values[static_cast<size_t>(columns[i])];
   return by_variable;
 }
+
+#else
+
+bool has_solver() { return false; }
+
+std::optional<std::vector<double>> LinearProgram::maximize(uint64_t /*shuffle*/) const {
+  CHECK(false, "a linear program in a build without a solver: parse_policy() refuses policies that have one");
+  return std::nullopt;
+}
+
+#endif
 
 }  // namespace forerun::cluster

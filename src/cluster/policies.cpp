@@ -4,6 +4,7 @@
 
 #include "base/nearest.h"
 #include "cluster/external/external_policy.h"
+#include "cluster/linear_program.h"
 #include "cluster/policies/factories.h"
 
 namespace forerun::cluster {
@@ -52,12 +53,13 @@ const std::vector<PolicyEntry>& policies() {
       {"hydra", "least tardiness, then least mean completion time, on unlike GPUs", make_hydra},
       {"gavel",
        "max-min fairness on unlike GPUs, by a linear program and rounds (round: seconds; pack=1: two jobs a GPU)",
-       make_gavel},
-      {"gavel-makespan", "the same for the earliest last end", make_gavel_makespan},
-      {"gavel-ftf", "the same for the best worst finish-time fairness", make_gavel_ftf},
+       make_gavel, false, true},
+      {"gavel-makespan", "the same for the earliest last end", make_gavel_makespan, false, true},
+      {"gavel-ftf", "the same for the best worst finish-time fairness", make_gavel_ftf, false, true},
       {"themis", "finish-time fairness by auction, in leases (lease: seconds; filter: share of the jobs that bids)",
        make_themis},
-      {"sia", "an integer program picks type and number of GPUs for each job, in rounds (round: seconds)", make_sia},
+      {"sia", "an integer program picks type and number of GPUs for each job, in rounds (round: seconds)", make_sia,
+       false, true},
   };
   return list;
 }
@@ -69,7 +71,11 @@ Result<PolicySpec> parse_policy(const std::string& text) {
     OptionReader reader(named->options, policy_grammar(text));
     make_any(entry, file, reader);
     if (const Status status = reader.status(); !status) return status.error();
-    return PolicySpec{&entry, file, std::move(named->options), text};
+    if (entry.needs_solver && !has_solver()) {
+      return Error{fmt::format("the policy '{}' solves linear programs, and this build has no solver", entry.name),
+                   "--policy", "take another one, or the program that `./run build` makes"};
+    }
+    return PolicySpec{&entry, file, std::move(named->options), text, {}};
   };
   if (is_external_policy(named->name)) {
     if (const Status status = check_external_policy(named->name); !status) return status.error();
@@ -84,7 +90,10 @@ Result<PolicySpec> parse_policy(const std::string& text) {
                did_you_mean(named->name, names) + " `forerun schedule --list` lists them all"};
 }
 
+PolicySpec own_policy(const std::string& name, PolicyMaker make) { return {&kExternal, "", {}, name, std::move(make)}; }
+
 std::unique_ptr<Policy> make_policy(const PolicySpec& spec) {
+  if (spec.own) return spec.own();
   OptionReader reader(spec.options, policy_grammar(spec.text));
   std::unique_ptr<Policy> policy = make_any(*spec.entry, spec.file, reader);
   CHECK(reader.status().ok(), "a policy whose options were not checked");

@@ -1,6 +1,7 @@
 // The policies there are, by name.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,8 +18,12 @@ struct PolicyEntry {
   const char* name;
   const char* description;  // one sentence
   std::unique_ptr<Policy> (*make)(OptionReader& options);
-  bool by_priority = false;  // jobs of larger Job::priority go first
+  bool by_priority = false;   // jobs of larger Job::priority go first
+  bool needs_solver = false;  // of linear programs (cluster/linear_program.h)
 };
+
+// Makes a policy of a caller's own, which is neither named nor a file.
+using PolicyMaker = std::function<std::unique_ptr<Policy>()>;
 
 const std::vector<PolicyEntry>& policies();
 
@@ -28,10 +33,14 @@ struct PolicySpec {
   std::string file;  // of a policy that is none of ours; else empty
   KeyValues options;
   std::string text;  // as it was written
+  PolicyMaker own;   // of a caller's own; else empty
 };
 
 // "fifo", "2d-las:q1=3600", or a file, "./mine.py:timeout=60"; an unknown name is answered with the nearest ones.
 Result<PolicySpec> parse_policy(const std::string& text);
+
+// A policy of the caller's own, under that name.
+PolicySpec own_policy(const std::string& name, PolicyMaker make);
 
 // A policy that has seen no job yet: a simulation needs one of its own.
 std::unique_ptr<Policy> make_policy(const PolicySpec& spec);

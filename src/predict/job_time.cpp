@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/options_text.h"
+
 namespace forerun {
 namespace {
 
@@ -16,6 +18,22 @@ int64_t whole_parts(int64_t count, int64_t of_each) {
 }
 
 }  // namespace
+
+std::string count_text(const std::string& text) {
+  if (text.empty()) return text;
+  const char unit = text.back();
+  const double factor = unit == 'k'                  ? 1e3
+                        : unit == 'M'                ? 1e6
+                        : unit == 'G' || unit == 'B' ? 1e9
+                        : unit == 'T'                ? 1e12
+                                                     : 0;
+  const auto number = factor > 0 ? number_in(text.substr(0, text.size() - 1)) : std::nullopt;
+  if (!number) return text;
+  const double count = *number * factor;
+  const double whole = std::round(count);
+  const bool is_whole = std::abs(count - whole) < 1e-6 && std::abs(whole) <= static_cast<double>(JobLength::kMost);
+  return is_whole ? fmt::format("{:.0f}", whole) : text;
+}
 
 Result<int64_t> JobLength::in_iterations(const IterationInput& input) const {
   if (iterations > 0) return iterations;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "base/result.h"
 #include "cost/time_parts.h"
@@ -32,6 +33,10 @@ struct JobLength {
 
 // An Error where several are given, or one is out of range.
 Status check_job_length(const JobLength& length);
+
+// A count as users write it, in digits alone: "115M" gives "115000000", "1.28M" "1280000"; what is no whole number stays as
+// it is, for the reader of numbers to refuse.
+std::string count_text(const std::string& text);
 
 // Between which ends a figure is expected to lie.
 struct FigureRange {

@@ -45,6 +45,22 @@ std::vector<std::string> SetupText::given() const {
   return options;
 }
 
+Result<KeyValues> parse_settings(const std::vector<std::string>& texts, const KeyValues& taken) {
+  const OptionGrammar grammar{"--set", "write KEY=VALUE, for instance image=384"};
+  KeyValues settings;
+  for (const std::string& text : texts) {
+    Result<KeyValue> setting = parse_key_value(text, grammar);
+    if (!setting) return setting.error();
+    const auto same = [&](const KeyValue& other) { return other.first == setting->first; };
+    if (const auto other = std::find_if(taken.begin(), taken.end(), same); other != taken.end()) {
+      return Error{fmt::format("{} is given by {} and by --set {}", setting->first, other->second, text), "--set",
+                   "give it in one of them"};
+    }
+    if (Status status = add_once(std::move(*setting), settings, grammar); !status) return status.error();
+  }
+  return settings;
+}
+
 Result<Checkpointing> parse_checkpointing(const std::string& text) {
   if (const auto known = checkpointing_named(text)) return *known;
   return Error{fmt::format("checkpointing cannot be '{}'", text), "--checkpoint", "give none, block or selective"};

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/options_text.h"
 #include "base/result.h"
 #include "graph/training_run.h"
 
@@ -30,6 +31,10 @@ struct SetupText {
   [[nodiscard]] std::vector<std::string> given() const;  // the options that say something
   [[nodiscard]] bool any() const { return !given().empty(); }
 };
+
+// KEY=VALUE of every --set, in order. A key without a value, given twice, or given by another option too (`taken`, with
+// the option's name) is an Error.
+Result<KeyValues> parse_settings(const std::vector<std::string>& texts, const KeyValues& taken = {});
 
 // Unknown names are answered with the known ones.
 Result<TrainingSetup> parse_setup(const SetupText& text);

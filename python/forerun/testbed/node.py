@@ -29,7 +29,7 @@ from typing import Any, Dict, List, Optional
 import torch
 import torch.distributed as dist
 
-from .. import models
+from .. import torch_models as models
 from ..configuration import Configuration
 from ..measure import make_optimizer
 from .kernel_watch import KernelWatch

@@ -1,35 +1,23 @@
-// The Python module forerun._whatif: iterations and the primitives that change them, as src/whatif has them.
+// Iterations and the primitives that change them, as src/whatif has them.
 //
 // Python's forerun.whatif (python/forerun/whatif.py) is what users import; it documents all of this. Tasks are numbers
-// that hold until an edit is committed. Faults of the input become ValueError with what, where and remedy.
+// that hold until an edit is committed.
 #include <pybind11/functional.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include "api/trace.h"
 #include "api/whatif.h"
+#include "native.h"
 #include "whatif/kernel_insertion.h"
 #include "whatif/optimizations.h"
 
 namespace py = pybind11;
 
-namespace forerun {
+namespace forerun::python {
 namespace {
 
-template <class T>
-T taken(Result<T> result) {
-  if (!result) throw py::value_error(result.error().message());
-  return std::move(*result);
-}
-void require(const Status& status) {
-  if (!status.ok()) throw py::value_error(status.error().message());
-}
-
-std::shared_ptr<const CostModels> shared_cost_models() {
-  static const std::shared_ptr<const CostModels> kKnowledge =
-      std::make_shared<const CostModels>(taken(load_cost_models()));
-  return kKnowledge;
-}
+std::shared_ptr<const CostModels> shared_cost_models() { return taken(knowledge().with()); }
 
 // An iteration with what it points to.
 struct PythonIteration {
@@ -189,13 +177,10 @@ std::vector<std::pair<std::string, std::string>> known_optimizations() {
 }
 
 }  // namespace
-}  // namespace forerun
 
-PYBIND11_MODULE(_whatif, module) {
-  using forerun::PythonEdit;
-  using forerun::PythonIteration;
-  using forerun::PythonTask;
-  module.def("optimizations", &forerun::known_optimizations);
+void add_whatif(py::module_& module) {
+  using Unlocked = py::call_guard<py::gil_scoped_release>;
+  module.def("optimizations", &known_optimizations);
   py::class_<PythonTask>(module, "Task")
       .def_readonly("id", &PythonTask::id)
       .def_readonly("kind", &PythonTask::kind)
@@ -208,26 +193,24 @@ PYBIND11_MODULE(_whatif, module) {
       .def_readonly("gap_us", &PythonTask::gap_us);
   py::class_<PythonIteration>(module, "EditableIteration")
       .def_static("from_trace", &PythonIteration::from_trace, py::arg("path"), py::arg("unprofiled") = true,
-                  py::arg("gpu") = "")
+                  py::arg("gpu") = "", Unlocked())
       .def_static("from_model", &PythonIteration::from_model, py::arg("model"), py::arg("batch") = py::none(),
-                  py::arg("gpu") = "", py::arg("settings") = std::map<std::string, std::string>())
+                  py::arg("gpu") = "", py::arg("settings") = std::map<std::string, std::string>(), Unlocked())
       .def("copy", [](const PythonIteration& edited) { return PythonIteration(edited); })
-      .def("apply", &PythonIteration::apply, py::arg("optimization"))
-      .def("iteration_ms", &PythonIteration::iteration_ms)
-      .def("gpu_ms", [](const PythonIteration& edited) { return forerun::milliseconds(edited.edited.device_busy()); })
+      .def("apply", &PythonIteration::apply, py::arg("optimization"), Unlocked())
+      .def("iteration_ms", &PythonIteration::iteration_ms, Unlocked())
+      .def("gpu_ms", [](const PythonIteration& edited) { return milliseconds(edited.edited.device_busy()); })
       .def("assume", [](PythonIteration& edited, const std::string& text) { edited.edited.assume(text); })
       .def_property_readonly("assumptions", [](const PythonIteration& edited) { return edited.edited.assumptions; })
       .def("__len__", [](const PythonIteration& edited) { return edited.edited.graph().size(); })
-      .def("task",
-           [](const PythonIteration& edited, uint32_t id) {
-             return forerun::described(edited.edited.graph(), forerun::checked(edited.edited.graph(), id));
-           })
+      .def("task", [](const PythonIteration& edited,
+                      uint32_t id) { return described(edited.edited.graph(), checked(edited.edited.graph(), id)); })
       .def(
           "select",
           [](const PythonIteration& edited, const std::string& kind, const std::string& name, const std::string& op,
              const std::string& module_name, const std::string& phase, const std::string& lane,
              const std::function<bool(const PythonTask&)>& predicate) {
-            return forerun::selected(edited.edited.graph(), {kind, name, op, module_name, phase, lane, predicate});
+            return selected(edited.edited.graph(), {kind, name, op, module_name, phase, lane, predicate});
           },
           py::kw_only(), py::arg("kind") = "", py::arg("name") = "", py::arg("op") = "", py::arg("module") = "",
           py::arg("phase") = "", py::arg("lane") = "", py::arg("predicate") = nullptr);
@@ -246,3 +229,5 @@ PYBIND11_MODULE(_whatif, module) {
       .def("schedule", &PythonEdit::schedule, py::arg("task"))
       .def("commit", &PythonEdit::commit);
 }
+
+}  // namespace forerun::python

@@ -1,0 +1,253 @@
+"""predict: iteration time and memory of a training run, before it is run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Tuple
+
+from ..errors import DoesNotFit, InputError
+from . import card
+from .asking import Json, as_captured, ask_model
+from .columns import Columns
+from .quantities import Bytes, MemoryRange, TimeRange
+from .words import Model
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .words import PredictWords
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question that was asked, to be asked again for more of its answer."""
+
+    model: Model = field(repr=False)
+    words: Mapping[str, Any] = field(repr=False)
+
+    def more(self, name: str) -> Json:
+        """What another question answers about the same."""
+        answer: Json = json.loads(ask_model(name, self.model, self.words))
+        return answer
+
+
+@dataclass(frozen=True)
+class MemoryTimeline:
+    """What one iteration holds in memory, op by op: a row after every allocation and free."""
+
+    columns: Columns
+    peak: int  # row with most memory allocated
+    peak_op: str
+    device: Bytes  # the GPU's memory ...
+    context: Bytes  # ... of which the CUDA context takes this
+    phases: Tuple[int, int, int, int]  # ops at which forward, backward and update begin, and the number of ops
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a run takes of the GPU's memory at its peak."""
+
+    allocated: MemoryRange
+    reserved: MemoryRange
+    driver: MemoryRange  # reserved, and what the CUDA context takes
+    device: Bytes  # that the GPU has
+    parts: Mapping[str, Bytes]  # of the peak: parameters, gradients, optimizer_state, activations, ...
+    _asked: Asked = field(repr=False)
+
+    @property
+    def timeline(self) -> Any:
+        """Memory over one iteration as a pandas.DataFrame: at_op, a column for each kind, allocated, reserved."""
+        return self.chart().columns.frame
+
+    def chart(self) -> MemoryTimeline:
+        """The same without pandas, with the peak and where phases begin."""
+        answer = self._asked.more("memory")
+        return MemoryTimeline(
+            Columns(answer["columns"]),
+            answer["peak"],
+            answer["peak_op"],
+            Bytes(answer["device_memory"]),
+            Bytes(answer["context"]),
+            (answer["forward_from"], answer["backward_from"], answer["update_from"], answer["ops"]),
+        )
+
+
+@dataclass(frozen=True)
+class Job:
+    """The whole run: its hours, and what it draws and costs where that is known."""
+
+    iterations: int
+    hours: float
+    low_hours: Optional[float]
+    high_hours: Optional[float]
+    energy_kwh: Optional[float]
+    cost: Optional[float]
+
+
+@dataclass(frozen=True, repr=False)
+class Prediction:
+    """How one training run will go on one GPU. `json` has all that `forerun predict --json` prints (docs/schema)."""
+
+    json: Json
+    _asked: Asked
+
+    @property
+    def id(self) -> str:
+        """The model's name, file, or the record's id."""
+        return str(self.json["id"])
+
+    @property
+    def gpu(self) -> str:
+        """The GPU's full name."""
+        return str(self.json["gpu"])
+
+    @property
+    def batch(self) -> int:
+        """Samples an iteration."""
+        return int(self.json["batch"])
+
+    @property
+    def iteration(self) -> TimeRange:
+        """Time of an iteration."""
+        return TimeRange(self.json["iter_ms"], self.json["iter_low_ms"], self.json["iter_high_ms"])
+
+    @property
+    def gpu_ms(self) -> float:
+        """Time of an iteration in which kernels run."""
+        return float(self.json["gpu_ms"])
+
+    @property
+    def host_ms(self) -> float:
+        """Time of an iteration in which the host issues work."""
+        return float(self.json["host_ms"])
+
+    @property
+    def bound(self) -> str:
+        """What bounds the iteration: compute or memory of the GPU, or the host."""
+        return str(self.json["bound"])
+
+    @property
+    def samples_per_second(self) -> float:
+        """Samples a second."""
+        return float(self.json["samples_per_second"])
+
+    @property
+    def tokens_per_second(self) -> Optional[float]:
+        """Tokens a second; None where the model reads none."""
+        return self.json.get("tokens_per_second")
+
+    @property
+    def parameters(self) -> int:
+        """Parameters of the model."""
+        return int(self.json["params"])
+
+    @property
+    def fits(self) -> bool:
+        """Whether it surely fits in the GPU's memory."""
+        return bool(self.json["fits"])
+
+    @property
+    def verdict(self) -> str:
+        """fits, may_not_fit (its range crosses the GPU's memory) or does_not_fit."""
+        return str(self.json["verdict"])
+
+    @property
+    def memory(self) -> Memory:
+        """Peaks of memory with their ranges; `memory.timeline` is memory over an iteration."""
+        ranges = self.json["memory_ranges"]
+        return Memory(
+            MemoryRange.of(ranges["allocated"]),
+            MemoryRange.of(ranges["reserved"]),
+            MemoryRange.of(ranges["driver"]),
+            Bytes(self.json["device_memory"]),
+            {name: Bytes(size) for name, size in self.json["memory"].items()},
+            self._asked,
+        )
+
+    @property
+    def job(self) -> Optional[Job]:
+        """The whole run, where its length was told: iterations, samples, tokens or epochs."""
+        told = self.json.get("job")
+        if told is None:
+            return None
+        return Job(
+            told["iterations"],
+            told["hours"],
+            told.get("low_hours"),
+            told.get("high_hours"),
+            told.get("energy_kwh"),
+            told.get("cost"),
+        )
+
+    @property
+    def assumptions(self) -> Tuple[str, ...]:
+        """Sentences on what was assumed."""
+        return tuple(self.json["assumptions"])
+
+    @property
+    def warnings(self) -> Tuple[str, ...]:
+        """What may make the prediction wrong by more than its range."""
+        return tuple(self.json.get("warnings", ()))
+
+    @property
+    def ops(self) -> Any:
+        """Every op of the iteration as a pandas.DataFrame: op, phase, module, gpu_us, kernels, bound, flops, bytes."""
+        return self.op_columns.frame
+
+    @property
+    def op_columns(self) -> Columns:
+        """The same without pandas."""
+        return Columns(self._asked.more("ops")["columns"])
+
+    def must_fit(self) -> Prediction:
+        """The prediction itself; raises DoesNotFit where it does not surely fit."""
+        if self.fits:
+            return self
+        reserved = self.memory.driver
+        word = "does not fit" if self.verdict == "does_not_fit" else "may not fit"
+        raise DoesNotFit(
+            f"{word} in {self.memory.device!r}: needs {reserved!r}",
+            f"{self.id} on {self.gpu}",
+            "forerun.fit says how large a batch fits, and what would let a larger one in",
+        )
+
+    def __repr__(self) -> str:
+        return card.text(self)
+
+    def _repr_html_(self) -> str:
+        return card.html(self)
+
+
+def predict(model: Model, **words: Unpack[PredictWords]) -> Prediction:
+    """How long an iteration takes and how much memory it needs, on a GPU that you need not have.
+
+    :param model: a name of `forerun.models()`, a Hugging Face config.json or the name of a public checkpoint, an ONNX
+        file, a capture (file or record), or a torch.nn.Module with `optimizer=` and an example `batch=`
+    :param words: `gpu` (default h200) and what else `PredictWords` has: batch, precision, optimizer, zero, tokens,
+        price, ...
+    :raises InputError: where a word or the model is at fault
+
+    >>> p = forerun.predict("resnet50", gpu="a100", batch=64, precision="amp_bf16")
+    >>> p.iteration.ms, p.memory.reserved.gib, p.fits
+    """
+    given: Dict[str, Any] = dict(words)
+    source = as_captured(model, given)
+    lines = ask_model("predict", source, given).splitlines()
+    if len(lines) != 1:
+        raise InputError(f"holds {len(lines)} runs", str(model), "forerun.predict_runs predicts them all")
+    return _prediction(json.loads(lines[0]), source, given)
+
+
+def predict_runs(file: Model, **words: Unpack[PredictWords]) -> List[Prediction]:
+    """The same for every run of a file of records (docs/records.md), each as it was recorded."""
+    given: Dict[str, Any] = dict(words)
+    return [
+        _prediction(json.loads(line), file, given) for line in ask_model("predict", file, given).splitlines()
+    ]
+
+
+def _prediction(answer: Json, model: Model, words: Mapping[str, Any]) -> Prediction:
+    # Of a record without `gpu` it is the recorded one, which the answer names.
+    again = {**words, "gpu": answer["gpu"]} if words.get("device_files") is None else dict(words)
+    return Prediction(answer, Asked(model, again))

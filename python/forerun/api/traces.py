@@ -1,0 +1,68 @@
+"""trace: where the time of profiler traces went."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Tuple
+
+from .asking import Json, ask_json
+from .columns import Columns
+from .words import Path
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .words import TraceWords
+
+
+@dataclass(frozen=True, repr=False)
+class Trace:
+    """One trace, or the ranks of a run. `json` has all that `forerun trace --json` prints."""
+
+    json: Json
+    warnings: Tuple[str, ...]
+    tables: Json  # kernels, ops, modules and phases, in columns
+
+    def columns(self, table: str = "kernels") -> Columns:
+        """kernels, ops, modules or phases without pandas: rank, name, count, gpu_us, host_us, ..."""
+        return Columns(self.tables[table])
+
+    @property
+    def kernels(self) -> Any:
+        """Kernels by GPU time as a pandas.DataFrame."""
+        return self.columns("kernels").frame
+
+    @property
+    def ops(self) -> Any:
+        """Ops by GPU time as a pandas.DataFrame."""
+        return self.columns("ops").frame
+
+    @property
+    def modules(self) -> Any:
+        """Modules by GPU time as a pandas.DataFrame."""
+        return self.columns("modules").frame
+
+    @property
+    def phases(self) -> Any:
+        """Phases by GPU time as a pandas.DataFrame."""
+        return self.columns("phases").frame
+
+    def __repr__(self) -> str:
+        rows = list(self.columns("kernels").rows())
+        lines = [f"trace of {len(self.json.get('ranks', []))} rank(s), {len(rows)} kinds of kernels"]
+        lines += [f"  {row['gpu_us']:>12,.0f} us  {row['count']:>6}  {row['name'][:70]}" for row in rows[:10]]
+        return "\n".join(lines)
+
+
+def trace(*files: Path, **words: Unpack[TraceWords]) -> Trace:
+    """Where the time of PyTorch profiler traces went.
+
+    :param files: traces (.json, .gz, .zst), one a rank, or folders of them
+    :param words: those of `TraceWords`
+    :raises InputError: where a file is no such trace
+
+    >>> forerun.trace("rank0.json.gz").kernels
+    """
+    answer = ask_json("trace", {**words, "files": list(files)})
+    tables = {name: answer[name] for name in ("kernels", "ops", "modules", "phases")}
+    return Trace(answer["trace"], tuple(answer["warnings"]), tables)

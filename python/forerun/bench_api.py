@@ -1,0 +1,60 @@
+"""How fast the Python package answers: python -m forerun.bench_api
+
+Prints the time of `import forerun` in a fresh process, of the first question (which loads the native part and what it
+knows), of those after it, and the same question asked in C++.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from typing import Any, Callable
+
+import forerun
+from forerun.api.asking import native
+
+REPEATS = 30
+
+
+def seconds(task: Callable[[], object]) -> float:
+    """What one run takes."""
+    start = time.perf_counter()
+    task()
+    return time.perf_counter() - start
+
+
+def against_native(**words: Any) -> str:
+    """A prediction in Python and the same call in C++, taken in turn: what else the machine does falls on both."""
+    batch = words.get("batch", 0)
+    pairs = [
+        (seconds(lambda: forerun.predict("resnet50", **words)), native().predict_seconds("resnet50", batch))
+        for _ in range(REPEATS)
+    ]
+    python, there = (1000 * statistics.median(times) for times in zip(*pairs))
+    return f"{python:8.2f} ms, in C++ {there:8.2f} ms: {python / there:.3f} times"
+
+
+def of_process(code: str) -> float:
+    """What a fresh Python says it took."""
+    script = f"import time; start = time.perf_counter(); {code}; print(time.perf_counter() - start)"
+    times = [
+        float(subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout)
+        for _ in range(5)
+    ]
+    return 1000 * statistics.median(times)
+
+
+def main() -> int:
+    first = of_process("import forerun; forerun.predict('resnet50')")
+    forerun.predict("resnet50")
+    print(f"import forerun                            {of_process('import forerun'):8.2f} ms")
+    print(f"import and first prediction               {first:8.2f} ms")
+    print(f'forerun.predict("resnet50")               {against_native()}')
+    print(f'forerun.predict("resnet50", batch=64)     {against_native(batch=64)}')
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,165 @@
+// predict, and what a prediction has too many rows of to be told with it: its ops, and its memory over time.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "api/op_table.h"
+#include "ask/answers.h"
+#include "ask/columns.h"
+#include "ask/run_words.h"
+#include "memory/memory_timeline.h"
+#include "report/prediction.h"
+
+namespace forerun::ask {
+namespace {
+
+struct PredictWords {
+  ModelWords model;
+  std::string gpu;
+  std::vector<std::string> device_files;
+  MemoryText memory;
+  JobLength job;
+  PriceWords prices;
+  WorkControl control;
+};
+
+PredictWords read_predict(Question& question, const Asking& asking) {
+  return {.model = read_model(question),
+          .gpu = question.text("gpu"),
+          .device_files = question.texts("device_files"),
+          .memory = read_memory(question),
+          .job = read_job(question),
+          .prices = read_prices(question),
+          .control = read_limits(question, asking.control)};
+}
+
+// The runs of a file of records, predicted as they were recorded.
+Result<std::string> predict_file(const PredictWords& words, MemoryQuestion memory, Prices prices,
+                                 const CostModels& cost_models) {
+  if (words.model.setup.any()) {
+    return Error{"a recorded run is predicted as it was recorded, with its precision, optimizer, layout and loop",
+                 fmt::format("{}", fmt::join(words.model.setup.given(), ", ")),
+                 "capture the model again as it shall be trained, or name a model"};
+  }
+  KeyValues settings = words.model.settings;
+  if (words.model.batch) settings.emplace_back("batch", fmt::format("{}", *words.model.batch));
+  const Result<RecordSizes> sizes = record_sizes(settings);
+  if (!sizes) return sizes.error();
+  std::optional<Error> bad;
+  const RecordHandlers handlers{.prediction = {}, .bad_record = [&](const Error& error) {
+                                  if (!bad) bad = error;
+                                }};
+  const auto answer = predict_records({.file = words.model.model,
+                                       .gpu = words.gpu,
+                                       .sizes = *sizes,
+                                       .memory = std::move(memory),
+                                       .job = words.job,
+                                       .prices = std::move(prices)},
+                                      cost_models, handlers, words.control);
+  if (!answer) return answer.error();
+  if (bad) return *bad;
+  std::string lines;
+  for (const Prediction& prediction : answer->predictions) lines += to_json(prediction) + "\n";
+  return lines;
+}
+
+Result<PredictRequest> predict_request(const PredictWords& words, const CostModels& cost_models) {
+  PredictRequest request{.gpu = words.gpu, .job = words.job};
+  Result<ModelRequest> model = model_request(words.model, "predict");
+  if (!model) return model.error();
+  request.model = std::move(*model);
+  Result<MemoryQuestion> memory = parse_memory(words.memory);
+  if (!memory) return memory.error();
+  request.memory = std::move(*memory);
+  Result<Prices> prices = asked_prices(words.prices.file, words.prices.given, cost_models.devices);
+  if (!prices) return prices.error();
+  request.prices = std::move(*prices);
+  return request;
+}
+
+// A timeline has a sample for every allocation; a chart or a table needs as many as it has places.
+constexpr size_t kMostSamples = 200'000;
+
+}  // namespace
+
+Result<std::string> answer_predict(Question& question, const Asking& asking) {
+  const PredictWords words = read_predict(question, asking);
+  if (const Status status = question.status(); !status.ok()) return status.error();
+  const auto models = asking.knowledge.with(words.device_files);
+  if (!models) return models.error();
+  Result<PredictRequest> request = predict_request(words, **models);
+  if (!request) return request.error();
+  if (request->model.file == FileKind::records) {
+    return predict_file(words, std::move(request->memory), std::move(request->prices), **models);
+  }
+  const Result<PredictAnswer> answer = predict(*request, **models, words.control);
+  if (!answer) return answer.error();
+  return to_json(answer->prediction);
+}
+
+Result<std::string> answer_ops(Question& question, const Asking& asking) {
+  const PredictWords words = read_predict(question, asking);
+  if (const Status status = question.status(); !status.ok()) return status.error();
+  const auto models = asking.knowledge.with(words.device_files);
+  if (!models) return models.error();
+  const Result<PredictRequest> request = predict_request(words, **models);
+  if (!request) return request.error();
+  const Result<std::vector<PredictedOp>> rows = op_table(*request, **models, words.control);
+  if (!rows) return rows.error();
+  JsonWriter json;
+  json.begin_object().field("schema", "forerun.ops/1").key("columns").begin_object();
+  column(json, "op", *rows, [](const PredictedOp& row) { return row.name; });
+  column(json, "phase", *rows, [](const PredictedOp& row) { return row.phase; });
+  column(json, "module", *rows, [](const PredictedOp& row) { return row.module; });
+  column(json, "gpu_us", *rows, [](const PredictedOp& row) { return microseconds(row.gpu); });
+  column(json, "kernels", *rows, [](const PredictedOp& row) { return row.kernels; });
+  column(json, "bound", *rows, [](const PredictedOp& row) { return row.bound; });
+  column(json, "measured", *rows, [](const PredictedOp& row) { return row.measured; });
+  column(json, "flops", *rows, [](const PredictedOp& row) { return row.flops; });
+  column(json, "bytes", *rows, [](const PredictedOp& row) { return row.bytes.value; });
+  return json.end_object().end_object().take();
+}
+
+Result<std::string> answer_memory(Question& question, const Asking& asking) {
+  const PredictWords words = read_predict(question, asking);
+  if (const Status status = question.status(); !status.ok()) return status.error();
+  const auto models = asking.knowledge.with(words.device_files);
+  if (!models) return models.error();
+  Result<PredictRequest> request = predict_request(words, **models);
+  if (!request) return request.error();
+  request->memory_log = true;
+  const Result<PredictAnswer> answer = predict(*request, **models, words.control);
+  if (!answer) return answer.error();
+  const PredictedLog& log = *answer->memory_log;
+  const MemoryTimeline timeline = memory_timeline(log.graph, log.log, "");
+  if (timeline.samples.size() > kMostSamples) {
+    return Error{fmt::format("memory changes {} times in an iteration", timeline.samples.size()), words.model.model,
+                 "`forerun predict MODEL --memory-svg FILE` draws it"};
+  }
+  JsonWriter json;
+  json.begin_object()
+      .field("schema", "forerun.memory/1")
+      .field("peak", timeline.peak)
+      .field("peak_op", timeline.peak_op)
+      .field("forward_from", timeline.phases[0])
+      .field("backward_from", timeline.phases[1])
+      .field("update_from", timeline.phases[2])
+      .field("ops", timeline.phases[3])
+      .field("device_memory", answer->prediction.device_memory.value)
+      .field("context", answer->prediction.context.value)
+      .key("columns")
+      .begin_object();
+  const auto& samples = timeline.samples;
+  column(json, "at_op", samples, [](const MemorySample& sample) { return sample.at; });
+  for (size_t use = 0; use < kUses; ++use) {
+    std::string name(name_of(static_cast<Use>(use)));
+    std::replace(name.begin(), name.end(), ' ', '_');
+    column(json, name, samples, [&](const MemorySample& sample) { return sample.live[use]; });
+  }
+  column(json, "allocated", samples, [](const MemorySample& sample) { return sample.total(); });
+  column(json, "reserved", samples, [](const MemorySample& sample) { return sample.reserved; });
+  return json.end_object().end_object().take();
+}
+
+}  // namespace forerun::ask
