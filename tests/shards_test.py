@@ -3,9 +3,9 @@
 
 usage: shards_test.py PROGRAM
 
-Each verb that takes --shard is run once as a whole, and once in shards; what `merge` prints must be the same bytes in every
-form. Workers of the sweep are killed (SIGKILL) at random moments, each after it has done something or even nothing, and
-started again: no case may be lost, and none done twice. Nothing is decided by how fast the machine is.
+Each verb that takes --shard is run once as a whole, and once in shards; what `merge` prints must be the same bytes in
+every form. Workers of the sweep are killed (SIGKILL) at random moments, each after it has done something or even
+nothing, and started again: no case may be lost, and none done twice. Nothing is decided by how fast the machine is.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import time
 
 SWEEP = ["sweep", "--over", "model=resnet18,gpt2_small,alexnet", "--over", "batch=1..12,100000", "--over",
          "precision=fp32,amp_bf16", "--over", "gpu=h200,t4", "--samples", "1M", "--price", "h200=3,t4=0.5"]
+FORMS: list[list[str]] = [[], ["--json"], ["--csv"]]
 KILLS = 12
 
 
@@ -29,10 +30,10 @@ class Shards:
         self.program = program
         self.folder = folder
 
-    def run(self, *words: str | pathlib.Path, code: int | None = 0, program: str = "") -> subprocess.CompletedProcess[bytes]:
+    def run(self, *words: str | pathlib.Path, code: int = 0, program: str = "") -> subprocess.CompletedProcess[bytes]:
         command = [program or self.program, *map(str, words)]
         done = subprocess.run(command, capture_output=True, check=False, cwd=self.folder)
-        assert code is None or done.returncode == code, f"{command}: {done.returncode}\n{done.stderr.decode()}"
+        assert done.returncode == code, f"{command}: {done.returncode}\n{done.stderr.decode()}"
         return done
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
@@ -62,8 +63,7 @@ def killed_worker(shards: Shards, words: list[str], part: pathlib.Path, draw: ra
 
 
 def sweep_is_the_same(shards: Shards, draw: random.Random) -> None:
-    forms: list[list[str]] = [[], ["--json"], ["--csv"]]
-    whole = [shards.run(*SWEEP, *form) for form in forms]
+    whole = [shards.run(*SWEEP, *form) for form in FORMS]
     assert b"gpt2_small" in whole[0].stdout and b"does not fit" in whole[0].stdout and b"tokens/s" in whole[0].stdout
     parts = [shards.folder / f"part-{index}.jsonl" for index in range(3)]
     for index, part in enumerate(parts):
@@ -75,7 +75,7 @@ def sweep_is_the_same(shards: Shards, draw: random.Random) -> None:
         assert sorted(numbers) == list(range(index, 3 * 13 * 2 * 2, 3)), f"shard {index}: {sorted(numbers)}"
         said = shards.run(*words).stdout.decode()
         assert f"{len(numbers)} of them found done before" in said, said
-    for form, one in zip(forms, whole):
+    for form, one in zip(FORMS, whole):
         for order in (parts, parts[::-1]):
             merged = shards.run("sweep", "merge", *order, *form)
             assert merged.stdout == one.stdout, f"{form}: not the bytes of one run"
@@ -106,7 +106,7 @@ def none_can_be_built(shards: Shards) -> None:
     words = ["sweep", "resnet18", "--over", "imag=1..4"]
     for index in range(2):
         shards.run(*words, "--shard", f"{index}/2", "--out", f"bad-{index}")
-    for form in ([], ["--json"], ["--csv"]):
+    for form in FORMS:
         whole = shards.run(*words, *form, code=1)
         merged = shards.run("sweep", "merge", "bad-0", "bad-1", *form, code=1)
         assert (whole.stdout, whole.stderr) == (merged.stdout, merged.stderr), merged
@@ -115,13 +115,13 @@ def none_can_be_built(shards: Shards) -> None:
 def schedule_is_the_same(shards: Shards) -> None:
     (shards.folder / "jobs.csv").write_text("id,submit,duration,gpus,user\n" + "".join(
         f"j{i},{i * 7},{50 + i * 37 % 400},{1 + i % 4},u{i % 3}\n" for i in range(60)))
-    words = ["schedule", "jobs.csv", "--gpus", "8", "--compare", "sjf", "srtf", "fifo", "--predictor", "error:40", "--repeat",
-             "7", "--by", "user", "size", "--failure-hours", "5"]
+    words = ["schedule", "jobs.csv", "--gpus", "8", "--compare", "sjf", "srtf", "fifo", "--predictor", "error:40",
+             "--repeat", "7", "--by", "user", "size", "--failure-hours", "5"]
     parts = [f"schedule-{index}" for index in range(4)]
     for index, part in enumerate(parts):
         shards.run(*words, "--shard", f"{index}/4", "--out", part, "--threads", "2")
         assert len(cases_in(shards.folder / part)) == 6  # three policies, seven seeds and true durations: 24
-    for form in ([], ["--json"]):
+    for form in FORMS[:2]:
         assert shards.run("schedule", "merge", *parts, *form).stdout == shards.run(*words, *form).stdout, form
     (shards.folder / "jobs.csv").write_text("id,submit,duration,gpus,user\na,0,10,1,u\n")
     done = shards.run(*words, "--shard", "0/4", "--out", parts[0], code=1)

@@ -3,10 +3,10 @@
 
 usage: slurm_array_test.py PROGRAM SOURCE-DIR     exit status 77 where slurm-wlm or munge is not installed
 
-Shown: the merge job's result is the bytes of one run; a worker that is killed in the middle, and a task that is requeued in
-the middle, lose nothing and do nothing twice; where a task is cancelled the merge is, and the same command asked again does
-only what is missing. Workers are stopped (SIGSTOP) as soon as they have begun, so that the middle does not depend on how
-fast the machine is.
+Shown: the merge job's result is the bytes of one run; a worker that is killed in the middle, and a task that is
+requeued in the middle, lose nothing and do nothing twice; where a task is cancelled the merge is, and the same command
+asked again does only what is missing. Workers are stopped (SIGSTOP) as soon as they have begun, so that the middle does
+not depend on how fast the machine is.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class ArrayTest:
                     continue
                 if words[:1] == [self.program.encode()] and out in words:
                     os.kill(int(entry.name), signal.SIGSTOP)
-                    assert len(self.cases(result, shard)) < CASES // SHARDS, "it has come to its end: give it more to do"
+                    assert len(self.cases(result, shard)) < CASES // SHARDS, "it has ended: give it more to do"
                     return int(entry.name)
             time.sleep(0.01)
 
@@ -99,7 +99,8 @@ class ArrayTest:
 
 
 def killed_and_requeued(test: ArrayTest, expected: bytes) -> None:
-    array, merge = test.submit("killed.jsonl", "--json", "--slurm-option", "time=5", "--slurm-option", "comment=a 'b' $c")
+    array, merge = test.submit("killed.jsonl", "--json", "--slurm-option", "time=5", "--slurm-option",
+                               "comment=a 'b' $c")
     killed = test.worker("killed.jsonl", 1)
     os.kill(killed, signal.SIGKILL)
     os.kill(killed, signal.SIGCONT)
@@ -146,7 +147,8 @@ def main() -> int:
     sys.path.insert(0, str(source / "examples" / "slurm"))
     import virtual_cluster
     if virtual_cluster.missing_programs():
-        print(f"skipped: not installed: {', '.join(virtual_cluster.missing_programs())}; apt-get install slurm-wlm munge")
+        missing = ", ".join(virtual_cluster.missing_programs())
+        print(f"skipped: not installed: {missing}; apt-get install slurm-wlm munge")
         return 77
     with tempfile.TemporaryDirectory(prefix="forerun-array-") as name:
         test = ArrayTest(os.path.realpath(sys.argv[1]), pathlib.Path(os.path.realpath(name)))
