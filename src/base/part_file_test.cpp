@@ -322,6 +322,17 @@ TEST_F(Parts, WhatIsMissingOrGivenTwiceIsNamed) {
   EXPECT_NE(said(paths(3)).find("it is shard 1/2, and that is 0/3"), std::string::npos) << said(paths(3));
 }
 
+TEST_F(Parts, MoreOfThemThanFilesMayBeOpen) {
+  constexpr size_t kShards = 600;
+  for (size_t index = 0; index < kShards; ++index) finish({index, kShards}, some_work(700), 1);
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const rlimit few{400, limit.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &few);
+  expect_merged(kShards, some_work(700));
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 // A head may claim what it likes: nothing is allotted for it.
 TEST_F(Parts, ClaimsTakeNoMemory) {
   write(path(0), part_head_line({some_work(SIZE_MAX), {0, 1}}) + "\n");

@@ -15,7 +15,8 @@
 namespace forerun {
 namespace {
 
-constexpr size_t kNamed = 5;  // of what is missing
+constexpr size_t kNamed = 5;       // of what is missing
+constexpr size_t kKeptOpen = 256;  // parts: a process may often have no more than 1024 files open
 
 std::string list_text(const std::vector<std::string>& named, size_t count) {
   return fmt::format("{}{}", fmt::join(named, ", "), count > named.size() ? ", ..." : "");
@@ -91,7 +92,9 @@ Status PartSet::add(const std::string& path, const std::string& verb) {
   };
   if (Status status = each_line(part.file, path, take); !status.ok()) return status;
   if (!has_head) return Error{"is empty", path, "give a file that --shard I/N --out FILE wrote"};
-  return take_once(part);
+  Status status = take_once(part);
+  if (parts_.size() > kKeptOpen) ::close(std::exchange(part.file, -1));
+  return status;
 }
 
 // A case that stands twice counts once where both are the same.
@@ -151,6 +154,13 @@ Status PartSet::check_complete() const {
 }
 
 Result<std::string> PartSet::read(const Part& part, const Found& found) {
+  if (part.file < 0) {
+    Part opened{part.path, ::open(part.path.c_str(), O_RDONLY | O_CLOEXEC)};
+    if (opened.file < 0) return file_error("cannot be opened", part.path, errno);
+    Result<std::string> row = read(opened, found);
+    ::close(opened.file);
+    return row;
+  }
   std::string row(found.length, '\0');
   for (size_t done = 0; done < row.size();) {
     const ssize_t got = ::pread(part.file, row.data() + done, row.size() - done, static_cast<off_t>(found.at + done));

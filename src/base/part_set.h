@@ -37,7 +37,7 @@ class PartSet {
   };
   struct Part {
     std::string path;
-    int file = -1;
+    int file = -1;  // -1: opened when it is read
     Shard shard;
     std::vector<Found> found;  // by number
   };

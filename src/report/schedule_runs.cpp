@@ -1,5 +1,6 @@
 #include "report/schedule_runs.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/json_writer.h"
@@ -65,6 +66,12 @@ Result<T> read_json(const std::string& text, const std::string& where, const Rea
   }
 }
 
+// Without a look, nlohmann converts any number to a whole one.
+int64_t whole_in(const RunJson& json) {
+  if (json.is_number_integer()) return json.get<int64_t>();
+  throw RunJson::type_error::create(302, "no whole number", &json);
+}
+
 }  // namespace
 
 std::string to_json(const ScheduleHeading& heading) {
@@ -99,17 +106,17 @@ Result<ScheduleHeading> read_schedule_heading(const std::string& text, const std
     report.gpus = json.at("gpus").get<std::string>();
     report.predictor = json.at("predictor").get<std::string>();
     report.predictor_source = json.at("predictor_source").get<std::string>();
-    report.jobs = json.at("jobs").get<int64_t>();
-    report.filtered = json.at("filtered").get<int64_t>();
-    report.passed_over = json.at("passed_over").get<int64_t>();
-    const auto faults = json.at("faults").get<std::vector<int64_t>>();
-    if (faults.size() != report.faults.size()) return not_readable(where);
-    std::copy(faults.begin(), faults.end(), report.faults.begin());
+    report.jobs = whole_in(json.at("jobs"));
+    report.filtered = whole_in(json.at("filtered"));
+    report.passed_over = whole_in(json.at("passed_over"));
+    const RunJson& faults = json.at("faults");
+    if (!faults.is_array() || faults.size() != report.faults.size()) return not_readable(where);
+    std::transform(faults.begin(), faults.end(), report.faults.begin(), whole_in);
     report.real = json.at("real").get<Texts>();
     report.made = json.at("made").get<Texts>();
     report.unused = json.at("unused").get<Texts>();
     heading.plan.policies = json.at("policies").get<Texts>();
-    heading.plan.runs = json.at("runs").get<int64_t>();
+    heading.plan.runs = whole_in(json.at("runs"));
     heading.plan.compared = json.at("compared").get<bool>();
     if (heading.plan.policies.empty() || heading.plan.runs < 1) return not_readable(where);
     return heading;
@@ -146,7 +153,7 @@ Result<SimulatedRun> read_simulated_run(const std::string& text, const std::stri
       if (field.real != nullptr) {
         run.metrics.*field.real = json.at(field.name).get<double>();
       } else {
-        run.metrics.*field.count = json.at(field.name).get<int64_t>();
+        run.metrics.*field.count = whole_in(json.at(field.name));
       }
     }
     for (const RunJson& one : json.at("breakdowns")) {

@@ -12,6 +12,9 @@ namespace {
 
 using SweepJson = nlohmann::json;
 
+constexpr double kLargest = 0x1p60;  // no time, size or count is; sums of two stay in range
+constexpr double kMostOps = 0x1p40;  // of one kind
+
 // Reads fields; the first that is missing or of another type is remembered, and what is read is 0 or empty from then on.
 class LineFields {
  public:
@@ -31,7 +34,7 @@ class LineFields {
   }
   int64_t integer(const char* name) {
     const SweepJson& value = at(name);
-    if (value.is_number_integer()) return value.get<int64_t>();
+    if (value.is_number_integer() && std::abs(value.get<double>()) < kLargest) return value.get<int64_t>();
     return fail(name), 0;
   }
   std::string text(const char* name) {
@@ -44,7 +47,11 @@ class LineFields {
     if (value.is_boolean()) return value.get<bool>();
     return fail(name), false;
   }
-  Nanoseconds time(const char* name) { return Nanoseconds(std::llround(number(name) * 1e6)); }
+  Nanoseconds time(const char* name) {
+    const double nanoseconds = number(name) * 1e6;
+    if (std::abs(nanoseconds) < kLargest) return Nanoseconds(std::llround(nanoseconds));
+    return fail(name), Nanoseconds(0);
+  }
   // The one of `all` that is called so.
   template <class T, size_t count>
   T named(const char* name, const T (&all)[count]) {
@@ -120,7 +127,8 @@ Prediction read_prediction(LineFields& line, const SweepJson& object) {
       line.named("verdict", {FitVerdict::fits, FitVerdict::may_not_fit, FitVerdict::does_not_fit});
   const SweepJson& unknown = line.at("unknown_ops");
   for (const auto& [name, count] : unknown.items()) {
-    if (count.is_number_integer()) p.unknown_ops[name] = count.get<int64_t>();
+    if (count.is_number_integer() && std::abs(count.get<double>()) < kMostOps)
+      p.unknown_ops[name] = count.get<int64_t>();
   }
   if (object.contains("tokens_per_second")) p.tokens_per_second = line.number("tokens_per_second");
   return p;
