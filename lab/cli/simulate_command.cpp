@@ -1,7 +1,6 @@
 // forerun-lab simulate: writes training iterations that Forerun labels, for predictors to be trained on before they see measured ones.
-#include <nlohmann/json.hpp>
-
 #include "base/base64.h"
+#include "base/json_file.h"
 #include "base/json_writer.h"
 #include "cli/command_work.h"
 #include "cli/shard_options.h"
@@ -34,7 +33,7 @@ int simulate_shard(const SimulateWords& words, const Device& device, const CostM
                    const CLI::App& verb) {
   JsonWriter about;
   about.begin_object()
-      .field("seed", words.options.seed)
+      .field("seed", std::to_string(words.options.seed))
       .field("gpu", device.name)
       .field("analytic", !cost_models.residual_model.has_value())
       .end_object();
@@ -53,13 +52,10 @@ int merge_simulated(const MergeOptions& options) {
   if (!parts) return fail(parts.error());
   const std::string& first = options.parts.front();
   const Error broken{"holds no simulated iterations that can be read", first, "make the parts anew with this program"};
-  const nlohmann::json about = nlohmann::json::parse(parts->work().about, nullptr, false);
-  if (!about.contains("seed") || !about["seed"].is_number_unsigned() || !about.contains("gpu") ||
-      !about["gpu"].is_string() || !about.contains("analytic") || !about["analytic"].is_boolean()) {
-    return fail(broken);
-  }
-  simulation::SimulatedData data(about["seed"].get<uint64_t>(), about["gpu"].get<std::string>(),
-                                 about["analytic"].get<bool>());
+  Result<JsonObject> about = JsonObject::parse(parts->work().about, first);
+  if (!about) return fail(about.error());
+  simulation::SimulatedData data(about->any_text("seed"), about->any_text("gpu"), about->flag("analytic"));
+  if (const Status status = about->status(); !status.ok()) return fail(status.error());
   for (size_t number = 0; number < parts->size(); ++number) {
     const Result<std::string> row = parts->row(number);
     if (!row) return fail(row.error());

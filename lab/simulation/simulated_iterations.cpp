@@ -189,7 +189,7 @@ Result<learn::DataSet> SimulatedData::finish() {
 
 Result<learn::DataSet> simulate_iterations(const SimulationOptions& options, const Device& device,
                                            const CostModels& cost_models, const WorkControl& control) {
-  SimulatedData data(options.seed, device.name, !cost_models.residual_model);
+  SimulatedData data(std::to_string(options.seed), device.name, !cost_models.residual_model);
   Work work(control, "iterations", options.count);
   for (int64_t first = 0; first < options.count; first += static_cast<int64_t>(kBlock)) {
     const auto count = static_cast<size_t>(std::min<int64_t>(kBlock, options.count - first));

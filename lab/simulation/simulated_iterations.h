@@ -43,14 +43,14 @@ std::optional<learn::DataSet> simulated_example(const SimulationOptions& options
 class SimulatedData {
  public:
   // `analytic`: by cost models without trees.
-  SimulatedData(uint64_t seed, std::string gpu, bool analytic)
-      : seed_(seed), gpu_(std::move(gpu)), analytic_(analytic) {}
+  SimulatedData(std::string seed, std::string gpu, bool analytic)
+      : seed_(std::move(seed)), gpu_(std::move(gpu)), analytic_(analytic) {}
   void add(const std::optional<learn::DataSet>& example);
   // An Error where nearly nothing fits on the GPU.
   Result<learn::DataSet> finish();
 
  private:
-  uint64_t seed_;
+  std::string seed_;
   std::string gpu_;
   bool analytic_;
   int64_t missing_ = 0, count_ = 0;

@@ -331,8 +331,7 @@ void add_schedule_asking(const AskPredictor& ask, CLI::App& app, Run& chosen) {
       "  forerun schedule jobs.csv --gpus a100=4,v100=8 --policy allox --predictor error:8 --repeat 10\n"
       "  forerun schedule data/h200 --format records --gpus h200=16 --policy sjf --predictor hybrid\n"
       "  forerun schedule --synthetic jobs=1000000,gpus=10000 --policy srtf\n"
-      "  forerun schedule jobs.csv --gpus 8 --compare sjf srtf --predictor error:8 --repeat 100 --shard 0/4 --out "
-      "part-0.jsonl\n"
+      "  forerun schedule jobs.csv --gpus 8 --policy sjf --predictor error:8 --repeat 99 --shard 0/4 --out a\n"
       "Seconds are simulated ones. docs/cluster.md says what is simulated, docs/jobs.md how jobs are described.");
   verb->callback([options, ask, verb, &chosen] {
     if (asks_merge(*verb)) return;

@@ -107,8 +107,7 @@ int run_shard(const ShardOptions& options, const ShardedWork& work, const ShardR
 
 CLI::App* add_merge(CLI::App& verb, MergeOptions& options, const std::string& cases) {
   CLI::App* merge = verb.add_subcommand(
-      "merge",
-      fmt::format("Put the parts of --shard together: the bytes that one machine would have printed of all {}", cases));
+      "merge", fmt::format("Put the parts of --shard together to what one machine would print of all {}", cases));
   merge->add_option("PART", options.parts, "The files of all shards, in any order")->required();
   merge->add_option("-o,--out", options.out, "Writes into this file, once it is whole, in place of standard output");
   return merge;

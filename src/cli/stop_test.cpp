@@ -47,8 +47,8 @@ TEST_F(Stopping, CtrlCEndsLongWorkWithAWordAnd130) {
 
 TEST_F(Stopping, AShardKeepsWhatItHasDone) {
   const std::string part = (folder_ / "part").string();
-  const Outcome outcome =
-      interrupted("sweep resnet18 --out " + part + kMany, "[ $(wc -l < " + part + ") -ge 3 ]", part + ".errors");
+  const Outcome outcome = interrupted("sweep resnet18 --out " + part + kMany,
+                                      "[ -s " + part + " ] && [ $(wc -l < " + part + ") -ge 3 ]", part + ".errors");
   EXPECT_EQ(outcome.code, 130) << outcome.out;
   EXPECT_NE(outcome.out.find("of 100000 configurations"), std::string::npos) << outcome.out;
   std::ifstream lines(part);

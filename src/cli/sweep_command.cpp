@@ -1,9 +1,8 @@
 // forerun sweep MODEL --over NAME=VALUES: many configurations at once, and the best of them.
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "api/sweep.h"
+#include "base/json_file.h"
 #include "base/json_writer.h"
 #include "cli/command.h"
 #include "cli/command_work.h"
@@ -147,18 +146,11 @@ std::string heading_json(const SweepHeading& heading) {
 }
 
 Result<SweepHeading> read_heading(const std::string& text, const std::string& where) {
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
-  SweepHeading heading;
-  bool sound = json.is_object() && json.contains("axes") && json["axes"].is_array() && json.contains("whole_run") &&
-               json["whole_run"].is_boolean();
-  if (sound) {
-    heading.whole_run = json["whole_run"].get<bool>();
-    for (const auto& axis : json["axes"]) {
-      sound = sound && axis.is_string();
-      if (sound) heading.axes.push_back(axis.get<std::string>());
-    }
-  }
-  if (!sound) return Error{"does not say what was swept over", where, "make the parts anew with this program"};
+  Result<JsonObject> json = JsonObject::parse(text, where);
+  if (!json) return json.error();
+  SweepHeading heading{json->texts("axes"), json->flag("whole_run")};
+  if (heading.axes.empty()) json->fail("axes", "are none");
+  if (const Status status = json->status(); !status.ok()) return status.error();
   return heading;
 }
 

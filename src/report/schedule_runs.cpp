@@ -1,8 +1,6 @@
 #include "report/schedule_runs.h"
 
-#include <algorithm>
-#include <nlohmann/json.hpp>
-
+#include "base/json_file.h"
 #include "base/json_writer.h"
 
 namespace forerun {
@@ -10,7 +8,6 @@ namespace {
 
 using cluster::BreakdownRow;
 using cluster::Metrics;
-using RunJson = nlohmann::json;
 
 struct MetricsField {
   const char* name;
@@ -52,33 +49,20 @@ constexpr RowField kRowFields[] = {
     {"p95_jct", &BreakdownRow::p95_jct},   {"mean_wait", &BreakdownRow::mean_wait},
     {"p95_wait", &BreakdownRow::p95_wait}, {"mean_slowdown", &BreakdownRow::mean_slowdown}};
 
-Error not_readable(const std::string& where) {
-  return {"is no simulation of a schedule that can be read", where, "make the part anew with this program"};
-}
-
-// get<>() of nlohmann throws where a field is missing or of another type: what is read here is our own, and one catch is enough.
-template <class T, class Read>
-Result<T> read_json(const std::string& text, const std::string& where, const Read& read) {
-  try {
-    return read(RunJson::parse(text));
-  } catch (const RunJson::exception&) {
-    return not_readable(where);
-  }
-}
-
-// Without a look, nlohmann converts any number to a whole one.
-int64_t whole_in(const RunJson& json) {
-  if (json.is_number_integer()) return json.get<int64_t>();
-  throw RunJson::type_error::create(302, "no whole number", &json);
+// What was read, unless the file is at fault.
+template <class T>
+Result<T> read_well(const JsonObject& json, T read) {
+  const Status status = json.status();
+  if (status.ok()) return read;
+  return Error{status.error().what, status.error().where, "make the part anew with this program"};
 }
 
 }  // namespace
 
 std::string to_json(const ScheduleHeading& heading) {
   const ScheduleReport& report = heading.report;
-  const std::vector<int64_t> faults(report.faults.begin(), report.faults.end());
   JsonWriter json;
-  return json.begin_object()
+  json.begin_object()
       .field("source", report.source)
       .field("gpus", report.gpus)
       .field("predictor", report.predictor)
@@ -86,41 +70,43 @@ std::string to_json(const ScheduleHeading& heading) {
       .field("jobs", report.jobs)
       .field("filtered", report.filtered)
       .field("passed_over", report.passed_over)
-      .field("faults", faults)
       .field("real", report.real)
       .field("made", report.made)
       .field("unused", report.unused)
       .field("policies", heading.plan.policies)
       .field("runs", heading.plan.runs)
       .field("compared", heading.plan.compared)
-      .end_object()
-      .take();
+      .key("faults")
+      .begin_object();
+  for (size_t i = 0; i < report.faults.size(); ++i)
+    json.field(name_of(static_cast<cluster::Fault>(i)), report.faults[i]);
+  return json.end_object().end_object().take();
 }
 
 Result<ScheduleHeading> read_schedule_heading(const std::string& text, const std::string& where) {
-  return read_json<ScheduleHeading>(text, where, [&](const RunJson& json) -> Result<ScheduleHeading> {
-    using Texts = std::vector<std::string>;
-    ScheduleHeading heading;
-    ScheduleReport& report = heading.report;
-    report.source = json.at("source").get<std::string>();
-    report.gpus = json.at("gpus").get<std::string>();
-    report.predictor = json.at("predictor").get<std::string>();
-    report.predictor_source = json.at("predictor_source").get<std::string>();
-    report.jobs = whole_in(json.at("jobs"));
-    report.filtered = whole_in(json.at("filtered"));
-    report.passed_over = whole_in(json.at("passed_over"));
-    const RunJson& faults = json.at("faults");
-    if (!faults.is_array() || faults.size() != report.faults.size()) return not_readable(where);
-    std::transform(faults.begin(), faults.end(), report.faults.begin(), whole_in);
-    report.real = json.at("real").get<Texts>();
-    report.made = json.at("made").get<Texts>();
-    report.unused = json.at("unused").get<Texts>();
-    heading.plan.policies = json.at("policies").get<Texts>();
-    heading.plan.runs = whole_in(json.at("runs"));
-    heading.plan.compared = json.at("compared").get<bool>();
-    if (heading.plan.policies.empty() || heading.plan.runs < 1) return not_readable(where);
-    return heading;
-  });
+  Result<JsonObject> json = JsonObject::parse(text, where);
+  if (!json) return json.error();
+  ScheduleHeading heading;
+  ScheduleReport& report = heading.report;
+  report.source = json->any_text("source");
+  report.gpus = json->any_text("gpus");
+  report.predictor = json->any_text("predictor");
+  report.predictor_source = json->any_text("predictor_source");
+  report.jobs = json->integer("jobs", Sign::not_negative);
+  report.filtered = json->integer("filtered", Sign::not_negative);
+  report.passed_over = json->integer("passed_over", Sign::not_negative);
+  report.real = json->texts("real");
+  report.made = json->texts("made");
+  report.unused = json->texts("unused");
+  heading.plan.policies = json->texts("policies");
+  heading.plan.runs = json->integer("runs");
+  heading.plan.compared = json->flag("compared");
+  if (heading.plan.policies.empty()) json->fail("policies", "are none");
+  JsonObject faults = json->object("faults");
+  for (size_t i = 0; i < report.faults.size(); ++i) {
+    report.faults[i] = faults.integer(name_of(static_cast<cluster::Fault>(i)), Sign::not_negative);
+  }
+  return read_well(*json, std::move(heading));
 }
 
 std::string to_json(const SimulatedRun& run) {
@@ -147,27 +133,30 @@ std::string to_json(const SimulatedRun& run) {
 }
 
 Result<SimulatedRun> read_simulated_run(const std::string& text, const std::string& where) {
-  return read_json<SimulatedRun>(text, where, [&](const RunJson& json) -> Result<SimulatedRun> {
-    SimulatedRun run;
-    for (const MetricsField& field : kMetricsFields) {
-      if (field.real != nullptr) {
-        run.metrics.*field.real = json.at(field.name).get<double>();
-      } else {
-        run.metrics.*field.count = whole_in(json.at(field.name));
-      }
+  Result<JsonObject> json = JsonObject::parse(text, where);
+  if (!json) return json.error();
+  SimulatedRun run;
+  for (const MetricsField& field : kMetricsFields) {
+    if (field.real != nullptr) {
+      run.metrics.*field.real = json->number(field.name, Sign::not_negative);
+    } else {
+      run.metrics.*field.count = json->integer(field.name, Sign::not_negative);
     }
-    for (const RunJson& one : json.at("breakdowns")) {
-      const auto by = cluster::parse_breakdown(one.at("by").get<std::string>());
-      if (!by) return not_readable(where);
-      Breakdown& breakdown = run.breakdowns.emplace_back(Breakdown{*by, {}});
-      for (const RunJson& read : one.at("rows")) {
-        BreakdownRow& row = breakdown.rows.emplace_back();
-        row.name = read.at("name").get<std::string>();
-        for (const RowField& field : kRowFields) row.*field.value = read.at(field.name).get<double>();
-      }
+  }
+  for (JsonObject& one : json->objects("breakdowns")) {
+    const auto by = cluster::parse_breakdown(one.any_text("by"));
+    if (!by) {
+      one.fail("by", "is not known");
+      break;
     }
-    return run;
-  });
+    Breakdown& breakdown = run.breakdowns.emplace_back(Breakdown{*by, {}});
+    for (JsonObject& read : one.objects("rows")) {
+      BreakdownRow& row = breakdown.rows.emplace_back();
+      row.name = read.any_text("name");
+      for (const RowField& field : kRowFields) row.*field.value = read.number(field.name, Sign::not_negative);
+    }
+  }
+  return read_well(*json, std::move(run));
 }
 
 }  // namespace forerun
