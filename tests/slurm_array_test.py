@@ -154,7 +154,9 @@ def main() -> int:
         test = ArrayTest(os.path.realpath(sys.argv[1]), pathlib.Path(os.path.realpath(name)))
         dry_run(test)
         try:
-            test.cluster.write(2, 2)
+            # A task that is requeued waits until its first credential has expired: two minutes, unless said otherwise.
+            credentials = f"AuthInfo=socket={test.cluster.folder}/run/munge.socket,cred_expire=5"
+            test.cluster.write(2, 2, further=[credentials])
             test.cluster.start(2, patience=60)
             killed_and_requeued(test, test.sweep("--json").stdout)
             cancelled_and_asked_again(test, test.sweep("--csv").stdout)

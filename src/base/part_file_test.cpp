@@ -294,7 +294,7 @@ TEST_F(Parts, KilledAtAnyMoment) {
 }
 
 TEST_F(Parts, WhatIsMissingOrGivenTwiceIsNamed) {
-  for (size_t index = 0; index < 3; ++index) finish({index, 3});
+  for (size_t index = 0; index < 3; ++index) finish({index, 3}, some_work(), 1);  // one thread: in order
   const auto said = [&](const std::vector<std::string>& files, const char* verb = "sweep") {
     const auto set = PartSet::open(files, verb);
     EXPECT_FALSE(set.ok());
