@@ -1,5 +1,6 @@
 # Tests: every src/<stage>/*_test.cpp goes into <stage>_test, every lab/<stage>/*_test.cpp into lab_<stage>_test, every tests/*_test.cpp becomes a program, README commands are
-# run by tests/readme_test.py, JSON answers are held to docs/schema by tests/schema_test.py, the Slurm bridge by tests/slurm_test.py, *_fuzz.cpp replay their corpus
+# run by tests/readme_test.py, JSON answers are held to docs/schema by tests/schema_test.py, the Slurm bridge by tests/slurm_test.py, shards by tests/shards_test.py and, on a real Slurm,
+# tests/slurm_array_test.py, *_fuzz.cpp replay their corpus
 # (tests/corpus/<name>/), and PythonTests.cmake adds those of python/.
 #
 # A test program runs all of its cases in one process, or in as many as it has shards: starting one process a case takes
@@ -191,6 +192,13 @@ if(NOT FORERUN_TRAIN_ONLY)
     add_test(NAME slurm_test COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/slurm_test.py $<TARGET_FILE:forerun>
                                      ${CMAKE_SOURCE_DIR})
     set_tests_properties(slurm_test PROPERTIES LABELS tests TIMEOUT 300 SKIP_RETURN_CODE 77)
+  endif()
+
+  if(Python3_FOUND AND TARGET forerun)
+    add_test(NAME shards_test COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/shards_test.py $<TARGET_FILE:forerun>)
+    add_test(NAME slurm_array_test COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/slurm_array_test.py
+                                           $<TARGET_FILE:forerun> ${CMAKE_SOURCE_DIR})
+    set_tests_properties(shards_test slurm_array_test PROPERTIES LABELS tests TIMEOUT 600 SKIP_RETURN_CODE 77)
   endif()
 
   include(PythonTests)

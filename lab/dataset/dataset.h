@@ -151,6 +151,7 @@ class DataSet {
 
   // Writes the compact binary form (its file header stands in dataset_file.cpp); replaces the file when whole.
   [[nodiscard]] Status save(const std::string& path) const;
+  [[nodiscard]] std::string to_bytes() const;  // the same in memory
   static Result<DataSet> load(const std::string& path);
   // Several as one; their sources are told one after the other.
   static Result<DataSet> load(const std::vector<std::string>& paths);

@@ -275,7 +275,9 @@ Error broken(const std::string& path, const std::string& what) {
 
 }  // namespace
 
-Status DataSet::save(const std::string& path) const {
+Status DataSet::save(const std::string& path) const { return write_whole_file(path, to_bytes()); }
+
+std::string DataSet::to_bytes() const {
   CHECK(!division.random, "a file holds the division by family");
   Writer out;
   out.raw(kMagic);
@@ -288,7 +290,7 @@ Status DataSet::save(const std::string& path) const {
   out.varint(examples_.size());
   for (const Example& example : examples_) write(out, example);
   out.raw(kEnd);
-  return write_whole_file(path, out.bytes());
+  return out.bytes();
 }
 
 Result<DataSet> DataSet::load(const std::string& path) {

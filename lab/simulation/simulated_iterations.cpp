@@ -159,36 +159,48 @@ OpTimes predicted_op_times(const TrainingRun& run, const Device& device, const C
   return times;
 }
 
+std::optional<learn::DataSet> simulated_example(const SimulationOptions& options, int64_t number, const Device& device,
+                                                const CostModels& cost_models) {
+  Drawing draw(options.seed * 0x9E3779B97F4A7C15ULL + static_cast<uint64_t>(number));
+  std::optional<learn::DataSet> example;
+  for (int k = 0; k < kTries && !example; ++k) {
+    example = try_example(options.seed, number, number < options.traced, device, cost_models, draw);
+  }
+  return example;
+}
+
+void SimulatedData::add(const std::optional<learn::DataSet>& example) {
+  ++count_;
+  if (example) {
+    data_.append(*example);
+  } else {
+    ++missing_;
+  }
+}
+
+Result<learn::DataSet> SimulatedData::finish() {
+  if (2 * missing_ > count_) {
+    return Error{"most of what was drawn does not fit on the GPU", gpu_, "simulate a GPU with more memory"};
+  }
+  data_.source = fmt::format("{} simulated iterations on {}, seed {}{}", data_.examples().size(), gpu_, seed_,
+                             analytic_ ? ", analytic" : "");
+  return std::move(data_);
+}
+
 Result<learn::DataSet> simulate_iterations(const SimulationOptions& options, const Device& device,
                                            const CostModels& cost_models, const WorkControl& control) {
-  learn::DataSet data;
+  SimulatedData data(std::to_string(options.seed), device.name, !cost_models.residual_model);
   Work work(control, "iterations", options.count);
-  int64_t missing = 0;
   for (int64_t first = 0; first < options.count; first += static_cast<int64_t>(kBlock)) {
     const auto count = static_cast<size_t>(std::min<int64_t>(kBlock, options.count - first));
     std::vector<std::optional<learn::DataSet>> block(count);
     const Status status = parallel_for(count, options.threads, work, [&](size_t i) {
-      const int64_t number = first + static_cast<int64_t>(i);
-      Drawing draw(options.seed * 0x9E3779B97F4A7C15ULL + static_cast<uint64_t>(number));
-      for (int k = 0; k < kTries && !block[i]; ++k) {
-        block[i] = try_example(options.seed, number, number < options.traced, device, cost_models, draw);
-      }
+      block[i] = simulated_example(options, first + static_cast<int64_t>(i), device, cost_models);
     });
     if (!status.ok()) return status.error();
-    for (const auto& one : block) {
-      if (one) {
-        data.append(*one);
-      } else {
-        ++missing;
-      }
-    }
+    for (const auto& one : block) data.add(one);
   }
-  if (2 * missing > options.count) {
-    return Error{"most of what was drawn does not fit on the GPU", device.name, "simulate a GPU with more memory"};
-  }
-  data.source = fmt::format("{} simulated iterations on {}, seed {}{}", data.examples().size(), device.name,
-                            options.seed, cost_models.residual_model ? "" : ", analytic");
-  return data;
+  return data.finish();
 }
 
 }  // namespace forerun::simulation

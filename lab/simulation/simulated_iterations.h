@@ -9,6 +9,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "base/result.h"
 #include "base/work_control.h"
@@ -32,6 +34,28 @@ struct SimulationOptions {
 // An Error where work is stopped, or nearly nothing that is drawn fits on the GPU.
 Result<learn::DataSet> simulate_iterations(const SimulationOptions& options, const Device& device,
                                            const CostModels& cost_models, const WorkControl& control = {});
+
+// The n-th example alone, as a data set of its own; nothing where nothing that is drawn fits.
+std::optional<learn::DataSet> simulated_example(const SimulationOptions& options, int64_t number, const Device& device,
+                                                const CostModels& cost_models);
+
+// Examples put together as simulate_iterations does, in order of their numbers.
+class SimulatedData {
+ public:
+  // `analytic`: by cost models without trees.
+  SimulatedData(std::string seed, std::string gpu, bool analytic)
+      : seed_(std::move(seed)), gpu_(std::move(gpu)), analytic_(analytic) {}
+  void add(const std::optional<learn::DataSet>& example);
+  // An Error where nearly nothing fits on the GPU.
+  Result<learn::DataSet> finish();
+
+ private:
+  std::string seed_;
+  std::string gpu_;
+  bool analytic_;
+  int64_t missing_ = 0, count_ = 0;
+  learn::DataSet data_;
+};
 
 // GPU time, host time and idle GPU time behind it of each op of a run as predicted on a host of this speed (1: the
 // usual one), in microseconds: what learn::Targets holds by op.

@@ -21,18 +21,11 @@ using cluster::Metrics;
 
 constexpr int64_t kMostRepeats = 100'000;
 
-// One simulation: a policy with one seed, or with true durations for comparison.
-struct Simulated {
-  size_t policy = 0;
-  int64_t run = 0;  // -1: with perfect knowledge
-};
-
 struct TaskResult {
-  Metrics metrics;
+  SimulatedRun run;
   cluster::Schedule::Cut cut = cluster::Schedule::Cut::none;
   std::optional<Error> fault;  // where the policy cut it
   cluster::Schedule schedule;
-  std::vector<Breakdown> breakdowns;
   double seconds = 0;
 };
 
@@ -46,23 +39,41 @@ class Simulations {
         own_(std::move(own)),
         perfect_(request.predictor.kind == cluster::PredictorKind::perfect) {
     const bool random = request.predictor.is_random() || request.simulation.failures.mean_hours_between > 0;
-    const int64_t runs = random ? request.repeat : 1;
-    for (size_t policy = 0; policy < request.policies.size(); ++policy) {
-      for (int64_t run = 0; run < runs; ++run) tasks_.push_back({policy, run});
-      if (!perfect_) tasks_.push_back({policy, -1});
-    }
-    results_.resize(tasks_.size());
-    work_.begin("jobs ended", static_cast<int64_t>(answer.workload.jobs.size() * tasks_.size()));
+    plan_.runs = random ? request.repeat : 1;
+    plan_.compared = !perfect_;
+    for (const cluster::PolicySpec& policy : request.policies) plan_.policies.push_back(policy.text);
+    work_.begin("jobs ended", static_cast<int64_t>(answer.workload.jobs.size() * plan_.size()));
   }
 
-  // An Error where one of them did not come to its end.
-  Status run() {
+  [[nodiscard]] const SimulationPlan& plan() const { return plan_; }
+
+  // All of them. An Error where one did not come to its end.
+  Result<std::vector<PolicyOutcome>> run() {
+    std::vector<TaskResult> results(plan_.size());
     const size_t threads = std::max<size_t>(request_.threads, 1);
-    parallel_for(tasks_.size(), threads, [this](size_t i) {
-      if (work_.goes_on()) results_[i] = simulate(tasks_[i]);
+    parallel_for(results.size(), threads, [&](size_t i) {
+      if (work_.goes_on()) results[i] = simulate(plan_[i]);
     });
-    if (Status status = work_.status(); !status) return status;
-    return check();
+    if (Status status = work_.status(); !status) return status.error();
+    std::vector<SimulatedRun> runs;
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (Status status = check(plan_[i], results[i]); !status) return status.error();
+      runs.push_back(std::move(results[i].run));
+    }
+    std::vector<PolicyOutcome> outcomes = outcomes_of(plan_, std::move(runs));
+    for (size_t i = 0; i < results.size(); ++i) {
+      PolicyOutcome& outcome = outcomes[plan_[i].policy];
+      outcome.seconds += results[i].seconds;
+      if (plan_[i].run == 0) outcome.first = std::move(results[i].schedule);
+    }
+    return outcomes;
+  }
+
+  Result<SimulatedRun> run_one(size_t number) {
+    TaskResult result = simulate(plan_[number]);
+    if (Status status = work_.status(); !status) return status.error();
+    if (Status status = check(plan_[number], result); !status) return status.error();
+    return std::move(result.run);
   }
 
   // What is predicted with a seed.
@@ -70,52 +81,33 @@ class Simulations {
     return predict_durations(answer_.workload, request_.predictor, seed, own_);
   }
 
-  std::vector<PolicyOutcome> outcomes() {
-    std::vector<PolicyOutcome> outcomes(request_.policies.size());
-    for (size_t i = 0; i < tasks_.size(); ++i) {
-      PolicyOutcome& outcome = outcomes[tasks_[i].policy];
-      outcome.policy = request_.policies[tasks_[i].policy].text;
-      outcome.seconds += results_[i].seconds;
-      if (tasks_[i].run < 0) {
-        outcome.perfect = results_[i].metrics;
-        continue;
-      }
-      outcome.runs.push_back(results_[i].metrics);
-      outcome.add_breakdowns(std::move(results_[i].breakdowns));
-      if (tasks_[i].run == 0) outcome.first = std::move(results_[i].schedule);
-    }
-    return outcomes;
-  }
-
  private:
-  [[nodiscard]] Status check() const {
-    for (size_t i = 0; i < tasks_.size(); ++i) {
-      const Metrics& metrics = results_[i].metrics;
-      const cluster::PolicySpec& policy = request_.policies[tasks_[i].policy];
-      if (results_[i].cut == cluster::Schedule::Cut::policy) return results_[i].fault->within(named(tasks_[i]));
-      if (!policy.file.empty() && results_[i].cut == cluster::Schedule::Cut::none && metrics.unfinished > 0) {
-        return Error{fmt::format("the policy left {} of {} jobs waiting for ever", metrics.unfinished,
-                                 metrics.jobs + metrics.unfinished),
-                     named(tasks_[i]), "start every job, or ask with wake_at() to be called again"};
-      }
-      const std::string ended = fmt::format("{} of {} jobs had ended", metrics.jobs, metrics.jobs + metrics.unfinished);
-      if (results_[i].cut == cluster::Schedule::Cut::end_of_time) {
-        return Error{"the jobs take longer than 292 simulated years, as far as nanoseconds go; " + ended,
-                     named(tasks_[i]), "give more --gpus, or fewer or shorter jobs"};
-      }
-      if (results_[i].cut == cluster::Schedule::Cut::failures) {
-        return Error{fmt::format("the cluster failed {} times, and {}", metrics.failures, ended), "--failure-hours",
-                     "give more hours: between failures next to nothing gets done"};
-      }
+  [[nodiscard]] Status check(const SimulationPlan::One& task, const TaskResult& result) const {
+    const Metrics& metrics = result.run.metrics;
+    const cluster::PolicySpec& policy = request_.policies[task.policy];
+    if (result.cut == cluster::Schedule::Cut::policy) return result.fault->within(named(task));
+    if (!policy.file.empty() && result.cut == cluster::Schedule::Cut::none && metrics.unfinished > 0) {
+      return Error{fmt::format("the policy left {} of {} jobs waiting for ever", metrics.unfinished,
+                               metrics.jobs + metrics.unfinished),
+                   named(task), "start every job, or ask with wake_at() to be called again"};
+    }
+    const std::string ended = fmt::format("{} of {} jobs had ended", metrics.jobs, metrics.jobs + metrics.unfinished);
+    if (result.cut == cluster::Schedule::Cut::end_of_time) {
+      return Error{"the jobs take longer than 292 simulated years, as far as nanoseconds go; " + ended, named(task),
+                   "give more --gpus, or fewer or shorter jobs"};
+    }
+    if (result.cut == cluster::Schedule::Cut::failures) {
+      return Error{fmt::format("the cluster failed {} times, and {}", metrics.failures, ended), "--failure-hours",
+                   "give more hours: between failures next to nothing gets done"};
     }
     return {};
   }
 
-  [[nodiscard]] std::string named(const Simulated& task) const {
+  [[nodiscard]] std::string named(const SimulationPlan::One& task) const {
     return fmt::format("--policy {}", request_.policies[task.policy].text);
   }
 
-  TaskResult simulate(const Simulated& task) {
+  TaskResult simulate(const SimulationPlan::One& task) {
     const cluster::Workload& workload = answer_.workload;
     const uint64_t seed = request_.seed + static_cast<uint64_t>(std::max<int64_t>(task.run, 0));
     const auto policy = cluster::make_policy(request_.policies[task.policy]);
@@ -132,9 +124,9 @@ class Simulations {
     result.cut = result.schedule.cut;
     result.fault = result.schedule.fault;
     if (result.cut == cluster::Schedule::Cut::stopped) return {};
-    result.metrics = cluster::metrics_of(result.schedule, workload, answer_.cluster);
+    result.run.metrics = cluster::metrics_of(result.schedule, workload, answer_.cluster);
     for (const cluster::BreakdownBy by : request_.by) {
-      if (task.run >= 0) result.breakdowns.push_back({by, breakdown_of(result.schedule, workload, by)});
+      if (task.run >= 0) result.run.breakdowns.push_back({by, breakdown_of(result.schedule, workload, by)});
     }
     result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (!options.keep_segments) result.schedule = {};
@@ -146,8 +138,7 @@ class Simulations {
   Work work_;
   std::vector<cluster::Time> own_;  // what the predictor really predicts, as predict_durations takes it
   bool perfect_;
-  std::vector<Simulated> tasks_;
-  std::vector<TaskResult> results_;
+  SimulationPlan plan_;
 };
 
 // Also where a number is none.
@@ -311,9 +302,18 @@ Result<cluster::Time> parse_when(const std::string& text, const std::string& opt
   return Error{fmt::format("'{}' is no date", text), option, "write 2017-10-09, 2017-10-09T12:00:00, or seconds"};
 }
 
-Result<ScheduleAnswer> schedule(const ScheduleRequest& request, const WorkControl& control) {
-  if (Status status = check(request); !status) return status.error();
+namespace {
+
+// A schedule before anything is simulated.
+struct PreparedSchedule {
   ScheduleAnswer answer;
+  std::vector<cluster::Time> own;  // what the predictor really predicts
+};
+
+Result<PreparedSchedule> prepare(const ScheduleRequest& request, const WorkControl& control) {
+  if (Status status = check(request); !status) return status.error();
+  PreparedSchedule prepared;
+  ScheduleAnswer& answer = prepared.answer;
   auto cluster = build_cluster(request);
   if (!cluster) return cluster.error();
   answer.report.gpus = cluster->text;
@@ -362,11 +362,56 @@ Result<ScheduleAnswer> schedule(const ScheduleRequest& request, const WorkContro
     predictions = *std::move(own);
     answer.report.predictor_source = predictions.source;
   }
-  Simulations simulations(request, answer, std::move(predictions.own), control);
-  if (Status status = simulations.run(); !status) return status.error();
-  answer.report.outcomes = simulations.outcomes();
+  prepared.own = std::move(predictions.own);
+  return prepared;
+}
+
+}  // namespace
+
+Result<ScheduleAnswer> schedule(const ScheduleRequest& request, const WorkControl& control) {
+  Result<PreparedSchedule> prepared = prepare(request, control);
+  if (!prepared) return prepared.error();
+  ScheduleAnswer& answer = prepared->answer;
+  Simulations simulations(request, answer, std::move(prepared->own), control);
+  Result<std::vector<PolicyOutcome>> outcomes = simulations.run();
+  if (!outcomes) return outcomes.error();
+  answer.report.outcomes = std::move(*outcomes);
   if (request.keep_schedules) answer.predicted = simulations.predicted(request.seed);
-  return answer;
+  return std::move(answer);
+}
+
+SimulationPlan::One SimulationPlan::operator[](size_t number) const {
+  const auto run = static_cast<int64_t>(number % of_a_policy());
+  return {number / of_a_policy(), run < runs ? run : -1};
+}
+
+std::vector<PolicyOutcome> outcomes_of(const SimulationPlan& plan, std::vector<SimulatedRun> runs) {
+  CHECK(runs.size() == plan.size(), "all simulations of a plan");
+  std::vector<PolicyOutcome> outcomes(plan.policies.size());
+  for (size_t i = 0; i < runs.size(); ++i) {
+    PolicyOutcome& outcome = outcomes[plan[i].policy];
+    outcome.policy = plan.policies[plan[i].policy];
+    if (plan[i].run < 0) {
+      outcome.perfect = runs[i].metrics;
+      continue;
+    }
+    outcome.runs.push_back(runs[i].metrics);
+    outcome.add_breakdowns(std::move(runs[i].breakdowns));
+  }
+  return outcomes;
+}
+
+Result<ScheduleCases> ScheduleCases::read(const ScheduleRequest& request, const WorkControl& control) {
+  Result<PreparedSchedule> read = prepare(request, control);
+  if (!read) return read.error();
+  const auto prepared = std::make_shared<PreparedSchedule>(std::move(*read));
+  const auto quiet = std::make_shared<WorkControl>(WorkControl{{}, control.stop, control.budget});
+  const auto simulations = std::make_shared<Simulations>(request, prepared->answer, std::move(prepared->own), *quiet);
+  ScheduleCases cases;
+  cases.plan_ = simulations->plan();
+  cases.report_ = prepared->answer.report;
+  cases.simulate_ = [prepared, quiet, simulations](size_t number) { return simulations->run_one(number); };
+  return cases;
 }
 
 }  // namespace forerun

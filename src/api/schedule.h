@@ -1,6 +1,8 @@
 // Plays a workload on a cluster under one or several policies: `forerun schedule`.
 #pragma once
 
+#include <functional>
+
 #include "api/policy_outcome.h"
 #include "base/work_control.h"
 #include "cluster/drawn_jobs.h"
@@ -67,6 +69,50 @@ struct ScheduleAnswer {
   cluster::Workload workload;
   cluster::Cluster cluster;
   cluster::Durations predicted;  // with the first seed; empty unless keep_schedules
+};
+
+// Which simulations a schedule is made of, by number: of each policy in turn one a seed, and a last one with true durations where
+// others were predicted.
+struct SimulationPlan {
+  struct One {
+    size_t policy = 0;
+    int64_t run = 0;  // -1: with true durations
+  };
+
+  std::vector<std::string> policies;  // as the user wrote them
+  int64_t runs = 1;                   // seeds
+  bool compared = false;              // with true durations
+
+  [[nodiscard]] size_t of_a_policy() const { return static_cast<size_t>(runs) + (compared ? 1 : 0); }
+  [[nodiscard]] size_t size() const { return policies.size() * of_a_policy(); }
+  [[nodiscard]] One operator[](size_t number) const;
+};
+
+// What one simulation adds to a report.
+struct SimulatedRun {
+  cluster::Metrics metrics;
+  std::vector<Breakdown> breakdowns;
+};
+
+// What the simulations of a plan, all of them in its order, say of each policy.
+std::vector<PolicyOutcome> outcomes_of(const SimulationPlan& plan, std::vector<SimulatedRun> runs);
+
+// A schedule simulation by simulation, for those who share them among processes: the jobs are read, nothing is simulated yet.
+// The request must outlive it. Progress is told of the reading alone.
+class ScheduleCases {
+ public:
+  static Result<ScheduleCases> read(const ScheduleRequest& request, const WorkControl& control = {});
+
+  [[nodiscard]] const SimulationPlan& plan() const { return plan_; }
+  [[nodiscard]] const ScheduleReport& report() const { return report_; }  // without outcomes
+  // From any thread. An Error where it does not come to its end.
+  [[nodiscard]] Result<SimulatedRun> simulate(size_t number) const { return simulate_(number); }
+
+ private:
+  ScheduleCases() = default;
+  SimulationPlan plan_;
+  ScheduleReport report_;
+  std::function<Result<SimulatedRun>(size_t)> simulate_;
 };
 
 // Stages of its progress: rows of jobs read, runs predicted where jobs name them, and jobs that have ended in any of the

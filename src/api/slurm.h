@@ -1,6 +1,6 @@
 // "What should Slurm be told about these jobs, and what does it make of them?": the questions of `forerun slurm`. The stage
 // slurm/ answers them: limits of jobs (slurm/slurm_limits.h), answers at a socket (slurm_serve.h), a trace on a real Slurm
-// (slurm_cluster.h), soft limits raised (slurm_watch.h).
+// (slurm_cluster.h), soft limits raised (slurm_watch.h), a sharded question as an array (slurm_array.h).
 #pragma once
 
 #include <optional>
@@ -9,6 +9,7 @@
 
 #include "api/schedule.h"
 #include "base/work_control.h"
+#include "slurm/slurm_array.h"
 #include "slurm/slurm_cluster.h"
 #include "slurm/slurm_limits.h"
 #include "slurm/slurm_serve.h"

@@ -47,11 +47,12 @@ Status status_of(const Result<T>& result) {
 }
 
 Status sweep_question(const WorkControl& control) {
-  const Device device = *stopped_models().devices.find("h200");
-  std::vector<SweepCase> cases;
-  for (int64_t batch = 1; batch <= 4; ++batch) cases.push_back({{}, small_model(batch), device});
+  SweepRequest request;
+  request.base.model = "resnet18";
+  request.axes = {{"batch", {"1", "2", "3", "4"}}};
   return sweep(
-      cases, stopped_models(), 2, [](const SweepCase&, const Result<Prediction>&) {}, control);
+      *sweep_cases(request, stopped_models()), stopped_models(), 2, [](const SweepCase&, const Result<Prediction>&) {},
+      control);
 }
 
 Status fit_question(const WorkControl& control) {

@@ -152,52 +152,94 @@ Result<SweepAxis> parse_axis(const std::string& text) {
   return axis;
 }
 
-Result<std::vector<std::vector<std::string>>> product_of(const std::vector<SweepAxis>& axes) {
-  std::vector<std::vector<std::string>> product = {{}};
+Result<size_t> product_size(const std::vector<SweepAxis>& axes) {
+  size_t size = 1;
   for (const SweepAxis& axis : axes) {
-    if (axis.values.size() > kMostCases / product.size()) {
+    if (axis.values.empty()) return Error{"no value", "--over " + axis.name, "give one or more"};
+    if (axis.values.size() > kMostCases / size) {
       return Error{fmt::format("more than {} configurations", kMostCases), "--over", "sweep over fewer values"};
     }
-    std::vector<std::vector<std::string>> longer;
-    longer.reserve(product.size() * axis.values.size());
-    for (const auto& values : product) {
-      for (const std::string& value : axis.values) {
-        longer.push_back(values);
-        longer.back().push_back(value);
-      }
-    }
-    product = std::move(longer);
+    size *= axis.values.size();
   }
-  return product;
+  return size;
 }
 
-Result<std::vector<SweepCase>> sweep_cases(const SweepRequest& request, const CostModels& cost_models) {
-  if (const Status status = check_job_length(request.job); !status.ok()) return status.error();
-  PartialCase fixed{request.base, request.gpu};
-  for (const auto& [name, value] : request.fixed) {
-    if (const Status status = fixed.set(name, value); !status.ok()) return status.error();
+std::vector<std::string> product_values(const std::vector<SweepAxis>& axes, size_t number) {
+  std::vector<std::string> values(axes.size());
+  for (size_t i = axes.size(); i-- > 0;) {
+    values[i] = axes[i].values[number % axes[i].values.size()];
+    number /= axes[i].values.size();
   }
-  const auto product = product_of(request.axes);
-  if (!product) return product.error();
-  std::vector<SweepCase> cases;
-  for (const std::vector<std::string>& values : *product) {
-    PartialCase one = fixed;
-    for (size_t i = 0; i < request.axes.size(); ++i) {
-      if (const Status status = one.set(request.axes[i].name, values[i]); !status.ok()) return status.error();
-    }
-    if (one.request.model.empty()) return Error{"there is no model", "", "name one, or several with --over model=A,B"};
-    Result<Device> device = cost_models.devices.find(one.gpu.empty() ? kDefaultGpu : one.gpu);
-    if (!device) return device.error();
-    const auto price = price_of_run(request.prices, *device, request.job);
-    if (!price) return price.error();
-    cases.push_back({values, std::move(one.request), std::move(*device), request.job, *price});
-  }
-  return cases;
+  return values;
 }
 
 namespace {
 
-Result<Prediction> predicted(const SweepCase& one, const CostModels& cost_models) {
+Result<PartialCase> fixed_case(const SweepRequest& request) {
+  PartialCase fixed{request.base, request.gpu};
+  for (const auto& [name, value] : request.fixed) {
+    if (const Status status = fixed.set(name, value); !status.ok()) return status.error();
+  }
+  return fixed;
+}
+
+Result<SweepCase> whole_case(PartialCase partial, const SweepRequest& request, const CostModels& cost_models) {
+  if (partial.request.model.empty())
+    return Error{"there is no model", "", "name one, or several with --over model=A,B"};
+  Result<Device> device = cost_models.devices.find(partial.gpu.empty() ? kDefaultGpu : partial.gpu);
+  if (!device) return device.error();
+  const auto price = price_of_run(request.prices, *device, request.job);
+  if (!price) return price.error();
+  return SweepCase{{}, std::move(partial.request), std::move(*device), request.job, *price};
+}
+
+}  // namespace
+
+Result<SweepCases> sweep_cases(const SweepRequest& request, const CostModels& cost_models) {
+  if (const Status status = check_job_length(request.job); !status.ok()) return status.error();
+  const Result<size_t> size = product_size(request.axes);
+  if (!size) return size.error();
+  Result<PartialCase> first = fixed_case(request);
+  if (!first) return first.error();
+  for (const SweepAxis& axis : request.axes) {
+    if (const Status status = first->set(axis.name, axis.values.front()); !status.ok()) return status.error();
+  }
+  if (const auto whole = whole_case(*first, request, cost_models); !whole) return whole.error();
+  // Each word sets something of its own, so that all configurations are sound where each value is, beside any others.
+  for (const SweepAxis& axis : request.axes) {
+    for (const std::string& value : axis.values) {
+      PartialCase one = *first;
+      one.request.settings.clear();  // which are not looked at here
+      if (const Status status = one.set(axis.name, value); !status.ok()) return status.error();
+      if (axis.name != "gpu") continue;
+      if (const auto whole = whole_case(std::move(one), request, cost_models); !whole) return whole.error();
+    }
+  }
+  return SweepCases(request, cost_models, *size);
+}
+
+std::vector<std::string> SweepCases::names() const {
+  std::vector<std::string> names;
+  for (const SweepAxis& axis : request_.axes) names.push_back(axis.name);
+  return names;
+}
+
+std::vector<std::string> SweepCases::values(size_t number) const { return product_values(request_.axes, number); }
+
+SweepCase SweepCases::operator[](size_t number) const {
+  CHECK(number < size_, "a configuration beyond the last");
+  Result<PartialCase> partial = fixed_case(request_);
+  std::vector<std::string> values = this->values(number);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Status status = partial->set(request_.axes[i].name, values[i]);
+    CHECK(status.ok(), status.error().message());
+  }
+  Result<SweepCase> whole = whole_case(std::move(*partial), request_, *cost_models_);
+  whole->values = std::move(values);
+  return std::move(*whole);
+}
+
+Result<Prediction> predict_case(const SweepCase& one, const CostModels& cost_models) {
   const Result<TrainingRun> run = build_run(one.request, one.device);
   if (!run) return run.error();
   Prediction prediction = predict(*run, one.device, cost_models, {}, 1);
@@ -205,10 +247,8 @@ Result<Prediction> predicted(const SweepCase& one, const CostModels& cost_models
   return prediction;
 }
 
-}  // namespace
-
-Status sweep(const std::vector<SweepCase>& cases, const CostModels& cost_models, unsigned threads,
-             const SweepHandler& each, const WorkControl& control) {
+Status sweep(const SweepCases& cases, const CostModels& cost_models, unsigned threads, const SweepHandler& each,
+             const WorkControl& control) {
   Work work(control, "configurations", static_cast<int64_t>(cases.size()));
   std::mutex order;
   std::map<size_t, Result<Prediction>> done;  // ahead of their turn
@@ -220,7 +260,7 @@ Status sweep(const std::vector<SweepCase>& cases, const CostModels& cost_models,
   };
   Status status = parallel_for(cases.size(), threads, work, [&](size_t i) {
     if (stopped()) return;
-    Result<Prediction> prediction = predicted(cases[i], cost_models);
+    Result<Prediction> prediction = predict_case(cases[i], cost_models);
     const std::lock_guard lock(order);
     done.emplace(i, std::move(prediction));
     for (auto first = done.begin(); !failed && first != done.end() && first->first == turn; first = done.begin()) {

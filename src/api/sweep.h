@@ -32,12 +32,6 @@ struct SweepCase {
   std::optional<double> price;  // of an hour of the device
 };
 
-// One configuration: the values of the sweep's axes, and what was predicted or why nothing could be.
-struct SweepRow {
-  std::vector<std::string> values;
-  Result<Prediction> prediction;
-};
-
 // What a sweep goes over. A value of an axis, or a fixed word, is parsed by its name: "model", "gpu", "batch", "precision",
 // "optimizer" and "channels_last" say how the model is trained, and on what; any other name is a parameter of the model's
 // family.
@@ -50,17 +44,40 @@ struct SweepRequest {
   Prices prices;
 };
 
-// The configurations of a sweep, each parsed; the Error of the first that means nothing.
-Result<std::vector<SweepCase>> sweep_cases(const SweepRequest& request, const CostModels& cost_models);
+// The configurations of a sweep, made when they are asked for: ten million of them take no memory.
+class SweepCases {
+ public:
+  [[nodiscard]] size_t size() const { return size_; }
+  [[nodiscard]] const std::vector<SweepAxis>& axes() const { return request_.axes; }
+  [[nodiscard]] std::vector<std::string> names() const;                // of the axes
+  [[nodiscard]] std::vector<std::string> values(size_t number) const;  // of the axes, in their order
+  [[nodiscard]] SweepCase operator[](size_t number) const;
 
-// Every choice of one value from each axis, at most ten million.
-Result<std::vector<std::vector<std::string>>> product_of(const std::vector<SweepAxis>& axes);
+ private:
+  friend Result<SweepCases> sweep_cases(const SweepRequest& request, const CostModels& cost_models);
+  SweepCases(SweepRequest request, const CostModels& cost_models, size_t size)
+      : request_(std::move(request)), cost_models_(&cost_models), size_(size) {}
+  SweepRequest request_;
+  const CostModels* cost_models_;
+  size_t size_;
+};
+
+// An Error for a value that means nothing, whichever configurations have it. The cost models must outlive what is given.
+Result<SweepCases> sweep_cases(const SweepRequest& request, const CostModels& cost_models);
+
+// How many choices of one value from each axis there are, at most ten million.
+Result<size_t> product_size(const std::vector<SweepAxis>& axes);
+// The n-th of them: the last axis changes fastest.
+std::vector<std::string> product_values(const std::vector<SweepAxis>& axes, size_t number);
+
+// What is predicted of one configuration, or why nothing can be.
+Result<Prediction> predict_case(const SweepCase& one, const CostModels& cost_models);
 
 // Predicts every case and hands it to `each`, in order and from one thread at a time. A model that cannot be built with
 // some values is that case's Error; the others go on. `threads` 0: as many as the machine has. The only Error is that of
 // `control`.
 using SweepHandler = std::function<void(const SweepCase&, const Result<Prediction>&)>;
-Status sweep(const std::vector<SweepCase>& cases, const CostModels& cost_models, unsigned threads,
-             const SweepHandler& each, const WorkControl& control = {});
+Status sweep(const SweepCases& cases, const CostModels& cost_models, unsigned threads, const SweepHandler& each,
+             const WorkControl& control = {});
 
 }  // namespace forerun

@@ -33,48 +33,60 @@ TEST(SweepAxisText, RangesAtTheEndOfNumbers) {
 }
 
 TEST(SweepProduct, LastAxisChangesFastest) {
-  const auto product = product_of({{"a", {"1", "2"}}, {"b", {"x", "y"}}});
-  ASSERT_TRUE(product);
-  EXPECT_EQ(*product, (std::vector<Texts>{{"1", "x"}, {"1", "y"}, {"2", "x"}, {"2", "y"}}));
+  const std::vector<SweepAxis> axes = {{"a", {"1", "2"}}, {"b", {"x", "y"}}};
+  ASSERT_EQ(*product_size(axes), 4U);
+  std::vector<Texts> product;
+  for (size_t i = 0; i < 4; ++i) product.push_back(product_values(axes, i));
+  EXPECT_EQ(product, (std::vector<Texts>{{"1", "x"}, {"1", "y"}, {"2", "x"}, {"2", "y"}}));
   const SweepAxis thousand = *parse_axis("n=1..1000");
-  EXPECT_FALSE(product_of({thousand, thousand, thousand}));
+  EXPECT_FALSE(product_size({thousand, thousand, thousand}));
+  EXPECT_FALSE(product_size({{"a", {}}})) << "no value";
 }
 
-std::vector<SweepCase> batches(const CostModels& cost_models, const Texts& values) {
-  std::vector<SweepCase> cases;
-  for (const std::string& value : values) {
-    SweepCase one{{value}, {.model = "alexnet"}, *cost_models.devices.find("h200")};
-    one.request.settings = {{"image", value}};
-    one.request.batch = 4;
-    cases.push_back(one);
-  }
-  return cases;
+SweepRequest images(const Texts& values) {
+  SweepRequest request;
+  request.base.model = "alexnet";
+  request.fixed = {{"batch", "4"}};
+  request.axes = {{"image", values}};
+  return request;
 }
 
 TEST(Sweep, ThreadsGiveTheSameInTheSameOrder) {
   const auto cost_models = load_cost_models();
   ASSERT_TRUE(cost_models);
-  const auto cases = batches(*cost_models, {"224", "1", "96", "128", "64", "160", "192", "256"});  // 1: too small
+  const auto cases =
+      sweep_cases(images({"224", "1", "96", "128", "64", "160", "192", "256"}), *cost_models);  // 1: too small
+  ASSERT_TRUE(cases) << cases.error().message();
   const auto answers = [&](unsigned threads) {
     std::vector<std::pair<std::string, int64_t>> found;
     const auto take = [&](const SweepCase& c, const Result<Prediction>& p) {
       found.emplace_back(c.values.front(), p ? p->times.iteration.value : -1);
     };
-    EXPECT_TRUE(sweep(cases, *cost_models, threads, take).ok());
+    EXPECT_TRUE(sweep(*cases, *cost_models, threads, take).ok());
     return found;
   };
   const auto alone = answers(1);
-  ASSERT_EQ(alone.size(), cases.size());
+  ASSERT_EQ(alone.size(), cases->size());
   EXPECT_EQ(alone[1].second, -1);
   EXPECT_GT(alone[2].second, 0);
   EXPECT_LT(alone[2].second, alone[7].second);
   EXPECT_EQ(answers(4), alone);
 }
 
-TEST(Sweep, NothingToDo) {
+TEST(Sweep, CasesAreMadeWhenAskedFor) {
   const auto cost_models = load_cost_models();
   ASSERT_TRUE(cost_models);
-  EXPECT_TRUE(sweep({}, *cost_models, 0, [](const SweepCase&, const Result<Prediction>&) { FAIL(); }).ok());
+  SweepRequest request;
+  request.base.model = "resnet18";
+  request.axes = {*parse_axis("gpu=t4,l4,a100,v100,h200"), *parse_axis("batch=1..1000000"), *parse_axis("seed=1,2")};
+  const Bytes before = resident_memory();
+  const auto cases = sweep_cases(request, *cost_models);
+  ASSERT_TRUE(cases) << cases.error().message();
+  EXPECT_EQ(cases->size(), 10'000'000U);
+  EXPECT_EQ((*cases)[9'999'999].values, (Texts{"h200", "1000000", "2"}));
+  EXPECT_EQ((*cases)[2'000'000].device.name, cost_models->devices.find("l4")->name);
+  EXPECT_EQ((*cases)[3].request.batch, 2);
+  EXPECT_LT((resident_memory() - before).value, int64_t{500} << 20) << "the axes are copied, and nothing else";
 }
 
 TEST(Sweep, TellsHoursAndCostOfTheWholeRun) {
@@ -112,13 +124,13 @@ TEST(Sweep, WordsOfAxesAreParsedByTheirNames) {
   const auto cases = sweep_cases(request, *cost_models);
   ASSERT_TRUE(cases.ok()) << cases.error().message();
   ASSERT_EQ(cases->size(), 8U);
-  EXPECT_EQ(cases->back().values, (std::vector<std::string>{"h200", "4", "sgd:momentum=0.5"}));
-  EXPECT_EQ(cases->back().device.name, "NVIDIA H200");
-  EXPECT_EQ(cases->back().request.batch, 4);
-  EXPECT_EQ(cases->back().request.setup.optimizer.momentum, 0.5);
-  EXPECT_FALSE(cases->back().request.default_optimizer);
-  EXPECT_TRUE(cases->back().request.setup.channels_last);
-  EXPECT_EQ(cases->back().request.settings.size(), 1U);
+  EXPECT_EQ((*cases)[7].values, (std::vector<std::string>{"h200", "4", "sgd:momentum=0.5"}));
+  EXPECT_EQ((*cases)[7].device.name, "NVIDIA H200");
+  EXPECT_EQ((*cases)[7].request.batch, 4);
+  EXPECT_EQ((*cases)[7].request.setup.optimizer.momentum, 0.5);
+  EXPECT_FALSE((*cases)[7].request.default_optimizer);
+  EXPECT_TRUE((*cases)[7].request.setup.channels_last);
+  EXPECT_EQ((*cases)[7].request.settings.size(), 1U);
   for (const auto& [name, value] : KeyValues{{"batch", "0"},
                                              {"batch", "-1"},
                                              {"batch", "1.5"},

@@ -83,6 +83,20 @@ std::string JsonObject::text(const std::string& field) {
   return {};
 }
 
+std::string JsonObject::any_text(const std::string& field) {
+  const nlohmann::json* value = find(field);
+  if (value != nullptr && value->is_string()) return value->get<std::string>();
+  if (value != nullptr) fail(field, "must be a string");
+  return {};
+}
+
+bool JsonObject::flag(const std::string& field) {
+  const nlohmann::json* value = find(field);
+  if (value != nullptr && value->is_boolean()) return value->get<bool>();
+  if (value != nullptr) fail(field, "must be true or false");
+  return false;
+}
+
 std::vector<std::string> JsonObject::texts(const std::string& field) {
   if (!has(field)) return {};
   const nlohmann::json& value = *find(field);

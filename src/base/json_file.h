@@ -32,6 +32,8 @@ class JsonObject {
   double number_or(const std::string& field, double otherwise, Sign sign = Sign::positive);
   int64_t integer(const std::string& field, Sign sign = Sign::positive);
   std::string text(const std::string& field);
+  std::string any_text(const std::string& field);  // which may be empty
+  bool flag(const std::string& field);
   std::vector<std::string> texts(const std::string& field);   // a list of strings; empty where the field is missing
   JsonObject object(const std::string& field);                // shares this object's fault
   std::vector<JsonObject> objects(const std::string& field);  // a list of objects

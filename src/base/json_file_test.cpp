@@ -18,6 +18,25 @@ TEST(JsonFileTest, ReadsFields) {
   EXPECT_TRUE(file->status().ok());
 }
 
+TEST(JsonFileTest, ReadsTextsThatMayBeEmptyAndFlags) {
+  auto file = JsonObject::parse(R"({"e": "", "t": true, "f": false})", "f");
+  ASSERT_TRUE(file.ok());
+  EXPECT_EQ(file->any_text("e"), "");
+  EXPECT_TRUE(file->flag("t"));
+  EXPECT_FALSE(file->flag("f"));
+  EXPECT_TRUE(file->status().ok());
+  for (const char* field : {"t", "absent"}) {
+    auto again = JsonObject::parse(R"({"t": true})", "f");
+    again->any_text(field);
+    EXPECT_FALSE(again->status().ok()) << field;
+  }
+  for (const char* field : {"e", "absent"}) {
+    auto again = JsonObject::parse(R"({"e": ""})", "f");
+    again->flag(field);
+    EXPECT_FALSE(again->status().ok()) << field;
+  }
+}
+
 TEST(JsonFileTest, TheFirstFaultIsKeptWithItsPlace) {
   auto file = JsonObject::parse(R"({"a": -1, "b": {"c": "x"}, "n": 1.5})", "f.json");
   ASSERT_TRUE(file.ok());

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <thread>
 
+#include "base/data_dir.h"
+
 namespace forerun {
 namespace {
 
@@ -99,6 +101,25 @@ Result<std::string> fingerprint(const std::vector<fs::path>& paths) {
     }
   }
   return all.text();
+}
+
+std::string text_fingerprint(std::string_view text) {
+  Fingerprint all;
+  all.add(text);
+  return all.text();
+}
+
+Result<std::string> program_fingerprint() { return fingerprint({"/proc/self/exe"}); }
+
+Result<std::string> data_fingerprint() {
+  const Result<fs::path> folder = data_dir();
+  if (!folder) return folder.error();
+  std::vector<fs::path> paths;
+  for (const char* part : {"cost", "devices", "evaluations", "host", "memory", "scale", "zoo"}) {
+    std::error_code failed;
+    if (fs::exists(*folder / part, failed)) paths.push_back(*folder / part);
+  }
+  return fingerprint(paths);
 }
 
 }  // namespace forerun

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -19,5 +20,13 @@ std::string this_machine();
 // forgeries. The same wherever the files lie: names count from the given path, its last part included. An Error where one cannot
 // be read.
 Result<std::string> fingerprint(const std::vector<std::filesystem::path>& paths);
+
+// The same over a text.
+std::string text_fingerprint(std::string_view text);
+
+// Of the running program, and of what it reads of the data folder for any question: answers of programs and folders that
+// differ in these may differ too.
+Result<std::string> program_fingerprint();
+Result<std::string> data_fingerprint();
 
 }  // namespace forerun

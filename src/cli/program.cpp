@@ -48,6 +48,7 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, cha
       verbs.push_back(verb->get_name());
       if (verb->get_name() == given) chosen = verb;
     }
+    if (chosen == nullptr && at->get_require_subcommand_min() == 0) break;  // what stands there is no verb's name
     if (chosen == nullptr) {
       fmt::print(stderr, "{}: there is no verb '{}': {}\n", called, given, did_you_mean(given, verbs));
       return kUsage;

@@ -8,7 +8,9 @@
 #include "base/output_file.h"
 #include "cli/command_work.h"
 #include "cli/lab_program.h"
+#include "cli/shard_options.h"
 #include "report/schedule.h"
+#include "report/schedule_runs.h"
 
 namespace forerun::cli {
 namespace {
@@ -33,6 +35,7 @@ struct ScheduleOptions {
   std::vector<std::string> policies, compare, by, quotas;
   std::string predictor = "perfect";
   WorkLimits limits;
+  ShardOptions shard;
   bool json = false, list = false;
 };
 
@@ -109,7 +112,69 @@ Status write_jobs(const ScheduleAnswer& answer, const std::string& path) {
   return file->finish();
 }
 
-int run(ScheduleOptions& options, const AskPredictor& ask) {
+// Files that the request reads.
+std::vector<std::string> files_of(const ScheduleRequest& request) {
+  std::vector<std::string> files = {request.file, request.load.companion};
+  for (const cluster::PolicySpec& policy : request.policies) files.push_back(policy.file);
+  std::erase(files, "");
+  return files;
+}
+
+int run_schedule_shard(const ScheduleOptions& options, const CLI::App& verb) {
+  const CommandWork work(options.limits);
+  const auto cases = ScheduleCases::read(options.request, work.control());
+  if (!cases) return fail(cases.error());
+  const auto sharded = sharded_work(verb, cases->plan().size(), files_of(options.request),
+                                    to_json(ScheduleHeading{cases->report(), cases->plan()}));
+  if (!sharded) return fail(sharded.error());
+  return run_shard(options.shard, *sharded, {options.request.threads, "simulations"}, work.control(),
+                   [&](size_t number) -> Result<std::string> {
+                     const auto run = cases->simulate(number);
+                     if (!run) return run.error();
+                     return to_json(*run);
+                   });
+}
+
+struct ScheduleMerge {
+  MergeOptions merge;
+  bool json = false;
+};
+
+int merge_schedule(const ScheduleMerge& options) {
+  const Result<PartSet> parts = open_parts(options.merge, "schedule");
+  if (!parts) return fail(parts.error());
+  Result<ScheduleHeading> heading = read_schedule_heading(parts->work().about, options.merge.parts.front());
+  if (!heading) return fail(heading.error());
+  if (heading->plan.size() != parts->size()) {
+    return fail({"does not have as many simulations as it says", options.merge.parts.front(), "make the parts anew"});
+  }
+  std::vector<SimulatedRun> runs;
+  for (size_t number = 0; number < parts->size(); ++number) {
+    const Result<std::string> row = parts->row(number);
+    if (!row) return fail(row.error());
+    Result<SimulatedRun> run = read_simulated_run(*row, fmt::format("case {}", number));
+    if (!run) return fail(run.error());
+    runs.push_back(std::move(*run));
+  }
+  heading->report.outcomes = outcomes_of(heading->plan, std::move(runs));
+  Result<MergedOutput> output = MergedOutput::open(options.merge.out);
+  if (!output) return fail(output.error());
+  Status status = output->write(options.json ? to_json(heading->report) + "\n" : to_text(heading->report));
+  if (status.ok()) status = output->finish();
+  return status.ok() ? kDone : fail(status.error());
+}
+
+void add_schedule_merge(CLI::App& verb, Run& chosen) {
+  auto options = std::make_shared<ScheduleMerge>();
+  CLI::App* app = add_merge(verb, options->merge, "simulations");
+  app->add_flag("--json", options->json, "JSON: an object, or a list of them for several policies");
+  app->footer(
+      "Examples:\n"
+      "  forerun schedule merge part-0.jsonl part-1.jsonl --json");
+  app->callback([options, &chosen] { chosen = [options] { return merge_schedule(*options); }; });
+}
+
+int run(ScheduleOptions& options, const AskPredictor& ask, const CLI::App& verb) {
   if (options.list) return list_names();
   if (Status status = fill(options); !status) return fail(status.error());
   if (options.request.predictor.kind == cluster::PredictorKind::learned) {
@@ -118,6 +183,7 @@ int run(ScheduleOptions& options, const AskPredictor& ask) {
     if (!oracle) return fail(oracle.error());
     options.request.oracle = std::move(*oracle);
   }
+  if (options.shard.any()) return run_schedule_shard(options, verb);
   const auto answer = schedule(options.request, CommandWork(options.limits).control());
   if (!answer) return fail(answer.error());
   if (!options.svg.empty()) {
@@ -255,7 +321,9 @@ void add_schedule_asking(const AskPredictor& ask, CLI::App& app, Run& chosen) {
   add_cluster_options(*verb, *options);
   add_policy_options(*verb, *options);
   add_answer_options(*verb, *options);
+  add_shard_options(*verb, options->shard, "simulations (one a policy and seed)");
   add_work_limits(*verb, options->limits);
+  add_schedule_merge(*verb, chosen);
   verb->footer(
       "Examples:\n"
       "  forerun schedule examples/jobs.csv --gpus 8 --compare fifo sjf easy srtf\n"
@@ -263,8 +331,18 @@ void add_schedule_asking(const AskPredictor& ask, CLI::App& app, Run& chosen) {
       "  forerun schedule jobs.csv --gpus a100=4,v100=8 --policy allox --predictor error:8 --repeat 10\n"
       "  forerun schedule data/h200 --format records --gpus h200=16 --policy sjf --predictor hybrid\n"
       "  forerun schedule --synthetic jobs=1000000,gpus=10000 --policy srtf\n"
+      "  forerun schedule jobs.csv --gpus 8 --policy sjf --predictor error:8 --repeat 99 --shard 0/4 --out a\n"
       "Seconds are simulated ones. docs/cluster.md says what is simulated, docs/jobs.md how jobs are described.");
-  verb->callback([options, ask, &chosen] { chosen = [options, ask] { return run(*options, ask); }; });
+  verb->callback([options, ask, verb, &chosen] {
+    if (asks_merge(*verb)) return;
+    for (const char* one : {"--svg", "--jobs-out", "--json", "--list"}) {
+      if (!options->shard.any() || verb->get_option(one)->count() == 0) continue;
+      throw CLI::ValidationError(one, std::string_view(one) == "--json"
+                                          ? "is for `forerun schedule merge`: --out keeps all that it needs"
+                                          : "shows what no shard keeps: leave out --out");
+    }
+    chosen = [options, ask, verb] { return run(*options, ask, *verb); };
+  });
 }
 
 }  // namespace forerun::cli

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "cli/program_outcome.h"
 
@@ -42,6 +43,18 @@ TEST_F(Stopping, CtrlCEndsLongWorkWithAWordAnd130) {
     EXPECT_NE(outcome.out.find("of 100000 configurations"), std::string::npos) << outcome.out;
     fs::remove(rows);
   }
+}
+
+TEST_F(Stopping, AShardKeepsWhatItHasDone) {
+  const std::string part = (folder_ / "part").string();
+  const Outcome outcome = interrupted("sweep resnet18 --out " + part + kMany,
+                                      "[ -s " + part + " ] && [ $(wc -l < " + part + ") -ge 3 ]", part + ".errors");
+  EXPECT_EQ(outcome.code, 130) << outcome.out;
+  EXPECT_NE(outcome.out.find("of 100000 configurations"), std::string::npos) << outcome.out;
+  std::ifstream lines(part);
+  int cases = 0;
+  for (std::string line; std::getline(lines, line); ++cases) EXPECT_TRUE(line.ends_with('}')) << line;
+  EXPECT_GE(cases, 3);
 }
 
 TEST_F(Stopping, LeavesNoHalfWrittenFile) {
