@@ -2,22 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <numeric>
 #include <random>
 
 #include "base/check.h"
-
-#if FORERUN_HAS_CLP
-#include <coin/CoinPackedMatrix.hpp>
-#include <coin/OsiClpSolverInterface.hpp>
-#endif
+#include "cluster/clp.h"
 
 namespace forerun::cluster {
 namespace {
 
 constexpr double kGrid = 1 << 20;
 
-#if FORERUN_HAS_CLP
 constexpr double kTolerance = 1e-9;
 constexpr double kNoPrice = 1e-7;  // dual values below count as 0
 
@@ -36,33 +32,79 @@ double bound_near(double value, double lower, double upper) {
   return std::abs(value - lower) <= std::abs(upper - value) ? lower : upper;
 }
 
-// Leaves the optima of the present objective, and no other points.
-void keep_optima(OsiClpSolverInterface& solver) {
-  const double* costs = solver.getReducedCost();
-  const double* prices = solver.getRowPrice();
-  const std::vector<double> lower(solver.getColLower(), solver.getColLower() + solver.getNumCols());
-  const std::vector<double> upper(solver.getColUpper(), solver.getColUpper() + solver.getNumCols());
-  const std::vector<double> row_lower(solver.getRowLower(), solver.getRowLower() + solver.getNumRows());
-  const std::vector<double> row_upper(solver.getRowUpper(), solver.getRowUpper() + solver.getNumRows());
-  const std::vector<double> values(solver.getColSolution(), solver.getColSolution() + solver.getNumCols());
-  const std::vector<double> sums(solver.getRowActivity(), solver.getRowActivity() + solver.getNumRows());
-  const std::vector<double> cost(costs, costs + solver.getNumCols());
-  const std::vector<double> price(prices, prices + solver.getNumRows());
-  for (int i = 0; i < solver.getNumCols(); ++i) {
-    const auto at = static_cast<size_t>(i);
-    if (std::abs(cost[at]) <= kNoPrice) continue;
-    const double bound = bound_near(values[at], lower[at], upper[at]);
-    solver.setColBounds(i, bound, bound);
-  }
-  for (int i = 0; i < solver.getNumRows(); ++i) {
-    const auto at = static_cast<size_t>(i);
-    if (std::abs(price[at]) <= kNoPrice) continue;
-    const double bound = bound_near(sums[at], row_lower[at], row_upper[at]);
-    solver.setRowBounds(i, bound, bound);
-  }
-}
+// A problem in the solver, by column.
+class Solver {
+ public:
+  explicit Solver(const Clp& clp) : clp_(clp), model_(clp.newModel()) {}
+  Solver(const Solver&) = delete;
+  Solver& operator=(const Solver&) = delete;
+  ~Solver() { clp_.deleteModel(model_); }
 
-#endif
+  struct Bounds {
+    std::vector<double> lower, upper;
+  };
+  void load(const std::vector<std::vector<std::pair<int, double>>>& columns, const Bounds& variables,
+            const std::vector<double>& objective, const Bounds& rows) {
+    columns_ = columns.size();
+    rows_ = rows.lower.size();
+    std::vector<int> starts = {0};
+    std::vector<int> indices;
+    std::vector<double> values;
+    for (const auto& column : columns) {
+      for (const auto& [row, factor] : column) {
+        indices.push_back(row);
+        values.push_back(factor);
+      }
+      starts.push_back(static_cast<int>(indices.size()));
+    }
+    clp_.setLogLevel(model_, 0);
+    clp_.loadProblem(model_, static_cast<int>(columns_), static_cast<int>(rows_), starts.data(), indices.data(),
+                     values.data(), variables.lower.data(), variables.upper.data(), objective.data(), rows.lower.data(),
+                     rows.upper.data());
+    clp_.setOptimizationDirection(model_, -1);  // the largest
+    clp_.setPrimalTolerance(model_, kTolerance);
+    clp_.setDualTolerance(model_, kTolerance);
+  }
+  // Both tell whether there is an optimum.
+  bool solve() {
+    clp_.initialSolve(model_);
+    return clp_.isProvenOptimal(model_) != 0;
+  }
+  bool solve_for(const std::vector<double>& objective) {
+    clp_.chgObjCoefficients(model_, objective.data());
+    clp_.primal(model_, 0);
+    return clp_.isProvenOptimal(model_) != 0;
+  }
+  [[nodiscard]] std::vector<double> values() const { return copied(clp_.primalColumnSolution(model_), columns_); }
+
+  // Leaves the optima of the present objective, and no other points.
+  void keep_optima() {
+    Bounds variables = {copied(clp_.columnLower(model_), columns_), copied(clp_.columnUpper(model_), columns_)};
+    Bounds rows = {copied(clp_.rowLower(model_), rows_), copied(clp_.rowUpper(model_), rows_)};
+    fix(variables, values(), copied(clp_.dualColumnSolution(model_), columns_));
+    fix(rows, copied(clp_.primalRowSolution(model_), rows_), copied(clp_.dualRowSolution(model_), rows_));
+    clp_.chgColumnLower(model_, variables.lower.data());
+    clp_.chgColumnUpper(model_, variables.upper.data());
+    clp_.chgRowLower(model_, rows.lower.data());
+    clp_.chgRowUpper(model_, rows.upper.data());
+  }
+
+ private:
+  static std::vector<double> copied(const double* values, size_t count) {
+    return values == nullptr ? std::vector<double>(count) : std::vector<double>(values, values + count);
+  }
+  // What has a price stays at the bound where it is.
+  static void fix(Bounds& bounds, const std::vector<double>& values, const std::vector<double>& prices) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (std::abs(prices[i]) <= kNoPrice) continue;
+      bounds.lower[i] = bounds.upper[i] = bound_near(values[i], bounds.lower[i], bounds.upper[i]);
+    }
+  }
+
+  const Clp& clp_;
+  ClpModel* model_;
+  size_t columns_ = 0, rows_ = 0;
+};
 
 uint64_t scrambled(uint64_t x) {  // splitmix64
   x += 0x9e3779b97f4a7c15;
@@ -93,63 +135,37 @@ void LinearProgram::add_row(double lower, double upper, Terms terms) {
   rows_.push_back(std::move(terms));
 }
 
-#if FORERUN_HAS_CLP
-
-bool has_solver() { return true; }
+bool has_solver() { return clp() != nullptr; }
 
 std::optional<std::vector<double>> LinearProgram::maximize(uint64_t shuffle) const {
+  CHECK(has_solver(), "a linear program without a solver: parse_policy() refuses policies that have one");
   const std::vector<int> columns = handed_over(variables(), shuffle);  // by variable: its column
   const std::vector<int> lines = handed_over(rows_.size(), shuffle);
-  std::vector<int> row_of, column_of;
-  std::vector<double> factors;
+  std::vector<std::vector<std::pair<int, double>>> factors(variables());
   for (size_t row = 0; row < rows_.size(); ++row) {
     for (const auto& [variable, factor] : rows_[row]) {
       CHECK(variable >= 0 && static_cast<size_t>(variable) < variables(), "a row names a variable that is not there");
-      row_of.push_back(lines[row]);
-      column_of.push_back(columns[static_cast<size_t>(variable)]);
-      factors.push_back(factor);
+      factors[static_cast<size_t>(columns[static_cast<size_t>(variable)])].emplace_back(lines[row], factor);
     }
   }
-  CoinPackedMatrix matrix(true, row_of.data(), column_of.data(), factors.data(),
-                          static_cast<CoinBigIndex>(factors.size()));
-  matrix.setDimensions(static_cast<int>(rows_.size()), static_cast<int>(variables()));
   const auto placed = [](const std::vector<double>& values, const std::vector<int>& places) {
     std::vector<double> result(places.size(), 0.0);
     for (size_t i = 0; i < values.size(); ++i) result[static_cast<size_t>(places[i])] = values[i];
     return result;
   };
-  OsiClpSolverInterface solver;
-  solver.messageHandler()->setLogLevel(0);
-  solver.loadProblem(matrix, placed(lower_, columns).data(), placed(upper_, columns).data(),
-                     placed(objective_, columns).data(), placed(row_lower_, lines).data(),
-                     placed(row_upper_, lines).data());
-  solver.setObjSense(-1);
-  solver.setDblParam(OsiPrimalTolerance, kTolerance);
-  solver.setDblParam(OsiDualTolerance, kTolerance);
-  solver.initialSolve();
-  if (!solver.isProvenOptimal()) return std::nullopt;
-  std::vector<double> values(solver.getColSolution(), solver.getColSolution() + variables());
+  Solver solver(*clp());
+  solver.load(factors, {placed(lower_, columns), placed(upper_, columns)}, placed(objective_, columns),
+              {placed(row_lower_, lines), placed(row_upper_, lines)});
+  if (!solver.solve()) return std::nullopt;
+  std::vector<double> values = solver.values();
   for (const std::vector<double>& objective : further_) {
-    keep_optima(solver);
-    solver.setObjective(placed(objective, columns).data());
-    solver.resolve();
-    if (!solver.isProvenOptimal()) break;  // an optimum of those before it is an answer too
-    values.assign(solver.getColSolution(), solver.getColSolution() + variables());
+    solver.keep_optima();
+    if (!solver.solve_for(placed(objective, columns))) break;  // an optimum of those before it is an answer too
+    values = solver.values();
   }
   std::vector<double> by_variable(variables());
   for (size_t i = 0; i < variables(); ++i) by_variable[i] = values[static_cast<size_t>(columns[i])];
   return by_variable;
 }
-
-#else
-
-bool has_solver() { return false; }
-
-std::optional<std::vector<double>> LinearProgram::maximize(uint64_t /*shuffle*/) const {
-  CHECK(false, "a linear program in a build without a solver: parse_policy() refuses policies that have one");
-  return std::nullopt;
-}
-
-#endif
 
 }  // namespace forerun::cluster

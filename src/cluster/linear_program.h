@@ -39,7 +39,7 @@ class LinearProgram {
   std::vector<std::vector<double>> further_;
 };
 
-// Whether this build has a solver; without one no program may be made largest (FORERUN_SOLVER in CMakeLists.txt).
+// Whether this machine has a solver (clp.h); without one no program may be made largest.
 bool has_solver();
 
 // To the nearest multiple of 2^-20, which takes the solver's rounding away and lets sums be exact: no fraction of small

@@ -72,8 +72,9 @@ Result<PolicySpec> parse_policy(const std::string& text) {
     make_any(entry, file, reader);
     if (const Status status = reader.status(); !status) return status.error();
     if (entry.needs_solver && !has_solver()) {
-      return Error{fmt::format("the policy '{}' solves linear programs, and this build has no solver", entry.name),
-                   "--policy", "take another one, or the program that `./run build` makes"};
+      return Error{
+          fmt::format("the policy '{}' solves linear programs, and this machine has no libClp.so.1", entry.name),
+          "--policy", "install COIN-OR's Clp (Debian: coinor-libclp1), or take another policy"};
     }
     return PolicySpec{&entry, file, std::move(named->options), text, {}};
   };

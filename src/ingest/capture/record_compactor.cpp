@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
@@ -350,10 +351,10 @@ class RecordCompactor::Impl : JsonWalk {
 
   Result<std::string> compact_sample(std::string_view line) {
     out_ = "{\"schema\":\"op/1\"";
-    if (!copy(line, [](std::string_view key) { return key != "schema" && key != "id" && key != "kernels"; }) ||
-        !add_kernels(line)) {
-      return error();
-    }
+    const auto kept = [](std::string_view key) {
+      return key != "schema" && key != "id" && key != "spread" && key != "kernels";
+    };
+    if (!copy(line, kept) || !add_spread(line) || !add_kernels(line)) return error();
     return std::move(out_) + '}';
   }
 
@@ -381,6 +382,18 @@ class RecordCompactor::Impl : JsonWalk {
       default: return false;
     }
   }
+  // How far the readings of a sample lie apart, in hundredths.
+  bool add_spread(std::string_view line) {
+    simdjson::ondemand::document document;
+    double spread = 0;
+    auto code = parser_.iterate(line.data(), line.size(), line.size() + LineReader::kPadding).get(document);
+    if (code == simdjson::SUCCESS) code = document["spread"].get_double().get(spread);
+    if (code == simdjson::NO_SUCH_FIELD) return true;
+    if (code != simdjson::SUCCESS) return fail(code, "spread", "a number");
+    fmt::format_to(std::back_inserter(out_), ",\"spread\":{}", std::round(spread * 100) / 100);
+    return true;
+  }
+
   // The kernels of a sample as one entry without a name: how long all took, and how many they were.
   bool add_kernels(std::string_view line) {
     simdjson::ondemand::document document;
