@@ -142,10 +142,10 @@ Result<std::string> answer_sweep(Question& question, const Asking& asking) {
   Result<Prices> prices = asked_prices(price_words.file, price_words.given, (*models)->devices);
   if (!prices) return prices.error();
   request.prices = std::move(*prices);
-  const auto product = product_of(request.axes);
-  if (!product) return product.error();
-  if (product->size() > kMostRows) {
-    return Error{fmt::format("{} configurations are more than one answer has room for", product->size()), "over",
+  const Result<size_t> count = product_size(request.axes);
+  if (!count) return count.error();
+  if (*count > kMostRows) {
+    return Error{fmt::format("{} configurations are more than one answer has room for", *count), "over",
                  "`forerun sweep --csv` prints as many as ten million"};
   }
   const auto cases = sweep_cases(request, **models);
