@@ -8,33 +8,33 @@ namespace forerun::cluster {
 
 using ClpModel = void;  // Clp_Simplex
 
-// The functions of Clp_C_Interface.h that are called, under their names without "Clp_".
+// The functions of Clp_C_Interface.h that are called.
 struct Clp {
-  ClpModel* (*newModel)() = nullptr;
-  void (*deleteModel)(ClpModel*) = nullptr;
-  void (*setLogLevel)(ClpModel*, int) = nullptr;
-  void (*loadProblem)(ClpModel*, int columns, int rows, const int* starts, const int* indices, const double* values,
-                      const double* lower, const double* upper, const double* objective, const double* row_lower,
-                      const double* row_upper) = nullptr;
-  void (*setOptimizationDirection)(ClpModel*, double) = nullptr;
-  void (*setPrimalTolerance)(ClpModel*, double) = nullptr;
-  void (*setDualTolerance)(ClpModel*, double) = nullptr;
-  int (*initialSolve)(ClpModel*) = nullptr;
+  ClpModel* (*new_model)() = nullptr;
+  void (*delete_model)(ClpModel*) = nullptr;
+  void (*set_log_level)(ClpModel*, int) = nullptr;
+  void (*load_problem)(ClpModel*, int columns, int rows, const int* starts, const int* indices, const double* values,
+                       const double* lower, const double* upper, const double* objective, const double* row_lower,
+                       const double* row_upper) = nullptr;
+  void (*set_optimization_direction)(ClpModel*, double) = nullptr;
+  void (*set_primal_tolerance)(ClpModel*, double) = nullptr;
+  void (*set_dual_tolerance)(ClpModel*, double) = nullptr;
+  int (*initial_solve)(ClpModel*) = nullptr;
   int (*primal)(ClpModel*, int values_pass) = nullptr;
-  int (*isProvenOptimal)(ClpModel*) = nullptr;
-  double* (*primalColumnSolution)(ClpModel*) = nullptr;
-  double* (*primalRowSolution)(ClpModel*) = nullptr;
-  double* (*dualColumnSolution)(ClpModel*) = nullptr;
-  double* (*dualRowSolution)(ClpModel*) = nullptr;
-  double* (*columnLower)(ClpModel*) = nullptr;
-  double* (*columnUpper)(ClpModel*) = nullptr;
-  double* (*rowLower)(ClpModel*) = nullptr;
-  double* (*rowUpper)(ClpModel*) = nullptr;
-  void (*chgColumnLower)(ClpModel*, const double*) = nullptr;
-  void (*chgColumnUpper)(ClpModel*, const double*) = nullptr;
-  void (*chgRowLower)(ClpModel*, const double*) = nullptr;
-  void (*chgRowUpper)(ClpModel*, const double*) = nullptr;
-  void (*chgObjCoefficients)(ClpModel*, const double*) = nullptr;
+  int (*is_proven_optimal)(ClpModel*) = nullptr;
+  double* (*primal_column_solution)(ClpModel*) = nullptr;
+  double* (*primal_row_solution)(ClpModel*) = nullptr;
+  double* (*dual_column_solution)(ClpModel*) = nullptr;
+  double* (*dual_row_solution)(ClpModel*) = nullptr;
+  double* (*column_lower)(ClpModel*) = nullptr;
+  double* (*column_upper)(ClpModel*) = nullptr;
+  double* (*row_lower)(ClpModel*) = nullptr;
+  double* (*row_upper)(ClpModel*) = nullptr;
+  void (*change_column_lower)(ClpModel*, const double*) = nullptr;
+  void (*change_column_upper)(ClpModel*, const double*) = nullptr;
+  void (*change_row_lower)(ClpModel*, const double*) = nullptr;
+  void (*change_row_upper)(ClpModel*, const double*) = nullptr;
+  void (*change_obj_coefficients)(ClpModel*, const double*) = nullptr;
 };
 
 // Null where this machine has no libClp.so.1, or one without these functions.

@@ -35,10 +35,10 @@ double bound_near(double value, double lower, double upper) {
 // A problem in the solver, by column.
 class Solver {
  public:
-  explicit Solver(const Clp& clp) : clp_(clp), model_(clp.newModel()) {}
+  explicit Solver(const Clp& clp) : clp_(clp), model_(clp.new_model()) {}
   Solver(const Solver&) = delete;
   Solver& operator=(const Solver&) = delete;
-  ~Solver() { clp_.deleteModel(model_); }
+  ~Solver() { clp_.delete_model(model_); }
 
   struct Bounds {
     std::vector<double> lower, upper;
@@ -57,36 +57,36 @@ class Solver {
       }
       starts.push_back(static_cast<int>(indices.size()));
     }
-    clp_.setLogLevel(model_, 0);
-    clp_.loadProblem(model_, static_cast<int>(columns_), static_cast<int>(rows_), starts.data(), indices.data(),
-                     values.data(), variables.lower.data(), variables.upper.data(), objective.data(), rows.lower.data(),
-                     rows.upper.data());
-    clp_.setOptimizationDirection(model_, -1);  // the largest
-    clp_.setPrimalTolerance(model_, kTolerance);
-    clp_.setDualTolerance(model_, kTolerance);
+    clp_.set_log_level(model_, 0);
+    clp_.load_problem(model_, static_cast<int>(columns_), static_cast<int>(rows_), starts.data(), indices.data(),
+                      values.data(), variables.lower.data(), variables.upper.data(), objective.data(),
+                      rows.lower.data(), rows.upper.data());
+    clp_.set_optimization_direction(model_, -1);  // the largest
+    clp_.set_primal_tolerance(model_, kTolerance);
+    clp_.set_dual_tolerance(model_, kTolerance);
   }
   // Both tell whether there is an optimum.
   bool solve() {
-    clp_.initialSolve(model_);
-    return clp_.isProvenOptimal(model_) != 0;
+    clp_.initial_solve(model_);
+    return clp_.is_proven_optimal(model_) != 0;
   }
   bool solve_for(const std::vector<double>& objective) {
-    clp_.chgObjCoefficients(model_, objective.data());
+    clp_.change_obj_coefficients(model_, objective.data());
     clp_.primal(model_, 0);
-    return clp_.isProvenOptimal(model_) != 0;
+    return clp_.is_proven_optimal(model_) != 0;
   }
-  [[nodiscard]] std::vector<double> values() const { return copied(clp_.primalColumnSolution(model_), columns_); }
+  [[nodiscard]] std::vector<double> values() const { return copied(clp_.primal_column_solution(model_), columns_); }
 
   // Leaves the optima of the present objective, and no other points.
   void keep_optima() {
-    Bounds variables = {copied(clp_.columnLower(model_), columns_), copied(clp_.columnUpper(model_), columns_)};
-    Bounds rows = {copied(clp_.rowLower(model_), rows_), copied(clp_.rowUpper(model_), rows_)};
-    fix(variables, values(), copied(clp_.dualColumnSolution(model_), columns_));
-    fix(rows, copied(clp_.primalRowSolution(model_), rows_), copied(clp_.dualRowSolution(model_), rows_));
-    clp_.chgColumnLower(model_, variables.lower.data());
-    clp_.chgColumnUpper(model_, variables.upper.data());
-    clp_.chgRowLower(model_, rows.lower.data());
-    clp_.chgRowUpper(model_, rows.upper.data());
+    Bounds variables = {copied(clp_.column_lower(model_), columns_), copied(clp_.column_upper(model_), columns_)};
+    Bounds rows = {copied(clp_.row_lower(model_), rows_), copied(clp_.row_upper(model_), rows_)};
+    fix(variables, values(), copied(clp_.dual_column_solution(model_), columns_));
+    fix(rows, copied(clp_.primal_row_solution(model_), rows_), copied(clp_.dual_row_solution(model_), rows_));
+    clp_.change_column_lower(model_, variables.lower.data());
+    clp_.change_column_upper(model_, variables.upper.data());
+    clp_.change_row_lower(model_, rows.lower.data());
+    clp_.change_row_upper(model_, rows.upper.data());
   }
 
  private:
