@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import needs_native  # noqa: F401  (skips first)
 import pytest
 
-whatif = pytest.importorskip("forerun.whatif", reason="build it with `./run python`")
+from forerun import whatif
+
 DATA = Path(__file__).parents[2] / "data"
 
 
