@@ -78,34 +78,44 @@ Result<PredictRequest> predict_request(const PredictWords& words, const CostMode
   return request;
 }
 
+// A question that was read: what it says, what answers it, and the request that they make.
+struct Asked {
+  PredictWords words;
+  std::shared_ptr<const CostModels> models;
+  PredictRequest request;
+};
+
+Result<Asked> asked_of(Question& question, const Asking& asking) {
+  PredictWords words = read_predict(question, asking);
+  if (const Status status = question.status(); !status.ok()) return status.error();
+  auto models = asking.knowledge.with(words.device_files);
+  if (!models) return models.error();
+  Result<PredictRequest> request = predict_request(words, **models);
+  if (!request) return request.error();
+  return Asked{std::move(words), std::move(*models), std::move(*request)};
+}
+
 // A timeline has a sample for every allocation; a chart or a table needs as many as it has places.
 constexpr size_t kMostSamples = 200'000;
 
 }  // namespace
 
 Result<std::string> answer_predict(Question& question, const Asking& asking) {
-  const PredictWords words = read_predict(question, asking);
-  if (const Status status = question.status(); !status.ok()) return status.error();
-  const auto models = asking.knowledge.with(words.device_files);
-  if (!models) return models.error();
-  Result<PredictRequest> request = predict_request(words, **models);
-  if (!request) return request.error();
-  if (request->model.file == FileKind::records) {
-    return predict_file(words, std::move(request->memory), std::move(request->prices), **models);
+  Result<Asked> asked = asked_of(question, asking);
+  if (!asked) return asked.error();
+  if (asked->request.model.file == FileKind::records) {
+    return predict_file(asked->words, std::move(asked->request.memory), std::move(asked->request.prices),
+                        *asked->models);
   }
-  const Result<PredictAnswer> answer = predict(*request, **models, words.control);
+  const Result<PredictAnswer> answer = predict(asked->request, *asked->models, asked->words.control);
   if (!answer) return answer.error();
   return to_json(answer->prediction);
 }
 
 Result<std::string> answer_ops(Question& question, const Asking& asking) {
-  const PredictWords words = read_predict(question, asking);
-  if (const Status status = question.status(); !status.ok()) return status.error();
-  const auto models = asking.knowledge.with(words.device_files);
-  if (!models) return models.error();
-  const Result<PredictRequest> request = predict_request(words, **models);
-  if (!request) return request.error();
-  const Result<std::vector<PredictedOp>> rows = op_table(*request, **models, words.control);
+  Result<Asked> asked = asked_of(question, asking);
+  if (!asked) return asked.error();
+  const Result<std::vector<PredictedOp>> rows = op_table(asked->request, *asked->models, asked->words.control);
   if (!rows) return rows.error();
   JsonWriter json;
   json.begin_object().field("schema", "forerun.ops/1").key("columns").begin_object();
@@ -122,20 +132,16 @@ Result<std::string> answer_ops(Question& question, const Asking& asking) {
 }
 
 Result<std::string> answer_memory(Question& question, const Asking& asking) {
-  const PredictWords words = read_predict(question, asking);
-  if (const Status status = question.status(); !status.ok()) return status.error();
-  const auto models = asking.knowledge.with(words.device_files);
-  if (!models) return models.error();
-  Result<PredictRequest> request = predict_request(words, **models);
-  if (!request) return request.error();
-  request->memory_log = true;
-  const Result<PredictAnswer> answer = predict(*request, **models, words.control);
+  Result<Asked> asked = asked_of(question, asking);
+  if (!asked) return asked.error();
+  asked->request.memory_log = true;
+  const Result<PredictAnswer> answer = predict(asked->request, *asked->models, asked->words.control);
   if (!answer) return answer.error();
   const PredictedLog& log = *answer->memory_log;
   const MemoryTimeline timeline = memory_timeline(log.graph, log.log, "");
   if (timeline.samples.size() > kMostSamples) {
-    return Error{fmt::format("memory changes {} times in an iteration", timeline.samples.size()), words.model.model,
-                 "`forerun predict MODEL --memory-svg FILE` draws it"};
+    return Error{fmt::format("memory changes {} times in an iteration", timeline.samples.size()),
+                 asked->words.model.model, "`forerun predict MODEL --memory-svg FILE` draws it"};
   }
   JsonWriter json;
   json.begin_object()
