@@ -147,7 +147,7 @@ def _recorded(request: _Request, batch: Any, values: HostValues, seed: Optional[
     said = wrapper_words(request.model)
     with checkpointing(request.model, request.options.checkpoint):
         recording = record_iteration(task, request.backend, values, request.options.dtype, seed)
-        record = _describe(task, request.options, request.backend, request.name or type(request.model).__name__)
+        record = describe(task, request.options, request.backend, request.name or type(request.model).__name__)
     own = recording.words.autocast
     if own is not None and request.options.autocast is None:
         record["run"]["precision"] = AUTOCAST_NAMES[own]
@@ -171,7 +171,8 @@ def _line(record: Json) -> str:
 # -- what was captured, in words ---------------------------------------------------------------------------------------
 
 
-def _describe(task: TrainingTask, options: RunOptions, backend: str, name: str) -> Json:
+def describe(task: TrainingTask, options: RunOptions, backend: str, name: str) -> Json:
+    """The fields of a record that say what is trained and how."""
     parameters = list(task.model.parameters())
     described: Json = {
         "schema": "run/2",

@@ -72,21 +72,24 @@ class CudaInstrument:
         _empty_allocator()
 
     def measure(self, configuration: Configuration) -> Json:
-        clock = _Clock()
-        record: Json = {
-            "schema": "run/2",
+        about = {
             "id": configuration.id,
             "backend": "cuda",
             "family": configuration.family,
             "args": dict(configuration.args),
             "input": list(configuration.input),
             "run": dict(configuration.run),
-            "env": self._environment,
-            "status": "ok",
         }
+        _set_precision(str(configuration.run["precision"]))
+        return self.measure_task(about, lambda: build_task(configuration, self._device))
+
+    def measure_task(self, about: Json, build: Callable[[], TrainingTask]) -> Json:
+        """A record of what `build` makes, on the first GPU; `about` says what that is."""
+        clock = _Clock()
+        record: Json = {"schema": "run/2", **about, "env": self._environment, "status": "ok"}
         self._traced += 1
         try:
-            self._measure(configuration, record, clock, traced=self._traced % 2 == 1)
+            self._measure(build, record, clock, traced=self._traced % 2 == 1)
         except (RuntimeError, torch.cuda.OutOfMemoryError) as error:
             if not _OUT_OF_MEMORY.search(str(error)):
                 raise
@@ -97,8 +100,7 @@ class CudaInstrument:
         record["cost_s"] = {stage: round(seconds, 2) for stage, seconds in clock.stages().items()}
         return record
 
-    def _measure(self, configuration: Configuration, record: Json, clock: _Clock, traced: bool) -> None:
-        _set_precision(str(configuration.run["precision"]))
+    def _measure(self, build: Callable[[], TrainingTask], record: Json, clock: _Clock, traced: bool) -> None:
         record["base_allocated"] = torch.cuda.memory_allocated()
         record["tried"] = {"phase": "build"}
         trace = AllocatorTrace()
@@ -109,7 +111,7 @@ class CudaInstrument:
 
         with trace.recording(traced):
             trace.mark("build")
-            task = build_task(configuration, self._device)
+            task = build()
             record["params"] = sum(parameter.numel() for parameter in task.model.parameters())
             record["param_tensors"] = sum(1 for _ in task.model.parameters())
             record["mem_init"] = torch.cuda.memory_allocated()

@@ -2,16 +2,19 @@
 
     python -m forerun.setup_pairs setups.py -o pairs.jsonl.gz                    # measures and captures; needs a GPU
     python -m forerun.setup_pairs --table pairs.jsonl.gz --program build/forerun  # predicts and compares; anywhere
+    python -m forerun.setup_pairs setups.py --records runs.jsonl                 # measures only, op by op
 
 `setups.py` defines SETUPS, a mapping from names to functions. Such a function is given a device and gives the arguments
 of `forerun.capture.capture` as a mapping, everything on that device: model, optimizer and batch, and loss_fn,
 precision, accumulate and clip_grad where they are not the defaults. A line of the file for each set-up: what was
 measured, and its capture as a machine without a GPU makes it. Every set-up runs in a process of its own: first
-each alone on the GPU, then all captures side by side.
+each alone on the GPU, then all captures side by side. `--records` keeps all that was measured, as `forerun.collect`
+does (docs/records.md); a set-up's family is its name up to the first "/".
 """
 from __future__ import annotations
 
 import argparse
+import collections
 import gzip
 import importlib.util
 import json
@@ -24,20 +27,19 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, ContextManager, Deque, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import torch
 
-from .capture import capture
-from .kernels import events_of, kernels_of
+from .capture import capture, describe
 from .measure import CudaInstrument
-from .run_options import run_options
+from .run_options import RunOptions, run_options
 from .training import TrainingTask, default_loss
 
 Json = Dict[str, Any]
 SetUp = Callable[[torch.device], Mapping[str, Any]]
 
-_WARM = 3  # iterations after which memory is read
+_READY = 2  # processes: one is measured, one gets ready
 _OPTIONS = ("precision", "accumulate", "clip_grad")
 
 
@@ -65,51 +67,50 @@ def set_ups_of(file: str) -> Mapping[str, SetUp]:
 # -- on the GPU --------------------------------------------------------------------------------------------------------
 
 
-def task_of(made: Mapping[str, Any], device: torch.device) -> TrainingTask:
-    """The iteration that `capture` records of the same arguments, to be run."""
-    model, accumulate = made["model"], made.get("accumulate", 1)
-    options = run_options(model, made.get("precision"), None, None, accumulate, made.get("clip_grad"))
-    loss = made.get("loss_fn", default_loss)
-    return TrainingTask(
-        model, made["optimizer"], made["batch"], loss, options.autocast, accumulate, options.clip_grad,
-        options.scaler(device.type),
+def options_of(made: Mapping[str, Any]) -> RunOptions:
+    return run_options(
+        made["model"], made.get("precision"), None, None, made.get("accumulate", 1), made.get("clip_grad")
     )
 
 
-def measured(set_up: SetUp) -> Json:
+def task_of(made: Mapping[str, Any], device: torch.device) -> TrainingTask:
+    """The iteration that `capture` records of the same arguments, to be run."""
+    options = options_of(made)
+    return TrainingTask(
+        made["model"], made["optimizer"], made["batch"], made.get("loss_fn", default_loss), options.autocast,
+        options.accumulate, options.clip_grad, options.scaler(device.type),
+    )
+
+
+def measured(set_up: SetUp, name: str, alone: ContextManager[Any]) -> Json:
+    """A run record; `alone` is held while the GPU is in use."""
     instrument = CudaInstrument()
     device = torch.device("cuda:0")
-    task = task_of(set_up(device), device)
-    for _ in range(_WARM):
-        task.iterate("cuda")
-    torch.cuda.synchronize()
-    memory = torch.cuda.memory_stats()
-    found: Json = {
-        "gpu": instrument.environment()["gpu"],
-        "peak_allocated": memory["allocated_bytes.all.peak"],
-        "peak_reserved": memory["reserved_bytes.all.peak"],
-        "iter_ms": _milliseconds(task),
+    described: Json = {}
+
+    def build() -> TrainingTask:
+        made = set_up(device)
+        task = task_of(made, device)
+        described.update(describe(task, options_of(made), "cuda", name), family=name.partition("/")[0])
+        return task
+
+    with alone:
+        record = instrument.measure_task({}, build)
+    return {**described, **record}
+
+
+def figures_of(record: Json) -> Json:
+    """What predictions are held to. Raises Refused where the GPU's memory did not do."""
+    if record["status"] != "ok":
+        raise Refused(f"out of memory in {record['tried']['phase']}")
+    return {
+        "gpu": record["env"]["gpu"],
+        "peak_allocated": record["mem"]["peak_allocated"],
+        "peak_reserved": record["mem"]["peak_reserved"],
+        "iter_ms": record["time_ms"]["pipelined_median"],
+        "gpu_ms": sum(record["kernels"]["ns"]) / 1e6,
+        "kernels": len(record["kernels"]["ns"]),
     }
-    with torch.autograd.profiler.profile(use_kineto=True, use_device="cuda") as profiler:
-        task.iterate("cuda")
-        torch.cuda.synchronize()
-    kernels = kernels_of(events_of(profiler.kineto_results))
-    return {**found, "gpu_ms": sum(kernel.duration for kernel in kernels) / 1e6, "kernels": len(kernels)}
-
-
-def _milliseconds(task: TrainingTask) -> float:
-    """Of an iteration among several, from an idle GPU to an idle GPU: the middle of three readings."""
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    readings: List[float] = []
-    for iterations in (2, 10, 10, 10):
-        torch.cuda.synchronize()
-        begin.record()
-        for _ in range(iterations):
-            task.iterate("cuda")
-        end.record()
-        torch.cuda.synchronize()
-        readings.append(begin.elapsed_time(end) / iterations)
-    return statistics.median(readings[1:])
 
 
 def captured(set_up: SetUp, name: str) -> Json:
@@ -119,22 +120,25 @@ def captured(set_up: SetUp, name: str) -> Json:
     return capture(made["model"], made["optimizer"], made["batch"], loss, name=name, backend="generic", **options)
 
 
-def _in_process(work: str, file: str, name: str, results: Any) -> None:
+def _in_process(work: str, file: str, name: str, alone: Any, results: Any) -> None:
     try:
         set_up = set_ups_of(file)[name]
-        results.put({work: measured(set_up) if work == "measured" else captured(set_up, name)})
-    except Exception as error:  # the others go on
+        results.put({work: measured(set_up, name, alone) if work == "measured" else captured(set_up, name)})
+    except BaseException as error:  # the others go on
         results.put({"error": f"{work}: {type(error).__name__}: {error}"})
 
 
 class Work:
-    """A process that measures or captures one set-up."""
+    """Processes, each of which measures or captures one set-up; forked, since they all import the same for seconds."""
+
+    _processes = multiprocessing.get_context("fork")
+    _alone = _processes.Lock()
 
     def __init__(self, work: str, file: str, name: str) -> None:
-        processes = multiprocessing.get_context("spawn")
         self._work = work
-        self._results: Any = processes.Queue()
-        self._process = processes.Process(target=_in_process, args=(work, file, name, self._results))
+        self._results: Any = self._processes.Queue()
+        arguments = (work, file, name, self._alone, self._results)
+        self._process = self._processes.Process(target=_in_process, args=arguments)
         self._process.start()
 
     def result(self) -> Json:
@@ -148,23 +152,40 @@ class Work:
                     return {"error": f"{self._work}: its process ended with exit code {self._process.exitcode}"}
 
 
-def pairs(file: str, names: Sequence[str], say: Callable[[str], None]) -> Iterator[Json]:
-    """A row for each set-up, in their order."""
-    rows: List[Json] = []
-    for name in names:
-        rows.append({"name": name, **Work("measured", file, name).result()})
-        say(f"{name}: {rows[-1].get('error', 'measured')}")
-    at_once = max(1, (os.cpu_count() or 1) // 4)
-    waiting = [row for row in rows if "error" not in row]
-    running = [(row, Work("capture", file, row["name"])) for row in waiting[:at_once]]
-    waiting = waiting[at_once:]
+def each_done(work: str, file: str, rows: Sequence[Json], at_once: int) -> Iterator[Tuple[Json, Json]]:
+    """The rows with what came of them, in their order; `at_once` of them under way."""
+    running: Deque[Tuple[Json, Work]] = collections.deque()
     for row in rows:
-        if running and running[0][0] is row:
-            row.update(running.pop(0)[1].result())
-            if waiting:
-                running.append((waiting[0], Work("capture", file, waiting.pop(0)["name"])))
-            say(f"{row['name']}: {row.get('error', 'captured')}")
-        yield row
+        running.append((row, Work(work, file, row["name"])))
+        if len(running) == at_once:
+            first, process = running.popleft()
+            yield first, process.result()
+    for first, process in running:
+        yield first, process.result()
+
+
+def records(file: str, names: Sequence[str], say: Callable[[str], None]) -> Iterator[Tuple[Json, Optional[Json]]]:
+    """A row for each set-up, in their order, and its record. The next one gets ready while one is measured."""
+    rows: List[Json] = [{"name": name} for name in names]
+    for row, found in each_done("measured", file, rows, _READY):
+        record = found.pop("measured", None)
+        row.update(found)
+        if record is not None:
+            try:
+                row["measured"] = figures_of(record)
+            except Refused as error:
+                row["error"] = f"measured: {error}"
+        say(f"{row['name']}: {row.get('error', 'measured')}")
+        yield row, record
+
+
+def with_captures(file: str, rows: Sequence[Json], say: Callable[[str], None]) -> Iterator[Json]:
+    """The rows with captures of the set-ups that could be measured."""
+    ready = [row for row in rows if "error" not in row]
+    for row, found in each_done("capture", file, ready, max(1, (os.cpu_count() or 1) // 4)):
+        row.update(found)
+        say(f"{row['name']}: {row.get('error', 'captured')}")
+    yield from rows
 
 
 # -- anywhere ----------------------------------------------------------------------------------------------------------
@@ -241,19 +262,34 @@ def compare(file: str, program: str) -> int:
     return 0 if len(judged) == len(rows) else 1
 
 
-def measure(file: str, names: Sequence[str], output: str) -> int:
+def _opened(path: str) -> Any:
+    return gzip.open(path, "wt") if path.endswith(".gz") else open(path, "w", encoding="utf-8")
+
+
+def measure(file: str, names: Sequence[str], output: Optional[str], kept: Optional[str]) -> int:
     known = list(set_ups_of(file))
     unknown = [name for name in names if name not in known]
     if unknown:
         raise Refused(f"{file}: there is no set-up {', '.join(unknown)}; there are {', '.join(known)}")
+    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")  # to look for a GPU must not wake it before the forks
     if not torch.cuda.is_available():
         raise Refused("no CUDA GPU is visible to PyTorch; measure on a machine with one, --table works without")
-    failed = 0
-    with gzip.open(output, "wt") if output.endswith(".gz") else open(output, "w", encoding="utf-8") as out:
-        for row in pairs(file, names or known, lambda text: print(text, file=sys.stderr)):
-            out.write(json.dumps(row) + "\n")
-            failed += "error" in row
-    return 1 if failed else 0
+
+    def say(text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    rows: List[Json] = []
+    with _opened(kept or os.devnull) as lines:
+        for row, record in records(file, names or known, say):
+            rows.append(row)
+            if record is not None:
+                lines.write(json.dumps(record, separators=(",", ":")) + "\n")
+                lines.flush()
+    if output is not None:
+        with _opened(output) as lines:
+            for row in with_captures(file, rows, say):
+                lines.write(json.dumps(row) + "\n")
+    return 1 if any("error" in row for row in rows) else 0
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
@@ -262,18 +298,21 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     parser.add_argument("setups", nargs="?", help="Python file that defines SETUPS (examples/setups.py is one)")
     parser.add_argument("names", nargs="*", help="which of them; default: all")
     parser.add_argument("-o", "--output", help="file for the pairs, .jsonl or .jsonl.gz")
+    parser.add_argument("--records", metavar="FILE", help="keep the run records of what was measured here")
     parser.add_argument("--table", metavar="PAIRS", help="predict the captures of this file and compare")
     parser.add_argument("--program", default="forerun", help="the forerun that predicts; default: forerun")
     options = parser.parse_args(arguments)
     try:
         if options.table:
             return compare(options.table, options.program)
-        if not options.setups or not options.output:
-            parser.error("give a file of set-ups and -o FILE, or --table PAIRS")
-        return measure(options.setups, options.names, options.output)
+        if not options.setups or not (options.output or options.records):
+            parser.error("give a file of set-ups and -o FILE or --records FILE, or --table PAIRS")
+        return measure(options.setups, options.names, options.output, options.records)
     except (Refused, OSError) as error:
         print(f"forerun.setup_pairs: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 130
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from forerun.grids import (attention, conv, conv_net, gaps, gemm, indexing, norm, optimizer, pointwise, pool, reduction,
-                           rnn, softmax, vision)
+                           rnn, set_ups, softmax, vision)
 from forerun.grids.sampling import Draw, Sample
 
 Grid = Callable[[Draw, int], List[Sample]]
@@ -32,6 +32,7 @@ GRIDS: Mapping[str, Tuple[Grid, int]] = {
     conv_net.GROUP_GRID: (conv_net.group_samples, 8_000),
     gaps.GRID: (gaps.samples, 12_000),
     vision.GRID: (vision.samples, 9_000),
+    set_ups.GRID: (set_ups.samples, 9_000),
 }
 
 
