@@ -66,8 +66,9 @@ std::vector<MeasuredOp> measured_ops(const OpSample& sample, const Device& devic
   auto feature_rows =
       hybrid::featurize(graph, op, work_of(graph, op), LayoutTracker(graph, false), device, setup, constants);
   if (feature_rows.empty()) return {};
+  const bool alone = sample.family.empty();
   for (hybrid::FeatureRow& row : feature_rows) {
-    if (!differs_alone(row)) continue;
+    if (!alone || !differs_alone(row)) continue;
     const double moved = row.memory_us * 1e-6 * device.memory_bandwidth;
     const double held = static_cast<double>(device.l2.value) / std::max(moved, 1.0);
     row.columns[hybrid::kAlone] = static_cast<float>(std::min(1.0, held));
@@ -76,7 +77,8 @@ std::vector<MeasuredOp> measured_ops(const OpSample& sample, const Device& devic
   for (const SampleKernel& kernel : sample.kernels) kernels_us += kernel.us;
   MeasuredOp result = measured(std::move(feature_rows), kernels_us > 0 ? kernels_us : sample.us, sample.us,
                                std::max<int64_t>(sample.kernel_count(), 1));
-  result.alone = true;
+  result.alone = alone;
+  result.family = sample.family;
   std::vector<MeasuredOp> list;
   list.push_back(std::move(result));
   return list;
@@ -120,6 +122,7 @@ Result<std::vector<MeasuredOp>> load_measured_ops(const std::vector<std::string>
     if (device) append(measured_ops(record, *device, cost_models.analytic));
   };
   const auto take_sample = [&](const OpSample& sample, const DataPlace& /*place*/) {
+    if (!part.contains_ops_of(sample.family)) return;
     append(measured_ops(sample, *sample_device, cost_models.analytic));
   };
   const Status status =

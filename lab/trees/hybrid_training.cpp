@@ -20,6 +20,7 @@ constexpr double kShortestUs = 0.3;
 // Of measured to analytic time: what lies beyond is an accident.
 constexpr double kLeast = 0.02;
 constexpr double kMost = 1000;
+constexpr double kOverlapping = 0.8;  // of the sum of kernels: clocks that disagree explain no more
 
 // A row of one model's table.
 struct Row {
@@ -82,6 +83,12 @@ float span_label(const Row& row) {
 float kernel_label(const Row& row) { return static_cast<float>(std::log2(std::max(row.kernels, 1.0) / row.steps)); }
 
 double row_weight(const Row& row) { return row.weight; }
+
+// Whether kernels of one op ran side by side: those of recurrent layers do, and of convolutions of many groups.
+bool overlap(const Table& table) {
+  return std::any_of(table.begin(), table.end(),
+                     [](const Row& row) { return row.span_us > 0 && row.span_us < kOverlapping * row.us; });
+}
 // Of a recurrent layer's number of kernels: the host takes as long to launch it as there are kernels.
 double launch_weight(const Row& row) { return std::clamp(std::sqrt(row.kernels / 20), 0.5, 8.0); }
 
@@ -151,16 +158,18 @@ class Trainer {
     const Table table = distinct(rows);
     KernelModel& known = *residual_model_.models[model];
     const bool recurrent = model == static_cast<size_t>(Model::rnn);
+    const int few_rounds = std::max(1, options_.rounds / 4);
     Result<Forest> time = grow(table, BoostingTarget::logarithm, time_label, row_weight, options_.rounds, options_);
     if (!time) return time.error();
     known.time = std::move(*time);
     // Whether cuDNN launches kernels step by step or one for all is hard to tell: it takes more trees, as times do.
     Result<Forest> kernels = grow(table, BoostingTarget::label, kernel_label, recurrent ? launch_weight : row_weight,
-                                  recurrent ? options_.rounds : std::max(1, options_.rounds / 4), options_);
+                                  recurrent ? options_.rounds : few_rounds, options_);
     if (!kernels) return kernels.error();
     known.kernels = std::move(*kernels);
-    if (recurrent) {
-      Result<Forest> span = grow(table, BoostingTarget::label, span_label, row_weight, options_.rounds, options_);
+    if (overlap(table)) {
+      Result<Forest> span = grow(table, BoostingTarget::label, span_label, row_weight,
+                                 recurrent ? options_.rounds : few_rounds, options_);
       if (!span) return span.error();
       known.span = std::move(*span);
     }
@@ -189,7 +198,9 @@ class Trainer {
       }
       for (size_t i = 0; i < op.feature_rows.size(); ++i) {
         if (op.feature_rows[i].model == Model::reduction) continue;
-        add(tables, op.feature_rows[i], op.us * costs[i].us / us, 0, op.kernels * costs[i].kernels / kernels, op.alone);
+        const double share = costs[i].us / us;
+        add(tables, op.feature_rows[i], op.us * share, op.span_us * share, op.kernels * costs[i].kernels / kernels,
+            op.alone);
       }
     }
   }

@@ -82,4 +82,8 @@ bool TrainingPart::contains(const TrainingRun& run) const {
   return families_.contains(run.family) && split_.part_of(run) == DataSplit::kTrain;
 }
 
+bool TrainingPart::contains_ops_of(std::string_view family) const {
+  return families_.contains(std::string(family)) || split_.part_of_family(family).empty();
+}
+
 }  // namespace forerun

@@ -53,6 +53,8 @@ class TrainingPart {
   static Result<TrainingPart> beside(const std::vector<std::string>& files, const std::set<std::string>& without = {});
 
   [[nodiscard]] bool contains(const TrainingRun& run) const;
+  // Single ops of a family's iterations; of one that the split does not name they are learned from.
+  [[nodiscard]] bool contains_ops_of(std::string_view family) const;
   [[nodiscard]] const std::set<std::string>& families() const { return families_; }
 
  private:

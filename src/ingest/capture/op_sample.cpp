@@ -84,6 +84,7 @@ class OpSampleDecoder::Impl : JsonWalk {
     seen_.emplace_back(key);
     if (key == "id") return text(value, "id", s.id);
     if (key == "grid") return text(value, "grid", s.grid);
+    if (key == "family") return text(value, "family", s.family);
     if (key == "op") return text(value, "op", s.op);
     if (key == "attributes") return attributes(value);
     if (key == "inputs") return tensors(value, "input", s.inputs);

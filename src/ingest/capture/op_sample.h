@@ -35,6 +35,7 @@ struct SampleKernel {
 struct OpSample {
   std::string id;  // may be empty
   std::string grid;
+  std::string family;  // of the iteration that it was part of; empty: timed alone
   std::string op;
   Attributes attributes;
   std::vector<std::optional<SampleTensor>> inputs, outputs;  // missing: an optional tensor that was not given
