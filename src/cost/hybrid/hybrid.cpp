@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::string_view kMagic = "forerun hybrid/2\n";
 constexpr double kLongestUs = 9e9;
-constexpr double kHeldShare = 0.5;  // of the L2
+constexpr double kHeldShare = 0.5;         // of the L2
+constexpr size_t kUsualBytes = 8'000'000;  // of the file, unpacked
 
 void put_text(std::string& bytes, std::string_view text) {
   bytes.push_back(static_cast<char>(text.size()));
@@ -329,12 +330,13 @@ Result<ResidualModel> load_residual_model(const std::filesystem::path& file) {
   Result<std::unique_ptr<ByteSource>> source = ByteSource::open(file.string());
   if (!source) return source.error();
   std::string bytes;
-  std::array<char, 1 << 16> feature_row;
+  bytes.reserve(kUsualBytes);
+  std::array<char, 1 << 16> piece;
   while (true) {
-    const Result<size_t> count = (*source)->read(feature_row.data(), feature_row.size());
+    const Result<size_t> count = (*source)->read(piece.data(), piece.size());
     if (!count) return count.error();
     if (*count == 0) break;
-    bytes.append(feature_row.data(), *count);
+    bytes.append(piece.data(), *count);
   }
   if (!bytes.empty()) bytes.pop_back();  // the end of the line
   Result<ResidualModel> residual_model = from_bytes(bytes);

@@ -21,13 +21,19 @@ void put(std::string& bytes, Integer value) {
   for (size_t i = 0; i < sizeof value; ++i) bytes.push_back(static_cast<char>(value >> (8 * i) & 0xFF));
 }
 
+// The value whose little-endian bytes begin at `from`.
+template <class Integer>
+Integer little(const char* from) {
+  std::array<char, sizeof(Integer)> bytes;
+  std::memcpy(bytes.data(), from, bytes.size());
+  if constexpr (std::endian::native == std::endian::big) std::reverse(bytes.begin(), bytes.end());
+  return std::bit_cast<Integer>(bytes);
+}
+
 template <class Integer>
 bool take(std::string_view& bytes, Integer& value) {
   if (bytes.size() < sizeof value) return false;
-  value = 0;
-  for (size_t i = 0; i < sizeof value; ++i) {
-    value = static_cast<Integer>(value | static_cast<Integer>(static_cast<uint8_t>(bytes[i])) << (8 * i));
-  }
+  value = little<Integer>(bytes.data());
   bytes.remove_prefix(sizeof value);
   return true;
 }
@@ -35,26 +41,33 @@ bool take(std::string_view& bytes, Integer& value) {
 }  // namespace
 
 Status Forest::add_tree(std::span<const Node> nodes) {
+  nodes_.insert(nodes_.end(), nodes.begin(), nodes.end());
+  return close_tree(nodes.size());
+}
+
+Status Forest::close_tree(size_t size) {
+  const std::span<Node> nodes = std::span(nodes_).last(size);
   if (nodes.empty() || nodes.size() > kMostNodes) return broken(fmt::format("a tree has {} nodes", nodes.size()));
-  std::vector<uint16_t> depths(nodes.size(), 0);
+  std::array<uint16_t, kMostNodes> depths;
+  std::fill_n(depths.begin(), nodes.size(), uint16_t{0});
+  uint16_t deepest = 0;
   for (size_t i = 0; i < nodes.size(); ++i) {
-    if (nodes[i].column == kLeaf) continue;
+    if (nodes[i].column == kLeaf) {
+      nodes[i].left = static_cast<uint16_t>(i);
+      continue;
+    }
     if (nodes[i].left <= i || nodes[i].left + size_t{1} >= nodes.size()) {
       return broken(fmt::format("node {} of a tree has child {} of {}", i, nodes[i].left, nodes.size()));
     }
     columns_ = std::max(columns_, static_cast<uint16_t>(nodes[i].column + 1));
     const auto below = static_cast<uint16_t>(depths[i] + 1);
+    deepest = std::max(deepest, below);
     for (const size_t child : {size_t{nodes[i].left}, nodes[i].left + size_t{1}}) {
       depths[child] = std::max(depths[child], below);
     }
   }
-  roots_.push_back(static_cast<uint32_t>(nodes_.size()));
-  depths_.push_back(*std::max_element(depths.begin(), depths.end()));
-  nodes_.insert(nodes_.end(), nodes.begin(), nodes.end());
-  Node* tree = nodes_.data() + roots_.back();
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    if (tree[i].column == kLeaf) tree[i].left = static_cast<uint16_t>(i);
-  }
+  roots_.push_back(static_cast<uint32_t>(nodes_.size() - nodes.size()));
+  depths_.push_back(deepest);
   return {};
 }
 
@@ -122,21 +135,25 @@ Result<Forest> Forest::read(std::string_view& bytes) {
     total += size;
   }
   if (bytes.size() < total * 8) return broken("a forest ends too early");
-  std::vector<Node> nodes(total);
-  for (Node& node : nodes) take(bytes, node.column);
-  for (Node& node : nodes) take(bytes, node.left);
-  for (Node& node : nodes) {
-    uint32_t value = 0;
-    take(bytes, value);
-    node.value = std::bit_cast<float>(value);
-    if (node.column == kLeaf && node.left != 0) return broken("a leaf of a tree has a child");
-  }
+  const char* columns = bytes.data();
+  const char* children = columns + total * 2;
+  const char* values = children + total * 2;
   Forest forest(std::bit_cast<float>(base));
-  std::span<const Node> rest = nodes;
+  forest.nodes_.reserve(total);
+  forest.roots_.reserve(trees);
+  forest.depths_.reserve(trees);
   for (const uint32_t size : sizes) {
-    if (Status added = forest.add_tree(rest.first(size)); !added.ok()) return added.error();
-    rest = rest.subspan(size);
+    for (uint32_t i = 0; i < size; ++i) {
+      const Node node{little<float>(values), little<uint16_t>(columns), little<uint16_t>(children)};
+      if (node.column == kLeaf && node.left != 0) return broken("a leaf of a tree has a child");
+      forest.nodes_.push_back(node);
+      columns += 2;
+      children += 2;
+      values += 4;
+    }
+    if (Status closed = forest.close_tree(size); !closed.ok()) return closed.error();
   }
+  bytes.remove_prefix(total * 8);
   return forest;
 }
 

@@ -48,6 +48,9 @@ class Forest {
   static Result<Forest> read(std::string_view& bytes);
 
  private:
+  // Makes a tree of the last `size` nodes. After an Error the forest is of no use.
+  Status close_tree(size_t size);
+
   float base_ = 0;
   uint16_t columns_ = 0;
   std::vector<uint32_t> roots_;
