@@ -26,6 +26,7 @@ from .generic import cuda_like_dispatch
 from .gpu_words import GpuNamedMode, GpuWords, autocast_for_gpu
 from .host_arrays import arrays_read
 from .host_values import CaptureError, HostRead, HostValues, Origin
+from .kept_state import random_state_kept
 from .outsiders import Outsiders
 from .own_steps import StepsItself, steps_followed
 from .recorder import OpRecorder
@@ -90,7 +91,7 @@ def record_iteration(
     words = GpuWords()
     _check_step(task.optimizer)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_random_state_kept())
+        stack.enter_context(random_state_kept())
         mode = stack.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
         stack.enter_context(_taken_for_real())
         if backend == "generic":
@@ -102,7 +103,6 @@ def record_iteration(
         stack.enter_context(_clipped_at_once())
         real, adopt = stack.enter_context(stand_ins(task, device, values, dtype))
         _choose_optimizer_kernels(real.optimizer)
-        real.model.train(task.model.training)
         session = _Session(real, device, values, Outsiders(mode, device, values), words, adopt)
         return session.record(seed)
     raise AssertionError("nothing above keeps an exception to itself")
@@ -303,20 +303,6 @@ def _seed(seed: int) -> None:
     numpy: Any = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed(seed)
-
-
-@contextlib.contextmanager
-def _random_state_kept() -> Iterator[None]:
-    """The program's random numbers go on afterwards as if nothing had been recorded."""
-    numpy: Any = sys.modules.get("numpy")
-    python, own, foreign = random.getstate(), torch.get_rng_state(), numpy.random.get_state() if numpy else None
-    try:
-        yield
-    finally:
-        random.setstate(python)
-        torch.set_rng_state(own)
-        if numpy:
-            numpy.random.set_state(foreign)
 
 
 @contextlib.contextmanager

@@ -39,6 +39,10 @@ def ops(record: Json) -> List[Any]:
     return [(record["op_names"][name], phase) for name, phase in zip(columns["name"], columns["phase"])]
 
 
+def name_of(record: Json, op: int) -> str:
+    return record["op_names"][record["ops"]["name"][op]]
+
+
 def count(record: Json, name: str) -> int:
     return sum(op.startswith(name) for op, _ in ops(record))
 
@@ -91,6 +95,30 @@ def test_tensors_that_are_moved_to_the_gpu_are_there() -> None:
         return F.cross_entropy(model(given[0].cuda(non_blocking=True)) * scale, given[1].to(torch.device("cuda:0")))
 
     assert count(captured(network(), loss), "aten.addmm") == 2
+
+
+def test_parts_keep_their_mode() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.BatchNorm1d(32), torch.nn.Linear(32, 4))
+    model[1].eval()
+    record = captured(model)
+    assert model.training and not model[1].training
+    trains = [record["attributes"][i] for i in record["ops"]["attributes"] if "training" in record["attributes"][i]]
+    assert trains and not any(entry["training"] for entry in trains)
+
+
+@pytest.mark.parametrize("loop", ["plain", "lightning", "trainer", "accelerate"])
+def test_autocast_is_where_the_loop_has_it(loop: str) -> None:
+    """Accelerate wraps the model's forward pass alone, and so the product here is in float32."""
+
+    def loss(model: Any, given: Any) -> Any:
+        out = model(given[0])
+        return (out @ out.T).sum()
+
+    record = captured(network(), loss, precision="amp_bf16", loop=loop)
+    columns, tensors = record["ops"], record["tensors"]
+    product = max(i for i, phase in enumerate(columns["phase"]) if phase == "f" and "aten.mm" in name_of(record, i))
+    dtype = record["dtypes"][tensors["dtype"][columns["outputs"][product][0]]]
+    assert dtype == ("bfloat16" if loop in ("plain", "lightning") else "float32")
 
 
 def test_a_loss_function_that_steps_is_the_whole_step() -> None:
