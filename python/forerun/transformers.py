@@ -1,0 +1,163 @@
+"""Forecasts of what transformers' Trainer runs, and the largest batch for it without trying it.
+
+    import forerun as fr
+
+    forecast = fr.transformers.Forecast(fail_if_oom=True)
+    trainer = transformers.Trainer(model, args, train_dataset=data, callbacks=[forecast])
+    trainer.train()
+
+What is captured is the Trainer's own step: `compute_loss` with its label smoothing or your own loss, on the first batch
+that the collator made, in the precision, accumulation, clipping and optimizer that TrainingArguments ask for.
+"""
+from __future__ import annotations
+
+import contextlib
+import inspect
+from typing import Any, Dict, Iterator, Optional
+
+try:
+    import transformers
+except ImportError as missing:
+    raise ImportError(f"forerun.transformers needs transformers ({missing}): pip install transformers") from missing
+
+import torch
+
+from .accelerate import as_before_preparing, inner_optimizer, parallel_words, precision_of, unwrapped
+from .errors import InputError
+from .forecaster import Forecaster
+from .framework_step import FrameworkStep, Margin, first_batch, largest_batch, run_gpu, samples_in
+from .run_options import is_checkpointing
+
+__all__ = ["Forecast", "batch_size"]
+
+Json = Dict[str, Any]
+
+
+class Forecast(Forecaster, transformers.TrainerCallback):
+    """Forecasts a Trainer's run before its first step, and says in the end what it took.
+
+    Both are written where the Trainer's logs go, as `forerun/...`. `prediction`, `measured` and `record` are the
+    forecast, what was measured, and the captured iteration; on other processes than the first they stay None.
+    """
+
+    _trainer: Any = None
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self._forget()
+        if state.is_world_process_zero:
+            self._watch(_calling_trainer())
+
+    def _watch(self, trainer: Any) -> None:
+        """Looks at batches when they are trained on: a callback is not given them."""
+        self._unwatch()
+        self._trainer, train = trainer, trainer.training_step
+
+        def training_step(model: Any, inputs: Any, num_items_in_batch: Any = None) -> Any:
+            self._see(inputs)
+            self._begin(lambda: step_of(trainer, model, trainer.optimizer, inputs, num_items_in_batch), trainer.log)
+            return train(model, inputs, num_items_in_batch)
+
+        trainer.training_step = training_step
+
+    def _unwatch(self) -> None:
+        if self._trainer is not None:
+            vars(self._trainer).pop("training_step", None)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self._iteration_ended()
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if self._trainer is not None:
+            self._end(self._trainer.log)
+            self._unwatch()
+            self._trainer = None
+
+
+def batch_size(
+    trainer: Any,
+    *,
+    batch: Any = None,
+    gpu: Optional[str] = None,
+    margin: Margin = "range",
+    at_most: Optional[int] = None,
+    apply: bool = False,
+) -> int:
+    """The largest `per_device_train_batch_size` that surely fits, told before `trainer.train()`, without trying it.
+
+    :param batch: an example, of any size; by default the first of the Trainer's data loader, which an IterableDataset
+        does not give
+    :param gpu: by default the GPU that the model is on
+    :param margin: how far a run may be above its prediction and must still fit: 0.05, "range" (what eight of ten
+        measured runs keep), "none"
+    :param at_most: not more than this; by default the samples of the data set
+    :param apply: have the Trainer train with it
+    :raises DoesNotFit: where no batch fits
+    :raises InputError: where the step cannot be captured, or not moved to other batches
+    """
+    loader = trainer.get_train_dataloader() if batch is None else None
+    example = first_batch(loader) if batch is None else batch
+    most = at_most if at_most is not None or loader is None else samples_in(loader)
+    counted = trainer._get_num_items_in_batch([example], trainer.args.device)
+    with _optimizer_of(trainer) as optimizer:
+        step = step_of(trainer, trainer.model, optimizer, example, counted)
+        largest = largest_batch(step, gpu or run_gpu(step.model), margin, most)
+    if apply:
+        trainer.args.per_device_train_batch_size = trainer._train_batch_size = largest
+    return largest
+
+
+@contextlib.contextmanager
+def _optimizer_of(trainer: Any) -> Iterator[torch.optim.Optimizer]:
+    """The one it has, or would make; it makes its own all the same."""
+    before = trainer.optimizer
+    try:
+        yield trainer.create_optimizer()
+    finally:
+        trainer.optimizer = before
+
+
+def step_of(trainer: Any, model: Any, optimizer: Any, inputs: Any, num_items_in_batch: Any) -> FrameworkStep:
+    """The iteration that the Trainer runs on such inputs. Raises InputError."""
+    args = trainer.args
+    parallel, remarks = parallel_words(trainer.accelerator)
+    if args.n_gpu > 1:
+        what = f"DataParallel spreads a batch over {args.n_gpu} GPUs, which is not forecast"
+        raise InputError(what, "TrainingArguments", "start a process for each GPU, with torchrun or accelerate launch")
+    bare, compiled = unwrapped(trainer.accelerator, model)
+
+    def loss(model: Any, batch: Any) -> Any:
+        return trainer.compute_loss(model, dict(batch), num_items_in_batch=num_items_in_batch)
+
+    words: Json = {
+        "optimizer": inner_optimizer(optimizer),
+        "batch": dict(trainer._prepare_inputs(inputs)),
+        "loss_fn": loss,
+        "precision": precision_of(trainer.accelerator),
+        "accumulate": args.gradient_accumulation_steps,
+        "clip_grad": args.max_grad_norm or 0,
+        "loop": "trainer",
+    }
+    if args.gradient_checkpointing and not is_checkpointing(bare):
+        words["checkpoint"] = "block"
+    owners = (trainer, trainer.state, trainer.control)
+    return FrameworkStep(bare, words, parallel, [*remarks, *compiled], owners, lambda: _quiet(trainer, bare))
+
+
+@contextlib.contextmanager
+def _quiet(trainer: Any, model: torch.nn.Module) -> Iterator[None]:
+    """As in a step of training, but that what is logged goes nowhere. What is set here is put back by who calls."""
+    trainer.log = lambda *_arguments, **_named: None
+    model.train()
+    with as_before_preparing(model):
+        yield
+
+
+def _calling_trainer() -> Any:
+    """The Trainer that called the callback, which is not told it."""
+    frame = inspect.currentframe()
+    while frame is not None:
+        owner = frame.f_locals.get("self")
+        if isinstance(owner, transformers.Trainer):
+            return owner
+        frame = frame.f_back
+    raise InputError("is called by no transformers.Trainer", "forerun.transformers.Forecast", "give it as a callback")
