@@ -146,7 +146,7 @@ def unwrapped(accelerator: Any, model: torch.nn.Module) -> Tuple[torch.nn.Module
         raise InputError(
             "the model's parameters are already sharded over GPUs",
             type(model).__name__,
-            "ask before it is prepared: forerun.accelerate.Forecast, or forerun.predict with zero=3 and gpus=",
+            "ask before it is prepared: forerun.accelerate.Forecast, or forerun.transformers.predict(trainer)",
         )
     bare = accelerator.unwrap_model(model, keep_fp32_wrapper=True, keep_torch_compile=False)
     around = accelerator.unwrap_model(model, keep_fp32_wrapper=True, keep_torch_compile=True)

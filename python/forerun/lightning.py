@@ -109,11 +109,11 @@ class BatchSize(Callback):
                 "make the loader in train_dataloader() of the LightningModule or a LightningDataModule",
             )
         fit_loop.setup_data()
-        loader = trainer.train_dataloader
-        example = self._example if self._example is not None else _on_device(trainer, pl_module, first_batch(loader))
-        most = samples_in(loader) if self.at_most is None else self.at_most
-        step = step_of(trainer, pl_module, example, 0)
-        self.batch_size = largest_batch(step, self.gpu or run_gpu(pl_module), self.margin, most)
+        if len(fit_loop._combined_loader.flattened) != 1:
+            what = f"{len(fit_loop._combined_loader.flattened)} data loaders have no one batch size"
+            raise InputError(what, "train_dataloader", "give one loader, or set batch sizes by hand")
+        found = self._largest(trainer, pl_module) if trainer.is_global_zero else None
+        self.batch_size = trainer.strategy.broadcast(found)
         for holder in holders:
             if isinstance(holder, dict):
                 holder[self.batch_arg_name] = self.batch_size
@@ -122,6 +122,12 @@ class BatchSize(Callback):
         fit_loop._combined_loader = None  # loaders are made anew, with that batch size
         if trainer.is_global_zero:
             print(f"forerun: {self.batch_arg_name} is {self.batch_size}", flush=True)
+
+    def _largest(self, trainer: Any, module: Any) -> int:
+        loader = trainer.train_dataloader
+        example = self._example if self._example is not None else _on_device(trainer, module, first_batch(loader))
+        most = samples_in(loader) if self.at_most is None else self.at_most
+        return largest_batch(step_of(trainer, module, example, 0), self.gpu or run_gpu(module), self.margin, most)
 
 
 def _holders(trainer: Any, module: Any, name: str) -> List[Any]:
@@ -159,6 +165,9 @@ def _log(trainer: Any, figures: Dict[str, float]) -> None:
 def step_of(trainer: Any, module: Any, batch: Any, batch_idx: int) -> FrameworkStep:
     """The iteration that Lightning runs on such batches. Raises InputError."""
     parallel, remarks = _parallel_words(trainer)
+    if batch is None:
+        what = "takes its batches itself (dataloader_iter), so that none is there to forecast with"
+        raise InputError(what, "training_step", "take batch and batch_idx")
     if getattr(module, "_compiler_ctx", None) is not None:
         remarks.append(COMPILED)
     words = (_automatic if module.automatic_optimization else _manual)(trainer, module, batch_idx)

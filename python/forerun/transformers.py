@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from typing import Any, Dict, Iterator, Optional
+from typing import TYPE_CHECKING, Any, Dict, Iterator, Optional, Tuple
 
 try:
     import transformers
@@ -23,12 +23,19 @@ except ImportError as missing:
 import torch
 
 from .accelerate import as_before_preparing, inner_optimizer, parallel_words, precision_of, unwrapped
+from .api import prediction as _prediction
 from .errors import InputError
 from .forecaster import Forecaster
 from .framework_step import FrameworkStep, Margin, first_batch, largest_batch, run_gpu, samples_in
 from .run_options import is_checkpointing
 
-__all__ = ["Forecast", "batch_size"]
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .api.prediction import Prediction
+    from .api.words import PredictWords
+
+__all__ = ["Forecast", "batch_size", "predict"]
 
 Json = Dict[str, Any]
 
@@ -94,26 +101,35 @@ def batch_size(
     :raises DoesNotFit: where no batch fits
     :raises InputError: where the step cannot be captured, or not moved to other batches
     """
-    loader = trainer.get_train_dataloader() if batch is None else None
-    example = first_batch(loader) if batch is None else batch
-    most = at_most if at_most is not None or loader is None else samples_in(loader)
-    counted = trainer._get_num_items_in_batch([example], trainer.args.device)
-    with _optimizer_of(trainer) as optimizer:
-        step = step_of(trainer, trainer.model, optimizer, example, counted)
-        largest = largest_batch(step, gpu or run_gpu(step.model), margin, most)
+    step, samples = _step_before_training(trainer, batch)
+    largest = largest_batch(step, gpu or run_gpu(step.model), margin, samples if at_most is None else at_most)
     if apply:
         trainer.args.per_device_train_batch_size = trainer._train_batch_size = largest
     return largest
 
 
-@contextlib.contextmanager
-def _optimizer_of(trainer: Any) -> Iterator[torch.optim.Optimizer]:
-    """The one it has, or would make; it makes its own all the same."""
-    before = trainer.optimizer
-    try:
-        yield trainer.create_optimizer()
-    finally:
-        trainer.optimizer = before
+def predict(trainer: Any, **words: Unpack[PredictWords]) -> Prediction:
+    """What `trainer.train()` will take, told before it; of training that FSDP shards, one GPU's share.
+
+    :param words: `batch`, an example (by default the first of the data loader, which an IterableDataset does not give),
+        `gpu` (by default the one that the model is on), and what else forerun.predict takes of a capture
+    :raises InputError: where the step cannot be captured
+    """
+    given: Json = dict(words)
+    step, _ = _step_before_training(trainer, given.pop("batch", None))
+    given = {"gpu": run_gpu(step.model), **step.parallel, **given}
+    return _prediction.predict(step.record(), **given)
+
+
+def _step_before_training(trainer: Any, batch: Any) -> Tuple[FrameworkStep, Optional[int]]:
+    """The step that it will run, and the samples of its data set where they are known."""
+    loader = trainer.get_train_dataloader() if batch is None else None
+    example = first_batch(loader) if batch is None else batch
+    micro_batches = [example] * trainer.args.gradient_accumulation_steps
+    counted = trainer._get_num_items_in_batch(micro_batches, trainer.args.device)
+    before, optimizer = trainer.optimizer, trainer.create_optimizer()
+    trainer.optimizer = before  # it makes its own all the same
+    return step_of(trainer, trainer.model, optimizer, example, counted), samples_in(loader)
 
 
 def step_of(trainer: Any, model: Any, optimizer: Any, inputs: Any, num_items_in_batch: Any) -> FrameworkStep:

@@ -201,6 +201,16 @@ def test_the_batch_size_is_what_fit_says(tmp_path: pathlib.Path) -> None:
     assert run.optimizer is None and run.args.per_device_train_batch_size == 4
 
 
+def test_what_a_run_will_take_is_told_before_it(tmp_path: pathlib.Path) -> None:
+    forecast = fr.transformers.Forecast(gpu="l4")
+    run = trainer(tmp_path, forecast, max_steps=1, gradient_accumulation_steps=2, bf16=True)
+    before = fr.transformers.predict(run, gpu="l4")
+    one = fr.transformers.predict(run, gpu="l4", zero=3, gpus=4)
+    run.train()
+    assert forecast.prediction is not None and before.json == forecast.prediction.json
+    assert one.memory.allocated.bytes < before.memory.allocated.bytes
+
+
 def test_training_is_in_batches_of_that_size(tmp_path: pathlib.Path) -> None:
     run = trainer(tmp_path, max_steps=2)
     assert fr.transformers.batch_size(run, at_most=16, apply=True) == 16
