@@ -179,7 +179,7 @@ def step_of(trainer: Any, module: Any, batch: Any, batch_idx: int) -> FrameworkS
 
 def _automatic(trainer: Any, module: Any, batch_idx: int) -> Json:
     def loss(module: Any, batch: Any) -> Any:
-        output = module.training_step(**_arguments(trainer, batch, batch_idx))
+        output = module.training_step(*_arguments(trainer, batch, batch_idx))
         if output is None:
             raise InputError("returned None, which skips the step", "training_step", "the first step must give a loss")
         return (output["loss"], output) if isinstance(output, Mapping) else output
@@ -206,13 +206,14 @@ def _manual(trainer: Any, module: Any, batch_idx: int) -> Json:
 
     def step(module: Any, batch: Any) -> Any:
         with torch.autocast("cuda", dtype) if dtype is not None else contextlib.nullcontext():
-            return module.training_step(**_arguments(trainer, batch, batch_idx))
+            return module.training_step(*_arguments(trainer, batch, batch_idx))
 
     return {"optimizer": trainer.optimizers[0], "loss_fn": step, "loop": "plain"}
 
 
-def _arguments(trainer: Any, batch: Any, batch_idx: int) -> Json:
-    return trainer.fit_loop.epoch_loop._build_kwargs({}, batch, batch_idx)
+def _arguments(trainer: Any, batch: Any, batch_idx: int) -> List[Any]:
+    """Those that the module's training_step takes, whatever it calls them."""
+    return list(trainer.fit_loop.epoch_loop._build_kwargs({}, batch, batch_idx).values())
 
 
 def _precision(trainer: Any) -> Optional[str]:

@@ -160,8 +160,8 @@ def test_a_run_that_does_not_fit_ends_before_its_first_step() -> None:
 class Choosy(Module):
     """What it trains on depends on what it computes."""
 
-    def training_step(self, batch: Any, batch_idx: int) -> Any:
-        out = self.net(batch[0])
+    def training_step(self, given: Any) -> Any:  # type: ignore[override]
+        out = self.net(given[0])
         self.steps += 1
         return out[out > 0].sum()
 
@@ -239,8 +239,8 @@ def test_manual_optimization_of_two_optimizers(precision: str, capsys: Any) -> N
 
 def test_what_is_compiled_is_forecast_as_it_was_written(capsys: Any) -> None:
     class Plain(Module):
-        def training_step(self, batch: Any, batch_idx: int) -> Any:
-            return cross_entropy(self.net, batch)
+        def training_step(self, given: Any, number: int) -> Any:
+            return cross_entropy(self.net, given)
 
     eager, compiled = fr.lightning.Forecast(), fr.lightning.Forecast()
     fitted(Plain(), eager, max_steps=1)
