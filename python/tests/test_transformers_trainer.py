@@ -230,3 +230,4 @@ def test_profiles_of_a_run_are_read(tmp_path: pathlib.Path) -> None:
     profile.export_chrome_trace(str(tmp_path / "run.json"))
     trace = fr.trace(tmp_path / "run.json")
     assert "aten::addmm" in trace.columns("ops")["name"] and trace.columns("kernels").height == 0
+    assert any("no work on a GPU was recorded" in warning for warning in trace.warnings)
