@@ -29,6 +29,7 @@ from .errors import InputError
 from .forecaster import Forecaster
 from .framework_step import COMPILED, FrameworkStep, Margin, data_parallel, first_batch, largest_batch, run_gpu
 from .framework_step import samples_in
+from .kept_state import random_state_kept
 
 __all__ = ["BatchSize", "Forecast"]
 
@@ -108,11 +109,8 @@ class BatchSize(Callback):
                 "forerun.lightning.BatchSize",
                 "make the loader in train_dataloader() of the LightningModule or a LightningDataModule",
             )
-        fit_loop.setup_data()
-        if len(fit_loop._combined_loader.flattened) != 1:
-            what = f"{len(fit_loop._combined_loader.flattened)} data loaders have no one batch size"
-            raise InputError(what, "train_dataloader", "give one loader, or set batch sizes by hand")
-        found = self._largest(trainer, pl_module) if trainer.is_global_zero else None
+        loader = _loader(trainer) if self._example is None else None
+        found = self._largest(trainer, pl_module, loader) if trainer.is_global_zero else None
         self.batch_size = trainer.strategy.broadcast(found)
         for holder in holders:
             if isinstance(holder, dict):
@@ -123,9 +121,8 @@ class BatchSize(Callback):
         if trainer.is_global_zero:
             print(f"forerun: {self.batch_arg_name} is {self.batch_size}", flush=True)
 
-    def _largest(self, trainer: Any, module: Any) -> int:
-        loader = trainer.train_dataloader
-        example = self._example if self._example is not None else _on_device(trainer, module, first_batch(loader))
+    def _largest(self, trainer: Any, module: Any, loader: Any) -> int:
+        example = self._example if loader is None else _on_device(trainer, module, first_batch(loader))
         most = samples_in(loader) if self.at_most is None else self.at_most
         return largest_batch(step_of(trainer, module, example, 0), self.gpu or run_gpu(module), self.margin, most)
 
@@ -145,6 +142,17 @@ def _holders(trainer: Any, module: Any, name: str) -> List[Any]:
         remedy = f"use self.{name} in train_dataloader(), or give batch_arg_name"
         raise InputError(what, "forerun.lightning.BatchSize", remedy)
     return holders
+
+
+def _loader(trainer: Any) -> Any:
+    """The one that gives batches of training."""
+    with random_state_kept():
+        trainer.fit_loop.setup_data()
+    loaders = trainer.fit_loop._combined_loader.flattened
+    if len(loaders) != 1:
+        what = f"{len(loaders)} data loaders have no one batch size"
+        raise InputError(what, "train_dataloader", "give one loader, or set batch sizes by hand")
+    return loaders[0]
 
 
 def _on_device(trainer: Any, module: Any, batch: Any) -> Any:

@@ -308,9 +308,17 @@ def test_training_is_in_batches_of_that_size() -> None:
     assert data.hparams["size"] == found.batch_size == len(example.batch[0]) == 16
     whole = fitted(Module(), fr.lightning.BatchSize(), max_steps=1)
     assert whole.batch_size == 64  # all samples there are
-    stream = Module(Stream())
-    fitted(stream, fr.lightning.BatchSize(batch=[t[:4] for t in samples().tensors], at_most=32), max_steps=1)
-    assert stream.batch_size == 32
+    stream, example = Module(Stream()), Example()
+    fitted(stream, fr.lightning.BatchSize(batch=[t[:4] for t in samples().tensors], at_most=32), example, max_steps=1)
+    assert stream.batch_size == 32 and torch.equal(example.batch[0], samples().tensors[0][:32])
+
+
+def test_a_batch_size_draws_no_random_numbers() -> None:
+    def run(*callbacks: Any) -> Any:
+        torch.manual_seed(2)
+        return fitted(Module(), *callbacks, max_steps=4).losses
+
+    assert torch.equal(torch.stack(run()), torch.stack(run(fr.lightning.BatchSize(at_most=8))))
 
 
 def test_where_there_is_no_batch_size_to_set() -> None:
@@ -320,6 +328,13 @@ def test_where_there_is_no_batch_size_to_set() -> None:
         trainer(fr.lightning.BatchSize()).fit(Module(), torch.utils.data.DataLoader(samples(), 8))
     with pytest.raises(fr.InputError, match="IterableDataset may not give a batch twice.*batch="):
         fitted(Module(Stream()), fr.lightning.BatchSize())
+
+    class Two(Module):
+        def train_dataloader(self) -> Any:
+            return [super().train_dataloader(), super().train_dataloader()]
+
+    with pytest.raises(fr.InputError, match="2 data loaders have no one batch size"):
+        fitted(Two(), fr.lightning.BatchSize())
     with pytest.raises(fr.InputError, match="margin: cannot be 2"):
         fitted(Module(), fr.lightning.BatchSize(margin=2.0))
 
