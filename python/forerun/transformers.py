@@ -51,18 +51,24 @@ class Forecast(Forecaster, transformers.TrainerCallback):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self._forget()
-        if state.is_world_process_zero:
-            self._watch(_calling_trainer())
+        if not state.is_world_process_zero:
+            return
+        trainer = _calling_trainer()
+        if trainer is None:
+            self._begin(_without_trainer, lambda figures: None)
+        else:
+            self._watch(trainer)
 
     def _watch(self, trainer: Any) -> None:
         """Looks at batches when they are trained on: a callback is not given them."""
         self._unwatch()
         self._trainer, train = trainer, trainer.training_step
 
-        def training_step(model: Any, inputs: Any, num_items_in_batch: Any = None) -> Any:
+        def training_step(model: Any, inputs: Any, *others: Any, **named: Any) -> Any:
+            count = others[0] if others else named.get("num_items_in_batch")
             self._see(inputs)
-            self._begin(lambda: step_of(trainer, model, trainer.optimizer, inputs, num_items_in_batch), trainer.log)
-            return train(model, inputs, num_items_in_batch)
+            self._begin(lambda: step_of(trainer, model, trainer.optimizer, inputs, count), trainer.log)
+            return train(model, inputs, *others, **named)
 
         trainer.training_step = training_step
 
@@ -139,6 +145,9 @@ def step_of(trainer: Any, model: Any, optimizer: Any, inputs: Any, num_items_in_
     if args.n_gpu > 1:
         what = f"DataParallel spreads a batch over {args.n_gpu} GPUs, which is not forecast"
         raise InputError(what, "TrainingArguments", "start a process for each GPU, with torchrun or accelerate launch")
+    if type(trainer)._prepare_inputs is not transformers.Trainer._prepare_inputs:
+        what = "_prepare_inputs is its own, and may run the model to make a batch"
+        raise InputError(what, type(trainer).__name__, "forerun.predict(model, ...) forecasts a step that you write")
     bare, compiled = unwrapped(trainer.accelerator, model)
 
     def loss(model: Any, batch: Any) -> Any:
@@ -169,11 +178,15 @@ def _quiet(trainer: Any, model: torch.nn.Module) -> Iterator[None]:
 
 
 def _calling_trainer() -> Any:
-    """The Trainer that called the callback, which is not told it."""
+    """The Trainer that called the callback, which is not told it; None: there is none."""
     frame = inspect.currentframe()
     while frame is not None:
         owner = frame.f_locals.get("self")
         if isinstance(owner, transformers.Trainer):
             return owner
         frame = frame.f_back
-    raise InputError("is called by no transformers.Trainer", "forerun.transformers.Forecast", "give it as a callback")
+    return None
+
+
+def _without_trainer() -> FrameworkStep:
+    raise InputError("is called by no transformers.Trainer", "forerun.transformers.Forecast", "give it to one")

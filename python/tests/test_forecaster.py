@@ -12,7 +12,7 @@ import torch
 from framework_models import cross_entropy, network, samples
 
 import forerun as fr
-from forerun.forecaster import Forecaster, Measured, measured_figures
+from forerun.forecaster import Forecaster, Measured, _Clock, measured_figures
 from forerun.framework_step import FrameworkStep, first_batch
 from forerun.kept_state import attributes_kept, random_state_kept
 
@@ -60,6 +60,42 @@ def test_what_is_said_in_the_end(capsys: Any) -> None:
     same = Watched("NVIDIA H200")
     same.end(8)
     assert "predicted were" in capsys.readouterr().out and "forerun/iteration_error" in same.logged[1]
+
+
+class Event:
+    """Of a GPU whose n-th event comes n * n milliseconds after the first."""
+
+    made = 0
+    waited: List[int] = []
+
+    def __init__(self, enable_timing: bool) -> None:
+        assert enable_timing
+        self.number = 0
+
+    def record(self) -> None:
+        Event.made += 1
+        self.number = Event.made
+
+    def synchronize(self) -> None:
+        self.waited.append(self.number)
+
+    def elapsed_time(self, later: Event) -> float:
+        return float(later.number**2 - self.number**2)
+
+
+def test_a_gpu_tells_times_and_its_peak_itself(monkeypatch: Any) -> None:
+    run = Watched("NVIDIA H200")
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "max_memory_reserved", lambda: 3 << 30)
+    run._clock = _Clock(on_gpu=True)
+    run.end(9)
+    # Events 1 to 5 are of iterations 5 to 9; 3, 5, 7 and 9 ms lie between them.
+    assert run.measured == Measured(6.0, fr.Bytes(3 << 30), "NVIDIA H200") and Event.waited == [5]
+    assert set(run.logged[1]) >= {"forerun/iteration_error", "forerun/reserved_error"}
+    run._reserved_before = 3 << 30
+    run.end(0)
+    assert run.measured is not None and run.measured.reserved is None
 
 
 def test_a_gpu_that_is_not_known_is_told() -> None:

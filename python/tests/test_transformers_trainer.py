@@ -178,6 +178,16 @@ def test_what_cannot_be_forecast_is_told_and_trained(tmp_path: pathlib.Path) -> 
     run = trainer(tmp_path, fr.transformers.Forecast(fail_if_oom=True), kind=Choosy)
     with pytest.raises(fr.InputError, match="fail_if_oom: whether the run fits could not be judged: .*shape"):
         run.train()
+
+    class Preparing(transformers.Trainer):
+        def _prepare_inputs(self, inputs: Any) -> Any:
+            return super()._prepare_inputs(inputs)
+
+    with pytest.warns(UserWarning, match="Preparing: _prepare_inputs is its own"):
+        trainer(tmp_path, fr.transformers.Forecast(), kind=Preparing, max_steps=1).train()
+    forecast = fr.transformers.Forecast()
+    with pytest.warns(UserWarning, match="is called by no transformers.Trainer"):
+        forecast.on_train_begin(None, transformers.TrainerState(), None)
     run = trainer(tmp_path, fr.transformers.Forecast(), max_steps=1)
     run.accelerator.state._mixed_precision = "fp8"
     with pytest.warns(UserWarning, match="mixed_precision: cannot be fp8; known: no, bf16, fp16"):
