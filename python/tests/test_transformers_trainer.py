@@ -77,9 +77,10 @@ def example(run: Any) -> Any:
 @pytest.mark.parametrize(
     "settings, words",
     [
-        ({}, {}),
-        ({"bf16": True, "max_grad_norm": 0.0}, {"precision": "amp_bf16", "clip_grad": 0}),
-        ({"gradient_checkpointing": True}, {"checkpoint": "block"}),
+        (
+            {"bf16": True, "max_grad_norm": 0.0, "gradient_checkpointing": True},
+            {"precision": "amp_bf16", "clip_grad": 0, "checkpoint": "block"},
+        ),
         ({"gradient_accumulation_steps": 2, "max_steps": 2, "optim": "adamw_torch"}, {"accumulate": 2}),
     ],
 )
