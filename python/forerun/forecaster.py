@@ -68,11 +68,12 @@ class Forecaster:
         self._begun = True
         try:
             remarks = self._forecast(make_step())
-        except (InputError, ImportError) as error:
+        except Exception as error:  # of a framework whose insides are others, too: the run comes first
+            told = str(error) if isinstance(error, (InputError, ImportError)) else f"{type(error).__name__}: {error}"
             if self.fail_if_oom:
-                what = f"whether the run fits could not be judged: {error}"
+                what = f"whether the run fits could not be judged: {told}"
                 raise InputError(what, "fail_if_oom", "leave fail_if_oom out to train without knowing") from error
-            warnings.warn(f"forerun: no forecast of this run: {error}", stacklevel=3)
+            warnings.warn(f"forerun: no forecast of this run: {told}", stacklevel=3)
             return
         assert self.prediction is not None
         _say("forecast of this run", *repr(self.prediction).splitlines(), *(f"  note: {text}" for text in remarks))

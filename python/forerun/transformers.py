@@ -129,6 +129,9 @@ def predict(trainer: Any, **words: Unpack[PredictWords]) -> Prediction:
 
 def _step_before_training(trainer: Any, batch: Any) -> Tuple[FrameworkStep, Optional[int]]:
     """The step that it will run, and the samples of its data set where they are known."""
+    if "layerwise" in str(trainer.args.optim):
+        what = "hangs the optimizer's steps on the parameters when it is made, which can be done once"
+        raise InputError(what, str(trainer.args.optim), "give the Trainer a forerun.transformers.Forecast instead")
     loader = trainer.get_train_dataloader() if batch is None else None
     example = first_batch(loader) if batch is None else batch
     micro_batches = [example] * trainer.args.gradient_accumulation_steps

@@ -105,6 +105,16 @@ def test_a_gpu_that_is_not_known_is_told() -> None:
         Forecaster(gpu="h2000")._begin(lambda: FrameworkStep(net, words), lambda figures: None)
 
 
+def test_a_framework_that_is_another_inside_is_told() -> None:
+    def step() -> FrameworkStep:
+        raise AttributeError("no _build_kwargs")
+
+    with pytest.warns(UserWarning, match="no forecast of this run: AttributeError: no _build_kwargs"):
+        Forecaster()._begin(step, lambda figures: None)
+    with pytest.raises(fr.InputError, match="could not be judged: AttributeError"):
+        Forecaster(fail_if_oom=True)._begin(step, lambda figures: None)
+
+
 def test_attributes_lists_and_tables_are_put_back() -> None:
     class Owner:
         def __init__(self) -> None:
