@@ -87,7 +87,7 @@ def record_iteration(
 ) -> Recording:
     """`dtype`: what floating-point tensors are turned into. `seed`: of a recording at another size, whose draw is taken
     again, without trying other outcomes."""
-    device = torch.device("cuda:0" if backend == "cuda" else "cpu")
+    device = _gpu_of(task.model) if backend == "cuda" else torch.device("cpu")
     words = GpuWords()
     _check_step(task.optimizer)
     with contextlib.ExitStack() as stack:
@@ -106,6 +106,12 @@ def record_iteration(
         session = _Session(real, device, values, Outsiders(mode, device, values), words, adopt)
         return session.record(seed)
     raise AssertionError("nothing above keeps an exception to itself")
+
+
+def _gpu_of(model: torch.nn.Module) -> torch.device:
+    """The one that it is on, which its code may name; where it is on none, the first."""
+    devices = (parameter.device for parameter in model.parameters())
+    return next((device for device in devices if device.type == "cuda"), torch.device("cuda:0"))
 
 
 class _Session:

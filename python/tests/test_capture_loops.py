@@ -2,6 +2,7 @@
 import collections
 import copy
 import dataclasses
+from types import SimpleNamespace
 from typing import Any, Dict, List
 
 import needs_torch  # noqa: F401  (skips first)
@@ -10,6 +11,7 @@ import pytest
 torch: Any = pytest.importorskip("torch")
 
 from forerun.capture import capture  # noqa: E402
+from forerun.capture_session import _gpu_of  # noqa: E402
 from forerun.host_values import CaptureError  # noqa: E402
 
 Json = Dict[str, Any]
@@ -307,3 +309,11 @@ def test_sparse_gradients_are_refused() -> None:
     tokens = torch.zeros(8, 2, dtype=torch.long), torch.zeros(8, dtype=torch.long)
     with pytest.raises(CaptureError, match="a sparse tensor"):
         capture(model, torch.optim.SGD(model.parameters(), lr=0.1), tokens, backend="generic")
+
+
+def test_stand_ins_are_on_the_gpu_of_the_model() -> None:
+    def on(*devices: str) -> Any:
+        return SimpleNamespace(parameters=lambda: [SimpleNamespace(device=torch.device(name)) for name in devices])
+
+    assert _gpu_of(on("cpu", "cuda:3")) == torch.device("cuda:3")
+    assert _gpu_of(on("cpu", "meta")) == _gpu_of(on()) == torch.device("cuda:0")
