@@ -10,6 +10,7 @@ import pytest
 import torch
 
 lightning: Any = pytest.importorskip("lightning")
+torchmetrics: Any = pytest.importorskip("torchmetrics")
 
 from framework_models import Endless, F, Stream, cross_entropy, iteration, network, samples  # noqa: E402
 
@@ -126,6 +127,45 @@ def test_training_goes_as_without_a_forecast(stream: bool) -> None:
     assert plain[1:3] == watched[1:3]
     assert all(torch.equal(value, watched[3][name]) for name, value in plain[3].items())
     assert torch.equal(plain[4], watched[4])
+
+
+class Unlike(torchmetrics.Metric):
+    """How many results differ: of tensors without data nobody knows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.add_state("found", torch.zeros(()), "sum")
+
+    def update(self, given: Any) -> None:
+        self.found += len(torch.unique(given))
+
+    def compute(self) -> Any:
+        return self.found
+
+
+class Metered(Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.accuracy, self.unlike = torchmetrics.classification.MulticlassAccuracy(4), Unlike()
+
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        out = self.net(batch[0])
+        self.accuracy(out, batch[1])
+        self.log("unlike", self.unlike(out))
+        return F.cross_entropy(out, batch[1])
+
+
+def test_metrics_are_counted_where_they_can_be(capsys: Any) -> None:
+    def run(*callbacks: Any) -> Any:
+        torch.manual_seed(2)
+        module = fitted(Metered(), *callbacks)
+        return float(module.accuracy.compute()), float(module.unlike.compute())
+
+    forecast = fr.lightning.Forecast()
+    assert run() == run(forecast)
+    said = capsys.readouterr().out
+    assert "the metric unlike looks at values, and is not counted" in said and "accuracy" not in said
+    assert forecast.record is not None and any("accuracy" in name for name in forecast.record["modules"])
 
 
 def test_loggers_get_the_forecast_and_what_was_measured(capsys: Any) -> None:
