@@ -6,8 +6,8 @@
 
 Questions (predict, fit, compare, sweep, whatif, trace, scale, schedule) are answered by the native part, which the
 first of them loads; docs/python.md describes them. Beside them stand Forerun's instruments: record a training
-iteration (capture), measure many (collect), time single ops (microbench); `python -m forerun` lists them. Importing the
-package needs neither torch nor pandas.
+iteration (capture), measure many (collect), time single ops (microbench); `python -m forerun` lists them. lightning,
+transformers and accelerate forecast what those frameworks run. Importing the package needs neither torch nor pandas.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from .api.whatifs import Ranking, WhatIf, WhatIfAnswer
 from .errors import DoesNotFit, InputError, LimitReached, Stopped
 
 if TYPE_CHECKING:
+    from . import accelerate, lightning, transformers  # noqa: F401
     from .api.whatifs import WhatIfModule
     from .capture import capture as capture
 
@@ -78,12 +79,12 @@ __all__ = [
     "whatif",
 ]
 
-# Modules that can be called: `fr.capture(...)` and `from forerun.capture import capture` are the same function. They
-# are imported when they are asked for: one needs torch, the other the native part.
-_CALLABLE_MODULES = ("capture", "whatif")
+# Modules that are imported when they are asked for: they need torch, the native part, or a framework. Two can be
+# called: `fr.capture(...)` and `from forerun.capture import capture` are the same function.
+_MODULES = ("accelerate", "capture", "lightning", "transformers", "whatif")
 
 
 def __getattr__(name: str) -> Any:
-    if name in _CALLABLE_MODULES:
+    if name in _MODULES:
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -26,6 +26,7 @@ from .generic import cuda_like_dispatch
 from .gpu_words import GpuNamedMode, GpuWords, autocast_for_gpu
 from .host_arrays import arrays_read
 from .host_values import CaptureError, HostRead, HostValues, Origin
+from .kept_state import random_state_kept
 from .outsiders import Outsiders
 from .own_steps import StepsItself, steps_followed
 from .recorder import OpRecorder
@@ -86,11 +87,11 @@ def record_iteration(
 ) -> Recording:
     """`dtype`: what floating-point tensors are turned into. `seed`: of a recording at another size, whose draw is taken
     again, without trying other outcomes."""
-    device = torch.device("cuda:0" if backend == "cuda" else "cpu")
+    device = _gpu_of(task.model) if backend == "cuda" else torch.device("cpu")
     words = GpuWords()
     _check_step(task.optimizer)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_random_state_kept())
+        stack.enter_context(random_state_kept())
         mode = stack.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
         stack.enter_context(_taken_for_real())
         if backend == "generic":
@@ -102,10 +103,15 @@ def record_iteration(
         stack.enter_context(_clipped_at_once())
         real, adopt = stack.enter_context(stand_ins(task, device, values, dtype))
         _choose_optimizer_kernels(real.optimizer)
-        real.model.train(task.model.training)
         session = _Session(real, device, values, Outsiders(mode, device, values), words, adopt)
         return session.record(seed)
     raise AssertionError("nothing above keeps an exception to itself")
+
+
+def _gpu_of(model: torch.nn.Module) -> torch.device:
+    """The one that it is on, which its code may name; where it is on none, the first."""
+    devices = (parameter.device for parameter in model.parameters())
+    return next((device for device in devices if device.type == "cuda"), torch.device("cuda:0"))
 
 
 class _Session:
@@ -303,20 +309,6 @@ def _seed(seed: int) -> None:
     numpy: Any = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed(seed)
-
-
-@contextlib.contextmanager
-def _random_state_kept() -> Iterator[None]:
-    """The program's random numbers go on afterwards as if nothing had been recorded."""
-    numpy: Any = sys.modules.get("numpy")
-    python, own, foreign = random.getstate(), torch.get_rng_state(), numpy.random.get_state() if numpy else None
-    try:
-        yield
-    finally:
-        random.setstate(python)
-        torch.set_rng_state(own)
-        if numpy:
-            numpy.random.set_state(foreign)
 
 
 @contextlib.contextmanager

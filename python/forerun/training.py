@@ -4,13 +4,12 @@
 """
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-from typing import Any, Callable, ContextManager, Mapping, Optional
+from typing import Any, Callable, Mapping, Optional
 
 import torch
 
-from .training_loop import results_as_in
+from .training_loop import autocast_as_in
 
 # Gives the loss, or a tuple that begins with it. The rest of the tuple is what the loop still holds during backward
 # (most loops keep the model's output in a variable).
@@ -58,7 +57,7 @@ class TrainingTask:
         self.optimizer.zero_grad()
         for _ in range(self.accumulate):
             begin("f")
-            with results_as_in(self.loop, self.model, self.autocast), self._autocast(device_type):
+            with autocast_as_in(self.loop, self.model, device_type, self.autocast):
                 result = self.loss_fn(self.model, self.batch)
             loss = result[0] if isinstance(result, tuple) else result
             if self.accumulate > 1:
@@ -82,8 +81,3 @@ class TrainingTask:
             self.scaler.update()
         if self.average is not None:
             self.average.update_parameters(self.model)
-
-    def _autocast(self, device_type: str) -> ContextManager[Any]:
-        if self.autocast is None:
-            return contextlib.nullcontext()
-        return torch.autocast(device_type, self.autocast)

@@ -11,7 +11,7 @@ from typing import Any, Iterator, Mapping, Optional
 import torch
 
 LOOPS = ("plain", "trainer", "lightning", "accelerate")
-_WIDENS = ("trainer", "accelerate")
+_WRAPS_FORWARD = ("trainer", "accelerate")
 _CLIPS = {"trainer": 1.0}  # TrainingArguments.max_grad_norm
 _HALF = (torch.float16, torch.bfloat16)
 
@@ -22,17 +22,26 @@ def clip_norm(loop: str, asked: Optional[float]) -> Optional[float]:
 
 
 @contextlib.contextmanager
-def results_as_in(loop: str, model: torch.nn.Module, autocast: Optional[torch.dtype]) -> Iterator[None]:
-    """While inside, the model hands out its results as the loop's wrapper around it does."""
-    if loop not in _WIDENS or autocast is None:
+def autocast_as_in(
+    loop: str, model: torch.nn.Module, device_type: str, dtype: Optional[torch.dtype]
+) -> Iterator[None]:
+    """While inside, autocast is where the loop has it: around all, or around the model's forward pass alone, which then
+    hands out its results in float32."""
+    if dtype is None:
         yield
+        return
+    if loop not in _WRAPS_FORWARD:
+        with torch.autocast(device_type, dtype):
+            yield
         return
     forward, own = model.forward, "forward" in vars(model)
 
-    def widened(*arguments: Any, **named: Any) -> Any:
-        return _in_float32(forward(*arguments, **named))
+    def wrapped(*arguments: Any, **named: Any) -> Any:
+        with torch.autocast(device_type, dtype):
+            result = forward(*arguments, **named)
+        return _in_float32(result)
 
-    model.forward = widened
+    model.forward = wrapped
     try:
         yield
     finally:

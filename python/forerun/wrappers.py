@@ -16,7 +16,7 @@ _ONE_GPU = "what is recorded is the iteration of one GPU, without communication"
 def wrapper_words(model: torch.nn.Module) -> List[str]:
     """Warnings; raises CaptureError for what cannot be recorded."""
     words: List[str] = []
-    if _is_sharded(model):
+    if is_sharded(model):
         raise CaptureError(
             "the model's parameters are sharded over GPUs: record it before it is wrapped, and ask `forerun scale` for "
             "many GPUs"
@@ -37,7 +37,8 @@ def wrapper_words(model: torch.nn.Module) -> List[str]:
     return words
 
 
-def _is_sharded(model: torch.nn.Module) -> bool:
+def is_sharded(model: torch.nn.Module) -> bool:
+    """Whether its parameters lie in parts on several GPUs."""
     classes = {cls.__name__ for module in model.modules() for cls in type(module).__mro__}
     if classes.intersection(_SHARDED):
         return True

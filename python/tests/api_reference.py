@@ -78,6 +78,8 @@ WORDS = [
     words.ScaleWords,
     words.ScheduleWords,
 ]
+# Read, not imported: they need the frameworks.
+FRAMEWORKS = ["lightning", "transformers", "accelerate"]
 
 
 def paragraph(text: str) -> str:
@@ -97,13 +99,17 @@ def signature(function: Any) -> str:
     return f"({', '.join(parts)})"
 
 
+def fields_of(document: str) -> List[str]:
+    """What a docstring says of parameters and exceptions."""
+    pairs = [field.split(":", 1) for field in re.split(r"^:", document, flags=re.MULTILINE)[1:]]
+    return [f"- `{name.replace('param ', '').strip()}`: {paragraph(text)}" for name, text in pairs]
+
+
 def function_text(function: Any) -> List[str]:
     document = inspect.getdoc(function) or ""
-    body, *fields = re.split(r"^:", document.split(">>>")[0], flags=re.MULTILINE)
-    lines = [f"#### `forerun.{function.__name__}{signature(function)}`", body.strip(), ""]
-    for field in fields:
-        name, text = field.split(":", 1)
-        lines.append(f"- `{name.replace('param ', '').strip()}`: {paragraph(text)}")
+    told = document.split(">>>")[0]
+    body = re.split(r"^:", told, flags=re.MULTILINE)[0]
+    lines = [f"#### `forerun.{function.__name__}{signature(function)}`", body.strip(), "", *fields_of(told)]
     examples = [line[4:] for line in document.splitlines() if line.startswith(">>> ")]
     if examples:
         lines += ["", "```python", *examples, "```"]
@@ -135,6 +141,42 @@ def class_text(kind: Any) -> List[str]:
     return lines + [""]
 
 
+def framework_text(module: str) -> List[str]:
+    """The functions and classes of a module's `__all__`, in that order, from its source."""
+    body = statements(module)
+    told = {node.name: node for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    assigned = {ast.unparse(node.targets[0]): node.value for node in body if isinstance(node, ast.Assign)}
+    lines: List[str] = []
+    for name in ast.literal_eval(assigned["__all__"]):
+        node = told[name]
+        made = node if isinstance(node, ast.FunctionDef) else constructor(node)
+        call, fields = plain_signature(made), ast.get_docstring(made) or ""
+        about = re.split(r"^:", ast.get_docstring(node) or "", flags=re.MULTILINE)[0]
+        lines += [f"#### `forerun.{module}.{name}({call})`", about.strip(), "", *fields_of(fields), ""]
+    return lines
+
+
+def statements(module: str) -> List[ast.stmt]:
+    return ast.parse((ROOT / f"python/forerun/{module}.py").read_text(encoding="utf-8")).body
+
+
+def constructor(node: ast.ClassDef) -> Any:
+    """Its own, or that of Forecaster, which forecasts are derived from."""
+    own = [entry for entry in node.body if isinstance(entry, ast.FunctionDef) and entry.name == "__init__"]
+    if own:
+        return own[0]
+    classes = [entry for entry in statements("forecaster") if isinstance(entry, ast.ClassDef)]
+    return next(constructor(entry) for entry in classes if entry.name == "Forecaster")
+
+
+def plain_signature(function: ast.FunctionDef) -> str:
+    """Its parameters by name and default, without types."""
+    for argument in ast.walk(function.args):
+        if isinstance(argument, ast.arg):
+            argument.annotation = None
+    return re.sub(r"^self,? ?", "", ast.unparse(function.args))
+
+
 def words_text(kind: Any) -> List[str]:
     tree = ast.parse(inspect.getsource(kind)).body[0]
     assert isinstance(tree, ast.ClassDef)
@@ -153,6 +195,9 @@ def reference() -> str:
     lines += ["### Answers"]
     for kind in CLASSES:
         lines += class_text(kind)
+    lines += ["### Frameworks"]
+    for module in FRAMEWORKS:
+        lines += framework_text(module)
     lines += ["### Words", paragraph(words.__doc__ or ""), ""]
     for kind in WORDS:
         lines += words_text(kind)

@@ -2,6 +2,7 @@
 import collections
 import copy
 import dataclasses
+from types import SimpleNamespace
 from typing import Any, Dict, List
 
 import needs_torch  # noqa: F401  (skips first)
@@ -10,6 +11,7 @@ import pytest
 torch: Any = pytest.importorskip("torch")
 
 from forerun.capture import capture  # noqa: E402
+from forerun.capture_session import _gpu_of  # noqa: E402
 from forerun.host_values import CaptureError  # noqa: E402
 
 Json = Dict[str, Any]
@@ -37,6 +39,10 @@ def captured(model: Any, loss: Any = cross_entropy, optimizer: Any = None, **opt
 def ops(record: Json) -> List[Any]:
     columns = record["ops"]
     return [(record["op_names"][name], phase) for name, phase in zip(columns["name"], columns["phase"])]
+
+
+def name_of(record: Json, op: int) -> str:
+    return record["op_names"][record["ops"]["name"][op]]
 
 
 def count(record: Json, name: str) -> int:
@@ -91,6 +97,30 @@ def test_tensors_that_are_moved_to_the_gpu_are_there() -> None:
         return F.cross_entropy(model(given[0].cuda(non_blocking=True)) * scale, given[1].to(torch.device("cuda:0")))
 
     assert count(captured(network(), loss), "aten.addmm") == 2
+
+
+def test_parts_keep_their_mode() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.BatchNorm1d(32), torch.nn.Linear(32, 4))
+    model[1].eval()
+    record = captured(model)
+    assert model.training and not model[1].training
+    trains = [record["attributes"][i] for i in record["ops"]["attributes"] if "training" in record["attributes"][i]]
+    assert trains and not any(entry["training"] for entry in trains)
+
+
+@pytest.mark.parametrize("loop", ["plain", "lightning", "trainer", "accelerate"])
+def test_autocast_is_where_the_loop_has_it(loop: str) -> None:
+    """Accelerate wraps the model's forward pass alone, and so the product here is in float32."""
+
+    def loss(model: Any, given: Any) -> Any:
+        out = model(given[0])
+        return (out @ out.T).sum()
+
+    record = captured(network(), loss, precision="amp_bf16", loop=loop)
+    columns, tensors = record["ops"], record["tensors"]
+    product = max(i for i, phase in enumerate(columns["phase"]) if phase == "f" and "aten.mm" in name_of(record, i))
+    dtype = record["dtypes"][tensors["dtype"][columns["outputs"][product][0]]]
+    assert dtype == ("bfloat16" if loop in ("plain", "lightning") else "float32")
 
 
 def test_a_loss_function_that_steps_is_the_whole_step() -> None:
@@ -279,3 +309,11 @@ def test_sparse_gradients_are_refused() -> None:
     tokens = torch.zeros(8, 2, dtype=torch.long), torch.zeros(8, dtype=torch.long)
     with pytest.raises(CaptureError, match="a sparse tensor"):
         capture(model, torch.optim.SGD(model.parameters(), lr=0.1), tokens, backend="generic")
+
+
+def test_stand_ins_are_on_the_gpu_of_the_model() -> None:
+    def on(*devices: str) -> Any:
+        return SimpleNamespace(parameters=lambda: [SimpleNamespace(device=torch.device(name)) for name in devices])
+
+    assert _gpu_of(on("cpu", "cuda:3")) == torch.device("cuda:3")
+    assert _gpu_of(on("cpu", "meta")) == _gpu_of(on()) == torch.device("cuda:0")

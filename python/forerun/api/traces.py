@@ -49,7 +49,8 @@ class Trace:
 
     def __repr__(self) -> str:
         rows = list(self.columns("kernels").rows())
-        lines = [f"trace of {len(self.json.get('ranks', []))} rank(s), {len(rows)} kinds of kernels"]
+        lines = [f"warning: {warning}" for warning in self.warnings]
+        lines.append(f"trace of {len(self.json['ranks']['ranks'])} rank(s), {len(rows)} kinds of kernels")
         lines += [f"  {row['gpu_us']:>12,.0f} us  {row['count']:>6}  {row['name'][:70]}" for row in rows[:10]]
         return "\n".join(lines)
 
