@@ -25,6 +25,8 @@ constexpr Entry kQuestions[] = {
     {"scale", answer_scale},        // api/scale.h and api/mixed_scale.h
     {"schedule", answer_schedule},  // api/schedule.h
     {"jobs", answer_jobs},          // its jobs, as CSV
+    {"check", answer_check},        // ask/check.h
+    {"judge", answer_judge},        // figures that were predicted elsewhere, against the same lock
     {"devices", answer_devices},    // api/catalogue.h
     {"links", answer_links},       {"models", answer_models}, {"optimizations", answer_optimizations},
 };

@@ -252,6 +252,18 @@ std::vector<std::pair<std::string, std::vector<std::string>>> Question::lists(co
   return found;
 }
 
+std::vector<Question> Question::questions(const std::string& name) {
+  const ordered_json* value = find(name);
+  std::vector<Question> found;
+  const auto is_object = [](const ordered_json& entry) { return entry.is_object(); };
+  if (value == nullptr || !value->is_array() || !std::all_of(value->begin(), value->end(), is_object)) {
+    refuse(name, "is no list of tables", "give one, as [{...}, {...}]");
+    return found;
+  }
+  for (const ordered_json& entry : *value) found.push_back(Question(std::make_shared<const ordered_json>(entry)));
+  return found;
+}
+
 Status Question::status() const {
   if (fault_) return *fault_;
   for (const auto& [name, value] : words_->items()) {
