@@ -121,11 +121,13 @@ Result<guard::CheckAnswer> check(const CheckRequest& request, const Asking& aski
     guards.push_back(std::move(*guarded));
     if (const Status status = work.advance(); !status.ok()) return status.error();
   }
-  const auto beside = std::filesystem::path(request.file).parent_path() / "forerun.lock";
-  return judged(std::move(guards), {.path = request.lock.empty() ? beside.string() : request.lock,
-                                    .section = "check",
-                                    .update = request.update,
-                                    .whole = true});
+  const std::filesystem::path file = request.file;
+  const std::string name = file.filename().string();
+  return judged(std::move(guards),
+                {.path = request.lock.empty() ? (file.parent_path() / "forerun.lock").string() : request.lock,
+                 .section = name == CheckRequest().file ? "check" : "check " + name,
+                 .update = request.update,
+                 .whole = true});
 }
 
 Result<std::string> answer_check(Question& question, const Asking& asking) {

@@ -97,6 +97,9 @@ TEST_F(CheckCommand, AnUpdateKeepsWhatOthersLocked) {
   expect_says(check("--update"), 0, "");
   EXPECT_NE(read("forerun.lock").find("t.py::a"), std::string::npos);
   EXPECT_EQ(read("forerun.lock").find("gone"), std::string::npos) << "a guard that is no more";
+  write("nightly.toml", "[guard.large]\nmodel = \"resnet18\"\nslower_than_baseline = \"1%\"\n");
+  EXPECT_EQ(forerun_outcome("check " + (folder_ / "nightly.toml").string() + " --update").code, 0);
+  expect_says(check(), 0, "1 guard holds");
 }
 
 TEST_F(CheckCommand, SaysWhatIsWrong) {

@@ -8,7 +8,8 @@
 //   verdict = "fits"
 //   predicted_by = "0.1.0, models 5f3a90c2d81b7e64"
 //
-// Who keeps baselines in it has a section of its own (`check`: forerun.toml, `pytest`: tests), so that several may share one.
+// Who keeps baselines in it has a section of its own (`check`: forerun.toml, `check nightly.toml`: another file of guards,
+// `pytest`: tests), so that several may share one.
 // TOML, sorted by name, figures with all of their digits: a difference of two versions shows what changed and nothing else.
 #pragma once
 
