@@ -117,7 +117,7 @@ Result<guard::CheckAnswer> check(const CheckRequest& request, const Asking& aski
   std::vector<guard::Guarded> guards;
   for (const guard::GuardEntry& entry : *entries) {
     Result<guard::Guarded> guarded = guarded_by(entry, asking);
-    if (!guarded) return guarded.error().within(entry.place);
+    if (!guarded) return in_words(guarded.error()).within(entry.place);
     guards.push_back(std::move(*guarded));
     if (const Status status = work.advance(); !status.ok()) return status.error();
   }

@@ -18,6 +18,9 @@
 
 namespace forerun::ask {
 
+// An error that speaks of options, "--clip-grad", as one that speaks of words, "clip_grad".
+Error in_words(const Error& error);
+
 class Question {
  public:
   static constexpr size_t kLargest = size_t{16} << 20;  // bytes of JSON

@@ -113,6 +113,8 @@ TEST_F(CheckCommand, SaysWhatIsWrong) {
   expect_says(check(), 1, "line 1, guard a");
   write("forerun.toml", "[guard.a]\nmodel = \"resnet18\"\nslower_than_baseline = 0.1\n");
   expect_says(check(), 1, "\"10%\"");
+  write("forerun.toml", "[guard.a]\nmodel = \"vgg16\"\nfits = true\ncheckpoint = \"all\"\n");
+  EXPECT_EQ(check().out.find("--"), std::string::npos) << "words are no options";
   write("forerun.toml", "[guard.a]\nmodel = \"resnet18\"\nfits = false\n");
   expect_says(check(), 1, "can only be true");
   write("forerun.toml", guard_of_batch(8));
