@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,11 @@ import pytest
 def test_step(forecast, model):
     assert forecast(model, batch=BATCH).fits
 """
+
+
+def needs(package: str) -> Any:
+    """Skips without a package, which is not imported here: `pytester` forgets modules that a test imports."""
+    return pytest.mark.skipif(find_spec(package) is None, reason=f"{package} is not installed")
 
 
 @pytest.fixture
@@ -72,8 +78,8 @@ def test_a_test_is_held_to_its_baseline(pytester: Any, session: Any) -> None:
     assert '"batch\\":16' in lock.read_text() and '"batch\\":8' in lock.read_text()
 
 
+@needs("xdist")
 def test_workers_never_write(pytester: Any, session: Any) -> None:
-    pytest.importorskip("xdist", reason="pytest-xdist is not installed")
     written(pytester, GUARDED)
     session("-n", "2", "--forerun-update").assert_outcomes(passed=2)
     kept = (pytester.path / "forerun.lock").read_text()
@@ -96,8 +102,8 @@ def test_another_foreruns_baseline_blames_nobody(pytester: Any, session: Any) ->
     done.stdout.fnmatch_lines(["2 guards hold; 2 not judged*", "*the baseline is of other models*"])
 
 
+@needs("torch")
 def test_own_modules_are_guarded(pytester: Any, session: Any) -> None:
-    pytest.importorskip("torch", reason="PyTorch is not installed")
     written(
         pytester,
         """
