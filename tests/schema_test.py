@@ -51,6 +51,9 @@ CASES = [
     ("sweep", "sweep resnet18 --over batch=1,8 --samples 1M --price h200=2 --json", 0),
     ("sweep", "sweep gpt2_small --over gpu=h200,t4 --over length=64,100000 --json", None),
     ("sweep", "sweep tests/corpus/run_record/parametric.jsonl --over batch=3,5 --json", 0),
+    ("check", "check {tmp}/forerun.toml --update --json", 0),
+    ("check", "check {tmp}/forerun.toml --json", 0),
+    ("check", "check {tmp}/forerun.toml --lock {tmp}/none.lock --json", 3),
     ("zoo", "zoo --json", 0),
     ("zoo", "zoo resnet50 --json", 0),
     ("zoo.check", "zoo check tests/data/run1.jsonl.zst --json", None),
@@ -147,6 +150,8 @@ def write_inputs(tmp, source, program):
     (tmp / "set" / "split.json").write_text(json.dumps({"train": ["mlp"], "test": [], "ood": []}))
     (tmp / "jobs.csv").write_text("id,model,batch,iterations,gpus\na,resnet50,64,1000,1\nb,bert_base,8,500,4\n")
     (tmp / "odd_jobs.csv").write_text("id,submit,duration,gpus,colour\na,0,100,1,red\nb,10,50,2,blue\n")
+    (tmp / "forerun.toml").write_text('[guard.small]\nmodel = "resnet18"\nbatch = 4\nfits = true\nslower_than_baseline = "5%"\n'
+                                      'iteration_ms_at_most = 1000\n')
     (tmp / "bin").mkdir()
     for name in ("sbatch", "squeue", "scancel"):
         (tmp / "bin" / name).write_text(SLURM)

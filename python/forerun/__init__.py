@@ -4,8 +4,8 @@
     p = fr.predict("resnet50", gpu="a100", batch=64, precision="amp_bf16")
     p.iteration.ms, p.memory.reserved.gib, p.fits
 
-Questions (predict, fit, compare, sweep, whatif, trace, scale, schedule) are answered by the native part, which the
-first of them loads; docs/python.md describes them. Beside them stand Forerun's instruments: record a training
+Questions (predict, fit, compare, sweep, whatif, trace, scale, schedule, check) are answered by the native part, which
+the first of them loads; docs/python.md describes them. Beside them stand Forerun's instruments: record a training
 iteration (capture), measure many (collect), time single ops (microbench); `python -m forerun` lists them. lightning,
 transformers and accelerate forecast what those frameworks run. Importing the package needs neither torch nor pandas.
 """
@@ -19,6 +19,7 @@ from .api.catalogue import Device, Family, devices, links, models, optimizations
 from .api.columns import Columns
 from .api.comparison import Comparison, compare
 from .api.fitting import Change, Fit, fit
+from .api.guards import Check, Guard, Rule, check
 from .api.prediction import Job, Memory, MemoryTimeline, Prediction, predict, predict_runs
 from .api.quantities import Bytes, MemoryRange, TimeRange
 from .api.scaling import Scale, scale
@@ -40,12 +41,14 @@ __version__ = "0.1.0"
 __all__ = [
     "Bytes",
     "Change",
+    "Check",
     "Columns",
     "Comparison",
     "Device",
     "DoesNotFit",
     "Family",
     "Fit",
+    "Guard",
     "InputError",
     "Job",
     "LimitReached",
@@ -54,6 +57,7 @@ __all__ = [
     "MemoryTimeline",
     "Prediction",
     "Ranking",
+    "Rule",
     "Scale",
     "Schedule",
     "Stopped",
@@ -63,6 +67,7 @@ __all__ = [
     "WhatIf",
     "WhatIfAnswer",
     "capture",
+    "check",
     "compare",
     "devices",
     "fit",

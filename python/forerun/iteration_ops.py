@@ -89,7 +89,7 @@ def samples_of(records: Iterable[Json]) -> Iterator[Json]:
         yield {
             "schema": "op/1", "id": f"{family}/{identity}", "grid": GRID, "family": family, **sample.describe(),
             "outputs": [spec.to_json() for spec in outputs], "us": times.span / 1e3, "spread": 0,
-            "kernels": [["", times.sum / 1e3, times.count]], "workspace": 0, "status": "ok",
+            "kernels": [["", times.sum / 1e3, times.count]], "status": "ok",
         }
 
 
@@ -114,7 +114,7 @@ def records_of(file: str) -> Iterator[Json]:
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m forerun.iteration_ops", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="+", metavar="FILE", help="run records, .jsonl, of forerun.collect or setup_pairs")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="run records, .jsonl (forerun.collect, setup_pairs)")
     parser.add_argument("-o", "--output", required=True, help="file for the samples, .jsonl")
     options = parser.parse_args(arguments)
     count = -1  # without the line on the machine

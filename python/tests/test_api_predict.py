@@ -87,7 +87,7 @@ def test_reads_well_in_a_terminal(prediction: fr.Prediction) -> None:
 
 def test_card_needs_no_network_and_escapes_names(prediction: fr.Prediction) -> None:
     page = prediction._repr_html_()
-    assert "<svg" in page and "polygon" in page
+    assert "<svg" in page and "polygon" in page and "activations" in page and "reserved" in page
     assert "http" not in page and "<script" not in page
     evil = {**prediction.json, "id": "</script><img onerror=alert(1)>", "warnings": ["<b>"]}
     shown = card.html(fr.Prediction(evil, prediction._asked))

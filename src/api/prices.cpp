@@ -4,23 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-
-#define TOML_ENABLE_FORMATTERS 0  // only read here: half the library
-// Its parser asserts, or has the compiler assume, what a broken file does not keep ("[[["), just before it would say what is wrong.
-#pragma push_macro("NDEBUG")
-#undef NDEBUG
-#define TOML_ASSERT(expr) static_cast<void>(0)
-#include <toml++/toml.h>
-#pragma pop_macro("NDEBUG")
 
 #include "base/options_text.h"
+#include "base/toml_file.h"
 
 namespace forerun {
 namespace {
 
 constexpr double kMostPrice = 1e6;
-constexpr size_t kLargestPriceFile = size_t{1} << 20;
 
 Status add_price(std::string_view name, const std::optional<double>& number, const std::string& shown,
                  const std::string& where, const DeviceCatalogue& devices, std::vector<GpuPrice>& prices) {
@@ -36,10 +27,6 @@ Status add_price(std::string_view name, const std::optional<double>& number, con
   }
   prices.push_back({device->name, *number});
   return {};
-}
-
-std::string line_of(const toml::node& node, const std::string& where) {
-  return fmt::format("{}, line {}", where, node.source().begin.line);
 }
 
 std::string shown_value(const toml::node& node) {
@@ -103,28 +90,15 @@ Result<std::vector<GpuPrice>> parse_prices(const std::vector<std::string>& texts
 }
 
 Result<Prices> parse_price_file(const std::string& text, const std::string& where, const DeviceCatalogue& devices) {
-  try {
-    return prices_of(toml::parse(std::string_view(text)), where, devices);
-  } catch (const toml::parse_error& problem) {
-    return Error{fmt::format("is not valid TOML: {}", problem.description()),
-                 fmt::format("{}, line {}", where, problem.source().begin.line),
-                 "see examples/prices.toml: names with spaces stand in quotes"};
-  }
+  const auto file = parse_toml(text, where, "see examples/prices.toml: names with spaces stand in quotes");
+  if (!file) return file.error();
+  return prices_of(*file, where, devices);
 }
 
 Result<Prices> read_prices(const std::string& file, const DeviceCatalogue& devices) {
-  std::ifstream in(file, std::ios::binary);
-  std::string text(kLargestPriceFile + 1, '\0');
-  if (in) in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (!in.is_open() || in.bad()) {
-    return Error{"the price file cannot be read", file, "check its name; examples/prices.toml shows one"};
-  }
-  text.resize(static_cast<size_t>(in.gcount()));
-  if (text.size() > kLargestPriceFile) {
-    return Error{fmt::format("the price file holds more than {} MiB", kLargestPriceFile >> 20), file,
-                 "examples/prices.toml shows what is meant"};
-  }
-  return parse_price_file(text, file, devices);
+  const auto text = read_toml_text(file, "price file", "examples/prices.toml shows one");
+  if (!text) return text.error();
+  return parse_price_file(*text, file, devices);
 }
 
 Result<Prices> asked_prices(const std::string& file, const std::vector<std::string>& texts,

@@ -248,8 +248,9 @@ Result<Prediction> predict_case(const SweepCase& one, const CostModels& cost_mod
 }
 
 Status sweep(const SweepCases& cases, const CostModels& cost_models, unsigned threads, const SweepHandler& each,
-             const WorkControl& control) {
-  Work work(control, "configurations", static_cast<int64_t>(cases.size()));
+             const WorkControl& control, const Shard& shard) {
+  const size_t count = shard.cases_of(cases.size());
+  Work work(control, "configurations", static_cast<int64_t>(count));
   std::mutex order;
   std::map<size_t, Result<Prediction>> done;  // ahead of their turn
   size_t turn = 0;
@@ -258,15 +259,15 @@ Status sweep(const SweepCases& cases, const CostModels& cost_models, unsigned th
     const std::lock_guard lock(order);
     return failed != nullptr;
   };
-  Status status = parallel_for(cases.size(), threads, work, [&](size_t i) {
+  Status status = parallel_for(count, threads, work, [&](size_t i) {
     if (stopped()) return;
-    Result<Prediction> prediction = predict_case(cases[i], cost_models);
+    Result<Prediction> prediction = predict_case(cases[shard.number(i)], cost_models);
     const std::lock_guard lock(order);
     done.emplace(i, std::move(prediction));
     for (auto first = done.begin(); !failed && first != done.end() && first->first == turn; first = done.begin()) {
       ++turn;
       try {
-        each(cases[first->first], first->second);
+        each(cases[shard.number(first->first)], first->second);
       } catch (...) {
         failed = std::current_exception();
       }

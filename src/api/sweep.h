@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/prices.h"
+#include "base/shard.h"
 #include "base/work_control.h"
 #include "predict/predict.h"
 
@@ -74,10 +75,10 @@ std::vector<std::string> product_values(const std::vector<SweepAxis>& axes, size
 Result<Prediction> predict_case(const SweepCase& one, const CostModels& cost_models);
 
 // Predicts every case and hands it to `each`, in order and from one thread at a time. A model that cannot be built with
-// some values is that case's Error; the others go on. `threads` 0: as many as the machine has. The only Error is that of
-// `control`.
+// some values is that case's Error; the others go on. `threads` 0: as many as the machine has. Of a shard only its own. The
+// only Error is that of `control`.
 using SweepHandler = std::function<void(const SweepCase&, const Result<Prediction>&)>;
 Status sweep(const SweepCases& cases, const CostModels& cost_models, unsigned threads, const SweepHandler& each,
-             const WorkControl& control = {});
+             const WorkControl& control = {}, const Shard& shard = {});
 
 }  // namespace forerun

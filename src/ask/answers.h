@@ -19,6 +19,8 @@ Result<std::string> answer_trace(Question& question, const Asking& asking);
 Result<std::string> answer_scale(Question& question, const Asking& asking);
 Result<std::string> answer_schedule(Question& question, const Asking& asking);
 Result<std::string> answer_jobs(Question& question, const Asking& asking);
+Result<std::string> answer_check(Question& question, const Asking& asking);
+Result<std::string> answer_judge(Question& question, const Asking& asking);
 Result<std::string> answer_devices(Question& question, const Asking& asking);
 Result<std::string> answer_links(Question& question, const Asking& asking);
 Result<std::string> answer_models(Question& question, const Asking& asking);

@@ -25,28 +25,11 @@ constexpr Entry kQuestions[] = {
     {"scale", answer_scale},        // api/scale.h and api/mixed_scale.h
     {"schedule", answer_schedule},  // api/schedule.h
     {"jobs", answer_jobs},          // its jobs, as CSV
+    {"check", answer_check},        // ask/check.h
+    {"judge", answer_judge},        // figures that were predicted elsewhere, against the same lock
     {"devices", answer_devices},    // api/catalogue.h
     {"links", answer_links},       {"models", answer_models}, {"optimizations", answer_optimizations},
 };
-
-// Errors speak of options, "--clip-grad"; here it is the word "clip_grad".
-std::string in_words(const std::string& text) {
-  std::string out;
-  for (size_t i = 0; i < text.size();) {
-    const bool begins =
-        text.compare(i, 2, "--") == 0 && i + 2 < text.size() && text[i + 2] >= 'a' && text[i + 2] <= 'z';
-    const bool fresh = i == 0 || text[i - 1] == ' ' || text[i - 1] == '(' || text[i - 1] == '`' || text[i - 1] == '\'';
-    if (!begins || !fresh) {
-      out += text[i++];
-      continue;
-    }
-    i += 2;
-    for (; i < text.size() && ((text[i] >= 'a' && text[i] <= 'z') || text[i] == '-'); ++i) {
-      out += text[i] == '-' ? '_' : text[i];
-    }
-  }
-  return out;
-}
 
 }  // namespace
 
@@ -63,8 +46,7 @@ Result<std::string> answer(std::string_view name, std::string_view question, con
     if (!words) return words.error();
     Result<std::string> answered = entry.answer(*words, asking);
     if (answered) return answered;
-    const Error& error = answered.error();
-    return Error{in_words(error.what), in_words(error.where), in_words(error.remedy), error.kind};
+    return in_words(answered.error());
   }
   return Error{fmt::format("there is no question '{}'", name), "", did_you_mean(name, questions())};
 }

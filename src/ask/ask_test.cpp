@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -159,6 +160,53 @@ TEST(Ask, StopsWhenAsked) {
                                {.knowledge = shared_knowledge(), .control = {.stop = stop.get_token()}});
   ASSERT_FALSE(answered.ok());
   EXPECT_EQ(answered.error().kind, ErrorKind::stopped);
+  const std::string guards = FORERUN_SOURCE_DIR "/tests/corpus/guard_file/good.toml";
+  const auto checked = answer("check", R"({"file": ")" + guards + R"("})",
+                              {.knowledge = shared_knowledge(), .control = {.stop = stop.get_token()}});
+  ASSERT_FALSE(checked.ok());
+  EXPECT_EQ(checked.error().kind, ErrorKind::stopped);
+}
+
+TEST(Ask, ShardsOfASweepAreAllOfIt) {
+  const std::string over = R"("model": "resnet18", "over": {"batch": [1, 2, 3, 4, 5]})";
+  const auto whole = asked("sweep", "{" + over + "}");
+  ASSERT_TRUE(whole.ok());
+  const json times = json::parse(*whole)["columns"]["iteration_ms"];
+  for (size_t shard = 0; shard < 2; ++shard) {
+    const auto part = asked("sweep", "{" + over + R"(, "shard": ")" + std::to_string(shard) + R"(/2"})");
+    ASSERT_TRUE(part.ok()) << part.error().message();
+    const json told = json::parse(*part);
+    EXPECT_EQ(told["cases"], 5);
+    EXPECT_EQ(told["columns"]["iteration_ms"].size(), 3 - shard);
+    for (size_t row = 0; row < 3 - shard; ++row) {
+      EXPECT_EQ(told["columns"]["iteration_ms"][row], times[shard + 2 * row]);
+    }
+  }
+  EXPECT_FALSE(json::parse(*whole).contains("predicted_by")) << "the whole names nobody";
+  refused("sweep", "{" + over + R"(, "shard": "2/2"})");
+}
+
+TEST(Ask, JudgesFiguresOfOthers) {
+  const std::string lock = testing::TempDir() + "ask_test.lock";
+  std::filesystem::remove(lock);
+  const auto question = [&](const std::string& more, const std::string& milliseconds) {
+    return R"({"lock": ")" + lock +
+           R"(", "section": "mine", "guards": [{"name": "a", "asked": "{}", "verdict": "fits",)" +
+           R"("reserved_gib": 1, "slower_than_baseline": "10%", "iteration_ms": )" + milliseconds + "}]" + more + "}";
+  };
+  const auto passes = [&](const std::string& more, const std::string& milliseconds) {
+    const auto answered = asked("judge", question(more, milliseconds));
+    EXPECT_TRUE(answered.ok()) << answered.error().message();
+    return answered.ok() && json::parse(*answered)["passes"].get<bool>();
+  };
+  EXPECT_FALSE(passes("", "100")) << "no baseline";
+  EXPECT_TRUE(passes(R"(, "update": true)", "100"));
+  EXPECT_TRUE(passes("", "109"));
+  EXPECT_FALSE(passes("", "111"));
+  std::filesystem::remove(lock);
+  EXPECT_NE(refused("judge", R"({"lock": "x", "section": "y", "guards": [3]})").what.find("list of tables"),
+            std::string::npos);
+  EXPECT_EQ(refused("judge", R"({"lock": "x", "section": "y", "guards": [{"name": "a"}]})").where, "guard a, asked");
 }
 
 TEST(Ask, AnswersSeveralAtOnce) {

@@ -7,6 +7,7 @@
 #include "api/op_table.h"
 #include "ask/answers.h"
 #include "ask/columns.h"
+#include "ask/predictions.h"
 #include "ask/run_words.h"
 #include "memory/memory_timeline.h"
 #include "report/prediction.h"
@@ -35,8 +36,8 @@ PredictWords read_predict(Question& question, const Asking& asking) {
 }
 
 // The runs of a file of records, predicted as they were recorded.
-Result<std::string> predict_file(const PredictWords& words, MemoryQuestion memory, Prices prices,
-                                 const CostModels& cost_models) {
+Result<std::vector<Prediction>> predict_file(const PredictWords& words, MemoryQuestion memory, Prices prices,
+                                             const CostModels& cost_models) {
   if (words.model.setup.any()) {
     return Error{"a recorded run is predicted as it was recorded, with its precision, optimizer, layout and loop",
                  fmt::format("{}", fmt::join(words.model.setup.given(), ", ")),
@@ -50,18 +51,16 @@ Result<std::string> predict_file(const PredictWords& words, MemoryQuestion memor
   const RecordHandlers handlers{.prediction = {}, .bad_record = [&](const Error& error) {
                                   if (!bad) bad = error;
                                 }};
-  const auto answer = predict_records({.file = words.model.model,
-                                       .gpu = words.gpu,
-                                       .sizes = *sizes,
-                                       .memory = std::move(memory),
-                                       .job = words.job,
-                                       .prices = std::move(prices)},
-                                      cost_models, handlers, words.control);
+  auto answer = predict_records({.file = words.model.model,
+                                 .gpu = words.gpu,
+                                 .sizes = *sizes,
+                                 .memory = std::move(memory),
+                                 .job = words.job,
+                                 .prices = std::move(prices)},
+                                cost_models, handlers, words.control);
   if (!answer) return answer.error();
   if (bad) return *bad;
-  std::string lines;
-  for (const Prediction& prediction : answer->predictions) lines += to_json(prediction) + "\n";
-  return lines;
+  return std::move(answer->predictions);
 }
 
 Result<PredictRequest> predict_request(const PredictWords& words, const CostModels& cost_models) {
@@ -100,16 +99,24 @@ constexpr size_t kMostSamples = 200'000;
 
 }  // namespace
 
-Result<std::string> answer_predict(Question& question, const Asking& asking) {
+Result<std::vector<Prediction>> predictions(Question& question, const Asking& asking) {
   Result<Asked> asked = asked_of(question, asking);
   if (!asked) return asked.error();
   if (asked->request.model.file == FileKind::records) {
     return predict_file(asked->words, std::move(asked->request.memory), std::move(asked->request.prices),
                         *asked->models);
   }
-  const Result<PredictAnswer> answer = predict(asked->request, *asked->models, asked->words.control);
+  Result<PredictAnswer> answer = predict(asked->request, *asked->models, asked->words.control);
   if (!answer) return answer.error();
-  return to_json(answer->prediction);
+  return std::vector{std::move(answer->prediction)};
+}
+
+Result<std::string> answer_predict(Question& question, const Asking& asking) {
+  const auto predicted = predictions(question, asking);
+  if (!predicted) return predicted.error();
+  std::string lines;
+  for (const Prediction& prediction : *predicted) lines += (lines.empty() ? "" : "\n") + to_json(prediction);
+  return lines;
 }
 
 Result<std::string> answer_ops(Question& question, const Asking& asking) {

@@ -58,7 +58,29 @@ std::string shown(const ordered_json& value) {
   return text;
 }
 
+std::string in_words(const std::string& text) {
+  std::string out;
+  for (size_t i = 0; i < text.size();) {
+    const bool begins =
+        text.compare(i, 2, "--") == 0 && i + 2 < text.size() && text[i + 2] >= 'a' && text[i + 2] <= 'z';
+    const bool fresh = i == 0 || text[i - 1] == ' ' || text[i - 1] == '(' || text[i - 1] == '`' || text[i - 1] == '\'';
+    if (!begins || !fresh) {
+      out += text[i++];
+      continue;
+    }
+    i += 2;
+    for (; i < text.size() && ((text[i] >= 'a' && text[i] <= 'z') || text[i] == '-'); ++i) {
+      out += text[i] == '-' ? '_' : text[i];
+    }
+  }
+  return out;
+}
+
 }  // namespace
+
+Error in_words(const Error& error) {
+  return {in_words(error.what), in_words(error.where), in_words(error.remedy), error.kind};
+}
 
 Result<Question> Question::parse(std::string_view json) {
   constexpr const char* kForm = "give a JSON object of words, as {\"model\": \"resnet50\", \"batch\": 64}";
@@ -249,6 +271,18 @@ std::vector<std::pair<std::string, std::vector<std::string>>> Question::lists(co
     if (key.empty() || values.empty()) refuse(key.empty() ? name : key, "is empty", "give at least one value");
     found.emplace_back(key, std::move(values));
   }
+  return found;
+}
+
+std::vector<Question> Question::questions(const std::string& name) {
+  const ordered_json* value = find(name);
+  std::vector<Question> found;
+  const auto is_object = [](const ordered_json& entry) { return entry.is_object(); };
+  if (value == nullptr || !value->is_array() || !std::all_of(value->begin(), value->end(), is_object)) {
+    refuse(name, "is no list of tables", "give one, as [{...}, {...}]");
+    return found;
+  }
+  for (const ordered_json& entry : *value) found.push_back(Question(std::make_shared<const ordered_json>(entry)));
   return found;
 }
 

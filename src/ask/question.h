@@ -18,6 +18,9 @@
 
 namespace forerun::ask {
 
+// An error that speaks of options, "--clip-grad", as one that speaks of words, "clip_grad".
+Error in_words(const Error& error);
+
 class Question {
  public:
   static constexpr size_t kLargest = size_t{16} << 20;  // bytes of JSON
@@ -44,6 +47,8 @@ class Question {
   KeyValues settings(const std::string& name);
   // {"batch": [8, 16], "gpu": "h100"}: every key with its values, in the order given.
   std::vector<std::pair<std::string, std::vector<std::string>>> lists(const std::string& name);
+  // [{...}, {...}]: each a question of its own, with a status of its own.
+  std::vector<Question> questions(const std::string& name);
 
   // The question is at fault in a way that only its asker knows.
   void refuse(const std::string& name, std::string what, std::string remedy);

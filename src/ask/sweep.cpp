@@ -1,4 +1,5 @@
-// Many configurations: a row each, in columns; `over` has the axes, {"batch": [8, 16], "gpu": ["l4", "h100"]}.
+// Many configurations: a row each, in columns; `over` has the axes, {"batch": [8, 16], "gpu": ["l4", "h100"]}. `shard`, "2/8", asks
+// for some of them (base/shard.h), with how many there are in all and who predicted them, for whoever puts shards together.
 #include "api/sweep.h"
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include "ask/answers.h"
 #include "ask/columns.h"
 #include "ask/run_words.h"
+#include "guard/models_version.h"
 
 namespace forerun::ask {
 namespace {
@@ -60,9 +62,18 @@ auto maybe(std::optional<double> SweptRow::*field) {
   return [field](const SweptRow& row) { return row.*field; };
 }
 
-std::string in_columns(const std::vector<SweepAxis>& axes, const std::vector<SweptRow>& rows) {
+// What a shard tells beside its rows.
+struct ShardNote {
+  size_t cases = 0;  // in all shards
+  std::string predicted_by;
+};
+
+std::string in_columns(const std::vector<SweepAxis>& axes, const std::vector<SweptRow>& rows,
+                       const std::optional<ShardNote>& shard) {
   JsonWriter json;
-  json.begin_object().field("schema", "forerun.sweep.columns/1").key("axes").begin_array();
+  json.begin_object().field("schema", "forerun.sweep.columns/1");
+  if (shard) json.field("cases", shard->cases).field("predicted_by", shard->predicted_by);
+  json.key("axes").begin_array();
   for (const SweepAxis& axis : axes) json.value(axis.name);
   json.end_array().key("over").begin_object();
   for (size_t i = 0; i < axes.size(); ++i)
@@ -124,6 +135,7 @@ Result<std::string> answer_sweep(Question& question, const Asking& asking) {
   const PriceWords price_words = read_prices(question);
   request.job = read_job(question);
   const unsigned threads = read_threads(question);
+  const std::string shard_text = question.text("shard");
   const WorkControl control = read_limits(question, asking.control);
   const std::vector<std::string> given = given_words(words, request.gpu);
   for (auto& [name, values] : question.lists("over")) {
@@ -134,6 +146,8 @@ Result<std::string> answer_sweep(Question& question, const Asking& asking) {
   }
   if (request.axes.empty()) question.refuse("over", "there is nothing to go through", "give an axis, as batch");
   if (const Status status = question.status(); !status.ok()) return status.error();
+  const Result<Shard> shard = shard_text.empty() ? Result<Shard>(Shard{}) : parse_shard(shard_text);
+  if (!shard) return shard.error();
   Result<ModelRequest> model = model_request(words, "sweep");
   if (!model) return model.error();
   request.base = std::move(*model);
@@ -151,12 +165,16 @@ Result<std::string> answer_sweep(Question& question, const Asking& asking) {
   const auto cases = sweep_cases(request, **models);
   if (!cases) return cases.error();
   std::vector<SweptRow> rows;
-  rows.reserve(cases->size());
+  rows.reserve(shard->cases_of(cases->size()));
   const auto take = [&](const SweepCase& one, const Result<Prediction>& prediction) {
     rows.push_back(row_of(one.values, prediction));
   };
-  if (const Status status = sweep(*cases, **models, threads, take, control); !status.ok()) return status.error();
-  return in_columns(request.axes, rows);
+  if (const Status status = sweep(*cases, **models, threads, take, control, *shard); !status.ok())
+    return status.error();
+  if (shard_text.empty()) return in_columns(request.axes, rows, std::nullopt);
+  Result<std::string> version = guard::models_version();
+  if (!version) return version.error();
+  return in_columns(request.axes, rows, ShardNote{cases->size(), std::move(*version)});
 }
 
 }  // namespace forerun::ask

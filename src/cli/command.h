@@ -9,7 +9,7 @@
 namespace forerun::cli {
 
 // What the program exits with: outside checks rely on these numbers.
-enum ExitCode : int { kDone = 0, kInputAtFault = 1, kUsage = 2, kDoesNotFit = 3, kStopped = 130 };
+enum ExitCode : int { kDone = 0, kInputAtFault = 1, kUsage = 2, kDoesNotFit = 3, kGuardFails = 3, kStopped = 130 };
 
 using Run = std::function<int()>;
 
@@ -18,6 +18,7 @@ void add_predict(CLI::App& app, Run& chosen);
 void add_fit(CLI::App& app, Run& chosen);
 void add_compare(CLI::App& app, Run& chosen);
 void add_sweep(CLI::App& app, Run& chosen);
+void add_check(CLI::App& app, Run& chosen);
 void add_zoo(CLI::App& app, Run& chosen);
 void add_devices(CLI::App& app, Run& chosen);
 void add_data(CLI::App& app, Run& chosen);

@@ -15,7 +15,7 @@ int forerun_program(int argc, char** argv) {
                    "  forerun compare resnet50 --batch 64            GPUs side by side\n"
                    "  forerun zoo                                    the models it knows\n"
                    "  forerun data summary data/h200                 what was measured\n",
-       .verbs = {add_predict, add_fit, add_compare, add_sweep, add_zoo, add_devices, add_data, add_lab_verbs,
+       .verbs = {add_predict, add_fit, add_compare, add_sweep, add_check, add_zoo, add_devices, add_data, add_lab_verbs,
                  add_memory, add_schedule, add_slurm, add_trace, add_replay, add_whatif, add_scale, add_monitor,
                  add_installation}},
       argc, argv);

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Dict, List, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..errors import InputError
-from .asking import Json, ask, ask_model, is_module
+from .asking import Json, ask, is_module, named
 from .columns import Columns
 from .words import Model
 
@@ -116,9 +117,9 @@ def sweep(model: Model = None, **words: Unpack[SweepWords]) -> Sweep:
 
     :param model: as `forerun.predict` takes it, or a list of names
     :param words: any word of `SweepWords`; a list makes an axis of it. `over={"image": [224, 384]}` goes over
-        parameters of the model
-    :raises InputError: where a word or the model is at fault; a configuration that cannot be built is a row with
-        `error`
+        parameters of the model. `engine="ray"` shares the work among the nodes of a Ray cluster (docs/sweep.md)
+    :raises InputError: where a word or the model is at fault, or the cluster is lost; a configuration that cannot be
+        built is a row with `error`
 
     >>> runs = forerun.sweep("resnet50", gpu=["l4", "a100"], batch=forerun.powers(8, 512))
     >>> runs.pareto("iteration_ms", "samples_per_second").frame
@@ -142,7 +143,49 @@ def sweep(model: Model = None, **words: Unpack[SweepWords]) -> Sweep:
             raise InputError(f"{name} is given twice", "over", "give it once")
         axes[name] = list(values)
     given["over"] = axes
-    answer: Json = json.loads(ask_model("sweep", model, given) if model is not None else ask("sweep", given))
+    engine, address = given.pop("engine", None), given.pop("ray_address", None)
+    if engine is None and address is not None:
+        raise InputError("is the address of an engine", "ray_address", 'give engine="ray" too')
+    with named(model) if model is not None else contextlib.nullcontext(None) as source:
+        question = {**given, "model": source}
+        answer = _answer(question) if engine is None else _sharded_answer(question, str(engine), address)
     over = {name: [_value(text) for text in column] for name, column in answer["over"].items()}
     figures = {name: column for name, column in answer["columns"].items() if name not in over}
     return Sweep(tuple(answer["axes"]), Columns({**over, **figures}))
+
+
+def _answer(question: Mapping[str, Any]) -> Json:
+    answer: Json = json.loads(ask("sweep", question))
+    return answer
+
+
+def _sharded_answer(question: Mapping[str, Any], engine: str, address: Optional[str]) -> Json:
+    """The same answer, of shards that a cluster did."""
+    if engine != "ray" and not engine.startswith("ray://"):
+        raise InputError(f"there is no engine {engine!r}", "engine", 'give "ray", or "ray://host:port"')
+    from .ray_engine import sweep_on_ray
+
+    cases = 1
+    for values in question["over"].values():
+        cases *= len(values)
+    if cases <= 1:
+        return _answer(question)
+    return _put_together(sweep_on_ray(question, cases, engine, address))
+
+
+def _put_together(shards: List[Json]) -> Json:
+    """Case k is row k // N of shard k % N."""
+    versions = sorted({shard["predicted_by"] for shard in shards})
+    if len(versions) > 1:
+        remedy = "install the same version of forerun on every node"
+        raise InputError(f"nodes of the cluster have different Foreruns: {', '.join(versions)}", "engine", remedy)
+    cases = shards[0]["cases"]
+
+    def joined(part: str) -> Dict[str, List[Any]]:
+        columns = {name: [shard[part][name] for shard in shards] for name in shards[0][part]}
+        return {
+            name: [parts[case % len(shards)][case // len(shards)] for case in range(cases)]
+            for name, parts in columns.items()
+        }
+
+    return {"axes": shards[0]["axes"], "over": joined("over"), "columns": joined("columns")}

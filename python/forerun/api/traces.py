@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Tuple
 
@@ -50,7 +51,15 @@ class Trace:
     def __repr__(self) -> str:
         rows = list(self.columns("kernels").rows())
         lines = [f"warning: {warning}" for warning in self.warnings]
-        lines.append(f"trace of {len(self.json['ranks']['ranks'])} rank(s), {len(rows)} kinds of kernels")
+        for file in self.json["files"]:
+            rank = f", rank {file['rank']}" if file["rank"] >= 0 else ""
+            for device in file["devices"]:
+                span, busy = device["span_us"], device["span_us"] - device["idle_us"]
+                share = f"busy for {busy / span:.1%} of {span / 1e3:,.4g} ms" if span > 0 else "idle"
+                number = f" (device {device['device']})" if len(file["devices"]) > 1 else ""
+                gpu = f"{file['gpu'] or 'GPU'}{number}"
+                lines.append(f"{os.path.basename(file['file'])}{rank}: {gpu} {share}")
+        lines.append(f"{len(rows)} kinds of kernels:")
         lines += [f"  {row['gpu_us']:>12,.0f} us  {row['count']:>6}  {row['name'][:70]}" for row in rows[:10]]
         return "\n".join(lines)
 

@@ -107,6 +107,8 @@ class SweepWords(SetupWords, JobWords, PriceWords, LimitWords, total=False):
     gpu: Union[str, Sequence[str]]
     over: Mapping[str, Sequence[Any]]  # further axes, by parameters of the model's family: {"image": [224, 384]}
     threads: int
+    engine: str  # "ray": shards on a Ray cluster, a local one or that of an address, "ray://host:10001"
+    ray_address: str  # of the cluster, as ray.init takes it: "auto", "host:6379"
 
 
 class WhatIfWords(SetupWords, LimitWords, total=False):
