@@ -23,6 +23,8 @@ constexpr double kMostParts = 600;         // of a split sum
 constexpr double kShortIndex = 1LL << 31;  // bytes
 constexpr double kLimit = 1LL << 34;       // bytes that cuDNN takes where it asks for as much as it may
 constexpr size_t kFewCases = 3;
+constexpr size_t kWidths = 3;        // dense, depthwise, grouped
+constexpr size_t kSwitches = 4;      // what divides the kinds of each in two
 constexpr double kMostBytes = 1e17;  // bytes
 constexpr float kSelf = 0.1F;        // the distance at which a case counts half as much as one at no distance
 constexpr std::array<size_t, 8> kTold = {0, 1, 2, 4, 8, 11, 13, 20};  // features that tell most, the first among them
@@ -145,7 +147,6 @@ Result<ConvolutionCases> ConvolutionCases::read(LineReader& reader) {
     }
     cases.add(*pass, shape_of(numbers), numbers[kColumns - 1], family);
   }
-  cases.sort();
   return cases;
 }
 
@@ -154,10 +155,13 @@ void ConvolutionCases::add(ConvolutionPass pass, const ConvolutionShape& shape, 
   auto known = std::find(families_.begin(), families_.end(), family);
   if (known == families_.end()) known = families_.insert(families_.end(), std::string(family));
   const auto family_number = static_cast<uint32_t>(known - families_.begin());
-  kinds_[kind_of(pass, shape)].cases.push_back({shape, bytes, family_number, features_of(pass, shape)});
+  kinds_[kind_of(pass, shape)].push_back({shape, bytes, family_number});
 }
 
 namespace {
+
+// Of a kind's number, which kind_of makes.
+ConvolutionPass pass_of(size_t kind) { return static_cast<ConvolutionPass>((kind >> kSwitches) / kWidths); }
 
 std::array<float, kTold.size()> telling_of(const std::array<float, 21>& features) {
   std::array<float, kTold.size()> telling;
@@ -167,38 +171,44 @@ std::array<float, kTold.size()> telling_of(const std::array<float, 21>& features
 
 }  // namespace
 
-void ConvolutionCases::sort() {
-  for (Kind& kind : kinds_) {
-    std::sort(kind.cases.begin(), kind.cases.end(),
-              [](const Case& a, const Case& b) { return a.features < b.features; });
-    kind.features.clear();
-    kind.telling.clear();
-    for (const Case& each : kind.cases) {
-      kind.features.push_back(each.features);
-      kind.telling.push_back(telling_of(each.features));
+const ConvolutionCases::Index& ConvolutionCases::index_of(size_t kind) const {
+  Index& index = (*indices_)[kind];
+  std::call_once(index.made, [&] {
+    const std::vector<Case>& cases = kinds_[kind];
+    std::vector<Features> features;
+    features.reserve(cases.size());
+    for (const Case& each : cases) features.push_back(features_of(pass_of(kind), each.shape));
+    index.cases.resize(cases.size());
+    std::iota(index.cases.begin(), index.cases.end(), 0U);
+    std::stable_sort(index.cases.begin(), index.cases.end(),
+                     [&](uint32_t a, uint32_t b) { return features[a] < features[b]; });
+    for (const uint32_t place : index.cases) {
+      index.features.push_back(features[place]);
+      index.telling.push_back(telling_of(features[place]));
     }
-  }
+  });
+  return index;
 }
 
 void ConvolutionCases::leave_out(std::string_view family) {
   const auto known = std::find(families_.begin(), families_.end(), family);
   if (known == families_.end()) return;
   const auto number = static_cast<uint32_t>(known - families_.begin());
-  for (Kind& kind : kinds_) {
-    std::erase_if(kind.cases, [&](const Case& each) { return each.family == number; });
+  for (std::vector<Case>& cases : kinds_) {
+    std::erase_if(cases, [&](const Case& each) { return each.family == number; });
   }
-  sort();
+  indices_ = std::make_shared<std::array<Index, kKinds>>();
 }
 
 size_t ConvolutionCases::size() const {
   return std::accumulate(kinds_.begin(), kinds_.end(), size_t{0},
-                         [](size_t sum, const Kind& kind) { return sum + kind.cases.size(); });
+                         [](size_t sum, const std::vector<Case>& cases) { return sum + cases.size(); });
 }
 
 size_t ConvolutionCases::kind_of(ConvolutionPass pass, const ConvolutionShape& s) {
   const size_t width = s.groups <= 1 ? 0 : s.groups == s.channels ? 1 : 2;
   const ConvolutionSizes sizes = sizes_of(s);
-  size_t kind = static_cast<size_t>(pass) * 3 + width;
+  size_t kind = static_cast<size_t>(pass) * kWidths + width;
   for (const bool is : {s.half, s.channels_last, s.transposed, std::max(sizes.input, sizes.output) > kShortIndex}) {
     kind = kind * 2 + (is ? 1 : 0);
   }
@@ -206,11 +216,10 @@ size_t ConvolutionCases::kind_of(ConvolutionPass pass, const ConvolutionShape& s
 }
 
 // cuDNN has other algorithms for tensors beyond 2 GiB, but few of them were measured.
-const ConvolutionCases::Kind& ConvolutionCases::kind_for(ConvolutionPass pass, const ConvolutionShape& shape) const {
-  const size_t number = kind_of(pass, shape);
-  const Kind& kind = kinds_[number];
-  const Kind& other = kinds_[number ^ 1U];
-  return kind.cases.size() < std::min(kFewCases, other.cases.size()) ? other : kind;
+size_t ConvolutionCases::kind_for(ConvolutionPass pass, const ConvolutionShape& shape) const {
+  const size_t kind = kind_of(pass, shape);
+  const size_t other = kind ^ 1U;
+  return kinds_[kind].size() < std::min(kFewCases, kinds_[other].size()) ? other : kind;
 }
 
 ConvolutionCases::Features ConvolutionCases::features_of(ConvolutionPass pass, const ConvolutionShape& s) {
@@ -247,10 +256,10 @@ ConvolutionCases::Features ConvolutionCases::features_of(ConvolutionPass pass, c
 
 // Goes outwards from where the first feature is the same, until that feature alone is too far away; cases whose first
 // feature is equal lie together and are looked at in one go.
-size_t ConvolutionCases::find(const Kind& kind, const Features& wanted, Nearest& nearest) {
+size_t ConvolutionCases::find(const Index& index, const Features& wanted, Nearest& nearest) {
   constexpr float kFar = std::numeric_limits<float>::infinity();
   constexpr float kSurely = 1.00001F;  // adding up in another order changes a sum by less
-  const std::vector<Telling>& cases = kind.telling;
+  const std::vector<Telling>& cases = index.telling;
   const Telling telling = telling_of(wanted);
   nearest.fill({.distance = kFar});
   const auto look_at = [&](size_t at) {
@@ -260,7 +269,7 @@ size_t ConvolutionCases::find(const Kind& kind, const Features& wanted, Nearest&
       sums[i] = std::abs(cases[at][i] - telling[i]) + std::abs(cases[at][i + 4] - telling[i + 4]);
     }
     if ((sums[0] + sums[1]) + (sums[2] + sums[3]) >= worst * kSurely) return;
-    const Features& each = kind.features[at];
+    const Features& each = index.features[at];
     float distance = 0;
     for (size_t i = 0; i < kFeatures; ++i) distance += std::abs(each[i] - wanted[i]);
     if (distance >= worst) return;
@@ -318,15 +327,16 @@ double ConvolutionCases::transferred(const Case& from, const ConvolutionShape& s
 
 std::optional<int64_t> ConvolutionCases::bytes(ConvolutionPass pass, const ConvolutionShape& shape) const {
   Nearest nearest;
-  const Kind& kind = kind_for(pass, shape);
-  const size_t count = find(kind, features_of(pass, shape), nearest);
+  const size_t kind = kind_for(pass, shape);
+  const Index& index = index_of(kind);
+  const size_t count = find(index, features_of(pass, shape), nearest);
   if (count == 0) return std::nullopt;
   const ConvolutionSizes sizes = sizes_of(shape);
   std::array<std::pair<double, float>, kNearest> values;  // bytes, weight
   float all = 0;
   for (size_t i = 0; i < count; ++i) {
     const float weight = 1 / (kSelf + nearest[i].distance);
-    values[i] = {transferred(kind.cases[nearest[i].place], shape, sizes), weight};
+    values[i] = {transferred(kinds_[kind][index.cases[nearest[i].place]], shape, sizes), weight};
     all += weight;
   }
   std::sort(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(count));

@@ -10,6 +10,8 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -46,10 +48,11 @@ class ConvolutionCases {
     ConvolutionShape shape;
     int64_t bytes = 0;
     uint32_t family = 0;
-    Features features = {};
   };
-  struct Kind {
-    std::vector<Case> cases;         // by the first feature
+  // The cases of a kind in the order in which they are searched: by their features.
+  struct Index {
+    std::once_flag made;
+    std::vector<uint32_t> cases;     // their places as they were read
     std::vector<Features> features;  // of each, together
     std::vector<Telling> telling;    // of each, apart: most cases are passed by after a look at them
   };
@@ -60,18 +63,22 @@ class ConvolutionCases {
   static constexpr size_t kNearest = 7;
   using Nearest = std::array<Found, kNearest>;  // nearest first
 
+  static constexpr size_t kKinds = 144;
+
   static Result<ConvolutionCases> read(LineReader& reader);
   void add(ConvolutionPass pass, const ConvolutionShape& shape, int64_t bytes, std::string_view family);
   static size_t kind_of(ConvolutionPass pass, const ConvolutionShape& shape);
-  [[nodiscard]] const Kind& kind_for(ConvolutionPass pass, const ConvolutionShape& shape) const;
+  [[nodiscard]] size_t kind_for(ConvolutionPass pass, const ConvolutionShape& shape) const;
   static Features features_of(ConvolutionPass pass, const ConvolutionShape& shape);
-  static size_t find(const Kind& kind, const Features& features, Nearest& nearest);
+  // Made when it is first asked for: most models have convolutions of few kinds, or none.
+  [[nodiscard]] const Index& index_of(size_t kind) const;
+  static size_t find(const Index& index, const Features& features, Nearest& nearest);
   static double transferred(const Case& from, const ConvolutionShape& shape, const ConvolutionSizes& sizes);
-  void sort();
 
   // By pass, precision, layout, whether transposed, dense or depthwise or grouped, and whether a tensor is beyond 2 GiB.
-  std::array<Kind, 144> kinds_;
+  std::array<std::vector<Case>, kKinds> kinds_;
   std::vector<std::string> families_;
+  std::shared_ptr<std::array<Index, kKinds>> indices_ = std::make_shared<std::array<Index, kKinds>>();
 };
 
 }  // namespace forerun
