@@ -84,7 +84,8 @@ float kernel_label(const Row& row) { return static_cast<float>(std::log2(std::ma
 
 double row_weight(const Row& row) { return row.weight; }
 
-// Whether kernels of one op ran side by side: those of recurrent layers do, and of convolutions of many groups.
+// Whether kernels of one op ran side by side: those of recurrent layers do, and of convolutions of many groups, and the
+// first blocks of a kernel may run beside the last ones of the kernel before.
 bool overlap(const Table& table) {
   return std::any_of(table.begin(), table.end(),
                      [](const Row& row) { return row.span_us > 0 && row.span_us < kOverlapping * row.us; });
@@ -168,8 +169,12 @@ class Trainer {
     if (!kernels) return kernels.error();
     known.kernels = std::move(*kernels);
     if (overlap(table)) {
-      Result<Forest> span = grow(table, BoostingTarget::label, span_label, row_weight,
-                                 recurrent ? options_.rounds : few_rounds, options_);
+      GrowthOptions small = options_;  // little is to be told of others
+      small.depth = 5;
+      small.rate = 0.2;
+      Result<Forest> span =
+          grow(table, BoostingTarget::label, span_label, row_weight,
+               recurrent ? options_.rounds : std::max(1, few_rounds / 3), recurrent ? options_ : small);
       if (!span) return span.error();
       known.span = std::move(*span);
     }

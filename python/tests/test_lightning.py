@@ -394,4 +394,4 @@ def test_profiles_of_a_run_are_read(tmp_path: pathlib.Path) -> None:
     assert files
     trace = fr.trace(files[0])
     assert "aten::addmm" in trace.columns("ops")["name"] and trace.columns("kernels").height == 0
-    assert "no work on a GPU was recorded" in repr(trace) and "trace of 1 rank(s)" in repr(trace)
+    assert "no work on a GPU was recorded" in repr(trace) and "rank" not in repr(trace)

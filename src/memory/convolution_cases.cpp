@@ -100,7 +100,10 @@ ConvolutionSizes sizes_of(const ConvolutionShape& s) {
   const int64_t groups = std::max<int64_t>(s.groups, 1);
   const int64_t in = s.channels / groups;
   const int64_t out = s.filters / groups;
-  const auto up = [&](int64_t value) { return static_cast<double>((value + step - 1) / step * step); };
+  const auto up = [&](int64_t value) {
+    const int64_t whole = (value + step - 1) / step * step;
+    return static_cast<double>(whole);
+  };
   const auto real = [](int64_t value) { return static_cast<double>(value); };
   const double pixels = real(s.batch) * real(s.image) * sizes.element;
   const double out_pixels = real(s.batch) * real(s.out_image) * sizes.element;
