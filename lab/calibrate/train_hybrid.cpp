@@ -35,10 +35,10 @@ Result<HybridOutcome> train_hybrid(const HybridRequest& request, const WorkContr
   if (const Status saved = hybrid::save_residual_model(*residual_model, outcome.file); !saved.ok())
     return saved.error();
   for (const auto& model : residual_model->models) {
-    if (model) {
-      outcome.trees +=
-          static_cast<int64_t>(model->time.tree_count() + model->kernels.tree_count() + model->span.tree_count());
-    }
+    if (!model) continue;
+    const hybrid::KernelForests& forests = model->forests.get();
+    outcome.trees +=
+        static_cast<int64_t>(forests.time.tree_count() + forests.kernels.tree_count() + forests.span.tree_count());
   }
   std::error_code ignored;
   outcome.bytes = static_cast<int64_t>(std::filesystem::file_size(outcome.file, ignored));

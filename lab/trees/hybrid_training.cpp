@@ -162,12 +162,13 @@ class Trainer {
     const int few_rounds = std::max(1, options_.rounds / 4);
     Result<Forest> time = grow(table, BoostingTarget::logarithm, time_label, row_weight, options_.rounds, options_);
     if (!time) return time.error();
-    known.time = std::move(*time);
+    KernelForests forests;
+    forests.time = std::move(*time);
     // Whether cuDNN launches kernels step by step or one for all is hard to tell: it takes more trees, as times do.
     Result<Forest> kernels = grow(table, BoostingTarget::label, kernel_label, recurrent ? launch_weight : row_weight,
                                   recurrent ? options_.rounds : few_rounds, options_);
     if (!kernels) return kernels.error();
-    known.kernels = std::move(*kernels);
+    forests.kernels = std::move(*kernels);
     if (overlap(table)) {
       GrowthOptions small = options_;  // little is to be told of others
       small.depth = 5;
@@ -176,8 +177,9 @@ class Trainer {
           grow(table, BoostingTarget::label, span_label, row_weight,
                recurrent ? options_.rounds : std::max(1, few_rounds / 3), recurrent ? options_ : small);
       if (!span) return span.error();
-      known.span = std::move(*span);
+      forests.span = std::move(*span);
     }
+    known.forests = DeferredForests(std::move(forests));
     for (size_t column = 0; column < kColumns; ++column) {
       Range range{table[0].columns[column], table[0].columns[column]};
       for (const Row& row : table) {

@@ -20,7 +20,7 @@ from .api.columns import Columns
 from .api.comparison import Comparison, compare
 from .api.fitting import Change, Fit, fit
 from .api.guards import Check, Guard, Rule, check
-from .api.prediction import Job, Memory, MemoryTimeline, Prediction, predict, predict_runs
+from .api.prediction import HostRemedy, Job, Memory, MemoryTimeline, Prediction, predict, predict_runs
 from .api.quantities import Bytes, MemoryRange, TimeRange
 from .api.scaling import Scale, scale
 from .api.schedules import Schedule, schedule
@@ -49,6 +49,7 @@ __all__ = [
     "Family",
     "Fit",
     "Guard",
+    "HostRemedy",
     "InputError",
     "Job",
     "LimitReached",

@@ -23,6 +23,7 @@ Json = Dict[str, Any]
 
 GRID = "iterations"
 _MOST_TENSORS = 24
+_REMEDY = "give what `python -m forerun.setup_pairs --records` or forerun.collect wrote, unpacked"
 
 
 class BadRecord(ValueError):
@@ -105,10 +106,16 @@ def records_of(file: str) -> Iterator[Json]:
                     if record.get("status") == "ok" and str(record.get("schema", "")).startswith("run/"):
                         record["kernels"], record["tensors"]["strides"], record["ops"], record["family"]
                         yield record
-                except (ValueError, KeyError, TypeError, AttributeError) as error:
-                    raise BadRecord(f"{file}:{number}: {type(error).__name__}: {error}") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadRecord(f"{file}: {error}") from error
+                except json.JSONDecodeError as error:
+                    raise BadRecord(f"{file}:{number}: is no JSON ({error}): {_REMEDY}") from error
+                except KeyError as error:
+                    raise BadRecord(f"{file}:{number}: a run record without {error}: {_REMEDY}") from error
+                except (ValueError, TypeError, AttributeError) as error:
+                    raise BadRecord(f"{file}:{number}: is no run record ({error}): {_REMEDY}") from error
+    except UnicodeDecodeError as error:
+        raise BadRecord(f"{file}: is no text: {_REMEDY}") from error
+    except OSError as error:
+        raise BadRecord(f"{file}: {error.strerror}: name a file that is there") from error
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:

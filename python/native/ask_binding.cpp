@@ -193,6 +193,7 @@ double predict_seconds(const std::string& model, int64_t batch) {
   const auto models = taken(knowledge().with());
   PredictRequest request;
   request.model.model = model;
+  request.remedies = false;
   if (batch > 0) request.model.batch = batch;
   const auto start = std::chrono::steady_clock::now();
   taken(predict(request, *models));

@@ -94,6 +94,24 @@ def test_card_needs_no_network_and_escapes_names(prediction: fr.Prediction) -> N
     assert "<img" not in shown and "&lt;img" in shown and "<b>" not in shown
 
 
+def test_remedies_are_asked_for_when_they_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: List[str] = []
+    answer = asking.ask
+    monkeypatch.setattr(asking, "ask", lambda name, words: (asked.append(name), answer(name, words))[1])
+    bound = fr.predict("resnet18", batch=4)
+    assert bound.bound == "host" and bound.iteration.ms > 0 and bound.memory.reserved.gib > 0 and asked == ["predict"]
+    remedies = bound.host_remedies
+    assert {"cuda_graphs", "fused_optimizer", "batch"} == {each.kind for each in remedies}
+    assert all(each.what in repr(bound) and each.what in bound._repr_html_() for each in remedies)
+    assert asked.count("predict") == 2  # and kept then
+    told = dict(bound.json)
+    assert len(told.pop("host_remedies")) == 3
+    brief = dict(fr.predict("resnet18", batch=4, brief=True).json)
+    assert [each["kind"] for each in brief.pop("host_remedies")] == ["cuda_graphs"] and brief == told
+    free = fr.predict("resnet18", batch=512)
+    assert free.bound != "host" and free.host_remedies == ()
+
+
 def test_takes_files_and_records() -> None:
     onnx = fr.predict(ROOT / "examples/onnx/small_cnn.onnx", gpu="t4")
     assert onnx.gpu == "NVIDIA T4" or "T4" in onnx.gpu

@@ -17,8 +17,10 @@ Result<PredictAnswer> predict_built(const PredictRequest& request, RunBuilder* b
   if (!run) return run.error();
   if (const Status status = work.check(); !status.ok()) return status.error();
   PredictAnswer answer{.prediction = predict(*run, *device, cost_models, request.memory), .memory_log = std::nullopt};
-  for (HostRemedy& remedy : rebuilt_remedies(request.model, build, *device, cost_models, answer.prediction)) {
-    answer.prediction.remedies.push_back(std::move(remedy));
+  if (request.remedies) {
+    for (HostRemedy& remedy : rebuilt_remedies(request.model, build, *device, cost_models, answer.prediction)) {
+      answer.prediction.remedies.push_back(std::move(remedy));
+    }
   }
   if (const Status status = set_job(request.job, *device, *price, answer.prediction); !status.ok()) {
     return status.error();

@@ -25,6 +25,7 @@ struct PredictRequest {
   MemoryQuestion memory;
   JobLength job;
   Prices prices;
+  bool remedies = true;     // where the host bounds it, also what would take the bound away: further predictions
   bool memory_log = false;  // also every allocation and free of the iteration
 };
 

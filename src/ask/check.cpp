@@ -41,11 +41,13 @@ guard::Rules read_rules(Question& question) {
   rules.memory_above_baseline = read_share(question, "memory_above_baseline");
   rules.iteration_ms_at_most = question.number("iteration_ms_at_most", 0, kMostFigure);
   rules.reserved_gib_at_most = question.number("reserved_gib_at_most", 0, kMostFigure);
-  if (!rules.any()) {
-    question.refuse("", "no rule says what must hold",
-                    fmt::format("give one of {}", fmt::join(guard::Rules::kNames, ", ")));
-  }
   return rules;
+}
+
+// Asked once all words were read, so that a rule that is misspelt is told first.
+Status check_any(const guard::Rules& rules) {
+  if (rules.any()) return {};
+  return Error{"no rule says what must hold", "", fmt::format("give one of {}", fmt::join(guard::Rules::kNames, ", "))};
 }
 
 guard::Figures figures_of(const Prediction& prediction) {
@@ -60,6 +62,7 @@ Result<guard::Guarded> guarded_by(const guard::GuardEntry& entry, const Asking& 
   guard::Guarded guarded{.name = entry.name, .asked = entry.asked, .rules = read_rules(*question)};
   const auto predicted = predictions(*question, asking);
   if (!predicted) return predicted.error();
+  if (const Status status = check_any(guarded.rules); !status.ok()) return status.error();
   if (predicted->size() != 1) {
     return Error{fmt::format("the file holds {} runs", predicted->size()), "model", "guard a capture of one run"};
   }
@@ -105,6 +108,8 @@ Result<guard::Guarded> read_guarded(Question& question) {
                      .reserved_gib = question.number("reserved_gib", 0, kMostFigure).value_or(0),
                      .verdict = question.needed("verdict", "give that of the prediction")};
   if (const Status status = question.status(); !status.ok()) return status.error().within("guard " + guarded.name);
+  if (const Status status = check_any(guarded.rules); !status.ok())
+    return status.error().within("guard " + guarded.name);
   return guarded;
 }
 

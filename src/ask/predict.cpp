@@ -22,6 +22,7 @@ struct PredictWords {
   MemoryText memory;
   JobLength job;
   PriceWords prices;
+  bool brief = false;  // without remedies that take further predictions
   WorkControl control;
 };
 
@@ -32,6 +33,7 @@ PredictWords read_predict(Question& question, const Asking& asking) {
           .memory = read_memory(question),
           .job = read_job(question),
           .prices = read_prices(question),
+          .brief = question.flag("brief"),
           .control = read_limits(question, asking.control)};
 }
 
@@ -64,7 +66,7 @@ Result<std::vector<Prediction>> predict_file(const PredictWords& words, MemoryQu
 }
 
 Result<PredictRequest> predict_request(const PredictWords& words, const CostModels& cost_models) {
-  PredictRequest request{.gpu = words.gpu, .job = words.job};
+  PredictRequest request{.gpu = words.gpu, .job = words.job, .remedies = !words.brief};
   Result<ModelRequest> model = model_request(words.model, "predict");
   if (!model) return model.error();
   request.model = std::move(*model);
@@ -142,6 +144,7 @@ Result<std::string> answer_memory(Question& question, const Asking& asking) {
   Result<Asked> asked = asked_of(question, asking);
   if (!asked) return asked.error();
   asked->request.memory_log = true;
+  asked->request.remedies = false;
   const Result<PredictAnswer> answer = predict(asked->request, *asked->models, asked->words.control);
   if (!answer) return answer.error();
   const PredictedLog& log = *answer->memory_log;

@@ -109,6 +109,8 @@ TEST_F(CheckCommand, SaysWhatIsWrong) {
   expect_says(check(), 1, "slower_than_baseline");
   write("forerun.toml", "[guard.a]\nmodel = \"resnet18\"\n");
   expect_says(check(), 1, "no rule says what must hold");
+  write("forerun.toml", "[guard.a]\nmodel = \"resnet18\"\nfit = true\n");
+  expect_says(check(), 1, "did you mean fits");
   write("forerun.toml", "[guard.a]\nmodel = \"resnet1\"\nfits = true\n");
   expect_says(check(), 1, "line 1, guard a");
   write("forerun.toml", "[guard.a]\nmodel = \"resnet18\"\nslower_than_baseline = 0.1\n");

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include "base/parallel.h"
 #include "cli/job_options.h"
 #include "cli/standard_streams.h"
 #include "report/prediction.h"
@@ -24,7 +25,8 @@ Result<Settings> predict_settings(const PredictOptions& options) {
 }
 
 Result<PredictRequest> predict_request(const PredictOptions& options, std::optional<FileKind> file, Settings settings) {
-  PredictRequest question{.gpu = options.gpu, .job = options.job, .memory_log = options.memory_files.any()};
+  PredictRequest question{
+      .gpu = options.gpu, .job = options.job, .remedies = !options.brief, .memory_log = options.memory_files.any()};
   ModelRequest& request = question.model;
   request.model = options.model;
   request.file = file;
@@ -54,8 +56,14 @@ int predict_model(const PredictOptions& options, std::optional<FileKind> file, c
   auto prices = asked_prices(options.prices, cost_models.devices);
   if (!prices) return fail(prices.error());
   question->prices = std::move(*prices);
-  const Result<PredictAnswer> answer =
-      predict_built(*question, files.build_run, cost_models, CommandWork(options.limits).control());
+  Result<PredictAnswer> answer = Error{"was not asked", "", ""};
+  parallel_for(2, 2, [&](size_t part) {
+    if (part == 0) {
+      answer = predict_built(*question, files.build_run, cost_models, CommandWork(options.limits).control());
+    } else if (cost_models.residual_model) {
+      cost_models.residual_model->unpack_usual();  // while the iteration is derived
+    }
+  });
   if (!answer) return fail(answer.error());
   const Prediction& p = answer->prediction;
   if (options.memory_files.any()) {
@@ -75,9 +83,13 @@ int run(const PredictOptions& options, const PredictFiles& files) {
                "--op-csv, --op-svg, --op-chrome, --weights", "name one, as --with ets"});
     return kUsage;
   }
-  const Result<CostModels> cost_models = load_cost_models(options.device_files);
+  Result<CostModels> cost_models = Error{"was not read", "", ""};
+  Result<std::optional<FileKind>> file = std::optional<FileKind>();
+  parallel_for(2, 2, [&](size_t part) {
+    if (part == 0) cost_models = load_cost_models(options.device_files);
+    if (part == 1) file = files.kind(options.model);
+  });
   if (!cost_models) return fail(cost_models.error());
-  const auto file = files.kind(options.model);
   if (!file) return fail(file.error());
   if (*file == FileKind::records) return files.predict_records(options, *cost_models);
   return predict_model(options, *file, *cost_models, files);
@@ -116,6 +128,8 @@ void add_predict_with(const PredictFiles& files, CLI::App& app, Run& chosen) {
   verb->add_option("--op-chrome", options->op_trace.chrome, "The same as a Chrome trace, for Perfetto");
   verb->add_flag("--details", options->details,
                  "All there is to tell: costliest ops and modules, what lives at the peak, all assumptions");
+  verb->add_flag("--brief", options->brief,
+                 "Without what would take away a bound by the host, which takes further predictions");
   add_work_limits(*verb, options->limits);
   auto* json = verb->add_flag("--json", options->json, "One JSON object a run on standard output");
   verb->add_flag("--csv", options->csv, "One CSV row a run on standard output")->excludes(json);

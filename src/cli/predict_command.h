@@ -37,6 +37,7 @@ struct PredictOptions {
   std::string weights;            // folder of weights of the user's own, for one of those
   OpTraceFiles op_trace;
   bool details = false;
+  bool brief = false;
   bool json = false;
   bool csv = false;
 };

@@ -80,7 +80,9 @@ void add_notes(GuardOutcome& outcome, const std::string& predicted_by, bool upda
     outcome.notes.emplace_back("it does not fit in the GPU's memory, so that what it would reserve is not known");
   }
   if (any(Verdict::no_baseline)) {
-    outcome.notes.emplace_back("there is no baseline yet: update the lock, and commit it");
+    outcome.notes.emplace_back(
+        "there is no baseline yet: update the lock (`forerun check --update`, `pytest --forerun-update`) and commit "
+        "it");
   }
   if (!outcome.baseline || updated) return;
   if (any(Verdict::not_judged)) {

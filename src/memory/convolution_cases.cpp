@@ -1,30 +1,20 @@
 #include "memory/convolution_cases.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <limits>
-#include <numeric>
-
-#include "base/line_reader.h"
+#include <mutex>
 
 namespace forerun {
 namespace {
 
-constexpr size_t kColumns = 16;            // of numbers in a line
-constexpr int64_t kLargest = 1LL << 40;    // of a number in a line
-constexpr double kFew = 64 * 1024;         // bytes that do not grow with the tensors
-constexpr double kAlike = 0.003;           // how far a measured size may lie from its formula
-constexpr double kRounded = 2048;          // bytes that a formula leaves out
-constexpr double kMostParts = 600;         // of a split sum
-constexpr double kShortIndex = 1LL << 31;  // bytes
-constexpr double kLimit = 1LL << 34;       // bytes that cuDNN takes where it asks for as much as it may
+constexpr double kFew = 64 * 1024;    // bytes that do not grow with the tensors
+constexpr double kAlike = 0.003;      // how far a measured size may lie from its formula
+constexpr double kRounded = 2048;     // bytes that a formula leaves out
+constexpr double kMostParts = 600;    // of a split sum
+constexpr double kLimit = 1LL << 34;  // bytes that cuDNN takes where it asks for as much as it may
 constexpr size_t kFewCases = 3;
-constexpr size_t kWidths = 3;        // dense, depthwise, grouped
-constexpr size_t kSwitches = 4;      // what divides the kinds of each in two
 constexpr double kMostBytes = 1e17;  // bytes
 constexpr float kSelf = 0.1F;        // the distance at which a case counts half as much as one at no distance
 constexpr std::array<size_t, 8> kTold = {0, 1, 2, 4, 8, 11, 13, 20};  // features that tell most, the first among them
@@ -49,46 +39,6 @@ float alignment(int64_t value) {
 
 bool alike(double measured, double formula) {
   return std::abs(measured - formula) <= std::max(kRounded, kAlike * formula);
-}
-
-std::optional<ConvolutionPass> pass_named(std::string_view text) {
-  if (text == "f") return ConvolutionPass::convolution;
-  if (text == "d") return ConvolutionPass::input_gradient;
-  if (text == "w") return ConvolutionPass::weight_gradient;
-  return std::nullopt;
-}
-
-std::string_view take_word(std::string_view& line) {
-  const size_t end = std::min(line.find('\t'), line.size());
-  const std::string_view word = line.substr(0, end);
-  line.remove_prefix(std::min(end + 1, line.size()));
-  return word;
-}
-
-bool take_numbers(std::string_view line, std::array<int64_t, kColumns>& numbers) {
-  for (int64_t& number : numbers) {
-    const std::string_view word = take_word(line);
-    const auto [end, fault] = std::from_chars(word.data(), word.data() + word.size(), number);
-    if (fault != std::errc() || end != word.data() + word.size() || number < 0 || number > kLargest) return false;
-  }
-  return line.empty();
-}
-
-ConvolutionShape shape_of(const std::array<int64_t, kColumns>& n) {
-  ConvolutionShape shape{.half = n[0] != 0, .channels_last = n[1] != 0, .transposed = n[2] != 0};
-  shape.groups = std::max<int64_t>(n[3], 1);
-  shape.batch = n[4];
-  shape.channels = n[5];
-  shape.filters = n[6];
-  shape.kernel = n[7];
-  shape.kernel_height = std::max<int64_t>(n[8], 1);
-  shape.stride = n[9];
-  shape.dilation = n[10];
-  shape.padding = n[11];
-  shape.image = n[12];
-  shape.out_image = n[13];
-  shape.in_width = n[14];
-  return shape;
 }
 
 }  // namespace
@@ -118,53 +68,18 @@ ConvolutionSizes sizes_of(const ConvolutionShape& s) {
 }
 
 Result<ConvolutionCases> ConvolutionCases::load(const std::filesystem::path& path) {
-  std::filesystem::path packed = path;
-  packed += ".zst";
-  std::error_code none;
-  const bool plain = std::filesystem::exists(path, none) || !std::filesystem::exists(packed, none);
-  Result<LineReader> reader = LineReader::open((plain ? path : packed).string());
-  if (!reader) return reader.error();
-  return read(*reader);
+  Result<ConvolutionFile> file = ConvolutionFile::load(path);
+  if (!file) return file.error();
+  return ConvolutionCases(std::move(*file));
 }
 
 Result<ConvolutionCases> ConvolutionCases::parse(std::string_view text, const std::string& name) {
-  LineReader reader = LineReader::from_text(text, name);
-  return read(reader);
-}
-
-Result<ConvolutionCases> ConvolutionCases::read(LineReader& reader) {
-  ConvolutionCases cases;
-  while (true) {
-    const Result<std::optional<std::string_view>> next = reader.next();
-    if (!next) return next.error();
-    if (!*next) break;
-    std::string_view line = **next;
-    if (is_blank(line) || line.front() == '#') continue;
-    const std::optional<ConvolutionPass> pass = pass_named(take_word(line));
-    const std::string family(take_word(line));
-    std::array<int64_t, kColumns> numbers = {};
-    if (!pass || family.empty() || !take_numbers(line, numbers)) {
-      return Error{.what = fmt::format("not a convolution: a pass (f, d, w), a family and {} numbers", kColumns),
-                   .where = fmt::format("{}:{}", reader.name(), reader.line_number()),
-                   .remedy = "make the file again: python -m forerun.workspace_fit"};
-    }
-    cases.add(*pass, shape_of(numbers), numbers[kColumns - 1], family);
-  }
-  return cases;
-}
-
-void ConvolutionCases::add(ConvolutionPass pass, const ConvolutionShape& shape, int64_t bytes,
-                           std::string_view family) {
-  auto known = std::find(families_.begin(), families_.end(), family);
-  if (known == families_.end()) known = families_.insert(families_.end(), std::string(family));
-  const auto family_number = static_cast<uint32_t>(known - families_.begin());
-  kinds_[kind_of(pass, shape)].push_back({shape, bytes, family_number});
+  Result<ConvolutionFile> file = ConvolutionFile::parse(text, name);
+  if (!file) return file.error();
+  return ConvolutionCases(std::move(*file));
 }
 
 namespace {
-
-// Of a kind's number, which kind_of makes.
-ConvolutionPass pass_of(size_t kind) { return static_cast<ConvolutionPass>((kind >> kSwitches) / kWidths); }
 
 std::array<float, kTold.size()> telling_of(const std::array<float, 21>& features) {
   std::array<float, kTold.size()> telling;
@@ -174,55 +89,48 @@ std::array<float, kTold.size()> telling_of(const std::array<float, 21>& features
 
 }  // namespace
 
-const ConvolutionCases::Index& ConvolutionCases::index_of(size_t kind) const {
-  Index& index = (*indices_)[kind];
-  std::call_once(index.made, [&] {
-    const std::vector<Case>& cases = kinds_[kind];
-    std::vector<Features> features;
-    features.reserve(cases.size());
-    for (const Case& each : cases) features.push_back(features_of(pass_of(kind), each.shape));
-    index.cases.resize(cases.size());
-    std::iota(index.cases.begin(), index.cases.end(), 0U);
-    std::stable_sort(index.cases.begin(), index.cases.end(),
-                     [&](uint32_t a, uint32_t b) { return features[a] < features[b]; });
-    for (const uint32_t place : index.cases) {
-      index.features.push_back(features[place]);
-      index.telling.push_back(telling_of(features[place]));
+const ConvolutionCases::Kind& ConvolutionCases::kind(size_t number) const {
+  Kind& kind = known_->kinds[number];
+  std::call_once(kind.read, [&] {
+    struct Placed {
+      Features features;
+      ConvolutionCase measured;
+    };
+    std::vector<Placed> placed;
+    for (ConvolutionCase& each : known_->file.cases_of(number)) {
+      if (std::find(known_->left_out.begin(), known_->left_out.end(), each.family) != known_->left_out.end()) continue;
+      placed.push_back({features_of(each.pass, each.shape), std::move(each)});
+    }
+    std::stable_sort(placed.begin(), placed.end(),
+                     [](const Placed& a, const Placed& b) { return a.features < b.features; });
+    for (Placed& each : placed) {
+      kind.features.push_back(each.features);
+      kind.telling.push_back(telling_of(each.features));
+      kind.cases.push_back(std::move(each.measured));
     }
   });
-  return index;
-}
-
-void ConvolutionCases::leave_out(std::string_view family) {
-  const auto known = std::find(families_.begin(), families_.end(), family);
-  if (known == families_.end()) return;
-  const auto number = static_cast<uint32_t>(known - families_.begin());
-  for (std::vector<Case>& cases : kinds_) {
-    std::erase_if(cases, [&](const Case& each) { return each.family == number; });
-  }
-  indices_ = std::make_shared<std::array<Index, kKinds>>();
-}
-
-size_t ConvolutionCases::size() const {
-  return std::accumulate(kinds_.begin(), kinds_.end(), size_t{0},
-                         [](size_t sum, const std::vector<Case>& cases) { return sum + cases.size(); });
-}
-
-size_t ConvolutionCases::kind_of(ConvolutionPass pass, const ConvolutionShape& s) {
-  const size_t width = s.groups <= 1 ? 0 : s.groups == s.channels ? 1 : 2;
-  const ConvolutionSizes sizes = sizes_of(s);
-  size_t kind = static_cast<size_t>(pass) * kWidths + width;
-  for (const bool is : {s.half, s.channels_last, s.transposed, std::max(sizes.input, sizes.output) > kShortIndex}) {
-    kind = kind * 2 + (is ? 1 : 0);
-  }
   return kind;
 }
 
+void ConvolutionCases::leave_out(std::string_view family) {
+  std::vector<std::string> left_out = known_->left_out;
+  left_out.emplace_back(family);
+  known_ = std::make_shared<Known>(known_->file, std::move(left_out));
+}
+
+size_t ConvolutionCases::size() const {
+  size_t sum = 0;
+  for (size_t number = 0; number < kConvolutionKinds; ++number) sum += kind(number).cases.size();
+  return sum;
+}
+
 // cuDNN has other algorithms for tensors beyond 2 GiB, but few of them were measured.
-size_t ConvolutionCases::kind_for(ConvolutionPass pass, const ConvolutionShape& shape) const {
-  const size_t kind = kind_of(pass, shape);
-  const size_t other = kind ^ 1U;
-  return kinds_[kind].size() < std::min(kFewCases, kinds_[other].size()) ? other : kind;
+const ConvolutionCases::Kind& ConvolutionCases::kind_for(ConvolutionPass pass, const ConvolutionShape& shape) const {
+  const size_t number = convolution_kind(pass, shape);
+  const Kind& same = kind(number);
+  if (same.cases.size() >= kFewCases) return same;
+  const Kind& other = kind(number ^ 1U);
+  return same.cases.size() < std::min(kFewCases, other.cases.size()) ? other : same;
 }
 
 ConvolutionCases::Features ConvolutionCases::features_of(ConvolutionPass pass, const ConvolutionShape& s) {
@@ -259,10 +167,10 @@ ConvolutionCases::Features ConvolutionCases::features_of(ConvolutionPass pass, c
 
 // Goes outwards from where the first feature is the same, until that feature alone is too far away; cases whose first
 // feature is equal lie together and are looked at in one go.
-size_t ConvolutionCases::find(const Index& index, const Features& wanted, Nearest& nearest) {
+size_t ConvolutionCases::find(const Kind& kind, const Features& wanted, Nearest& nearest) {
   constexpr float kFar = std::numeric_limits<float>::infinity();
   constexpr float kSurely = 1.00001F;  // adding up in another order changes a sum by less
-  const std::vector<Telling>& cases = index.telling;
+  const std::vector<Telling>& cases = kind.telling;
   const Telling telling = telling_of(wanted);
   nearest.fill({.distance = kFar});
   const auto look_at = [&](size_t at) {
@@ -272,7 +180,7 @@ size_t ConvolutionCases::find(const Index& index, const Features& wanted, Neares
       sums[i] = std::abs(cases[at][i] - telling[i]) + std::abs(cases[at][i + 4] - telling[i + 4]);
     }
     if ((sums[0] + sums[1]) + (sums[2] + sums[3]) >= worst * kSurely) return;
-    const Features& each = index.features[at];
+    const Features& each = kind.features[at];
     float distance = 0;
     for (size_t i = 0; i < kFeatures; ++i) distance += std::abs(each[i] - wanted[i]);
     if (distance >= worst) return;
@@ -300,7 +208,8 @@ size_t ConvolutionCases::find(const Index& index, const Features& wanted, Neares
 }
 
 // What the measured case would take at another size: by the first formula that it fits.
-double ConvolutionCases::transferred(const Case& from, const ConvolutionShape& shape, const ConvolutionSizes& to) {
+double ConvolutionCases::transferred(const ConvolutionCase& from, const ConvolutionShape& shape,
+                                     const ConvolutionSizes& to) {
   const auto measured = static_cast<double>(from.bytes);
   if (measured <= kRounded) return measured;
   const ConvolutionSizes sizes = sizes_of(from.shape);
@@ -330,16 +239,15 @@ double ConvolutionCases::transferred(const Case& from, const ConvolutionShape& s
 
 std::optional<int64_t> ConvolutionCases::bytes(ConvolutionPass pass, const ConvolutionShape& shape) const {
   Nearest nearest;
-  const size_t kind = kind_for(pass, shape);
-  const Index& index = index_of(kind);
-  const size_t count = find(index, features_of(pass, shape), nearest);
+  const Kind& kind = kind_for(pass, shape);
+  const size_t count = find(kind, features_of(pass, shape), nearest);
   if (count == 0) return std::nullopt;
   const ConvolutionSizes sizes = sizes_of(shape);
   std::array<std::pair<double, float>, kNearest> values;  // bytes, weight
   float all = 0;
   for (size_t i = 0; i < count; ++i) {
     const float weight = 1 / (kSelf + nearest[i].distance);
-    values[i] = {transferred(kinds_[kind][index.cases[nearest[i].place]], shape, sizes), weight};
+    values[i] = {transferred(kind.cases[nearest[i].place], shape, sizes), weight};
     all += weight;
   }
   std::sort(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(count));

@@ -18,19 +18,16 @@
 #include <vector>
 
 #include "base/result.h"
+#include "memory/convolution_file.h"
 #include "memory/convolution_shape.h"
 
 namespace forerun {
 
-class LineReader;
-
 class ConvolutionCases {
  public:
-  // A line a case: pass (f, d, w), family or "-", then numbers. Lines that begin with # are passed over. Takes the file
-  // with ".zst" behind its name where there is no other.
+  ConvolutionCases() : ConvolutionCases(ConvolutionFile()) {}
+  explicit ConvolutionCases(ConvolutionFile file) : known_(std::make_shared<Known>(std::move(file))) {}
   static Result<ConvolutionCases> load(const std::filesystem::path& path);
-
-  // A line a case, from text; `name` stands for the file in errors.
   static Result<ConvolutionCases> parse(std::string_view text, const std::string& name);
 
   // Bytes; nothing where no convolution of its kind was measured.
@@ -44,17 +41,20 @@ class ConvolutionCases {
   static constexpr size_t kTelling = 8;
   using Telling = std::array<float, kTelling>;  // the features that tell most, the first among them
 
-  struct Case {
-    ConvolutionShape shape;
-    int64_t bytes = 0;
-    uint32_t family = 0;
-  };
-  // The cases of a kind in the order in which they are searched: by their features.
-  struct Index {
-    std::once_flag made;
-    std::vector<uint32_t> cases;     // their places as they were read
+  // The cases of a kind in the order in which they are searched: by their features. Read when the first is asked for: most models
+  // have convolutions of few kinds, or none.
+  struct Kind {
+    std::once_flag read;
+    std::vector<ConvolutionCase> cases;
     std::vector<Features> features;  // of each, together
     std::vector<Telling> telling;    // of each, apart: most cases are passed by after a look at them
+  };
+  struct Known {
+    explicit Known(ConvolutionFile from, std::vector<std::string> without = {})
+        : file(std::move(from)), left_out(std::move(without)) {}
+    ConvolutionFile file;
+    std::vector<std::string> left_out;  // families
+    std::array<Kind, kConvolutionKinds> kinds;
   };
   struct Found {
     float distance = 0;
@@ -63,22 +63,13 @@ class ConvolutionCases {
   static constexpr size_t kNearest = 7;
   using Nearest = std::array<Found, kNearest>;  // nearest first
 
-  static constexpr size_t kKinds = 144;
-
-  static Result<ConvolutionCases> read(LineReader& reader);
-  void add(ConvolutionPass pass, const ConvolutionShape& shape, int64_t bytes, std::string_view family);
-  static size_t kind_of(ConvolutionPass pass, const ConvolutionShape& shape);
-  [[nodiscard]] size_t kind_for(ConvolutionPass pass, const ConvolutionShape& shape) const;
   static Features features_of(ConvolutionPass pass, const ConvolutionShape& shape);
-  // Made when it is first asked for: most models have convolutions of few kinds, or none.
-  [[nodiscard]] const Index& index_of(size_t kind) const;
-  static size_t find(const Index& index, const Features& features, Nearest& nearest);
-  static double transferred(const Case& from, const ConvolutionShape& shape, const ConvolutionSizes& sizes);
+  [[nodiscard]] const Kind& kind(size_t number) const;
+  [[nodiscard]] const Kind& kind_for(ConvolutionPass pass, const ConvolutionShape& shape) const;
+  static size_t find(const Kind& kind, const Features& features, Nearest& nearest);
+  static double transferred(const ConvolutionCase& from, const ConvolutionShape& shape, const ConvolutionSizes& sizes);
 
-  // By pass, precision, layout, whether transposed, dense or depthwise or grouped, and whether a tensor is beyond 2 GiB.
-  std::array<std::vector<Case>, kKinds> kinds_;
-  std::vector<std::string> families_;
-  std::shared_ptr<std::array<Index, kKinds>> indices_ = std::make_shared<std::array<Index, kKinds>>();
+  std::shared_ptr<Known> known_;  // shared by copies
 };
 
 }  // namespace forerun

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
+#include "base/output_file.h"
+
 namespace forerun {
 namespace {
 
@@ -81,6 +85,35 @@ TEST(ConvolutionCases, LeavesAFamilyOut) {
   cases->leave_out("resnet");
   EXPECT_EQ(cases->size(), 1U);
   EXPECT_EQ(cases->bytes(ConvolutionPass::convolution, shape(8)), 100);
+}
+
+TEST(ConvolutionCases, ArePackedByKindAndGiveTheSame) {
+  std::string text = "# header\n";
+  for (const char* pass : {"f", "d", "w"}) {
+    for (const int64_t batch : {8, 16, 64}) text += line(pass, batch == 16 ? "resnet" : "-", batch, 1000 * batch);
+  }
+  const auto plain = ConvolutionFile::parse(text, "test");
+  ASSERT_TRUE(plain.ok());
+  const auto bytes = plain->packed();
+  ASSERT_TRUE(bytes.ok());
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "packed_convolutions";
+  std::filesystem::create_directories(folder);
+  ASSERT_TRUE(write_whole_file((folder / "cases.bin").string(), *bytes).ok());
+  auto packed = ConvolutionCases::load(folder / "cases.tsv");  // which is not there
+  ASSERT_TRUE(packed.ok()) << packed.error().message();
+  ConvolutionCases cases(*plain);
+  for (const bool without : {false, true}) {
+    if (without) cases.leave_out("resnet"), packed->leave_out("resnet");
+    EXPECT_EQ(packed->size(), without ? 6U : 9U);
+    for (const int64_t batch : {8, 20, 1000}) {
+      for (const auto pass : {ConvolutionPass::convolution, ConvolutionPass::weight_gradient}) {
+        ASSERT_TRUE(packed->bytes(pass, shape(batch)));
+        EXPECT_EQ(packed->bytes(pass, shape(batch)), cases.bytes(pass, shape(batch)));
+      }
+    }
+  }
+  ASSERT_TRUE(write_whole_file((folder / "cases.bin").string(), bytes->substr(0, bytes->size() - 1)).ok());
+  EXPECT_FALSE(ConvolutionCases::load(folder / "cases.tsv").ok());
 }
 
 TEST(ConvolutionCases, NamesTheLineThatIsWrong) {

@@ -3,6 +3,7 @@
 #include "base/data_dir.h"
 #include "base/parallel.h"
 #include "base/provenance.h"
+#include "cost/hybrid/hybrid_file.h"
 
 namespace forerun {
 namespace {
@@ -61,7 +62,7 @@ Result<std::string> cost_models_fingerprint() {
   if (!folder) return folder.error();
   const auto file = [&](const char* name) { return *folder / name; };
   return fingerprint({file("cost/analytic.json"), file(hybrid::kHybridFile), file(kHostFile),
-                      file("memory/workspaces.json"), file("memory/convolutions.tsv.zst")});
+                      file("memory/workspaces.json"), file("memory/convolutions.bin")});
 }
 
 }  // namespace forerun

@@ -9,6 +9,7 @@ const std::vector<Calibration>& calibrations() {
       devices_calibration(),    //
       scale_calibration(),      //
       testbed_calibration(),    //
+      convolutions_calibration(),
   };
   return list;
 }

@@ -17,5 +17,6 @@ Calibration intervals_calibration();
 Calibration devices_calibration();
 Calibration scale_calibration();
 Calibration testbed_calibration();
+Calibration convolutions_calibration();
 
 }  // namespace forerun::cli

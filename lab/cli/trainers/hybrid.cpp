@@ -54,7 +54,7 @@ Run add_hybrid(CLI::App& app) {
   app.add_option("--without", training->without, "Families to leave out, to validate on");
   CLI::Option* alone = app.add_flag("--without-op-samples", training->without_op_samples,
                                     "Learn from the ops of iterations alone, to compare; --out says where to");
-  CLI::Option* out = app.add_option("--out", training->out, "File for the trees, in place of data/cost/hybrid.bin.zst");
+  CLI::Option* out = app.add_option("--out", training->out, "File for the trees, in place of data/cost/hybrid.bin");
   alone->needs(out);  // such trees are not what `forerun predict` shall ask
   app.add_option("--seed", training->seed, "Seed of the trees");
   app.add_flag("--json", training->json, "Print one JSON object");

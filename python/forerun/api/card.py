@@ -35,8 +35,12 @@ def _rate(prediction: Prediction) -> str:
 
 def headline(prediction: Prediction) -> str:
     """Which run it is, in a line."""
-    told = prediction.json
+    told = prediction._told
     return f"{told['id']} on {told['gpu']}, batch {told['batch']}, {told['precision']}, {told['optimizer']}"
+
+
+def _remedies(prediction: Prediction) -> str:
+    return "; ".join(f"{each.what} ({each.iteration_ms:.3g} ms)" for each in prediction.host_remedies)
 
 
 def text(prediction: Prediction) -> str:
@@ -55,6 +59,8 @@ def text(prediction: Prediction) -> str:
         cost = f", costs {job.cost:,.2f}" if job.cost is not None else ""
         energy = f", {job.energy_kwh:,.4g} kWh" if job.energy_kwh is not None else ""
         lines.append(f"  whole run  {job.hours:,.4g} h in {job.iterations:,} iterations{energy}{cost}")
+    if prediction.host_remedies:
+        lines.append(f"  faster     {_remedies(prediction)}")
     return "\n".join(lines)
 
 
@@ -70,6 +76,8 @@ def html(prediction: Prediction) -> str:
     if job is not None:
         cost = f", costs {job.cost:,.2f}" if job.cost is not None else ""
         rows.append(("whole run", f"{job.hours:,.4g} h in {job.iterations:,} iterations{cost}"))
+    if prediction.host_remedies:
+        rows.append(("faster with", _remedies(prediction)))
     cells = "".join(
         f'<tr><td style="text-align:left;color:#57606a">{escaping.escape(name)}</td>'
         f'<td style="text-align:left">{escaping.escape(value)}</td></tr>'

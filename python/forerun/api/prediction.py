@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Tuple
 
@@ -85,90 +87,116 @@ class Job:
     cost: Optional[float]
 
 
+@dataclass(frozen=True)
+class HostRemedy:
+    """What would take away a bound by the host, and the iteration then."""
+
+    kind: str  # cuda_graphs, fused_optimizer, batch
+    what: str
+    iteration_ms: float
+    samples_per_second: float
+
+
 @dataclass(frozen=True, repr=False)
 class Prediction:
     """How one training run will go on one GPU. `json` has all that `forerun predict --json` prints (docs/schema)."""
 
-    json: Json
+    _told: Json
     _asked: Asked
+    _more: bool = False  # what would take away a bound by the host is asked for when it is looked at
+
+    @functools.cached_property
+    def json(self) -> Json:
+        """All that `forerun predict --json` prints."""
+        if not self._more or self.bound != "host":
+            return self._told
+        return self._asked.more("predict")
+
+    @property
+    def host_remedies(self) -> Tuple[HostRemedy, ...]:
+        """Where the host bounds the iteration: what would take the bound away. Each is a prediction of its own."""
+        return tuple(
+            HostRemedy(told["kind"], told["what"], told["iter_ms"], told["samples_per_second"])
+            for told in self.json.get("host_remedies", ())
+        )
 
     @property
     def id(self) -> str:
         """The model's name, file, or the record's id."""
-        return str(self.json["id"])
+        return str(self._told["id"])
 
     @property
     def gpu(self) -> str:
         """The GPU's full name."""
-        return str(self.json["gpu"])
+        return str(self._told["gpu"])
 
     @property
     def batch(self) -> int:
         """Samples an iteration."""
-        return int(self.json["batch"])
+        return int(self._told["batch"])
 
     @property
     def iteration(self) -> TimeRange:
         """Time of an iteration."""
-        return TimeRange(self.json["iter_ms"], self.json["iter_low_ms"], self.json["iter_high_ms"])
+        return TimeRange(self._told["iter_ms"], self._told["iter_low_ms"], self._told["iter_high_ms"])
 
     @property
     def gpu_ms(self) -> float:
         """Time of an iteration in which kernels run."""
-        return float(self.json["gpu_ms"])
+        return float(self._told["gpu_ms"])
 
     @property
     def host_ms(self) -> float:
         """Time of an iteration in which the host issues work."""
-        return float(self.json["host_ms"])
+        return float(self._told["host_ms"])
 
     @property
     def bound(self) -> str:
         """What bounds the iteration: compute or memory of the GPU, or the host."""
-        return str(self.json["bound"])
+        return str(self._told["bound"])
 
     @property
     def samples_per_second(self) -> float:
         """Samples a second."""
-        return float(self.json["samples_per_second"])
+        return float(self._told["samples_per_second"])
 
     @property
     def tokens_per_second(self) -> Optional[float]:
         """Tokens a second; None where the model reads none."""
-        return self.json.get("tokens_per_second")
+        return self._told.get("tokens_per_second")
 
     @property
     def parameters(self) -> int:
         """Parameters of the model."""
-        return int(self.json["params"])
+        return int(self._told["params"])
 
     @property
     def fits(self) -> bool:
         """Whether it surely fits in the GPU's memory."""
-        return bool(self.json["fits"])
+        return bool(self._told["fits"])
 
     @property
     def verdict(self) -> str:
         """fits, may_not_fit (its range crosses the GPU's memory) or does_not_fit."""
-        return str(self.json["verdict"])
+        return str(self._told["verdict"])
 
     @property
     def memory(self) -> Memory:
         """Peaks of memory with their ranges; `memory.timeline` is memory over an iteration."""
-        ranges = self.json["memory_ranges"]
+        ranges = self._told["memory_ranges"]
         return Memory(
             MemoryRange.of(ranges["allocated"]),
             MemoryRange.of(ranges["reserved"]),
             MemoryRange.of(ranges["driver"]),
-            Bytes(self.json["device_memory"]),
-            {name: Bytes(size) for name, size in self.json["memory"].items()},
+            Bytes(self._told["device_memory"]),
+            {name: Bytes(size) for name, size in self._told["memory"].items()},
             self._asked,
         )
 
     @property
     def job(self) -> Optional[Job]:
         """The whole run, where its length was told: iterations, samples, tokens or epochs."""
-        told = self.json.get("job")
+        told = self._told.get("job")
         if told is None:
             return None
         return Job(
@@ -183,12 +211,12 @@ class Prediction:
     @property
     def assumptions(self) -> Tuple[str, ...]:
         """Sentences on what was assumed."""
-        return tuple(self.json["assumptions"])
+        return tuple(self._told["assumptions"])
 
     @property
     def warnings(self) -> Tuple[str, ...]:
         """What may make the prediction wrong by more than its range."""
-        return tuple(self.json.get("warnings", ()))
+        return tuple(self._told.get("warnings", ()))
 
     @property
     def ops(self) -> Any:
@@ -233,10 +261,12 @@ def predict(model: Model, **words: Unpack[PredictWords]) -> Prediction:
     """
     given: Dict[str, Any] = dict(words)
     source = as_captured(model, given)
-    lines = ask_model("predict", source, given).splitlines()
+    # What a file holds may be another thing later: all is asked at once. A name is asked for more when more is wanted.
+    later = isinstance(source, str) and not os.path.exists(source) and not given.get("brief")
+    lines = ask_model("predict", source, {**given, "brief": True} if later else given).splitlines()
     if len(lines) != 1:
         raise InputError(f"holds {len(lines)} runs", str(model), "forerun.predict_runs predicts them all")
-    return _prediction(json.loads(lines[0]), source, given)
+    return _prediction(json.loads(lines[0]), source, given, later)
 
 
 def predict_runs(file: Model, **words: Unpack[PredictWords]) -> List[Prediction]:
@@ -247,7 +277,7 @@ def predict_runs(file: Model, **words: Unpack[PredictWords]) -> List[Prediction]
     ]
 
 
-def _prediction(answer: Json, model: Model, words: Mapping[str, Any]) -> Prediction:
+def _prediction(answer: Json, model: Model, words: Mapping[str, Any], later: bool = False) -> Prediction:
     # Of a record without `gpu` it is the recorded one, which the answer names.
     again = {**words, "gpu": answer["gpu"]} if words.get("device_files") is None else dict(words)
-    return Prediction(answer, Asked(model, again))
+    return Prediction(answer, Asked(model, again), later)

@@ -75,6 +75,7 @@ class PredictWords(SetupWords, MemoryWords, JobWords, PriceWords, LimitWords, to
     gpu: str
     gpus: int  # of ddp and zero
     device_files: Union[Path, Sequence[Path]]  # JSON files with further GPUs
+    brief: bool  # without what would take away a bound by the host
 
 
 class FitWords(SetupWords, MemoryWords, LimitWords, total=False):

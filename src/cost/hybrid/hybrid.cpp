@@ -1,61 +1,17 @@
 #include "cost/hybrid/hybrid.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <unordered_map>
 
-#include "base/byte_source.h"
-#include "base/line_writer.h"
+#include "base/parallel.h"
 #include "cost/analytic/analytic.h"
 
 namespace forerun::hybrid {
 namespace {
 
-constexpr std::string_view kMagic = "forerun hybrid/2\n";
 constexpr double kLongestUs = 9e9;
-constexpr double kHeldShare = 0.5;         // of the L2
-constexpr size_t kUsualBytes = 8'000'000;  // of the file, unpacked
-
-void put_text(std::string& bytes, std::string_view text) {
-  bytes.push_back(static_cast<char>(text.size()));
-  bytes += text;
-}
-
-bool take_text(std::string_view& bytes, std::string& text) {
-  if (bytes.empty()) return false;
-  const auto length = static_cast<uint8_t>(bytes[0]);
-  if (bytes.size() < 1U + length) return false;
-  text = bytes.substr(1, length);
-  bytes.remove_prefix(1U + length);
-  return true;
-}
-
-void put_number(std::string& bytes, uint32_t value) {
-  for (size_t i = 0; i < 4; ++i) bytes.push_back(static_cast<char>(value >> (8 * i) & 0xFF));
-}
-
-bool take_number(std::string_view& bytes, uint32_t& value) {
-  if (bytes.size() < 4) return false;
-  value = 0;
-  for (size_t i = 0; i < 4; ++i) value |= static_cast<uint32_t>(static_cast<uint8_t>(bytes[i])) << (8 * i);
-  bytes.remove_prefix(4);
-  return true;
-}
-
-bool take_ranges(std::string_view& bytes, std::array<Range, kColumns>& seen) {
-  for (Range& range : seen) {
-    uint32_t low = 0;
-    uint32_t high = 0;
-    if (!take_number(bytes, low) || !take_number(bytes, high)) return false;
-    range = {std::bit_cast<float>(low), std::bit_cast<float>(high)};
-  }
-  return true;
-}
-
-Error broken(std::string what) { return {std::move(what), "", "train it again with `forerun train hybrid`"}; }
+constexpr double kHeldShare = 0.5;  // of the L2
 
 // A tenth of the range beyond what was seen is still around it.
 bool within(std::span<const float> columns, const std::array<Range, kColumns>& seen) {
@@ -150,9 +106,10 @@ std::vector<FeatureRowCost> ResidualModel::costs(std::span<const FeatureRow> fea
   for (size_t model = 0; model < kModelCount; ++model) {
     if (places[model].empty()) continue;
     const KernelModel& known = *models[model];
-    const std::vector<float> times = known.time.predict_all(rows[model], kColumns);
-    const std::vector<float> kernels = known.kernels.predict_all(rows[model], kColumns);
-    const std::vector<float> spans = known.span.predict_all(rows[model], kColumns);
+    const KernelForests& forests = known.forests.get();
+    const std::vector<float> times = forests.time.predict_all(rows[model], kColumns);
+    const std::vector<float> kernels = forests.kernels.predict_all(rows[model], kColumns);
+    const std::vector<float> spans = forests.span.predict_all(rows[model], kColumns);
     for (size_t r = 0; r < places[model].size(); ++r) {
       FeatureRowCost& cost = costs[places[model][r]];
       cost.us = cost.us * std::exp(static_cast<double>(times[r]));
@@ -162,6 +119,13 @@ std::vector<FeatureRowCost> ResidualModel::costs(std::span<const FeatureRow> fea
     }
   }
   return costs;
+}
+
+void ResidualModel::unpack_usual() const {
+  for (const Model model :
+       {Model::elementwise, Model::gemm, Model::normalization, Model::optimizer, Model::copy, Model::reduction}) {
+    if (const auto& known = models[static_cast<size_t>(model)]) static_cast<void>(known->forests.get());
+  }
 }
 
 CarriedRow carried_row(const MeasuredRow& measured, Model model, const RowTimes& there, Unit unit,
@@ -279,76 +243,6 @@ std::vector<OpCost> hybrid_costs(const Graph& graph, const Device& device, const
                                  const std::optional<OtherGpu>& other) {
   const GraphCosts costs(graph, other ? other->measured : device, setup, constants, residual_model);
   return other ? costs.on(device, *other) : costs.on_measured();
-}
-
-std::string to_bytes(const ResidualModel& residual_model) {
-  std::string bytes(kMagic);
-  put_text(bytes, residual_model.gpu);
-  for (const std::optional<KernelModel>& known : residual_model.models) {
-    put_number(bytes, known ? static_cast<uint32_t>(known->ops.size()) : 0);
-    if (!known) continue;
-    for (const std::string& op : known->ops) put_text(bytes, op);
-    for (const Range& range : known->seen) {
-      put_number(bytes, std::bit_cast<uint32_t>(range.low));
-      put_number(bytes, std::bit_cast<uint32_t>(range.high));
-    }
-    known->time.write(bytes);
-    known->kernels.write(bytes);
-    known->span.write(bytes);
-  }
-  return bytes;
-}
-
-Result<ResidualModel> from_bytes(std::string_view bytes) {
-  if (!bytes.starts_with(kMagic)) return broken("this is no hybrid cost model");
-  bytes.remove_prefix(kMagic.size());
-  ResidualModel residual_model;
-  if (!take_text(bytes, residual_model.gpu)) return broken("the hybrid cost model ends too early");
-  for (size_t model = 0; model < kModelCount; ++model) {
-    uint32_t ops = 0;
-    if (!take_number(bytes, ops) || ops > bytes.size()) return broken("the hybrid cost model ends too early");
-    if (ops == 0) continue;
-    KernelModel known;
-    known.ops.resize(ops);
-    for (std::string& op : known.ops) {
-      if (!take_text(bytes, op)) return broken("the hybrid cost model ends too early");
-    }
-    if (!take_ranges(bytes, known.seen)) return broken("the hybrid cost model ends too early");
-    for (Forest* forest : {&known.time, &known.kernels, &known.span}) {
-      Result<Forest> read = Forest::read(bytes);
-      if (!read) return read.error();
-      if (read->columns() > kColumns) return broken("the hybrid cost model asks for columns that ops do not have");
-      *forest = std::move(*read);
-    }
-    residual_model.models[model] = std::move(known);
-  }
-  if (!bytes.empty()) return broken("the hybrid cost model goes on behind its end");
-  return residual_model;
-}
-
-Result<ResidualModel> load_residual_model(const std::filesystem::path& file) {
-  Result<std::unique_ptr<ByteSource>> source = ByteSource::open(file.string());
-  if (!source) return source.error();
-  std::string bytes;
-  bytes.reserve(kUsualBytes);
-  std::array<char, 1 << 16> piece;
-  while (true) {
-    const Result<size_t> count = (*source)->read(piece.data(), piece.size());
-    if (!count) return count.error();
-    if (*count == 0) break;
-    bytes.append(piece.data(), *count);
-  }
-  if (!bytes.empty()) bytes.pop_back();  // the end of the line
-  Result<ResidualModel> residual_model = from_bytes(bytes);
-  if (!residual_model) return residual_model.error().within(file.string());
-  return residual_model;
-}
-
-Status save_residual_model(const ResidualModel& residual_model, const std::filesystem::path& file) {
-  Result<LineWriter> writer = LineWriter::create(file.string(), {.overwrite = true});
-  if (!writer) return writer.error();
-  if (Status written = writer->write(to_bytes(residual_model)); !written.ok()) return written;
-  return writer->finish();
 }
 
 }  // namespace forerun::hybrid

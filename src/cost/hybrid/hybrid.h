@@ -3,29 +3,23 @@
 //   time    = analytic time x exp(forest(columns))          for each feature row of an op (op_features.h), then summed
 //   kernels = steps of a recurrent layer (1 of others) x 2 ^ forest(columns), rounded
 //   span    = time x exp(forest(columns)), at most the time: what remains where kernels of one op run side by side
-// The trees see how an op differs from the formula on the GPU they were measured on (data/cost/hybrid.bin, its card
-// beside it). On another GPU as much of the correction is applied to that GPU's analytic time as carries over
+// The trees see how an op differs from the formula on the GPU they were measured on (hybrid_file.h). On another GPU as much of the correction is applied to that GPU's analytic time as carries over
 // (device_scale.h). An op that no tree has seen keeps its analytic time; one outside the range of what was seen is marked
 // as not measured.
 #pragma once
 
 #include <array>
-#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "base/result.h"
 #include "cost/hybrid/device_scale.h"
+#include "cost/hybrid/kernel_forests.h"
 #include "cost/hybrid/op_features.h"
 #include "cost/op_cost.h"
-#include "cost/trees/forest.h"
 
 namespace forerun::hybrid {
-
-// Where `predict` looks for it, below the data folder.
-inline constexpr const char* kHybridFile = "cost/hybrid.bin.zst";
 
 struct Range {
   float low = 0;
@@ -36,9 +30,7 @@ struct Range {
 struct KernelModel {
   std::vector<std::string> ops;  // sorted; an op's number is its place, column 0
   std::array<Range, kColumns> seen = {};
-  Forest time;
-  Forest kernels;
-  Forest span;  // empty where kernels do not overlap
+  DeferredForests forests;
 
   // -1: never seen.
   [[nodiscard]] int number_of(std::string_view op) const;
@@ -59,6 +51,8 @@ class ResidualModel {
   [[nodiscard]] FeatureRowCost cost(const FeatureRow& feature_row) const { return costs({&feature_row, 1})[0]; }
   // Many at once, which is faster.
   [[nodiscard]] std::vector<FeatureRowCost> costs(std::span<const FeatureRow> feature_rows) const;
+  // Unpacks the forests that every training iteration asks for, before it does.
+  void unpack_usual() const;
 };
 
 // What it takes to cost ops on a GPU other than the measured one.
@@ -110,11 +104,5 @@ class GraphCosts {
 std::vector<OpCost> hybrid_costs(const Graph& graph, const Device& device, const TrainingSetup& setup,
                                  const AnalyticConstants& constants, const ResidualModel& residual_model,
                                  const std::optional<OtherGpu>& other = std::nullopt);
-
-Result<ResidualModel> load_residual_model(const std::filesystem::path& file);
-Status save_residual_model(const ResidualModel& residual_model, const std::filesystem::path& file);
-// The same without files.
-std::string to_bytes(const ResidualModel& residual_model);
-Result<ResidualModel> from_bytes(std::string_view bytes);
 
 }  // namespace forerun::hybrid

@@ -1,4 +1,4 @@
-#include "cost/hybrid/hybrid.h"
+#include "cost/hybrid/hybrid_file.h"
 
 #include <gtest/gtest.h>
 
@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/data_dir.h"
+#include "base/parallel.h"
 #include "cost/analytic/constants.h"
 #include "graph/graph_builder.h"
 
@@ -73,9 +74,9 @@ ResidualModel doubled() {
   KernelModel& known = residual_model.models[static_cast<size_t>(Model::gemm)].emplace();
   known.ops = {"addmm", "mm"};
   for (Range& range : known.seen) range = {0, 64};
-  known.time = Forest(static_cast<float>(std::log(2.0)));
-  known.kernels = Forest(2);
-  known.span = Forest(static_cast<float>(std::log(0.5)));
+  known.forests = DeferredForests({.time = Forest(static_cast<float>(std::log(2.0))),
+                                   .kernels = Forest(2),
+                                   .span = Forest(static_cast<float>(std::log(0.5)))});
   return residual_model;
 }
 
@@ -159,14 +160,39 @@ TEST(Hybrid, MarksShapesOutsideWhatWasSeen) {
 }
 
 TEST(Hybrid, IsReadAsItWasWritten) {
-  const std::string bytes = to_bytes(doubled());
-  const auto read = from_bytes(bytes);
+  const Result<std::string> bytes = to_bytes(doubled());
+  ASSERT_TRUE(bytes.ok()) << bytes.error().message();
+  const auto read = from_bytes(*bytes);
   ASSERT_TRUE(read.ok()) << read.error().message();
-  EXPECT_EQ(to_bytes(*read), bytes);
-  for (const size_t length : {size_t{0}, size_t{5}, size_t{20}, bytes.size() / 2, bytes.size() - 1}) {
-    EXPECT_FALSE(from_bytes(std::string_view(bytes).substr(0, length)).ok()) << length;
+  EXPECT_EQ(*to_bytes(*read), *bytes);
+  const Graph graph = product(512, 512, 512);
+  EXPECT_EQ(hybrid_costs(graph, device(), {}, constants(), *read)[0].gpu,
+            hybrid_costs(graph, device(), {}, constants(), doubled())[0].gpu);
+}
+
+TEST(Hybrid, WhatIsBrokenIsToldWhenItIsRead) {
+  const std::string bytes = *to_bytes(doubled());
+  for (size_t length = 0; length < bytes.size(); ++length) {
+    EXPECT_FALSE(from_bytes(bytes.substr(0, length)).ok()) << length;
   }
   EXPECT_FALSE(from_bytes(bytes + "x").ok());
+  // Forests, which nobody has asked for yet, too.
+  std::string flipped = bytes;
+  flipped.back() ^= 1;
+  const auto read = from_bytes(flipped);
+  ASSERT_FALSE(read.ok());
+  EXPECT_NE(read.error().what.find("section gemm was changed"), std::string::npos) << read.error().what;
+  EXPECT_FALSE(from_bytes(*packed_sections({{"head", head_to_bytes(doubled())}})).ok()) << "no forests";
+}
+
+TEST(Hybrid, ForestsAreUnpackedFromManyThreadsAtOnce) {
+  const auto read = from_bytes(*to_bytes(doubled()));
+  ASSERT_TRUE(read.ok());
+  const Graph graph = product(512, 512, 512);
+  std::vector<FeatureRow> rows = feature_rows(graph);
+  std::vector<double> us(8);
+  parallel_for(us.size(), 4, [&](size_t i) { us[i] = read->cost(rows[0]).us; });
+  for (const double each : us) EXPECT_EQ(each, doubled().cost(rows[0]).us);
 }
 
 }  // namespace

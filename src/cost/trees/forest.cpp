@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cstring>
+
+#include "base/little_endian.h"
 
 namespace forerun {
 namespace {
@@ -15,28 +15,6 @@ constexpr size_t kMostNodes = Forest::kLeaf;  // of one tree
 constexpr size_t kAbreast = 8;                // rows that walk a tree side by side
 
 Error broken(std::string what) { return {std::move(what), "", "train the model again, or fetch the file again"}; }
-
-template <class Integer>
-void put(std::string& bytes, Integer value) {
-  for (size_t i = 0; i < sizeof value; ++i) bytes.push_back(static_cast<char>(value >> (8 * i) & 0xFF));
-}
-
-// The value whose little-endian bytes begin at `from`.
-template <class Integer>
-Integer little(const char* from) {
-  std::array<char, sizeof(Integer)> bytes;
-  std::memcpy(bytes.data(), from, bytes.size());
-  if constexpr (std::endian::native == std::endian::big) std::reverse(bytes.begin(), bytes.end());
-  return std::bit_cast<Integer>(bytes);
-}
-
-template <class Integer>
-bool take(std::string_view& bytes, Integer& value) {
-  if (bytes.size() < sizeof value) return false;
-  value = little<Integer>(bytes.data());
-  bytes.remove_prefix(sizeof value);
-  return true;
-}
 
 }  // namespace
 
@@ -112,39 +90,40 @@ std::vector<float> Forest::predict_all(std::span<const float> rows, size_t width
 }
 
 void Forest::write(std::string& bytes) const {
-  put(bytes, std::bit_cast<uint32_t>(base_));
-  put(bytes, static_cast<uint32_t>(roots_.size()));
+  put_little(bytes, base_);
+  put_little(bytes, static_cast<uint32_t>(roots_.size()));
   for (size_t tree = 0; tree < roots_.size(); ++tree) {
     const size_t end = tree + 1 < roots_.size() ? roots_[tree + 1] : nodes_.size();
-    put(bytes, static_cast<uint32_t>(end - roots_[tree]));
+    put_little(bytes, static_cast<uint32_t>(end - roots_[tree]));
   }
   // Column by column: alike bytes beside each other pack better.
-  for (const Node& node : nodes_) put(bytes, node.column);
-  for (const Node& node : nodes_) put(bytes, node.column == kLeaf ? uint16_t{0} : node.left);
-  for (const Node& node : nodes_) put(bytes, std::bit_cast<uint32_t>(node.value));
+  for (const Node& node : nodes_) put_little(bytes, node.column);
+  for (const Node& node : nodes_) put_little(bytes, node.column == kLeaf ? uint16_t{0} : node.left);
+  for (const Node& node : nodes_) put_little(bytes, node.value);
 }
 
 Result<Forest> Forest::read(std::string_view& bytes) {
-  uint32_t base = 0;
+  float base = 0;
   uint32_t trees = 0;
-  if (!take(bytes, base) || !take(bytes, trees) || trees > kMostTrees) return broken("a forest's head is broken");
+  if (!take_little(bytes, base) || !take_little(bytes, trees) || trees > kMostTrees)
+    return broken("a forest's head is broken");
   std::vector<uint32_t> sizes(trees);
   size_t total = 0;
   for (uint32_t& size : sizes) {
-    if (!take(bytes, size) || size > kMostNodes) return broken("a forest's trees are broken");
+    if (!take_little(bytes, size) || size > kMostNodes) return broken("a forest's trees are broken");
     total += size;
   }
   if (bytes.size() < total * 8) return broken("a forest ends too early");
   const char* columns = bytes.data();
   const char* children = columns + total * 2;
   const char* values = children + total * 2;
-  Forest forest(std::bit_cast<float>(base));
+  Forest forest(base);
   forest.nodes_.reserve(total);
   forest.roots_.reserve(trees);
   forest.depths_.reserve(trees);
   for (const uint32_t size : sizes) {
     for (uint32_t i = 0; i < size; ++i) {
-      const Node node{little<float>(values), little<uint16_t>(columns), little<uint16_t>(children)};
+      const Node node{little_at<float>(values), little_at<uint16_t>(columns), little_at<uint16_t>(children)};
       if (node.column == kLeaf && node.left != 0) return broken("a leaf of a tree has a child");
       forest.nodes_.push_back(node);
       columns += 2;
