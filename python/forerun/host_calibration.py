@@ -2,7 +2,7 @@
 matter.
 
 The speed of a host differs from machine to machine and drifts within minutes, so it is taken beside every measured
-configuration.
+configuration. Readings on CPU tensors tell dispatch and autograd without the launch of kernels (forerun.calibrate).
 """
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _forward_us(call: Callable[[], Any]) -> float:
     call()
     times: List[float] = []
     for _ in range(_ROUNDS):
-        torch.cuda.synchronize()
+        _wait()
         begin = time.perf_counter()
         for _ in range(_CALLS):
             call()
@@ -65,8 +65,13 @@ def _backward_us(start: torch.Tensor, step: Callable[[torch.Tensor], torch.Tenso
         for _ in range(_CHAIN):
             value = step(value)
         gradient = torch.ones_like(value)
-        torch.cuda.synchronize()
+        _wait()
         begin = time.perf_counter()
         torch.autograd.grad(value, start, gradient)
         times.append((time.perf_counter() - begin) / _CHAIN)
     return statistics.median(times) * 1e6
+
+
+def _wait() -> None:
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
