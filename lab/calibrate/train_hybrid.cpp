@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/data_dir.h"
+#include "cost/hybrid/hybrid_file.h"
 #include "lab/training_data/measured_ops.h"
 #include "predict/predict.h"
 #include "records/data_split.h"

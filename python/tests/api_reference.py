@@ -6,6 +6,7 @@ What stands behind the marker is made by this; test_api_docs.py holds it to what
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import re
 import sys
@@ -137,6 +138,8 @@ def comments_of(kind: Any) -> List[str]:
 def class_text(kind: Any) -> List[str]:
     lines = [f"#### `forerun.{kind.__name__}`", paragraph(inspect.getdoc(kind) or ""), "", *comments_of(kind)]
     for name, member in vars(kind).items():
+        if isinstance(member, functools.cached_property):
+            member = property(member.func)
         shown = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
         if name.startswith("_") or not inspect.isfunction(shown):
             continue

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any, List
+from typing import Any, List, Mapping
 
 import needs_native  # noqa: F401
 import pytest
@@ -97,7 +97,12 @@ def test_card_needs_no_network_and_escapes_names(prediction: fr.Prediction) -> N
 def test_remedies_are_asked_for_when_they_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: List[str] = []
     answer = asking.ask
-    monkeypatch.setattr(asking, "ask", lambda name, words: (asked.append(name), answer(name, words))[1])
+
+    def counted(name: str, words: Mapping[str, Any]) -> str:
+        asked.append(name)
+        return answer(name, words)
+
+    monkeypatch.setattr(asking, "ask", counted)
     bound = fr.predict("resnet18", batch=4)
     assert bound.bound == "host" and bound.iteration.ms > 0 and bound.memory.reserved.gib > 0 and asked == ["predict"]
     remedies = bound.host_remedies

@@ -80,6 +80,10 @@ Result<TimerPointer> timer_for(const Trace& trace, const WhatIfQuestion& questio
 Result<EditableIteration> editable_of(const Trace& trace, const WhatIfQuestion& question, const OpTimer* timer) {
   auto edited = EditableIteration::of(trace, timer);
   if (!edited) return edited;
+  if (edited->device_occupied() == Nanoseconds(0)) {
+    return Error{"no kernel of a GPU was recorded: nothing can be told of what would change it", "",
+                 "profile with ProfilerActivity.CUDA beside CPU, where the GPU is"};
+  }
   if (timer == nullptr) edited->assume("the GPU " + trace.gpu + " is not in the catalogue: no cost model");
   if (timer != nullptr && !trace.gpu.empty() && trace.gpu != timer->device().name) {
     edited->assume("cost model of a " + timer->device().name + " for the trace's " + trace.gpu);

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "base/needs_dataset.h"
+#include "base/output_file.h"
 #include "ingest/kineto/kineto_reader.h"
 #include "report/whatif.h"
 
@@ -213,6 +214,22 @@ TEST(WhatIfTest, TheTracesGpuIsTakenForOneOfItsModel) {
   EXPECT_EQ(taken_for("NVIDIA H20"), "NVIDIA H20") << "not an H200";
   EXPECT_EQ(taken_for("NVIDIA A10"), "NVIDIA A10") << "not an A100";
   EXPECT_EQ(taken_for("NVIDIA X9-SXM4-80GB"), "") << "a connector tells nothing";
+}
+
+TEST(WhatIfTest, ATraceWithoutAGpusWorkIsRefused) {
+  const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "cpu_only.json";
+  const char* op = R"({"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": %d, "dur": 10})";
+  std::string events;
+  for (int i = 0; i < 3; ++i) {
+    events +=
+        std::string(i == 0 ? "" : ",") + std::string(op).replace(std::string(op).find("%d"), 2, std::to_string(20 * i));
+  }
+  ASSERT_TRUE(write_whole_file(file.string(), "{\"traceEvents\": [" + events + "]}").ok());
+  const auto trace = read_kineto(file.string());
+  ASSERT_TRUE(trace.ok()) << trace.error().message();
+  const auto base = base_iteration(*trace, {}, whatif_cost_models());
+  ASSERT_FALSE(base.ok());
+  EXPECT_NE(base.error().message().find("ProfilerActivity.CUDA"), std::string::npos) << base.error().message();
 }
 
 TEST(WhatIfTest, UnknownNamesAreAnsweredWithTheKnownOnes) {
