@@ -75,7 +75,7 @@ int run(const PredictOptions& options, const PredictFiles& files) {
                "--op-csv, --op-svg, --op-chrome, --weights", "name one, as --with ets"});
     return kUsage;
   }
-  const Result<CostModels> cost_models = load_cost_models(options.device_files);
+  const Result<CostModels> cost_models = load_cost_models_for(options.machine, options.device_files);
   if (!cost_models) return fail(cost_models.error());
   const auto file = files.kind(options.model);
   if (!file) return fail(file.error());
@@ -103,6 +103,7 @@ void add_predict_with(const PredictFiles& files, CLI::App& app, Run& chosen) {
   add_memory_files(*verb, options->memory_files);
   add_job_options(*verb, options->job);
   add_price_options(*verb, options->prices);
+  add_machine_option(*verb, options->machine);
   verb->add_option("--device-file", options->device_files, "JSON file with a further GPU; repeatable")
       ->allow_extra_args(false);
   verb->add_option(

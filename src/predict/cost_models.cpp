@@ -3,6 +3,8 @@
 #include "base/data_dir.h"
 #include "base/parallel.h"
 #include "base/provenance.h"
+#include "predict/machine_calibration.h"
+#include "predict/predict.h"
 
 namespace forerun {
 namespace {
@@ -51,9 +53,45 @@ Result<CostModels> load_cost_models(const std::vector<std::string>& device_files
     if (!loaded) return loaded.error();
     memory_intervals = *loaded;
   }
+  CalibratedIntervals calibrated;
+  if (const std::filesystem::path file = *folder / kCalibratedIntervalsFile; std::filesystem::exists(file)) {
+    Result<CalibratedIntervals> loaded = load_calibrated_intervals(file);
+    if (!loaded) return loaded.error();
+    calibrated = std::move(*loaded);
+  }
   return CostModels{std::move(*devices),        std::move(*analytic), *host,
                     std::move(*residual_model), std::move(*scale),    *intervals,
-                    std::move(*workspaces),     memory_intervals,     *loops};
+                    std::move(*workspaces),     memory_intervals,     *loops,
+                    std::move(calibrated),      nullptr};
+}
+
+Result<CostModels> load_cost_models_for(const std::string& machine, const std::vector<std::string>& device_files) {
+  Result<CostModels> cost_models = load_cost_models(device_files);
+  if (!cost_models) return cost_models;
+  if (const Status status = use_machine(machine, *cost_models); !status.ok()) return status.error();
+  return cost_models;
+}
+
+std::string usual_gpu(const CostModels& cost_models) {
+  const bool named = cost_models.machine != nullptr && !cost_models.machine->gpu().empty();
+  return named ? cost_models.machine->gpu() : std::string(kDefaultGpu);
+}
+
+namespace {
+
+const HostCalibration& readings_for(const CostModels& cost_models, const TrainingRun& run) {
+  const bool machine = cost_models.machine != nullptr && !cost_models.machine->host().empty();
+  return machine ? cost_models.machine->host() : run.environment.calibration;
+}
+
+}  // namespace
+
+double host_speed(const CostModels& cost_models, const TrainingRun& run) {
+  return host_speed(cost_models.host, readings_for(cost_models, run));
+}
+
+bool host_is_calibrated(const CostModels& cost_models, const TrainingRun& run) {
+  return host_slowness(cost_models.host.scale, readings_for(cost_models, run)).has_value();
 }
 
 Result<std::string> cost_models_fingerprint() {
