@@ -19,8 +19,9 @@ std::string table_of(const std::vector<CalibrationRow>& rows) {
       most = error;
       worst = fmt::format("{} {:.1f} %", family, 100 * error);
     }
-    table.add({row.what, row.readings > 0 ? grouped(row.readings) : "", row.minutes > 0 ? fmt::format("{:.1f}", row.minutes) : "",
-               grouped(row.runs), fmt::format("{:.1f} %", 100 * row.mean), fmt::format("{:.1f} %", 100 * row.median),
+    table.add({row.what, row.readings > 0 ? grouped(row.readings) : "",
+               row.minutes > 0 ? fmt::format("{:.1f}", row.minutes) : "", grouped(row.runs),
+               fmt::format("{:.1f} %", 100 * row.mean), fmt::format("{:.1f} %", 100 * row.median),
                row.within < 0 ? "" : fmt::format("{:.0f} %", 100 * row.within), worst});
   }
   return table.text();
@@ -42,8 +43,9 @@ void write_rows(JsonWriter& json, std::string_view name, const std::vector<Calib
 }  // namespace
 
 std::string to_text(const CalibrationAccuracy& accuracy) {
-  std::string text = fmt::format("GPU busy time on the {} taken for an unknown GPU, families that nothing was fitted to\n{}",
-                                 accuracy.gpu, table_of(accuracy.busy));
+  std::string text =
+      fmt::format("GPU busy time on the {} taken for an unknown GPU, families that nothing was fitted to\n{}",
+                  accuracy.gpu, table_of(accuracy.busy));
   if (!accuracy.host.empty()) {
     text += fmt::format("\nIteration time where the host bounds it\n{}", table_of(accuracy.host));
   }

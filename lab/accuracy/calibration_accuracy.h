@@ -15,15 +15,16 @@ struct CalibrationRow {
   int64_t readings = 0;
   double minutes = 0;
   int64_t runs = 0;
-  double mean = 0;                         // of |predicted - measured| / measured
+  double mean = 0;  // of |predicted - measured| / measured
   double median = 0;
-  double within = 0;                       // share of the runs that lie in the range of the answer; below 0: there is none
+  double within = 0;  // share of the runs that lie in the range of the answer; below 0: there is none
   std::map<std::string, double> families;  // mean of each
 };
 
 struct CalibrationAccuracy {
   std::string gpu;
-  std::vector<CalibrationRow> busy;  // GPU busy time of the test families, the GPU's own trees left out but in the last row
+  std::vector<CalibrationRow>
+      busy;  // GPU busy time of the test families, the GPU's own trees left out but in the last row
   std::vector<CalibrationRow> host;  // iteration time of those that the host bounds, with all trees
   std::string kept;                  // the file that ranges were written to; empty: none
 };

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
@@ -25,6 +26,7 @@ struct JudgedRun {
 struct Pair {
   std::string family;
   std::string part;
+  std::string host;
   double predicted = 0;
   double measured = 0;
   double low = 0, high = 0;  // of the answer's range; 0: it has none
@@ -39,7 +41,8 @@ Result<std::vector<JudgedRun>> judged_runs(const CalibrationSuiteOptions& option
     if (!record.has_graph || !record.measured || record.measured->status != RunStatus::ok) return;
     const Measurement& m = *record.measured;
     const std::string part = split->part_of(record.run);
-    if ((part != "test" && part != "ood" && part != "train") || m.gpu_busy_us <= 0 || m.pipelined_median_ms <= 0) return;
+    if ((part != "test" && part != "ood" && part != "train") || m.gpu_busy_us <= 0 || m.pipelined_median_ms <= 0)
+      return;
     runs.push_back({record.run, part, m.pipelined_median_ms, m.gpu_busy_us});
   };
   const Status status = scan_files(options.records, Fields::inputs_and_measurements,
@@ -70,7 +73,9 @@ Result<std::vector<Pair>> busy_times(const std::vector<JudgedRun>& runs, const C
 }
 
 CalibrationRow row_of(std::string what, const std::vector<Pair>& pairs) {
-  CalibrationRow row{.what = std::move(what), .within = -1};
+  CalibrationRow row;
+  row.what = std::move(what);
+  row.within = -1;
   std::vector<double> errors;
   std::map<std::string, std::vector<double>> families;
   int64_t ranges = 0;
@@ -99,6 +104,22 @@ RatioInterval range_in(const std::string& part, const std::vector<Pair>& pairs) 
     if (pair.part == part) ratios.push_back(pair.measured / pair.predicted);
   }
   return range_of(std::move(ratios));
+}
+
+// The widest that any machine's runs of training families need: what the next machine is like nobody knows.
+RatioInterval widest_range(const std::vector<Pair>& pairs) {
+  constexpr size_t kEnough = 8;
+  std::map<std::string, std::vector<double>> machines;
+  for (const Pair& pair : pairs) {
+    if (pair.part == "train") machines[pair.host].push_back(pair.measured / pair.predicted);
+  }
+  RatioInterval widest;
+  for (const auto& [host, ratios] : machines) {
+    if (ratios.size() < kEnough) continue;
+    const RatioInterval range = range_of(ratios);
+    widest = {std::min(widest.low, range.low), std::max(widest.high, range.high)};
+  }
+  return widest;
 }
 
 void set_ranges(const RatioInterval& range, std::vector<Pair>& pairs) {
@@ -133,8 +154,10 @@ Result<std::vector<Pair>> host_times(const std::vector<JudgedRun>& runs, const C
   for (const JudgedRun& judged : runs) {
     if (const Status status = work.check(); !status.ok()) return status.error();
     const auto machine = machines.find(judged.run.environment.host);
-    // The same iterations in every row: those of machines that were read.
-    if (judged.part == "ood" || judged.run.environment.calibration.empty() || machine == machines.end()) continue;
+    // The same iterations are judged in every row, those of machines that were read; ranges of the default know the others too.
+    if (judged.part == "ood") continue;
+    const bool read = !judged.run.environment.calibration.empty() && machine != machines.end();
+    if (!read && (readings != HostReadings::none || judged.part != "train")) continue;
     if (judged.busy_us >= 0.75e3 * judged.iteration_ms) continue;
     const Result<Device> device = cost_models.devices.find(judged.run.environment.gpu);
     if (!device) return device.error();
@@ -145,6 +168,7 @@ Result<std::vector<Pair>> host_times(const std::vector<JudgedRun>& runs, const C
     const IterationTiming times = predicted_times(*run, *device, cost_models);
     pairs.push_back({.family = judged.run.family,
                      .part = judged.part,
+                     .host = judged.run.environment.host,
                      .predicted = milliseconds(times.iteration),
                      .measured = judged.iteration_ms});
   }
@@ -155,14 +179,13 @@ Status judge_host(const std::vector<JudgedRun>& runs, CalibrationAccuracy& accur
                   Work& work) {
   const Result<CostModels> whole = load_cost_models();
   if (!whole) return whole.error();
-  constexpr std::pair<HostReadings, const char*> kRows[] = {
-      {HostReadings::none, "default host"},
-      {HostReadings::of_machine, "readings of the machine"},
-      {HostReadings::beside_run, "readings beside each run"}};
+  constexpr std::pair<HostReadings, const char*> kRows[] = {{HostReadings::none, "default host"},
+                                                            {HostReadings::of_machine, "readings of the machine"},
+                                                            {HostReadings::beside_run, "readings beside each run"}};
   for (const auto& [readings, what] : kRows) {
     auto pairs = host_times(runs, *whole, readings, work);
     if (!pairs) return pairs.error();
-    const RatioInterval range = range_in("train", *pairs);
+    const RatioInterval range = readings == HostReadings::none ? widest_range(*pairs) : range_in("train", *pairs);
     set_ranges(range, *pairs);
     accuracy.host.push_back(row_of(what, *pairs));
     if (readings == HostReadings::none) ranges.default_host = range;

@@ -27,6 +27,7 @@ struct CalibrationSuiteOptions {
   std::function<void(const DataProblem&)> problem;
 };
 
-Result<CalibrationAccuracy> evaluate_calibration(const CalibrationSuiteOptions& options, const WorkControl& control = {});
+Result<CalibrationAccuracy> evaluate_calibration(const CalibrationSuiteOptions& options,
+                                                 const WorkControl& control = {});
 
 }  // namespace forerun

@@ -182,3 +182,16 @@ def test_minutes_out_of_range_are_refused(minutes: str) -> None:
 def test_the_file_is_found_in_the_configuration_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     assert calibrate.parse([]).out == tmp_path / "forerun" / "machine.json"
+
+
+def test_what_is_written_is_what_the_schema_says(tmp_path: Path, stand_in: Dict[str, Any]) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads((Path(__file__).resolve().parents[2] / "docs/schema/files/machine.json").read_text())
+    out = tmp_path / "machine.json"
+    assert run(out) == 0
+    machine = json.loads(out.read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(machine, schema)
+    del machine["card"]["date"]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(machine, schema)

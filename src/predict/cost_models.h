@@ -9,8 +9,8 @@
 
 #include "base/result.h"
 #include "cost/analytic/constants.h"
-#include "cost/host/host.h"
 #include "cost/calibrated/calibrated_intervals.h"
+#include "cost/host/host.h"
 #include "cost/hybrid/device_scale.h"
 #include "cost/hybrid/hybrid.h"
 #include "cost/hybrid/prediction_intervals.h"
@@ -32,7 +32,7 @@ struct CostModels {
   WorkspaceTable workspaces;
   MemoryIntervals memory_intervals;  // ranges of memory; of no width where the file is missing
   LoopCosts loops;
-  CalibratedIntervals calibrated;                        // ranges where a machine was calibrated, and where none was
+  CalibratedIntervals calibrated;                     // ranges where a machine was calibrated, and where none was
   std::shared_ptr<const MachineCalibration> machine;  // that answers are for; null: none was calibrated
 };
 

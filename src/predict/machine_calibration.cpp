@@ -58,7 +58,14 @@ MachineCalibration::MachineCalibration(Machine machine, std::string gpu, std::st
     : machine_(std::move(machine)),
       gpu_(std::move(gpu)),
       file_(std::move(file)),
-      host_(median_of(machine_.host_cuda)) {}
+      host_(median_of(machine_.host_cuda)),
+      cpu_(median_of(machine_.host_cpu)) {}
+
+std::optional<double> MachineCalibration::host_slowness(const HostConstants& constants) const {
+  if (!host_.empty()) return forerun::host_slowness(constants.scale, host_);
+  if (cpu_.empty() || !constants.cpu_scale) return std::nullopt;
+  return forerun::host_slowness(*constants.cpu_scale, cpu_);
+}
 
 const GpuCorrection& MachineCalibration::correction(const CostModels& cost_models) const {
   std::call_once(once_, [&] {
@@ -70,7 +77,9 @@ const GpuCorrection& MachineCalibration::correction(const CostModels& cost_model
 
 std::string MachineCalibration::assumption(const Device& device, bool host_scaled) const {
   const std::string day = machine_.card.date.empty() ? "an unknown day" : machine_.card.date;
-  const std::string host = host_scaled ? "the host" : "no host reading that applies";
+  const std::string host = !host_scaled    ? "no host reading that applies"
+                           : host_.empty() ? "the host without a GPU, which tells less of launches"
+                                           : "the host";
   if (reads(device)) {
     return fmt::format("calibrated on {} by {}: {} ops of this GPU, and {}", day, file_, machine_.ops.size(), host);
   }

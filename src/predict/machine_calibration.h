@@ -28,8 +28,11 @@ class MachineCalibration {
   [[nodiscard]] const std::string& file() const { return file_; }
   [[nodiscard]] const std::string& gpu() const { return gpu_; }
   [[nodiscard]] bool reads(const Device& device) const { return !gpu_.empty() && device.name == gpu_; }
-  // Readings on tensors of the GPU; none where the host alone was read.
-  [[nodiscard]] const HostCalibration& host() const { return host_; }
+  // By how much the host is slower than the one that the constants are for; nothing where no reading tells. Readings on tensors of the
+  // GPU count, and those on tensors of the host where there are none.
+  [[nodiscard]] std::optional<double> host_slowness(const HostConstants& constants) const;
+  // Whether the host was read with a GPU, which tells launches of kernels too.
+  [[nodiscard]] bool host_with_gpu() const { return !host_.empty(); }
 
   // Of the default costs that `cost_models` give for the GPU that was read.
   [[nodiscard]] const GpuCorrection& correction(const CostModels& cost_models) const;
@@ -42,6 +45,7 @@ class MachineCalibration {
   std::string gpu_;
   std::string file_;
   HostCalibration host_;
+  HostCalibration cpu_;
   mutable std::once_flag once_;
   mutable std::optional<GpuCorrection> correction_;
 };

@@ -261,8 +261,10 @@ RatioInterval range_for(const CostModels& cost_models, const TrainingRun& run, c
     return calibrated.gpu_with(cost_models.machine->machine().ops.size())
         .value_or(interval_of(cost_models.intervals, false, false));
   }
+  // Readings without a GPU make the time better and the range no narrower: how they relate was seen on one machine.
+  const bool without_gpu = cost_models.machine != nullptr && !cost_models.machine->host_with_gpu();
   const std::optional<RatioInterval>& host =
-      host_is_calibrated(cost_models, run) ? calibrated.calibrated_host : calibrated.default_host;
+      host_is_calibrated(cost_models, run) && !without_gpu ? calibrated.calibrated_host : calibrated.default_host;
   if (!host) return interval_of(cost_models.intervals, true, measured_gpu || read);
   if (measured_gpu || read) return *host;
   const RatioInterval other = interval_of(cost_models.intervals, true, false);

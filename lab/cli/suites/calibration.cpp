@@ -37,10 +37,11 @@ Run add_calibration(CLI::App& app) {
 }  // namespace
 
 Suite calibration_suite() {
-  return {.name = "calibration",
-          .summary = "An H200 taken for an unknown GPU, before and after minutes of calibration; hosts with and without",
-          .add = add_calibration,
-          .examples = {{"forerun eval --suite calibration --machine machine-1.json machine-5.json", "files of an H200"}}};
+  return {
+      .name = "calibration",
+      .summary = "An H200 taken for an unknown GPU, before and after minutes of calibration; hosts with and without",
+      .add = add_calibration,
+      .examples = {{"forerun eval --suite calibration --machine machine-1.json machine-5.json", "files of an H200"}}};
 }
 
 }  // namespace forerun::cli

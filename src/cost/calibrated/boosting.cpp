@@ -198,7 +198,8 @@ Forest grow(std::span<const float> rows, size_t width, std::span<const double> t
   std::vector<double> gradients(count);
   for (int round = 0; round < options.rounds; ++round) {
     for (size_t r = 0; r < count; ++r) gradients[r] = weights[r] * (targets[r] - predicted[r]);
-    const auto columns = table.columns.empty() ? std::vector<size_t>() : draw.some_of(table.columns.size(), options.columns);
+    const auto columns =
+        table.columns.empty() ? std::vector<size_t>() : draw.some_of(table.columns.size(), options.columns);
     const std::vector<Forest::Node> nodes = grower.tree(gradients, predicted, columns);
     const Status added = forest.add_tree(nodes);
     CHECK(added.ok(), "a tree grown here has its children behind their parents");

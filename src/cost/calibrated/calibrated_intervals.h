@@ -22,9 +22,11 @@ struct CalibratedIntervals {
     int64_t readings = 0;
     RatioInterval range;
   };
-  std::vector<OfReadings> gpu;  // of iterations that the GPU bounds, by how many of its ops were read; more readings follow fewer
-  std::optional<RatioInterval> calibrated_host;  // of iterations that the host bounds, where readings of the host were taken
-  std::optional<RatioInterval> default_host;     // where none were
+  std::vector<OfReadings>
+      gpu;  // of iterations that the GPU bounds, by how many of its ops were read; more readings follow fewer
+  std::optional<RatioInterval>
+      calibrated_host;  // of iterations that the host bounds, where readings of the host were taken
+  std::optional<RatioInterval> default_host;  // where none were
 
   // The range of the most readings that are no more than these; nothing where even the least are more.
   [[nodiscard]] std::optional<RatioInterval> gpu_with(size_t readings) const;

@@ -18,8 +18,8 @@ using Json = nlohmann::json;
 
 constexpr size_t kLargestFile = size_t{64} << 20;
 constexpr size_t kMostOps = 200'000;
-constexpr size_t kMostTensors = 16'384;      // of an op
-constexpr size_t kMostExtents = 8;           // of a tensor
+constexpr size_t kMostTensors = 16'384;       // of an op
+constexpr size_t kMostExtents = 8;            // of a tensor
 constexpr int64_t kMostElements = 1LL << 40;  // of a tensor, holes included
 constexpr double kMostUs = 1e9;
 constexpr size_t kMostRounds = 1000;
@@ -96,7 +96,8 @@ std::optional<int64_t> extent_of(const ReadTensor& tensor) {
   for (size_t d = 0; d < tensor.shape.size(); ++d) {
     count *= static_cast<double>(tensor.shape[d]);
     if (tensor.strides) {
-      last += static_cast<double>(std::max<int64_t>(tensor.shape[d] - 1, 0)) * static_cast<double>((*tensor.strides)[d]);
+      last +=
+          static_cast<double>(std::max<int64_t>(tensor.shape[d] - 1, 0)) * static_cast<double>((*tensor.strides)[d]);
     }
   }
   if (count > static_cast<double>(kMostElements) || last > static_cast<double>(kMostElements)) return std::nullopt;
@@ -156,7 +157,8 @@ AttributeValue list_of(const Json& array) {
 JsonText text_of_nested(const Json& value) {
   const auto nests = [](const auto& self, const Json& inner, int depth) -> bool {
     if (!inner.is_structured()) return false;
-    return depth == 0 || std::any_of(inner.begin(), inner.end(), [&](const Json& v) { return self(self, v, depth - 1); });
+    return depth == 0 ||
+           std::any_of(inner.begin(), inner.end(), [&](const Json& v) { return self(self, v, depth - 1); });
   };
   return JsonText{nests(nests, value, 6) ? std::string() : value.dump()};
 }
@@ -164,7 +166,8 @@ JsonText text_of_nested(const Json& value) {
 AttributeValue attribute_of(const Json& value) {
   if (value.is_null()) return std::monostate();
   if (value.is_boolean()) return value.get<bool>();
-  if (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) return value.get<double>();
+  if (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX))
+    return value.get<double>();
   if (value.is_number_integer()) return value.get<int64_t>();
   if (value.is_number()) return value.get<double>();
   if (value.is_string()) return value.get<std::string>();

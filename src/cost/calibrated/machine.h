@@ -76,7 +76,7 @@ struct Machine {
   MachineCard card;
   std::optional<DeviceFacts> device;  // missing: the host alone was read
   std::vector<OpReading> ops;
-  double queued_kernel_us = 0;  // from one small kernel to the next in a queue; 0: not read
+  double queued_kernel_us = 0;                       // from one small kernel to the next in a queue; 0: not read
   std::vector<HostCalibration> host_cuda, host_cpu;  // a set a round: on tensors of the GPU, and of the host
   std::vector<LinkReading> links;
 };
