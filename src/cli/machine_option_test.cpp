@@ -73,35 +73,30 @@ TEST(MachineOption, AHostAloneLeavesTheGpuAsItIs) {
   EXPECT_NE(plain["host_ms"], calibrated["host_ms"]);
 }
 
+// A reading of an op on tensors of one shape.
+nlohmann::json reading_of(const std::string& op, const std::string& shape, int inputs, double us) {
+  const std::string tensor = R"(["float32", )" + shape + ", null]";
+  nlohmann::json reading = nlohmann::json::parse(
+      R"({"precision": "fp32", "attributes": {}, "spread": 0, "kernels": 1, "inputs": [], "outputs": []})");
+  reading["op"] = op;
+  reading["us"] = reading["span_us"] = us;
+  for (int i = 0; i < inputs; ++i) reading["inputs"].push_back(nlohmann::json::parse(tensor));
+  reading["outputs"].push_back(nlohmann::json::parse(tensor));
+  return reading;
+}
+
 TEST(MachineOption, AGpuThatNobodyKnowsWorksUnderItsName) {
   auto machine = read_json(kMachine);
   machine["gpu"]["device"]["name"] = machine["card"]["gpu"] = "NVIDIA Zeta 9000";
   machine["gpu"]["ops"] = nlohmann::json::array();
-  for (const char* precision : {"fp32", "tf32"}) {
-    machine["gpu"]["ops"].push_back(
-        {{"op", "aten.mm.default"},
-         {"precision", precision},
-         {"inputs", {{"float32", {8192, 8192}, nullptr}, {"float32", {8192, 8192}, nullptr}}},
-         {"outputs", {{"float32", {8192, 8192}, nullptr}}},
-         {"attributes", nlohmann::json::object()},
-         {"us", 30000},
-         {"span_us", 30000},
-         {"spread", 0},
-         {"kernels", 1}});
+  machine["gpu"]["ops"].push_back(reading_of("aten.mm.default", "[8192, 8192]", 2, 30000));
+  {
+    const WrittenFile incomplete(machine.dump());
+    const Outcome refused = forerun_outcome("predict resnet18 --machine " + incomplete.path());
+    EXPECT_EQ(refused.code, 1);
+    EXPECT_NE(refused.out.find("do not tell enough"), std::string::npos) << refused.out;
   }
-  const WrittenFile incomplete(machine.dump());
-  const Outcome refused = forerun_outcome("predict resnet18 --machine " + incomplete.path());
-  EXPECT_EQ(refused.code, 1);
-  EXPECT_NE(refused.out.find("do not tell enough"), std::string::npos) << refused.out;
-  machine["gpu"]["ops"].push_back({{"op", "aten.relu.default"},
-                                   {"precision", "fp32"},
-                                   {"inputs", {{"float32", {1 << 28}, nullptr}}},
-                                   {"outputs", {{"float32", {1 << 28}, nullptr}}},
-                                   {"attributes", nlohmann::json::object()},
-                                   {"us", 4000},
-                                   {"span_us", 4000},
-                                   {"spread", 0},
-                                   {"kernels", 1}});
+  machine["gpu"]["ops"].push_back(reading_of("aten.relu.default", "[268435456]", 1, 4000));
   const WrittenFile whole(machine.dump());
   const auto answer = predicted("--machine " + whole.path());
   EXPECT_EQ(answer["gpu"], "NVIDIA Zeta 9000");
@@ -111,7 +106,7 @@ TEST(MachineOption, AGpuThatNobodyKnowsWorksUnderItsName) {
 TEST(MachineOption, EveryVerbTakesIt) {
   const std::string words = " --json --machine " + kMachine;
   for (const std::string& call : {"fit resnet18 --brief" + words, "compare resnet18 --gpus h200,t4" + words,
-                                  "sweep resnet18 --batch 8,16" + words, "whatif resnet18 --apply amp" + words,
+                                  "sweep resnet18 --over batch=8,16" + words, "whatif resnet18 --apply amp" + words,
                                   "scale resnet18 --gpus 2" + words}) {
     const Outcome outcome = forerun_outcome(call);
     EXPECT_EQ(outcome.code, 0) << call << "\n" << outcome.out;
@@ -134,15 +129,7 @@ TEST(MachineOption, DataChecksAndMergesSuchFiles) {
   auto machine = read_json(kMachine);
   machine["card"].erase("date");
   for (auto& op : machine["gpu"]["ops"]) op["again_us"] = 2 * op["span_us"].get<double>();
-  machine["gpu"]["ops"].push_back({{"op", "aten.mm.default"},
-                                   {"precision", "fp32"},
-                                   {"inputs", {{"float32", {8192, 8192}, nullptr}, {"float32", {8192, 8192}, nullptr}}},
-                                   {"outputs", {{"float32", {8192, 8192}, nullptr}}},
-                                   {"attributes", nlohmann::json::object()},
-                                   {"us", 30},
-                                   {"span_us", 30},
-                                   {"spread", 0},
-                                   {"kernels", 1}});
+  machine["gpu"]["ops"].push_back(reading_of("aten.mm.default", "[8192, 8192]", 2, 30));
   const WrittenFile file(machine.dump());
   const Outcome bad = forerun_outcome("data check " + file.path());
   EXPECT_EQ(bad.code, 1);

@@ -160,7 +160,7 @@ Result<Device> described_device(const Machine& machine, const std::string& where
       }
     }
   }
-  device.peak.fp32 = rates[Unit::fp32];
+  device.peak.fp32 = std::max(rates[Unit::fp32], rates[Unit::fp32_matrix]);  // products ask for the latter
   device.peak.tf32_tensor = rates[Unit::tf32_tensor];
   device.peak.bf16_tensor = rates[Unit::bf16_tensor];
   device.peak.fp16_tensor = std::max(rates[Unit::fp16_tensor], device.peak.bf16_tensor);

@@ -110,11 +110,11 @@ Result<DeviceCatalogue> catalogue() {
 
 bool is_machine_file(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
-  std::string head(256, '\0');
+  std::string head(8192, '\0');
   stream.read(head.data(), static_cast<std::streamsize>(head.size()));
   head.resize(static_cast<size_t>(std::max<std::streamsize>(stream.gcount(), 0)));
   std::erase_if(head, [](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; });
-  return head.starts_with("{\"format\":\"machine/");
+  return head.starts_with("{") && head.find("\"format\":\"machine/") != std::string::npos;
 }
 
 int64_t check_machine(const Machine& machine, const std::string& file, const DeviceCatalogue& devices,

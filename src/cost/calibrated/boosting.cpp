@@ -94,6 +94,7 @@ class Grower {
       const std::vector<Split> splits = best_splits(gradients, open, columns);
       open = apply(splits, open, nodes);
     }
+    if (nodes.size() == 1) return nodes;  // nothing to tell apart: the base stands
     std::vector<Sums> sums(nodes.size());
     for (size_t r = 0; r < node_.size(); ++r) {
       sums[node_[r]].gradient += gradients[r];
@@ -201,6 +202,7 @@ Forest grow(std::span<const float> rows, size_t width, std::span<const double> t
     const auto columns =
         table.columns.empty() ? std::vector<size_t>() : draw.some_of(table.columns.size(), options.columns);
     const std::vector<Forest::Node> nodes = grower.tree(gradients, predicted, columns);
+    if (nodes.size() == 1) continue;
     const Status added = forest.add_tree(nodes);
     CHECK(added.ok(), "a tree grown here has its children behind their parents");
   }

@@ -21,7 +21,8 @@ struct BoostingOptions {
   double columns = 0.5;     // share of them that a tree may ask for
 };
 
-// `rows` of `width` values each, one behind the other. The forest's base is `base`, whatever the targets.
+// `rows` of `width` values each, one behind the other. The forest's base is `base`, whatever the targets, and all it says where rows are
+// too few to be split.
 Forest grow(std::span<const float> rows, size_t width, std::span<const double> targets, std::span<const double> weights,
             double base, const BoostingOptions& options = {});
 
