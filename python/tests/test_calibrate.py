@@ -55,7 +55,7 @@ def test_the_plan_has_every_source_in_proportion_wherever_it_is_stopped() -> Non
 def test_every_chosen_op_can_be_called() -> None:
     device = torch.device("cuda")
     samples = chosen()
-    assert len(samples) == 4000
+    assert 3900 < len(samples) <= 4000 and not any("_grouped_mm" in sample.op for sample in samples)
     for sample in samples:
         bind(sample, device)
 
