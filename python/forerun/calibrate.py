@@ -39,7 +39,8 @@ Json = Dict[str, Any]
 FORMAT = "machine/1"
 PLAN = "calibration/1"
 EXIT_INTERRUPTED = 130
-_OPS_A_MINUTE = 4000  # more than any GPU times
+_OPS_A_MINUTE = 6000  # more than any GPU times
+_MOST_OPS = 24_000    # of a file: more take longer to be put to use than they are worth
 _AGAIN = 60           # ops that are timed twice, to see whether repeats agree
 _AGAIN_MINUTES = 2.5  # where there is so much time
 _HOST_ROUNDS = 5
@@ -285,7 +286,7 @@ def calibrate(options: argparse.Namespace) -> int:
         read_machine(work, state, device, clock)
         torch.cuda.empty_cache()
         repeats = options.minutes >= _AGAIN_MINUTES
-        plan = calibration_plan(max(200, round(_OPS_A_MINUTE * options.minutes)))
+        plan = calibration_plan(min(_MOST_OPS, max(200, round(_OPS_A_MINUTE * options.minutes))))
         say(f"timing ops for {max(0.0, clock.left_s()) / 60:.1f} minutes; Ctrl-C leaves a file with what is there")
         time_ops(work.folder, plan, clock.until - (20 if repeats else 0), options.timer)
         if repeats and clock.left_s() > 5:

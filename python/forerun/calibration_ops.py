@@ -28,6 +28,7 @@ LIST = Path(__file__).with_name("calibration_ops.json.xz")
 CHOSEN = "iterations"
 LENGTH = 4000
 _FIRST = 800  # of the list, those that most time is spent in come before all others
+_BY_VALUE = ("_grouped_mm",)  # how much there is to do stands in the values of a tensor, which are drawn here
 _ELSEWHERE = ("convolution", "_cudnn_rnn", "_foreach_", "_fused_")  # drawn by grids
 
 # Of every hundred ops, how many come from the list and from each grid, while they last.
@@ -47,7 +48,7 @@ def chosen(path: Path = LIST) -> List[Sample]:
                for op, precision, attributes, entries in table["ops"] for inputs in entries]
     first = set(table["first"])
     ranked = sorted(range(len(samples)), key=lambda place: (place not in first, samples[place].id))
-    return [samples[place] for place in ranked]
+    return [samples[place] for place in ranked if not any(part in samples[place].op for part in _BY_VALUE)]
 
 
 def calibration_plan(length: int) -> List[Sample]:

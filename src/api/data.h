@@ -14,6 +14,7 @@
 #include "records/data_merge.h"
 #include "records/data_noise.h"
 #include "records/data_summary.h"
+#include "records/machine_records.h"
 
 namespace forerun {
 
@@ -32,7 +33,7 @@ Result<DataNoise> data_noise(const DataRequest& request, const WorkControl& cont
 Status data_list(const DataRequest& request, const std::function<void(const RunRecord&)>& record,
                  const WorkControl& control = {});
 
-// Whether every record can be used. Files that cannot be read or hold no record go to `unreadable`.
+// Whether every record can be used, and every machine.json. Files that cannot be read or hold no record go to `unreadable`.
 Result<DataCheck> data_check(const DataRequest& request, const std::function<void(const Error&)>& unreadable,
                              const WorkControl& control = {});
 
@@ -42,7 +43,7 @@ struct DataMergeRequest {
   MergeOptions options;
 };
 
-// Several files as one, each id once. `out` takes its place when it is whole.
+// Several files as one, each id once: record files, or machine.json files, whose ops become records. `out` takes its place when it is whole.
 Result<MergeResult> data_merge(const DataMergeRequest& request, const WorkControl& control = {});
 
 }  // namespace forerun

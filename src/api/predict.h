@@ -21,7 +21,7 @@ namespace forerun {
 
 struct PredictRequest {
   ModelRequest model;
-  std::string gpu;  // by name; empty: kDefaultGpu
+  std::string gpu;  // by name; empty: usual_gpu
   MemoryQuestion memory;
   JobLength job;
   Prices prices;

@@ -77,7 +77,7 @@ struct GraphTimes {
 GraphTimes graph_times(const TrainingRun& run, const Device& gpu, const CostModels& cost_models) {
   GraphTimes times;
   times.costs = gpu_costs(run, gpu, cost_models);
-  const double speed = host_speed(cost_models.host, run.environment.calibration);
+  const double speed = host_speed(cost_models, run);
   times.host = host_costs(run.graph, times.costs, cost_models.host, speed);
   times.lanes = host_gpu_timeline(lane_ops(run.graph, times.costs, times.host),
                                   {.gap = gpu.launch_gap, .per_iteration = times.host.per_iteration});

@@ -38,7 +38,7 @@ struct SweepCase {
 // family.
 struct SweepRequest {
   ModelRequest base;                                       // what stays the same; its model may be left to an axis
-  std::string gpu;                                         // empty: kDefaultGpu
+  std::string gpu;                                         // empty: usual_gpu
   std::vector<std::pair<std::string, std::string>> fixed;  // words that stay the same too
   std::vector<SweepAxis> axes;
   JobLength job;  // of every configuration's whole run

@@ -10,6 +10,7 @@ Result<std::string> answer_compare(Question& question, const Asking& asking) {
   const ModelWords words = read_model(question);
   const PriceWords price_words = read_prices(question);
   const auto device_files = question.texts("device_files");
+  const std::string machine = question.text("machine");
   CompareRequest request{.job = read_job(question)};
   request.gpus = question.texts("gpus");
   if (request.gpus == std::vector<std::string>{"all"}) request.gpus.clear();
@@ -25,7 +26,7 @@ Result<std::string> answer_compare(Question& question, const Asking& asking) {
   Result<ModelRequest> model = model_request(words, "compare");
   if (!model) return model.error();
   request.model = std::move(*model);
-  const auto models = asking.knowledge.with(device_files);
+  const auto models = asking.knowledge.with(device_files, machine);
   if (!models) return models.error();
   const DeviceCatalogue& devices = (*models)->devices;
   Result<Prices> prices = asked_prices(price_words.file, price_words.given, devices);

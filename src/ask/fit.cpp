@@ -10,6 +10,7 @@ Result<std::string> answer_fit(Question& question, const Asking& asking) {
   ModelWords words = read_model(question);
   const std::string gpu = question.text("gpu");
   const auto device_files = question.texts("device_files");
+  const std::string machine = question.text("machine");
   const MemoryText memory_words = read_memory(question);
   const std::string axis = question.text("axis");
   const std::string reserve = question.text("reserve");
@@ -39,9 +40,9 @@ Result<std::string> answer_fit(Question& question, const Asking& asking) {
   if (!margin.empty()) {
     if (const Status status = parse_margin(margin, request); !status.ok()) return status.error();
   }
-  const auto models = asking.knowledge.with(device_files);
+  const auto models = asking.knowledge.with(device_files, machine);
   if (!models) return models.error();
-  const Result<Device> device = (*models)->devices.find(gpu.empty() ? kDefaultGpu : gpu);
+  const Result<Device> device = (*models)->devices.find(gpu.empty() ? usual_gpu(**models) : gpu);
   if (!device) return device.error();
   const Result<FitAnswer> answer = fit(request, *device, **models, control);
   if (!answer) return answer.error();

@@ -13,13 +13,17 @@ namespace forerun::ask {
 
 class Knowledge {
  public:
-  // With further devices from files of the user, which are read every time: they may have changed. An Error is not kept, so
-  // that a folder of data that was not there may come.
-  Result<std::shared_ptr<const CostModels>> with(const std::vector<std::string>& device_files = {});
+  // With further devices from files of the user, which are read every time: they may have changed. `machine` as in
+  // load_cost_models_for; the file that was used last is kept, and read again once it has changed. An Error is not kept, so that
+  // a folder of data that was not there may come.
+  Result<std::shared_ptr<const CostModels>> with(const std::vector<std::string>& device_files = {},
+                                                 const std::string& machine = "");
 
  private:
   std::mutex loading_;
-  std::shared_ptr<const CostModels> shared_;  // guarded by loading_
+  std::shared_ptr<const CostModels> shared_;  // guarded by loading_, as are those below
+  std::shared_ptr<const CostModels> calibrated_;
+  std::string calibrated_by_;  // the file, its size and when it was written
 };
 
 }  // namespace forerun::ask

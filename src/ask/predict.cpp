@@ -19,6 +19,7 @@ struct PredictWords {
   ModelWords model;
   std::string gpu;
   std::vector<std::string> device_files;
+  std::string machine;
   MemoryText memory;
   JobLength job;
   PriceWords prices;
@@ -30,6 +31,7 @@ PredictWords read_predict(Question& question, const Asking& asking) {
   return {.model = read_model(question),
           .gpu = question.text("gpu"),
           .device_files = question.texts("device_files"),
+          .machine = question.text("machine"),
           .memory = read_memory(question),
           .job = read_job(question),
           .prices = read_prices(question),
@@ -89,7 +91,7 @@ struct Asked {
 Result<Asked> asked_of(Question& question, const Asking& asking) {
   PredictWords words = read_predict(question, asking);
   if (const Status status = question.status(); !status.ok()) return status.error();
-  auto models = asking.knowledge.with(words.device_files);
+  auto models = asking.knowledge.with(words.device_files, words.machine);
   if (!models) return models.error();
   Result<PredictRequest> request = predict_request(words, **models);
   if (!request) return request.error();

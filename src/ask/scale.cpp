@@ -55,6 +55,7 @@ Result<std::string> answer_scale(Question& question, const Asking& asking) {
     question.refuse("batches, networks", "are those of several kinds of GPU", "name them, as kinds");
   }
   if (kinds.empty() && names_kinds(asked.gpu)) question.refuse("gpu", "names several kinds", "give them as kinds");
+  const std::string machine = question.text("machine");
   if (!batches.empty() && batches != "even" && batches != "by-speed") {
     question.refuse("batches", "cannot be '" + batches + "'", "give even or by-speed");
   }
@@ -65,7 +66,7 @@ Result<std::string> answer_scale(Question& question, const Asking& asking) {
   if (!setup) return setup.error();
   asked.setup = *setup;
   asked.plain_attention = setup->attention == Attention::eager;
-  const auto models = asking.knowledge.with();
+  const auto models = asking.knowledge.with({}, machine);
   if (!models) return models.error();
   if (!kinds.empty()) {
     const auto share = batches == "by-speed" ? BatchShare::by_speed : BatchShare::even;

@@ -144,6 +144,7 @@ Result<std::string> answer_sweep(Question& question, const Asking& asking) {
     }
     request.axes.push_back({name, std::move(values)});
   }
+  const std::string machine = question.text("machine");
   if (request.axes.empty()) question.refuse("over", "there is nothing to go through", "give an axis, as batch");
   if (const Status status = question.status(); !status.ok()) return status.error();
   const Result<Shard> shard = shard_text.empty() ? Result<Shard>(Shard{}) : parse_shard(shard_text);
@@ -151,7 +152,7 @@ Result<std::string> answer_sweep(Question& question, const Asking& asking) {
   Result<ModelRequest> model = model_request(words, "sweep");
   if (!model) return model.error();
   request.base = std::move(*model);
-  const auto models = asking.knowledge.with();
+  const auto models = asking.knowledge.with({}, machine);
   if (!models) return models.error();
   Result<Prices> prices = asked_prices(price_words.file, price_words.given, (*models)->devices);
   if (!prices) return prices.error();

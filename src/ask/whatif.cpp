@@ -38,6 +38,7 @@ Result<std::string> answer_whatif(Question& question, const Asking& asking) {
   WhatIfQuestion asked;
   asked.gpu = question.text("gpu");
   asked.unprofiled = !question.flag("profiled");
+  const std::string machine = question.text("machine");
   const auto apply = question.texts("apply");
   const bool all = question.flag("all");
   const WorkControl control = read_limits(question, asking.control);
@@ -47,7 +48,7 @@ Result<std::string> answer_whatif(Question& question, const Asking& asking) {
   auto applications = whatif::parse_applications(apply);
   if (!applications) return applications.error();
   asked.applications = std::move(*applications);
-  const auto models = asking.knowledge.with();
+  const auto models = asking.knowledge.with({}, machine);
   if (!models) return models.error();
   const auto file = model_file(words.model, "whatif");
   if (!file) return file.error();

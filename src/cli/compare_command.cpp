@@ -19,6 +19,7 @@ struct CompareOptions {
   std::string model;
   std::vector<std::string> gpus = {"all"};
   std::vector<std::string> device_files;
+  std::string machine;
   int64_t batch = 0;
   std::vector<std::string> settings;
   SetupOptions setup;
@@ -67,7 +68,7 @@ Result<CompareRequest> compare_request(const CompareOptions& options, const Cost
 }
 
 int run_compare(const CompareOptions& options) {
-  const Result<CostModels> cost_models = load_cost_models(options.device_files);
+  const Result<CostModels> cost_models = load_cost_models_for(options.machine, options.device_files);
   if (!cost_models) return fail(cost_models.error());
   const auto request = compare_request(options, *cost_models);
   if (!request) return fail(request.error());
@@ -110,6 +111,7 @@ void add_compare(CLI::App& app, Run& chosen) {
   verb->add_flag("--no-largest-batch", options->no_batch, "Leave out how large a batch would fit, which takes longer");
   verb->add_option("--threads", options->threads, "How many at a time; default: as many as there are cores")
       ->check(CLI::Range(0, 1024));
+  add_machine_option(*verb, options->machine);
   verb->add_option("--device-file", options->device_files, "JSON file with a further GPU; repeatable")
       ->allow_extra_args(false);
   verb->add_option("--svg", options->svg, "Draw the iteration times and their ranges");

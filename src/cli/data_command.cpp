@@ -123,7 +123,9 @@ int export_rows(const DataOptions& options) {
 // A verb below `data` that takes paths.
 CLI::App* add_verb(CLI::App& data, const std::string& name, const std::string& help, DataOptions& options) {
   CLI::App* verb = data.add_subcommand(name, help);
-  verb->add_option("PATH", options.paths, "Record files (.jsonl, .gz, .zst), or folders of them")->required();
+  verb->add_option("PATH", options.paths,
+                   "Record files (.jsonl, .gz, .zst), or folders of them; check takes machine.json files too")
+      ->required();
   add_work_limits(*verb, options.limits);
   return verb;
 }
@@ -147,6 +149,8 @@ void add_data(CLI::App& app, Run& chosen) {
       "  forerun data check runs.jsonl                      is every record usable? exit 1 if one is not\n"
       "  forerun data list runs.jsonl.zst --csv             one line a record\n"
       "  forerun data merge all.jsonl.zst shards/ --compact several files as one, without repeats\n"
+      "  forerun data check machine.json                    can what a calibration read be relied on?\n"
+      "  forerun data merge ops.jsonl a.json b.json         ops of several machine.json files as records\n"
       "  forerun data export runs.jsonl --what ops --csv ops.csv\n"
       "docs/records.md describes the records; python/forerun measures and captures them.");
 
@@ -171,6 +175,7 @@ void add_data(CLI::App& app, Run& chosen) {
   verb->add_flag("--json", options->json, "One JSON object a finding, and one with the result");
   verb->footer(
       "Decodes all there is, verifies graphs, and looks at times, sizes, kernels and the allocator's events.\n"
+      "Of a machine.json: is its card whole, is no op faster than the GPU can be, do repeats agree?\n"
       "A torn last line (its writer was stopped) and a repeated id are warnings. Exit code 1: a record is broken, or a "
       "file\n"
       "holds none.");
@@ -186,6 +191,7 @@ void add_data(CLI::App& app, Run& chosen) {
   add_work_limits(*verb, options->limits);
   verb->add_flag("--json", options->json, "What was done as one JSON object on standard output");
   verb->footer(
+      "machine.json files (docs/calibrate.md), and they alone, give the records of their ops.\n"
       "Of records with one id the first is kept, or the first that succeeded where others ran out of memory or "
       "failed.\n"
       "Broken records are named and left out: exit code 1, and the others are merged all the same.\n"

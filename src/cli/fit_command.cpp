@@ -16,6 +16,7 @@ struct FitOptions {
   std::string model;
   std::string gpu;
   std::vector<std::string> device_files;
+  std::string machine;
   std::string axis = "batch";
   std::string reserve = "0%";
   std::string margin = "range";
@@ -59,9 +60,9 @@ Result<FitRequest> request_of(const FitOptions& options) {
 int run(const FitOptions& options) {
   const Result<FitRequest> request = request_of(options);
   if (!request) return fail(request.error());
-  const Result<CostModels> cost_models = load_cost_models(options.device_files);
+  const Result<CostModels> cost_models = load_cost_models_for(options.machine, options.device_files);
   if (!cost_models) return fail(cost_models.error());
-  const Result<Device> device = cost_models->devices.find(options.gpu.empty() ? kDefaultGpu : options.gpu);
+  const Result<Device> device = cost_models->devices.find(options.gpu.empty() ? usual_gpu(*cost_models) : options.gpu);
   if (!device) return fail(device.error());
   const Result<FitAnswer> answer = fit(*request, *device, *cost_models, CommandWork(options.limits).control());
   if (!answer) return fail(answer.error());
@@ -94,6 +95,7 @@ void add_fit(CLI::App& app, Run& chosen) {
   add_memory_options(*verb, options->memory);
   verb->add_flag("--details", options->details, "Also what lives at the peak of memory, part by part");
   verb->add_flag("--brief", options->brief, "Without what would let a larger one in");
+  add_machine_option(*verb, options->machine);
   verb->add_option("--device-file", options->device_files, "JSON file with a further GPU; repeatable")
       ->allow_extra_args(false);
   add_work_limits(*verb, options->limits);

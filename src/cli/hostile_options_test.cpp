@@ -70,6 +70,8 @@ constexpr const char* kCalls[] = {
     "data summary {}",
     "zoo {}",
     "devices --device-file {}",
+    "predict resnet18 --batch 1 --machine {}",
+    "data check {}",
 };
 
 constexpr const char* kValues[] = {

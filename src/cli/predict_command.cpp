@@ -86,7 +86,7 @@ int run(const PredictOptions& options, const PredictFiles& files) {
   Result<CostModels> cost_models = Error{"was not read", "", ""};
   Result<std::optional<FileKind>> file = std::optional<FileKind>();
   parallel_for(2, 2, [&](size_t part) {
-    if (part == 0) cost_models = load_cost_models(options.device_files);
+    if (part == 0) cost_models = load_cost_models_for(options.machine, options.device_files);
     if (part == 1) file = files.kind(options.model);
   });
   if (!cost_models) return fail(cost_models.error());
@@ -115,6 +115,7 @@ void add_predict_with(const PredictFiles& files, CLI::App& app, Run& chosen) {
   add_memory_files(*verb, options->memory_files);
   add_job_options(*verb, options->job);
   add_price_options(*verb, options->prices);
+  add_machine_option(*verb, options->machine);
   verb->add_option("--device-file", options->device_files, "JSON file with a further GPU; repeatable")
       ->allow_extra_args(false);
   verb->add_option(

@@ -25,6 +25,7 @@ struct PredictOptions {
   std::string model;
   std::string gpu;
   std::vector<std::string> device_files;
+  std::string machine;
   int64_t batch = 0;
   std::vector<std::string> settings;
   SetupOptions setup;

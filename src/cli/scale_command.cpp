@@ -20,6 +20,7 @@ namespace forerun::cli {
 namespace {
 
 struct ScaleOptions {
+  std::string machine;
   ScaleQuestion question;
   std::vector<std::string> settings;
   SetupOptions setup;
@@ -76,7 +77,7 @@ int simulate_command(const ScaleOptions& options, const AskResources& ask) {
                                   .setting = options.testbed,
                                   .async = options.mode == "async",
                                   .own_gpus = options.own_gpus};
-  const auto cost_models = load_cost_models();
+  const auto cost_models = load_cost_models_for(options.machine);
   if (!cost_models) return fail(cost_models.error());
   auto answer = simulate_training(question, *cost_models);
   if (!answer) return fail(answer.error());
@@ -91,7 +92,7 @@ int simulate_command(const ScaleOptions& options, const AskResources& ask) {
 
 // Records of the same workloads with simulated metrics, one a line.
 int simulate_files(const ScaleOptions& options) {
-  const auto cost_models = load_cost_models();
+  const auto cost_models = load_cost_models_for(options.machine);
   if (!cost_models) return fail(cost_models.error());
   int64_t done = 0;
   WorkloadHandlers handlers;
@@ -177,7 +178,7 @@ int scale_command(ScaleOptions options, const AskResources& ask) {
   question.setup = *setup;
   if (!options.testbed.empty()) return simulate_command(options, ask);
   question.plain_attention = setup->attention == Attention::eager;
-  const auto cost_models = load_cost_models();
+  const auto cost_models = load_cost_models_for(options.machine);
   if (!cost_models) return fail(cost_models.error());
   if (names_kinds(question.gpu)) return mixed_command(options, *cost_models);
   auto prices = asked_prices(options.prices, cost_models->devices);
@@ -272,6 +273,7 @@ void add_scale_asking(const AskResources& ask, CLI::App& app, Run& chosen) {
       ->allow_extra_args(false);
   verb->add_option("--weights", options->weights, "Folder of weights that `forerun train driple` wrote, for --with");
   add_setup_options(*verb, options->setup, "amp_bf16 for gpt2, llama and bert, fp32 for others and --testbed");
+  add_machine_option(*verb, options->machine);
   verb->add_option("--svg", options->svg,
                    "Write throughput over the number of GPUs as a picture; with --testbed the series");
   add_work_limits(*verb, options->limits);

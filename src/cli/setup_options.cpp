@@ -39,4 +39,11 @@ void add_setup_options(CLI::App& verb, SetupOptions& options, const std::string&
   verb.add_flag("--ema", options.ema, "Keep a moving average of the weights");
 }
 
+void add_machine_option(CLI::App& verb, std::string& machine) {
+  verb.add_option(
+      "--machine", machine,
+      "machine.json that `python -m forerun.calibrate` wrote on the machine to predict for, whose GPU is then "
+      "the default; none: not even the one in the configuration folder (docs/calibrate.md)");
+}
+
 }  // namespace forerun::cli

@@ -16,4 +16,7 @@ using Settings = KeyValues;
 
 void add_setup_options(CLI::App& verb, SetupOptions& options, const std::string& default_precision = "fp32");
 
+// --machine: a machine.json, or none; left out, the one of the configuration folder.
+void add_machine_option(CLI::App& verb, std::string& machine);
+
 }  // namespace forerun::cli

@@ -19,6 +19,7 @@ namespace {
 enum class SweepForm : uint8_t { text, json, csv };
 
 struct SweepOptions {
+  std::string machine;
   std::string model;
   std::string gpu;
   std::vector<std::string> over;
@@ -168,7 +169,7 @@ std::vector<std::string> files_of(const SweepRequest& request, const PriceOption
 }
 
 int run(const SweepOptions& options, const CLI::App& verb) {
-  const Result<CostModels> cost_models = load_cost_models();
+  const Result<CostModels> cost_models = load_cost_models_for(options.machine);
   if (!cost_models) return fail(cost_models.error());
   const Result<SweepRequest> request = sweep_request(options, cost_models->devices);
   if (!request) return fail(request.error());
@@ -270,6 +271,7 @@ void add_sweep(CLI::App& app, Run& chosen) {
   verb->add_option("--gpu", options->gpu, "GPU by name (`forerun devices` lists them); default h200");
   verb->add_option("--set", options->settings, "KEY=VALUE that stays the same; repeatable")->allow_extra_args(false);
   add_setup_options(*verb, options->setup);
+  add_machine_option(*verb, options->machine);
   add_job_options(*verb, options->job);
   add_price_options(*verb, options->prices);
   verb->add_option("--threads", options->threads, "How many at a time; default: as many as there are cores")

@@ -15,6 +15,7 @@ namespace forerun::cli {
 namespace {
 
 struct WhatIfOptions {
+  std::string machine;
   std::string path;
   WhatIfQuestion question;
   std::vector<std::string> applications;
@@ -134,7 +135,7 @@ int what_if_command(const WhatIfOptions& given) {
   auto applications = whatif::parse_applications(options.applications);
   if (!applications) return fail(applications.error());
   options.question.applications = std::move(*applications);
-  const auto cost_models = load_cost_models();
+  const auto cost_models = load_cost_models_for(options.machine);
   if (!cost_models) return fail(cost_models.error());
   const auto file = model_file(options.path, "whatif");
   if (!file) return fail(file.error());
@@ -207,6 +208,7 @@ void add_whatif(CLI::App& app, Run& chosen) {
   verb->add_option("--set", options->settings, "Of a model: batch=N, or KEY=VALUE of its family; repeatable")
       ->allow_extra_args(false);
   add_setup_options(*verb, options->setup);
+  add_machine_option(*verb, options->machine);
   add_work_limits(*verb, options->limits);
   auto* json = verb->add_flag("--json", options->json, "One JSON object; with --all one a line");
   verb->add_flag("--csv", options->csv, "With --sweep: one CSV row a value and curve")->needs(sweep)->excludes(json);

@@ -62,7 +62,7 @@ Result<std::string> words_json(const Words& words, const std::string& where, con
   json.begin_object();
   for (const auto& [name, node] : words) {
     json.key(name);
-    const bool files = name == "model" || name == "prices" || name == "device_files";
+    const bool files = name == "model" || name == "prices" || name == "device_files" || name == "machine";
     if (files && node->is_string()) {
       json.value(resolved(node->as_string()->get(), folder, name == "model"));
     } else if (files && node->is_array()) {

@@ -117,7 +117,10 @@ class AcrossDevices {
   [[nodiscard]] std::vector<OpCost> costs_on(const Device& device, const LikeDevices& like,
                                              const TrainingRun& run) const {
     if (!like.costs) return gpu_costs(run, device, cost_models_);
-    return device.name == other_->measured.name ? like.costs->on_measured() : like.costs->on(device, *other_);
+    std::vector<OpCost> costs =
+        device.name == other_->measured.name ? like.costs->on_measured() : like.costs->on(device, *other_);
+    calibrate_costs(run.graph, run.setup, device, cost_models_, costs);
+    return costs;
   }
 
   Precision asked_;

@@ -4,6 +4,8 @@
 #include "base/parallel.h"
 #include "base/provenance.h"
 #include "cost/hybrid/hybrid_file.h"
+#include "predict/machine_calibration.h"
+#include "predict/predict.h"
 
 namespace forerun {
 namespace {
@@ -28,8 +30,13 @@ Result<CostModels> load_cost_models(const std::vector<std::string>& device_files
   }
   Result<AnalyticConstants> analytic = load_analytic_constants(*folder / "cost" / "analytic.json");
   if (!analytic) return analytic.error();
-  const Result<HostConstants> host = load_host_constants(*folder / kHostFile);
+  Result<HostConstants> host = load_host_constants(*folder / kHostFile);
   if (!host) return host.error();
+  if (const std::filesystem::path file = *folder / kHostOnCpuFile; std::filesystem::exists(file)) {
+    Result<HostScale> scale = load_host_scale(file);
+    if (!scale) return scale.error();
+    host->cpu_scale = std::move(*scale);
+  }
   const Result<LoopCosts> loops = load_loop_costs(*folder / kLoopsFile);
   if (!loops) return loops.error();
   // The two that are large, side by side.
@@ -52,9 +59,54 @@ Result<CostModels> load_cost_models(const std::vector<std::string>& device_files
     if (!loaded) return loaded.error();
     memory_intervals = *loaded;
   }
-  return CostModels{std::move(*devices),        std::move(*analytic), *host,
-                    std::move(*residual_model), std::move(*scale),    *intervals,
-                    std::move(*workspaces),     memory_intervals,     *loops};
+  CalibratedIntervals calibrated;
+  if (const std::filesystem::path file = *folder / kCalibratedIntervalsFile; std::filesystem::exists(file)) {
+    Result<CalibratedIntervals> loaded = load_calibrated_intervals(file);
+    if (!loaded) return loaded.error();
+    calibrated = std::move(*loaded);
+  }
+  return CostModels{std::move(*devices),
+                    std::move(*analytic),
+                    *host,
+                    std::move(*residual_model),
+                    std::move(*scale),
+                    *intervals,
+                    std::move(*workspaces),
+                    memory_intervals,
+                    *loops,
+                    std::move(calibrated),
+                    nullptr};
+}
+
+Result<CostModels> load_cost_models_for(const std::string& machine, const std::vector<std::string>& device_files) {
+  Result<CostModels> cost_models = load_cost_models(device_files);
+  if (!cost_models) return cost_models;
+  if (const Status status = use_machine(machine, *cost_models); !status.ok()) return status.error();
+  return cost_models;
+}
+
+std::string usual_gpu(const CostModels& cost_models) {
+  const bool named = cost_models.machine != nullptr && !cost_models.machine->gpu().empty();
+  return named ? cost_models.machine->gpu() : std::string(kDefaultGpu);
+}
+
+namespace {
+
+std::optional<double> slowness_of(const CostModels& cost_models, const TrainingRun& run) {
+  if (cost_models.machine != nullptr) {
+    if (const auto slowness = cost_models.machine->host_slowness(cost_models.host)) return slowness;
+  }
+  return host_slowness(cost_models.host.scale, run.environment.calibration);
+}
+
+}  // namespace
+
+double host_speed(const CostModels& cost_models, const TrainingRun& run) {
+  return 1 / slowness_of(cost_models, run).value_or(1);
+}
+
+bool host_is_calibrated(const CostModels& cost_models, const TrainingRun& run) {
+  return slowness_of(cost_models, run).has_value();
 }
 
 Result<std::string> cost_models_fingerprint() {

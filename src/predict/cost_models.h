@@ -2,12 +2,14 @@
 // workspaces.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "cost/analytic/constants.h"
+#include "cost/calibrated/calibrated_intervals.h"
 #include "cost/host/host.h"
 #include "cost/hybrid/device_scale.h"
 #include "cost/hybrid/hybrid.h"
@@ -17,6 +19,8 @@
 #include "memory/workspace_table.h"
 
 namespace forerun {
+
+class MachineCalibration;
 
 struct CostModels {
   DeviceCatalogue devices;
@@ -28,7 +32,15 @@ struct CostModels {
   WorkspaceTable workspaces;
   MemoryIntervals memory_intervals;  // ranges of memory; of no width where the file is missing
   LoopCosts loops;
+  CalibratedIntervals calibrated;                     // ranges where a machine was calibrated, and where none was
+  std::shared_ptr<const MachineCalibration> machine;  // that answers are for; null: none was calibrated
 };
+
+// How fast the host of a run is, in parts of the speed of the machine that the constants are for: by the machine's readings, by those
+// taken beside the run, or 1.
+double host_speed(const CostModels& cost_models, const TrainingRun& run);
+// Whether readings say so.
+bool host_is_calibrated(const CostModels& cost_models, const TrainingRun& run);
 
 inline constexpr const char* kMemoryIntervalsFile = "memory/intervals.json";  // in the data folder
 
@@ -36,6 +48,13 @@ enum class Trees : uint8_t { with, without };  // without: there is no residual 
 
 // `device_files`: further devices from the user.
 Result<CostModels> load_cost_models(const std::vector<std::string>& device_files = {}, Trees trees = Trees::with);
+
+// The same for answers to a user: with the machine.json that `machine` names (predict/machine_calibration.h), the one of the
+// configuration folder where it is empty, or none where it is "none".
+Result<CostModels> load_cost_models_for(const std::string& machine, const std::vector<std::string>& device_files = {});
+
+// The GPU that is meant where nobody names one: that of the machine, else kDefaultGpu.
+std::string usual_gpu(const CostModels& cost_models);
 
 // Of what predictions for the GPU that was measured, an H200, are made from (base/provenance.h): errors that were kept of them
 // are stale once it changes.

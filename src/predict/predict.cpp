@@ -19,6 +19,7 @@
 #include "graph/graph.h"
 #include "graph/op_modules.h"
 #include "predict/host_remedies.h"
+#include "predict/machine_calibration.h"
 #include "predict/predicted_memory.h"
 #include "zoo/zoo.h"
 
@@ -189,15 +190,29 @@ std::vector<std::string> assumptions_of(const Prediction& p, const Device& devic
 
 }  // namespace
 
-std::vector<OpCost> gpu_costs(const TrainingRun& run, const Device& device, const CostModels& cost_models) {
-  const TrainingSetup setup = derive::setup_on(run.setup, device);
-  if (!cost_models.residual_model) return analytic_costs(run.graph, device, setup, cost_models.analytic);
+std::vector<OpCost> default_gpu_costs(const Graph& graph, const TrainingSetup& asked, const Device& device,
+                                      const CostModels& cost_models) {
+  const TrainingSetup setup = derive::setup_on(asked, device);
+  if (!cost_models.residual_model) return analytic_costs(graph, device, setup, cost_models.analytic);
   std::optional<hybrid::OtherGpu> other;
   if (const auto measured = cost_models.devices.find(cost_models.residual_model->gpu);
       measured && measured->name != device.name) {
     other = hybrid::OtherGpu{*measured, cost_models.scale};
   }
-  return hybrid::hybrid_costs(run.graph, device, setup, cost_models.analytic, *cost_models.residual_model, other);
+  return hybrid::hybrid_costs(graph, device, setup, cost_models.analytic, *cost_models.residual_model, other);
+}
+
+void calibrate_costs(const Graph& graph, const TrainingSetup& setup, const Device& device,
+                     const CostModels& cost_models, std::vector<OpCost>& costs) {
+  if (cost_models.machine == nullptr || !cost_models.machine->reads(device)) return;
+  cost_models.machine->correction(cost_models)
+      .apply(graph, device, derive::setup_on(setup, device), cost_models.analytic, costs);
+}
+
+std::vector<OpCost> gpu_costs(const TrainingRun& run, const Device& device, const CostModels& cost_models) {
+  std::vector<OpCost> costs = default_gpu_costs(run.graph, run.setup, device, cost_models);
+  calibrate_costs(run.graph, run.setup, device, cost_models, costs);
+  return costs;
 }
 
 namespace {
@@ -236,9 +251,27 @@ Nanoseconds unseen_gpu_time(const Graph& graph, const std::vector<OpCost>& costs
   return time;
 }
 
-void add_range(const CostModels& cost_models, Nanoseconds unseen, bool sizes_vary, Prediction& p) {
-  const bool measured_gpu = cost_models.residual_model && cost_models.residual_model->gpu == p.gpu;
-  const RatioInterval range = interval_of(cost_models.intervals, p.times.bound == Bottleneck::host, measured_gpu);
+// Where eight of ten measured times lie, by how well the GPU and the host are known.
+RatioInterval range_for(const CostModels& cost_models, const TrainingRun& run, const Device& device, Bottleneck bound) {
+  const bool measured_gpu = cost_models.residual_model && cost_models.residual_model->gpu == device.name;
+  const CalibratedIntervals& calibrated = cost_models.calibrated;
+  const bool read = cost_models.machine != nullptr && cost_models.machine->reads(device);
+  if (bound != Bottleneck::host) {
+    if (!read || measured_gpu) return interval_of(cost_models.intervals, false, measured_gpu);
+    return calibrated.gpu_with(cost_models.machine->machine().ops.size())
+        .value_or(interval_of(cost_models.intervals, false, false));
+  }
+  // Readings without a GPU make the time better and the range no narrower: how they relate was seen on one machine.
+  const bool without_gpu = cost_models.machine != nullptr && !cost_models.machine->host_with_gpu();
+  const std::optional<RatioInterval>& host =
+      host_is_calibrated(cost_models, run) && !without_gpu ? calibrated.calibrated_host : calibrated.default_host;
+  if (!host) return interval_of(cost_models.intervals, true, measured_gpu || read);
+  if (measured_gpu || read) return *host;
+  const RatioInterval other = interval_of(cost_models.intervals, true, false);
+  return {std::min(host->low, other.low), std::max(host->high, other.high)};
+}
+
+void add_range(const RatioInterval& range, Nanoseconds unseen, bool sizes_vary, Prediction& p) {
   const auto times = [&](double factor) {
     return Nanoseconds(std::llround(static_cast<double>(p.times.iteration.value) * factor));
   };
@@ -254,7 +287,7 @@ struct IterationLanes {
 
 IterationLanes lanes_of(const TrainingRun& run, const Device& device, const CostModels& cost_models,
                         const std::vector<OpCost>& costs) {
-  const double speed = host_speed(cost_models.host, run.environment.calibration);
+  const double speed = host_speed(cost_models, run);
   HostCosts host = host_costs(run.graph, costs, cost_models.host, speed);
   const LoopRules rules = rules_of(run.setup.loop);
   if (host_waits(run.graph, rules)) {
@@ -381,7 +414,7 @@ Prediction predicted_speed(const TrainingRun& run, const Device& device, const C
     if (auto remedy = cuda_graph_remedy(lanes.ops, lanes.setup, p)) p.remedies.push_back(std::move(*remedy));
   }
   const bool vary = sizes_vary(run.graph);
-  add_range(cost_models, unseen_gpu_time(run.graph, costs), vary, p);
+  add_range(range_for(cost_models, run, device, p.times.bound), unseen_gpu_time(run.graph, costs), vary, p);
   p.parts = time_parts(costs, p.times.iteration);
   add_rates(p);
   p.warnings = run.warnings;
@@ -419,6 +452,9 @@ Prediction predict(const TrainingRun& run, const Device& device, const CostModel
   set_memory(std::move(memory), device, p);
   p.usual_assumptions = usual_assumptions(p, cost_models);
   p.assumptions = assumptions_of(p, device);
+  if (cost_models.machine != nullptr) {
+    p.assumptions.push_back(cost_models.machine->assumption(device, host_is_calibrated(cost_models, run)));
+  }
   p.assumptions.insert(p.assumptions.end(), run.assumed.begin(), run.assumed.end());
   return p;
 }

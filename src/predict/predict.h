@@ -83,6 +83,13 @@ Result<TrainingRun> for_device(TrainingRun run, const Device& device);
 // A record's run as the device would run it; one without ops is built from the zoo.
 Result<TrainingRun> recorded_run(const RunRecord& record, const Device& device);
 
+// GPU time of each op of a graph, in its order, as it is without a machine's calibration.
+std::vector<OpCost> default_gpu_costs(const Graph& graph, const TrainingSetup& setup, const Device& device,
+                                      const CostModels& cost_models);
+// The same of costs as the machine's readings of that GPU correct them, where it was read.
+void calibrate_costs(const Graph& graph, const TrainingSetup& setup, const Device& device,
+                     const CostModels& cost_models, std::vector<OpCost>& costs);
+
 // GPU time of each op of the run, in the graph's order.
 std::vector<OpCost> gpu_costs(const TrainingRun& run, const Device& device, const CostModels& cost_models);
 

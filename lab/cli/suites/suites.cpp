@@ -9,6 +9,7 @@ const std::vector<Suite>& suites() {
       ets_2080ti_suite(),     //
       papers_suite(),         //
       devices_suite(),        //
+      calibration_suite(),    //
       other_gpus_suite(),     //
       memory_suite(),         //
       whatif_suite(),         //

@@ -76,6 +76,7 @@ class PredictWords(SetupWords, MemoryWords, JobWords, PriceWords, LimitWords, to
     gpus: int  # of ddp and zero
     device_files: Union[Path, Sequence[Path]]  # JSON files with further GPUs
     brief: bool  # without what would take away a bound by the host
+    machine: Path  # machine.json of `python -m forerun.calibrate`; "none": not even the configured one
 
 
 class FitWords(SetupWords, MemoryWords, LimitWords, total=False):
@@ -84,6 +85,7 @@ class FitWords(SetupWords, MemoryWords, LimitWords, total=False):
     gpu: str
     gpus: int
     device_files: Union[Path, Sequence[Path]]
+    machine: Path
     axis: str  # batch (default), seq, image, or any whole-number setting of the model
     margin: str  # range (default), none, "5%": how far a run may be above its prediction and must still fit
     reserve: str  # "5%", "2GiB": kept free for others
@@ -100,12 +102,14 @@ class CompareWords(SetupWords, JobWords, PriceWords, LimitWords, total=False):
     no_largest_batch: bool
     threads: int
     device_files: Union[Path, Sequence[Path]]
+    machine: Path
 
 
 class SweepWords(SetupWords, JobWords, PriceWords, LimitWords, total=False):
     """Words of `forerun.sweep`; a list in place of one value makes an axis of it."""
 
     gpu: Union[str, Sequence[str]]
+    machine: Path
     over: Mapping[str, Sequence[Any]]  # further axes, by parameters of the model's family: {"image": [224, 384]}
     threads: int
     engine: str  # "ray": shards on a Ray cluster, a local one or that of an address, "ray://host:10001"
@@ -116,6 +120,7 @@ class WhatIfWords(SetupWords, LimitWords, total=False):
     """Words of `forerun.whatif`; those of SetupWords go with models."""
 
     gpu: str
+    machine: Path
     profiled: bool  # leave what the profiler cost the host in the times
 
 
@@ -134,6 +139,7 @@ class ScaleWords(SetupWords, JobWords, PriceWords, LimitWords, total=False):
     """Words of `forerun.scale`."""
 
     gpu: str
+    machine: Path
     gpus: Union[int, Sequence[int]]  # how many; several give a step each
     kinds: Mapping[str, int]  # several kinds of GPU, {"h200": 8, "a100": 8}, in place of gpu and gpus
     node: int  # GPUs of a node

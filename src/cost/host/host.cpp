@@ -115,6 +115,19 @@ Result<HostConstants> load_host_constants(const std::filesystem::path& path) {
   return constants;
 }
 
+Result<HostScale> load_host_scale(const std::filesystem::path& path) {
+  Result<JsonObject> file = JsonObject::read(path);
+  if (!file.ok()) return file.error();
+  const std::string format = file->text("format");
+  if (format != "host_scale/1") file->fail("format", "unknown format \"" + format + "\"", "known is host_scale/1");
+  HostScale scale;
+  scale.at_reference = file->number("at_reference");
+  scale.forward = scale_readings(*file, "forward");
+  scale.backward = scale_readings(*file, "backward");
+  if (!file->status().ok()) return file->status().error();
+  return scale;
+}
+
 Result<LoopCosts> load_loop_costs(const std::filesystem::path& path) {
   Result<JsonObject> file = JsonObject::read(path);
   if (!file.ok()) return file.error();

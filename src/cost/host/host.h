@@ -49,6 +49,7 @@ struct HostConstants {
   Nanoseconds parameter;
   Nanoseconds iteration;
   HostScale scale;
+  std::optional<HostScale> cpu_scale;  // the same by readings on tensors of the host, where no GPU was there to read on
 
   [[nodiscard]] Nanoseconds& of(Phase phase, OpClass cls) {
     return op[static_cast<size_t>(phase)][static_cast<size_t>(cls)];
@@ -66,6 +67,10 @@ inline constexpr const char* kLoopsFile = "host/loops.json";
 Result<LoopCosts> load_loop_costs(const std::filesystem::path& file);
 
 Result<HostConstants> load_host_constants(const std::filesystem::path& file);
+
+// A scale by readings on tensors of the host (`python -m forerun.calibrate --host-only`), from data/host/on_cpu.json.
+inline constexpr const char* kHostOnCpuFile = "host/on_cpu.json";
+Result<HostScale> load_host_scale(const std::filesystem::path& file);
 Status save_host_constants(const HostConstants& constants, const std::filesystem::path& file);
 
 // What the costs are multiplied by on a calibrated machine; nothing where a reading that the scale asks for is missing.
