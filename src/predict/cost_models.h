@@ -37,6 +37,9 @@ enum class Trees : uint8_t { with, without };  // without: there is no residual 
 // `device_files`: further devices from the user.
 Result<CostModels> load_cost_models(const std::vector<std::string>& device_files = {}, Trees trees = Trees::with);
 
+// How far the GPU is from what was measured: beyond without trees, and where its watts hold the board back in a way nobody measured.
+GpuDistance distance_to(const Device& device, const CostModels& cost_models, Precision precision);
+
 // Of what predictions for the GPU that was measured, an H200, are made from (base/provenance.h): errors that were kept of them
 // are stale once it changes.
 Result<std::string> cost_models_fingerprint();

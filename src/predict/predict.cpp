@@ -128,13 +128,35 @@ void add_costs(const Graph& graph, const std::vector<OpCost>& costs, Prediction&
   prediction.costliest_layers = costliest(layers, prediction.times.gpu_busy);
 }
 
-std::vector<std::string> usual_assumptions(const Prediction& p, const CostModels& cost_models) {
-  const std::string gpu_times =
-      !cost_models.residual_model ? "GPU times from an analytic model that is not fitted: expect some tens of percent"
-      : cost_models.residual_model->gpu == p.gpu
-          ? "GPU times from trees over ops measured on this GPU, corrections of an analytic model"
-          : fmt::format("GPU times from an analytic model of this GPU, corrected as on the {}",
-                        cost_models.residual_model->gpu);
+// What times on a GPU other than the measured one rest on.
+std::string carried_from(const Device& device, const CostModels& cost_models, Precision precision) {
+  const std::string& measured = cost_models.residual_model->gpu;
+  const std::string carried = fmt::format("GPU times carried over from ops measured on the {}", measured);
+  switch (distance_to(device, cost_models, precision)) {
+    case GpuDistance::none:
+      return "GPU times from trees over ops measured on this GPU, corrections of an analytic model";
+    case GpuDistance::near:
+      return carried + (device.measured == Measured::elsewhere
+                            ? ", with op latencies in fp32 that others published of this GPU"
+                            : ", a GPU of the same architecture; nothing was measured on this one");
+    case GpuDistance::far:
+      return fmt::format("{}, by rates, bandwidth and watts of the data sheet: nothing was measured in {} on the {}",
+                         carried, name_of(precision), device.name);
+    case GpuDistance::beyond: break;
+  }
+  if (device.power_w <= 0) return carried + "; what the board may draw is not known, and taken to be enough";
+  if (cost_models.scale.sustained(device) < 1) {
+    return fmt::format("{}; which of its rates the {} sustains with {:g} W is estimated: nothing was measured there",
+                       carried, device.name, device.power_w);
+  }
+  return fmt::format("{}, by rates and bandwidth of the data sheet: no GPU of this architecture{} was ever measured",
+                     carried, device.is_nvidia() ? "" : " or vendor");
+}
+
+std::vector<std::string> usual_assumptions(const Prediction& p, const Device& device, const CostModels& cost_models) {
+  const std::string gpu_times = !cost_models.residual_model
+                                    ? "GPU times from an analytic model that is not fitted: expect some tens of percent"
+                                    : carried_from(device, cost_models, p.setup.precision);
   return {
       "steady state of back-to-back iterations, inputs already on the GPU, gradients set to none each iteration",
       gpu_times,
@@ -236,9 +258,10 @@ Nanoseconds unseen_gpu_time(const Graph& graph, const std::vector<OpCost>& costs
   return time;
 }
 
-void add_range(const CostModels& cost_models, Nanoseconds unseen, bool sizes_vary, Prediction& p) {
-  const bool measured_gpu = cost_models.residual_model && cost_models.residual_model->gpu == p.gpu;
-  const RatioInterval range = interval_of(cost_models.intervals, p.times.bound == Bottleneck::host, measured_gpu);
+void add_range(const Device& device, const CostModels& cost_models, Nanoseconds unseen, bool sizes_vary,
+               Prediction& p) {
+  const RatioInterval range = interval_of(cost_models.intervals, p.times.bound == Bottleneck::host,
+                                          distance_to(device, cost_models, p.setup.precision));
   const auto times = [&](double factor) {
     return Nanoseconds(std::llround(static_cast<double>(p.times.iteration.value) * factor));
   };
@@ -381,7 +404,7 @@ Prediction predicted_speed(const TrainingRun& run, const Device& device, const C
     if (auto remedy = cuda_graph_remedy(lanes.ops, lanes.setup, p)) p.remedies.push_back(std::move(*remedy));
   }
   const bool vary = sizes_vary(run.graph);
-  add_range(cost_models, unseen_gpu_time(run.graph, costs), vary, p);
+  add_range(device, cost_models, unseen_gpu_time(run.graph, costs), vary, p);
   p.parts = time_parts(costs, p.times.iteration);
   add_rates(p);
   p.warnings = run.warnings;
@@ -417,7 +440,7 @@ Prediction predict(const TrainingRun& run, const Device& device, const CostModel
     add_costs(run.graph, costs, p);
   });
   set_memory(std::move(memory), device, p);
-  p.usual_assumptions = usual_assumptions(p, cost_models);
+  p.usual_assumptions = usual_assumptions(p, device, cost_models);
   p.assumptions = assumptions_of(p, device);
   p.assumptions.insert(p.assumptions.end(), run.assumed.begin(), run.assumed.end());
   return p;

@@ -8,7 +8,7 @@ const std::vector<Suite>& suites() {
       ets_t4_suite(),         //
       ets_2080ti_suite(),     //
       papers_suite(),         //
-      devices_suite(),        //
+      gpus_suite(),           //
       other_gpus_suite(),     //
       memory_suite(),         //
       whatif_suite(),         //

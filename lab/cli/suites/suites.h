@@ -16,7 +16,7 @@ Suite h200_suite();
 Suite ets_t4_suite();
 Suite ets_2080ti_suite();
 Suite papers_suite();
-Suite devices_suite();
+Suite gpus_suite();
 Suite other_gpus_suite();
 Suite memory_suite();
 Suite whatif_suite();
