@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <tuple>
@@ -12,72 +13,114 @@
 namespace forerun {
 namespace {
 
-double other_gpu_error(const OtherGpuRun& run) { return std::abs(run.predicted_ms / run.measured_ms - 1); }
+std::string told(const std::optional<double>& error) { return error ? percent(*error, 1) : "-"; }
 
 std::string ops_table(const DeviceAccuracy& accuracy) {
-  Table table({"GPU", "ops", "number", "MRE scaled", "MRE fitted", "measured / predicted"});
-  table.align_left(1);
-  double plain = 0;
-  double fitted = 0;
-  for (size_t i = 0; i < accuracy.fitted.size() && i < accuracy.plain.size(); ++i) {
-    const hybrid::CarriedError& row = accuracy.fitted[i];
-    plain += accuracy.plain[i].mre;
-    fitted += row.mre;
-    table.add({row.gpu, row.kind, grouped(row.ops), percent(accuracy.plain[i].mre, 0), percent(row.mre, 0),
-               fmt::format("{:.2f}", row.ratio)});
-  }
   if (accuracy.fitted.empty()) return "";
-  const auto rows = static_cast<double>(accuracy.fitted.size());
-  return fmt::format(
-      "Single ops, each GPU left out of the fit (scaled: by the analytic model alone); mean of all rows {} -> {}\n{}\n",
-      percent(plain / rows, 0), percent(fitted / rows, 0), table.text());
+  Table table({"GPU", "ops", "number", "Forerun", "NeuSight", "Habitat", "roofline", "measured / predicted"});
+  table.align_left(1);
+  for (const hybrid::CarriedError& row : accuracy.fitted) {
+    table.add({row.gpu, row.kind, grouped(row.ops), percent(row.mre, 1), told(row.neusight), told(row.habitat),
+               percent(row.roofline, 1), fmt::format("{:.2f}", row.ratio)});
+  }
+  return fmt::format("Single ops of 50 us and more, each GPU left out of all fits: mean errors\n{}\n", table.text());
 }
 
 std::string runs_table(const DeviceAccuracy& accuracy) {
   if (accuracy.runs.empty()) return "";
-  Table table({"GPU", "model", "what", "batch", "length", "measured ms", "predicted ms", "error"});
+  Table table(
+      {"GPU", "model", "what", "batch", "length", "measured ms", "predicted ms", "yardstick", "error", "range"});
   table.align_left(1);
   table.align_left(2);
-  double sum = 0;
   for (const OtherGpuRun& run : accuracy.runs) {
-    sum += other_gpu_error(run);
     table.add({run.gpu, run.model, run.what, grouped(run.batch), grouped(run.length),
                fmt::format("{:.1f}", run.measured_ms), fmt::format("{:.1f}", run.predicted_ms),
-               fmt::format("{:+.0f} %", 100 * (run.predicted_ms / run.measured_ms - 1))});
+               run.yardstick == 1 ? "-" : fmt::format("{:.2f}", run.yardstick),
+               fmt::format("{:+.0f} %", 100 * (1 / run.ratio() - 1)), run.is_held() ? "holds" : "missed"});
   }
-  return fmt::format(
-      "Whole models, each GPU left out of the fit: MRE {:.1f} %; eight of ten measured times are {} to "
-      "{} of the predicted\n{}\n",
-      100 * sum / static_cast<double>(accuracy.runs.size()), accuracy.range.low, accuracy.range.high, table.text());
+  return fmt::format("Whole models, each GPU left out of all fits and ranges\n{}\n", table.text());
+}
+
+std::vector<std::string> error_cells(const OtherGpuError& row) {
+  return {
+      grouped(row.runs),  percent(row.mre, 1), fmt::format("{:+.1f} %", 100 * row.bias),        percent(row.held, 0),
+      told(row.neusight), told(row.habitat),   row.published ? percent(*row.published, 1) : "-"};
 }
 
 std::string gpus_table(const DeviceAccuracy& accuracy) {
   if (accuracy.runs.empty()) return "";
-  Table table({"GPU", "runs of", "number", "MRE", "bias", "NeuSight's own"});
+  Table table({"GPU", "runs of", "number", "Forerun", "bias", "range holds", "NeuSight", "Habitat", "its paper"});
   table.align_left(1);
-  for (const OtherGpuError& row : errors_by_gpu(accuracy)) {
-    table.add({row.gpu, row.source, grouped(row.runs), percent(row.mre, 1), fmt::format("{:+.1f} %", 100 * row.bias),
-               row.published ? percent(*row.published, 1) : "-"});
+  const auto add = [&](std::string gpu, std::string source, const OtherGpuError& row) {
+    if (row.runs == 0) return;
+    std::vector<std::string> cells = {std::move(gpu), std::move(source)};
+    const auto more = error_cells(row);
+    cells.insert(cells.end(), more.begin(), more.end());
+    table.add(cells);
+  };
+  for (const OtherGpuError& row : errors_by_gpu(accuracy)) add(row.gpu, row.source, row);
+  const GpusSummary all = summary_of(accuracy);
+  add("all", kNeuSight, all.runs);
+  add("all of the measured architecture", kLambda, all.kin);
+  add("all others", kLambda, all.others);
+  std::string ranges;
+  for (const GpuDistance distance : kOtherGpus) {
+    const RatioInterval& range = accuracy.ranges.other(distance);
+    ranges += fmt::format("{}{} {} to {}", ranges.empty() ? "" : "; ", name_of(distance), range.low, range.high);
   }
-  return fmt::format("The same by GPU (beside: what NeuSight's authors print for their predictor there)\n{}\n",
-                     table.text());
+  return fmt::format(
+      "The same by GPU: mean errors. NeuSight and Habitat: as re-implemented and kept, on the same runs\n{}\n"
+      "Ranges of an answer, measured over predicted, by distance: {}\n",
+      table.text(), ranges);
 }
+
+std::string kinds_table(const DeviceAccuracy& accuracy) {
+  Table table({"ops", "mean over GPUs"});
+  for (const auto& [kind, error] : summary_of(accuracy).ops) table.add({kind, percent(error, 1)});
+  return accuracy.fitted.empty() ? "" : table.text() + "\n";
+}
+
+// Sums of runs, to be divided by their number.
+struct RunSums {
+  OtherGpuError row;
+  double neusight = 0, habitat = 0;
+  int64_t with_neusight = 0, with_habitat = 0;
+
+  void add(const OtherGpuRun& run) {
+    ++row.runs;
+    row.mre += run.error();
+    row.bias += 1 / run.ratio() - 1;
+    row.held += run.is_held() ? 1 : 0;
+    if (run.neusight_ms) {
+      neusight += std::abs(*run.neusight_ms / run.measured_ms - 1);
+      ++with_neusight;
+    }
+    if (run.habitat_error) {
+      habitat += *run.habitat_error;
+      ++with_habitat;
+    }
+  }
+  [[nodiscard]] OtherGpuError mean() const {
+    OtherGpuError result = row;
+    const auto runs = static_cast<double>(std::max<int64_t>(row.runs, 1));
+    result.mre /= runs;
+    result.bias /= runs;
+    result.held /= runs;
+    if (with_neusight > 0) result.neusight = neusight / static_cast<double>(with_neusight);
+    if (with_habitat > 0) result.habitat = habitat / static_cast<double>(with_habitat);
+    return result;
+  }
+};
 
 }  // namespace
 
 std::vector<OtherGpuError> errors_by_gpu(const DeviceAccuracy& accuracy) {
-  std::map<std::pair<std::string, std::string>, OtherGpuError> rows;
-  for (const OtherGpuRun& run : accuracy.runs) {
-    OtherGpuError& row = rows[{run.source, run.gpu}];
-    ++row.runs;
-    row.mre += other_gpu_error(run);
-    row.bias += run.predicted_ms / run.measured_ms - 1;
-  }
+  std::map<std::pair<std::string, std::string>, RunSums> rows;
+  for (const OtherGpuRun& run : accuracy.runs) rows[{run.source, run.gpu}].add(run);
   std::vector<OtherGpuError> list;
-  for (auto& [key, row] : rows) {
+  for (const auto& [key, sums] : rows) {
+    OtherGpuError row = sums.mean();
     std::tie(row.source, row.gpu) = key;
-    row.mre /= static_cast<double>(row.runs);
-    row.bias /= static_cast<double>(row.runs);
     const auto published = accuracy.neusight.find(row.gpu);
     if (row.source == kNeuSight && published != accuracy.neusight.end()) row.published = published->second;
     list.push_back(row);
@@ -85,22 +128,43 @@ std::vector<OtherGpuError> errors_by_gpu(const DeviceAccuracy& accuracy) {
   return list;
 }
 
+GpusSummary summary_of(const DeviceAccuracy& accuracy) {
+  GpusSummary summary;
+  std::map<std::string, std::pair<double, double>> kinds;
+  for (const hybrid::CarriedError& row : accuracy.fitted) {
+    kinds[row.kind].first += row.mre;
+    kinds[row.kind].second += 1;
+  }
+  for (const auto& [kind, sum] : kinds) summary.ops[kind] = sum.first / sum.second;
+  RunSums runs, kin, others;
+  for (const OtherGpuRun& run : accuracy.runs) (run.source == kNeuSight ? runs : run.kin ? kin : others).add(run);
+  summary.runs = runs.mean();
+  summary.kin = kin.mean();
+  summary.others = others.mean();
+  return summary;
+}
+
 std::string to_text(const DeviceAccuracy& accuracy) {
   std::string text;
   for (const std::string& problem : accuracy.problems) text += fmt::format("left out: {}\n", problem);
-  return text + ops_table(accuracy) + runs_table(accuracy) + gpus_table(accuracy);
+  return text + ops_table(accuracy) + kinds_table(accuracy) + runs_table(accuracy) + gpus_table(accuracy);
 }
 
 std::string to_json(const DeviceAccuracy& accuracy) {
   using Json = nlohmann::ordered_json;
-  const auto errors = [](const std::vector<hybrid::CarriedError>& rows) {
-    Json list = Json::array();
-    for (const hybrid::CarriedError& row : rows) {
-      list.push_back(
-          {{"gpu", row.gpu}, {"ops", row.kind}, {"number", row.ops}, {"mre", row.mre}, {"ratio", row.ratio}});
-    }
-    return list;
-  };
+  const auto digits = [](double value) { return std::round(value * 1e5) / 1e5; };
+  Json ops = Json::array();
+  for (const hybrid::CarriedError& row : accuracy.fitted) {
+    Json entry = {{"gpu", row.gpu},
+                  {"ops", row.kind},
+                  {"number", row.ops},
+                  {"mre", digits(row.mre)},
+                  {"roofline_mre", digits(row.roofline)},
+                  {"ratio", digits(row.ratio)}};
+    if (row.neusight) entry["neusight_mre"] = digits(*row.neusight);
+    if (row.habitat) entry["habitat_mre"] = digits(*row.habitat);
+    ops.push_back(std::move(entry));
+  }
   Json runs = Json::array();
   for (const OtherGpuRun& run : accuracy.runs) {
     runs.push_back({{"source", run.source},
@@ -109,22 +173,35 @@ std::string to_json(const DeviceAccuracy& accuracy) {
                     {"what", run.what},
                     {"batch", run.batch},
                     {"length", run.length},
-                    {"measured_ms", run.measured_ms},
-                    {"predicted_ms", run.predicted_ms}});
+                    {"measured_ms", digits(run.measured_ms)},
+                    {"predicted_ms", digits(run.predicted_ms)},
+                    {"yardstick", digits(run.yardstick)},
+                    {"distance", name_of(run.distance)},
+                    {"low", run.range.low},
+                    {"high", run.range.high}});
   }
   Json gpus = Json::array();
   for (const OtherGpuError& row : errors_by_gpu(accuracy)) {
-    Json entry = {{"gpu", row.gpu}, {"source", row.source}, {"runs", row.runs}, {"mre", row.mre}, {"bias", row.bias}};
+    Json entry = {{"gpu", row.gpu},         {"source", row.source},     {"runs", row.runs},
+                  {"mre", digits(row.mre)}, {"bias", digits(row.bias)}, {"held", digits(row.held)}};
+    if (row.neusight) entry["neusight_mre"] = digits(*row.neusight);
+    if (row.habitat) entry["habitat_mre"] = digits(*row.habitat);
     if (row.published) entry["published_mre"] = *row.published;
     gpus.push_back(std::move(entry));
   }
-  return Json{{"schema", eval_schema("devices")},
-              {"suite", "devices"},
-              {"scaled", errors(accuracy.plain)},
-              {"fitted", errors(accuracy.fitted)},
+  Json ranges = Json::object();
+  for (const GpuDistance distance : kOtherGpus) {
+    const RatioInterval& range = accuracy.ranges.other(distance);
+    ranges[std::string(name_of(distance))] = {{"low", range.low}, {"high", range.high}};
+  }
+  return Json{{"schema", eval_schema("gpus")},
+              {"suite", "gpus"},
+              {"date", accuracy.date},
+              {"weights", accuracy.fingerprint},
+              {"ops", ops},
               {"runs", runs},
               {"gpus", gpus},
-              {"range", {{"low", accuracy.range.low}, {"high", accuracy.range.high}}},
+              {"ranges", ranges},
               {"problems", accuracy.problems}}
       .dump();
 }

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kTrainedGpu = "NVIDIA H200";
 constexpr const char* kSuite = "h200";
-constexpr const char* kOtherGpus = "other-gpus";
+constexpr const char* kOtherGpusSplit = "other-gpus";
 
 // Folders below data/weights/SUITE that answer to a name; SUITE is also where it was judged.
 struct Askable {
@@ -35,8 +35,8 @@ const std::vector<Askable>& askable() {
                                             {"mlp", {"mlp-time", "mlp-memory"}},
                                             {"gbdt", {"gbdt"}},
                                             {"brp-nas", {"brp-nas-time"}},
-                                            {"habitat", {"habitat"}, kOtherGpus},
-                                            {"neusight", {"neusight"}, kOtherGpus}};
+                                            {"habitat", {"habitat"}, kOtherGpusSplit},
+                                            {"neusight", {"neusight"}, kOtherGpusSplit}};
   return list;
 }
 
@@ -130,12 +130,12 @@ Result<LearnedPredictor> LearnedPredictor::load(const std::string& name, const s
   if (!weights.empty()) folders = std::vector<std::string>{weights};
   LearnedPredictor loaded;
   loaded.name_ = name;
-  if ((*entry)->suite == kOtherGpus) {
+  if ((*entry)->suite == kOtherGpusSplit) {
     auto predictor = other_gpu_predictor(name, folders->front());
     if (!predictor) return predictor.error();
     loaded.other_gpu_ = std::move(*predictor);
     loaded.trained_on_.push_back(source_of(folders->front()));
-    if (weights.empty()) add_judged(kOtherGpus, name, loaded.judged_);
+    if (weights.empty()) add_judged(kOtherGpusSplit, name, loaded.judged_);
     return loaded;
   }
   for (const std::string& folder : *folders) {

@@ -1,15 +1,18 @@
 #include "lab/calibrate/calibrate_devices.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 
 #include "base/data_dir.h"
 #include "base/datasets.h"
 #include "base/json_file.h"
+#include "base/provenance.h"
 #include "lab/calibrate/calibrate_intervals.h"
 #include "lab/calibrate/device_models.h"
 #include "lab/calibrate/device_ops.h"
+#include "predict/carried_models.h"
 
 namespace forerun {
 namespace {
@@ -33,19 +36,21 @@ class ScaleSearch {
       : given_(cost_models.scale), rows_(carried_ops(ops, cost_models, given_)) {}
 
   [[nodiscard]] DeviceScale fit(const std::string& without = "") const {
+    const hybrid::Launches launches = hybrid::calibrate_launches(rows_, without);
     DeviceScale scale = given_;
-    scale.bandwidth_reach = hybrid::calibrate_reach(rows_, kElementwise, without);
-    scale.carry = hybrid::calibrate_carry(rows_, scale, without);
+    scale.bandwidth_reach = hybrid::calibrate_reach(rows_, kElementwise, launches, without);
+    scale.streaming = hybrid::calibrate_streaming(rows_, scale, launches, without);
+    scale.carry = hybrid::calibrate_carry(rows_, scale, launches, without);
     return scale;
   }
 
-  // By the analytic ratio alone, and each GPU by a fit without its chip.
+  // Each GPU by a fit without its chip.
   void judge(DeviceAccuracy& accuracy) const {
     std::map<std::string, std::vector<CarriedOp>> by_gpu;
     for (const CarriedOp& row : rows_) by_gpu[row.gpu].push_back(row);
     for (const auto& [gpu, rows] : by_gpu) {
-      append(hybrid::carried_errors(rows, DeviceScale()), accuracy.plain);
-      append(hybrid::carried_errors(rows, fit(rows.front().chip)), accuracy.fitted);
+      const std::string& chip = rows.front().chip;
+      append(hybrid::carried_errors(rows, fit(chip), hybrid::calibrate_launches(rows_, chip)), accuracy.fitted);
     }
   }
 
@@ -65,16 +70,90 @@ Status add_ops(Result<std::vector<DeviceOp>> more, std::vector<DeviceOp>& ops) {
 }
 
 // Of eight of ten runs, where every GPU counts the same: with as many ratios, taken evenly from its own.
-RatioInterval range_over_gpus(const std::vector<OtherGpuRun>& runs) {
+RatioInterval range_over_gpus(const std::vector<const OtherGpuRun*>& runs) {
   constexpr size_t kOfEach = 60;
   std::map<std::string, std::vector<double>> by_gpu;
-  for (const OtherGpuRun& run : runs) by_gpu[run.gpu].push_back(run.measured_ms / run.predicted_ms);
+  for (const OtherGpuRun* run : runs) by_gpu[run->gpu].push_back(run->ratio());
   std::vector<double> ratios;
   for (auto& [gpu, own] : by_gpu) {
     std::sort(own.begin(), own.end());
     for (size_t i = 0; i < kOfEach; ++i) ratios.push_back(own[i * own.size() / kOfEach]);
   }
   return range_of(std::move(ratios));
+}
+
+// Of other GPUs, by runs on all chips but one. Those of the measured GPU's architecture are judged by what the others give: they
+// tell nothing. Beyond what anybody measured, the logarithms of the ends are taken half as large again; no run tells.
+PredictionIntervals ranges_without(const std::vector<OtherGpuRun>& runs,
+                                   const std::map<std::string, std::string>& chips, const PredictionIntervals& given,
+                                   const std::string& without) {
+  PredictionIntervals ranges = given;
+  for (const GpuDistance distance : {GpuDistance::near, GpuDistance::far}) {
+    std::vector<const OtherGpuRun*> used;
+    for (const OtherGpuRun& run : runs) {
+      if (!run.kin && run.distance == distance && chips.at(run.gpu) != without) used.push_back(&run);
+    }
+    ranges.other(distance) = range_over_gpus(used);
+  }
+  constexpr double kBeyond = 1.5;
+  const RatioInterval far = interval_of(ranges, false, GpuDistance::far);
+  const auto beyond = [](double end) { return std::round(100 * std::pow(end, kBeyond)) / 100; };
+  ranges.other(GpuDistance::beyond) = {beyond(far.low), beyond(far.high)};
+  return ranges;
+}
+
+Status judge_ranges(const CostModels& cost_models, DeviceAccuracy& accuracy) {
+  const auto measured = cost_models.devices.find(cost_models.residual_model->gpu);
+  if (!measured) return measured.error();
+  std::map<std::string, std::string> chips;
+  for (OtherGpuRun& run : accuracy.runs) {
+    const auto device = cost_models.devices.find(run.gpu);
+    if (!device) return device.error();
+    chips[run.gpu] = chip_of(*device);
+    run.distance = distance_to(*device, cost_models, run.precision);
+    run.kin = device->architecture == measured->architecture;
+  }
+  std::map<std::string, PredictionIntervals> by_chip;
+  for (OtherGpuRun& run : accuracy.runs) {
+    const std::string& chip = chips.at(run.gpu);
+    auto ranges = by_chip.find(chip);
+    if (ranges == by_chip.end()) {
+      ranges = by_chip.emplace(chip, ranges_without(accuracy.runs, chips, cost_models.intervals, chip)).first;
+    }
+    run.range = interval_of(ranges->second, false, run.distance);
+  }
+  accuracy.ranges = ranges_without(accuracy.runs, chips, cost_models.intervals, "");
+  return {};
+}
+
+// Habitat's and NeuSight's figures of the same ops and runs, from what the suite other-gpus last kept.
+Status add_peers(const fs::path& data, DeviceAccuracy& accuracy) {
+  Result<JsonObject> file = JsonObject::read(data / "evaluations" / "other-gpus.json");
+  if (!file) return file.error();
+  for (JsonObject& row : file->objects("ops")) {
+    const std::string gpu = row.text("gpu");
+    const std::string kind = row.text("ops");
+    for (hybrid::CarriedError& own : accuracy.fitted) {
+      if (own.gpu != gpu || own.kind != kind || own.ops != row.integer("number")) continue;
+      if (row.has("neusight_mre")) own.neusight = row.number("neusight_mre");
+      if (row.has("habitat_mre")) own.habitat = row.number("habitat_mre");
+    }
+  }
+  for (JsonObject& row : file->objects("models")) {
+    for (OtherGpuRun& run : accuracy.runs) {
+      if (run.source != kNeuSight || run.gpu != row.text("gpu") || run.model != row.text("model") ||
+          run.what != row.text("what") || run.batch != row.integer("batch") || run.length != row.integer("length"))
+        continue;
+      if (row.has("neusight_ms")) run.neusight_ms = row.number("neusight_ms");
+      if (!row.has("habitat_ms")) continue;
+      JsonObject origins = row.object("habitat_ms");
+      const auto names = origins.keys();
+      double error = 0;
+      for (const std::string& origin : names) error += std::abs(origins.number(origin) / run.measured_ms - 1);
+      if (!names.empty()) run.habitat_error = error / static_cast<double>(names.size());
+    }
+  }
+  return file->status();
 }
 
 // {"errors": {"NVIDIA L4": 0.124}}: by GPU.
@@ -130,7 +209,15 @@ Result<DeviceAccuracy> evaluate_devices(const DeviceRequest& request, const Work
   };
   add_runs(runs_of_neusight(*neusight, cost_models->devices, without), accuracy);
   add_runs(runs_of_lambda(*lambda, cost_models->devices, without), accuracy);
-  accuracy.range = range_over_gpus(accuracy.runs);
+  if (const Status judged = judge_ranges(*cost_models, accuracy); !judged.ok()) return judged.error();
+  const Result<fs::path> data = data_dir();
+  if (!data) return data.error();
+  if (const Status added = add_peers(*data, accuracy); !added.ok())
+    accuracy.problems.push_back(added.error().message());
+  accuracy.date = today_utc();
+  const auto models = carried_models_fingerprint();
+  if (!models) return models.error();
+  accuracy.fingerprint = *models;
   auto published = published_errors();
   if (!published) return published.error();
   accuracy.neusight = std::move(*published);
@@ -151,7 +238,7 @@ Result<DeviceOutcome> calibrate_devices(const DeviceRequest& request, const std:
   if (!out.empty() || outcome.accuracy.runs.empty()) return outcome;
   auto intervals = load_prediction_intervals(*folder / kIntervalsFile);
   if (!intervals) return intervals.error();
-  intervals->other_gpu = outcome.accuracy.range;
+  intervals->other_gpu = outcome.accuracy.ranges.other_gpu;
   if (const Status saved = save_prediction_intervals(*intervals, *folder / kIntervalsFile); !saved.ok())
     return saved.error();
   return outcome;

@@ -1,5 +1,5 @@
 // Fits how times carry over from the measured GPU to others, and checks it on GPUs left out: `forerun calibrate devices` and
-// `forerun eval --suite devices`.
+// `forerun eval --suite gpus`.
 #pragma once
 
 #include <string>

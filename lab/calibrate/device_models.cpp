@@ -149,12 +149,17 @@ Result<OtherGpuRun> predicted_run(const fs::path& label, const fs::path& configu
 // Their names of GPUs that the catalogue has; of boards that stand there several times, one.
 constexpr std::pair<const char*, const char*> kLambdaGpus[] = {{"LambdaCloud V100 16GB", "v100"},
                                                                {"RTX 3090", "3090"},
+                                                               {"LambdaCloud A10", "a10"},
                                                                {"LambdaCloud A100 40GB PCIe", "a100-pcie-40gb"},
                                                                {"A100 80GB PCIe", "a100-pcie"},
                                                                {"A100 80GB SXM4", "a100"},
                                                                {"RTX 4090", "4090"},
+                                                               {"RTX 6000 Ada", "NVIDIA RTX 6000 Ada Generation"},
                                                                {"H100 80GB PCIe Gen5", "h100-pcie"},
                                                                {"H100 80GB SXM5", "h100-sxm"}};
+constexpr const char* kYardstick = "_1xH200_";             // in the name of a machine with the GPU that was measured
+constexpr const char* kYardstickBatch = "H100 80GB SXM5";  // whose batches it ran
+constexpr double kLargestYardstick = 1.5;
 constexpr int64_t kSquadLength = 384;
 
 // The cells of a table by the name of the GPU and of the column, of machines with one GPU.
@@ -180,10 +185,31 @@ Result<Cells> read_table(const fs::path& path) {
   }
 }
 
+// Throughputs by column of the first machine with the measured GPU: ",ssd,bert_base_squad,..." and a row a machine.
+Result<std::map<std::string, double>> read_yardsticks(const fs::path& path) {
+  auto lines = LineReader::open(path.string());
+  if (!lines) return lines.error();
+  std::vector<std::string> heading;
+  std::map<std::string, double> rates;
+  while (rates.empty()) {
+    const auto line = lines->next();
+    if (!line) return line.error();
+    if (!*line) break;
+    const auto row = csv_cells(**line);
+    if (heading.empty()) heading = row;
+    if (row.empty() || row[0].find(kYardstick) == std::string::npos) continue;
+    for (size_t i = 1; i < std::min(row.size(), heading.size()); ++i) {
+      double value = 0;
+      if (parse_cell(row[i], value) && value > 0) rates[heading[i]] = value;
+    }
+  }
+  return rates;
+}
+
 std::optional<ModelRequest> lambda_request(const std::string& column, bool half, int64_t batch) {
   ModelRequest request;
   request.batch = batch;
-  request.setup.precision = half ? Precision::amp_bf16 : Precision::tf32;
+  request.setup.precision = half ? Precision::amp_fp16 : Precision::tf32;
   if (column == "resnet50") {
     request.model = "resnet50";
     request.setup.channels_last = half;
@@ -191,7 +217,7 @@ std::optional<ModelRequest> lambda_request(const std::string& column, bool half,
   }
   if (column != "bert_base_squad" && column != "bert_large_squad") return std::nullopt;
   request.model = column == "bert_base_squad" ? "bert_base" : "bert_large";
-  request.settings = {{"length", fmt::format("{}", kSquadLength)}, {"head", "classifier"}};
+  request.settings = {{"length", fmt::format("{}", kSquadLength)}, {"head", "classifier"}, {"attention", "eager"}};
   return request;
 }
 
@@ -233,42 +259,96 @@ OtherGpuRuns runs_of_neusight(const std::string& folder, const DeviceCatalogue& 
   return found;
 }
 
+namespace {
+
+// What Lambda published in one precision.
+struct LambdaTables {
+  bool half = false;
+  Cells batches, rates;
+  std::map<std::string, double> yardsticks;  // by column: measured over predicted time on the measured GPU
+};
+
+Result<double> predicted_rate(const ModelRequest& request, const Device& device, const CostModels& cost_models) {
+  const auto built = build_run(request, device);
+  if (!built) return built.error();
+  const double ms = milliseconds(predicted_times(*built, device, cost_models).iteration);
+  return 1e3 * static_cast<double>(*request.batch) / ms;
+}
+
+Result<LambdaTables> read_lambda(const fs::path& folder, bool half, const std::optional<Device>& measured,
+                                 const KnowledgeFor& cost_models) {
+  const char* precision = half ? "fp16" : "fp32";
+  LambdaTables tables{.half = half};
+  auto batches = read_table(folder / fmt::format("pytorch-train-bs-{}.csv", precision));
+  if (!batches) return batches.error();
+  auto rates = read_table(folder / fmt::format("pytorch-train-throughput-{}.csv", precision));
+  if (!rates) return rates.error();
+  tables.batches = std::move(*batches);
+  tables.rates = std::move(*rates);
+  const auto yardsticks = read_yardsticks(folder / fmt::format("pytorch-train-throughput-v2-{}.csv", precision));
+  if (!yardsticks || !measured) return tables;  // without them, times are judged as they are
+  for (const auto& [column, rate] : *yardsticks) {
+    const auto batch = tables.batches.find({kYardstickBatch, column});
+    if (batch == tables.batches.end()) continue;
+    const auto request = lambda_request(column, half, static_cast<int64_t>(batch->second));
+    if (!request) continue;
+    const auto predicted = predicted_rate(*request, *measured, cost_models(*measured));
+    if (!predicted) return predicted.error();
+    tables.yardsticks[column] = *predicted / rate;
+  }
+  return tables;
+}
+
+}  // namespace
+
 OtherGpuRuns runs_of_lambda(const std::string& folder, const DeviceCatalogue& devices,
                             const KnowledgeFor& cost_models) {
   OtherGpuRuns found;
-  for (const auto& [name, alias] : kLambdaGpus) {
-    const auto device = devices.find(alias);
-    if (!device) continue;
-    const CostModels& known = cost_models(*device);
-    for (const char* precision : {"fp32", "fp16"}) {
-      const bool half = std::string_view(precision) == "fp16";
-      if (half && device->peak.bf16_tensor <= 0) continue;  // bfloat16 stands for both half precisions
-      const auto batches = read_table(fs::path(folder) / fmt::format("pytorch-train-bs-{}.csv", precision));
-      const auto rates = read_table(fs::path(folder) / fmt::format("pytorch-train-throughput-{}.csv", precision));
-      if (!batches || !rates) {
-        found.problems.push_back(batches ? rates.error().message() : batches.error().message());
-        return found;
-      }
-      for (const auto& [key, rate] : *rates) {
-        const auto batch = batches->find(key);
-        if (key.first != name || batch == batches->end() || rate <= 0) continue;
+  std::optional<Device> measured;
+  for (const Device& device : devices.devices()) {
+    if (name_of(device.measured) == "here") measured = device;
+  }
+  for (const bool half : {false, true}) {
+    const auto tables = read_lambda(folder, half, measured, cost_models);
+    if (!tables) {
+      found.problems.push_back(tables.error().message());
+      return found;
+    }
+    std::set<std::string> other_software;
+    for (const auto& [name, alias] : kLambdaGpus) {
+      const auto device = devices.find(alias);
+      if (!device) continue;
+      for (const auto& [key, rate] : tables->rates) {
+        const auto batch = tables->batches.find(key);
+        if (key.first != name || batch == tables->batches.end() || rate <= 0) continue;
         const auto request = lambda_request(key.second, half, static_cast<int64_t>(batch->second));
         if (!request) continue;
-        const auto built = build_run(*request, *device);
-        if (!built) {
-          found.problems.push_back(built.error().message());
+        const auto yardstick = tables->yardsticks.find(key.second);
+        const double software = yardstick == tables->yardsticks.end() ? 1 : yardstick->second;
+        if (software > kLargestYardstick || software < 1 / kLargestYardstick) {
+          other_software.insert(
+              fmt::format("Lambda's {} in {}: on the GPU that was measured it takes {:.1f} times as long as predicted",
+                          key.second, half ? "fp16" : "fp32", software));
+          continue;
+        }
+        const auto predicted = predicted_rate(*request, *device, cost_models(*device));
+        if (!predicted) {
+          found.problems.push_back(predicted.error().message());
           continue;
         }
         found.runs.push_back({.gpu = device->name,
                               .model = request->model,
                               .what = half ? "training, half precision" : "training",
                               .batch = *request->batch,
-                              .length = built->input.size,
+                              .length = key.second == "resnet50" ? 224 : kSquadLength,
                               .measured_ms = 1e3 * batch->second / rate,
-                              .predicted_ms = milliseconds(predicted_times(*built, *device, known).iteration),
-                              .source = kLambda});
+                              .predicted_ms = 1e3 * batch->second / *predicted,
+                              .source = kLambda,
+                              .yardstick = software,
+                              .precision = request->setup.precision});
       }
     }
+    found.problems.insert(found.problems.end(), other_software.begin(), other_software.end());
   }
   return found;
 }

@@ -2,7 +2,9 @@
 //
 // From NeuSight: forward, or forward and backward, of transformers in fp32 (label/GPU/MODEL-WHAT-LENGTH-BATCH.json and
 // DLmodel_configs/MODEL.json), with eager attention; a forward pass alone is of BERT as a classifier and without dropout. From Lambda: throughputs of training
-// ResNet-50 and BERT on one GPU (pytorch-train-{bs,throughput}-{fp32,fp16}.csv; fp32 there is TF32 where the GPU has it).
+// ResNet-50 and BERT on one GPU (pytorch-train-{bs,throughput}-{fp32,fp16}.csv; fp32 there is TF32 where the GPU has it), with the
+// attention of their time, eager. Its software is not the one that is predicted, and the same on all GPUs: how far off the same
+// question is on the GPU that was measured (pytorch-train-throughput-v2-*.csv has an H200) is each run's yardstick.
 // What the zoo or the catalogue does not know is passed over, and named among the problems.
 #pragma once
 

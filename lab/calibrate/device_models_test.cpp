@@ -90,8 +90,8 @@ TEST_F(DeviceModels, LambdasTablesAreReadTogether) {
   }
   const OtherGpuRuns found = lambda();
   EXPECT_TRUE(found.problems.empty()) << found.problems.front();
-  // The 3090 in both precisions, both models; the V100 has no bfloat16 and no figure of BERT. No model for waveglow.
-  ASSERT_EQ(found.runs.size(), 5U);
+  // Both precisions: the 3090 with both models, the V100 without a figure of BERT. No model for waveglow.
+  ASSERT_EQ(found.runs.size(), 6U);
   const auto resnet = std::find_if(found.runs.begin(), found.runs.end(), [](const OtherGpuRun& run) {
     return run.gpu.find("3090") != std::string::npos && run.model == "resnet50" && run.what == "training";
   });
@@ -100,6 +100,32 @@ TEST_F(DeviceModels, LambdasTablesAreReadTogether) {
   EXPECT_DOUBLE_EQ(resnet->measured_ms, 80);  // 32 at 400 a second
   EXPECT_GT(resnet->predicted_ms, 8);
   EXPECT_LT(resnet->predicted_ms, 800);
+}
+
+TEST_F(DeviceModels, TheMeasuredGpuIsTheYardstickOfLambdasSoftware) {
+  const std::string heading = "name,num_gpu,resnet50\n";
+  const auto judged = [&](const std::string& rate) {
+    for (const char* precision : {"fp32", "fp16"}) {
+      const std::string end = std::string(precision) + ".csv";
+      put("pytorch-train-bs-" + end, heading + "RTX 3090,1,32\nH100 80GB SXM5,1,64\n");
+      put("pytorch-train-throughput-" + end, heading + "RTX 3090,1,400\n");
+      put("pytorch-train-throughput-v2-" + end, ",resnet50\nx_8xH200_y,9\nx_1xH200_y," + rate + "\n");
+    }
+    return lambda();
+  };
+  EXPECT_EQ(judged("1").runs.size(), 0U);  // another software, or something else that bounds it
+  ASSERT_FALSE(judged("1").problems.empty());
+  EXPECT_NE(judged("1").problems.front().find("resnet50"), std::string::npos);
+  const auto h200 = *cost_models_->devices.find("h200");
+  ModelRequest request;
+  request.model = "resnet50";
+  request.batch = 64;
+  request.setup.precision = Precision::tf32;
+  const double ms = milliseconds(predicted_times(*build_run(request, h200), h200, *cost_models_).iteration);
+  const OtherGpuRuns found = judged(std::to_string(64e3 / ms / 1.2));  // takes 1.2 times as long as predicted
+  ASSERT_FALSE(found.runs.empty());
+  EXPECT_NEAR(found.runs[0].yardstick, 1.2, 1e-4);
+  EXPECT_NEAR(found.runs[0].ratio(), 80 / found.runs[0].predicted_ms / 1.2, 1e-3);
 }
 
 }  // namespace

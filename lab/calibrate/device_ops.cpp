@@ -15,13 +15,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kShortestCallUs = 200;  // NeuSight's latencies hold tens of microseconds of launching
-constexpr double kShortestKernelUs = 50;
+constexpr double kShortestUs = 50;
+constexpr double kOverLaunching = 2;         // NeuSight's latencies hold tens of microseconds of launching
+constexpr double kShortestInModelsUs = 100;  // how much of these is launching, their tables do not tell
 constexpr int32_t kEtsConvolution = 203;
 
 std::string kind_name(const std::string& kind) {
   if (kind == "bmm" || kind == "linear") return kMatrixProduct;
   if (kind == "conv") return "convolution";
+  if (kind == "conv, backward") return "convolution, backward";
   if (kind == "ln") return "layer norm";
   return kind == "softmax" ? "softmax" : kElementwise;
 }
@@ -41,7 +43,7 @@ std::optional<SampleTensor> tensor(Shape shape) { return SampleTensor{DType::flo
 
 // N, C, H, W, channels out, height and width out, window, padding, stride and dilation (two each), groups.
 std::optional<DeviceOp> convolution_of(const EtsOp& op, const std::string& gpu) {
-  if (op.type != kEtsConvolution || op.dtype != DType::float32 || op.gpu_us < kShortestKernelUs) return std::nullopt;
+  if (op.type != kEtsConvolution || op.dtype != DType::float32 || op.gpu_us < kShortestUs) return std::nullopt;
   Shape p;
   for (const float value : op.parameters) p.push_back(static_cast<int64_t>(value));
   if (std::any_of(p.begin(), p.begin() + 9, [](int64_t extent) { return extent < 1; }) || p[15] < 1 ||
@@ -52,7 +54,7 @@ std::optional<DeviceOp> convolution_of(const EtsOp& op, const std::string& gpu) 
   const auto x = tensor({p[0], p[1], p[2], p[3]});
   const auto w = tensor({p[4], p[1] / p[15], p[7], p[8]});
   const auto y = tensor({p[0], p[4], p[5], p[6]});
-  DeviceOp result{.gpu = gpu, .kind = backward ? "convolution, backward" : "convolution", .sample = {}};
+  DeviceOp result{.gpu = gpu, .kind = kind_in_models(backward ? "conv, backward" : "conv"), .sample = {}};
   OpSample& sample = result.sample;
   sample.us = op.gpu_us;
   sample.attributes.set("stride", Shape{p[11], p[12]});
@@ -108,11 +110,18 @@ Result<std::vector<DeviceOp>> load_neusight_ops(const std::string& neusight, con
   for (const std::string& file : files) {
     auto latencies = read_op_latencies(file);
     if (!latencies) return latencies.error();
-    std::erase_if(*latencies, [](const OpLatency& op) { return op.sample.us < kShortestCallUs; });
+    std::map<std::string, double> least;  // by GPU, of which a file has one
+    for (const OpLatency& op : *latencies) {
+      double& us = least.try_emplace(op.gpu, op.sample.us).first->second;
+      us = std::min(us, op.sample.us);
+    }
+    std::erase_if(*latencies, [&](const OpLatency& op) {
+      return op.sample.us < std::max(kShortestUs, kOverLaunching * least[op.gpu]);
+    });
     for (OpLatency& latency : thinned(std::move(*latencies), most)) {
       const auto device = devices.find(latency.gpu);
       if (!device) return device.error().within(file);
-      ops.push_back({device->name, kind_name(latency.kind), std::move(latency.sample)});
+      ops.push_back({device->name, kind_name(latency.kind), std::move(latency.sample), least[latency.gpu]});
     }
   }
   return ops;
@@ -133,7 +142,7 @@ Result<std::vector<DeviceOp>> load_neusight_model_ops(const std::string& neusigh
     auto latencies = read_model_ops(file.string());
     if (!latencies) return latencies.error();
     for (OpLatency& latency : *latencies) {
-      if (latency.sample.us < kShortestCallUs) continue;
+      if (latency.sample.us < kShortestInModelsUs) continue;
       ops.push_back({device->name, kind_in_models(latency.kind), std::move(latency.sample)});
     }
   }
@@ -191,20 +200,25 @@ std::vector<hybrid::CarriedOp> carried_ops(const std::vector<DeviceOp>& ops, con
     // Of several feature rows, the sum: they are of one kind.
     hybrid::MeasuredRow sum;
     hybrid::FeatureRow whole = there[0];
-    whole.analytic_us = whole.memory_us = 0;
+    whole.analytic_us = whole.memory_us = whole.compute_us = 0;
     for (size_t i = 0; i < asked.size(); ++i) {
       sum.us += cost_models.residual_model->cost(asked[i]).us;
       sum.analytic_us += known[i].analytic_us;
       sum.compute_us += known[i].compute_us;
+      sum.memory_us += known[i].memory_us;
       whole.analytic_us += there[i].analytic_us;
       whole.memory_us += there[i].memory_us;
+      whole.compute_us += there[i].compute_us * scale.sustained(board->second.device);  // at the peak rate
     }
     list.push_back(
         {.gpu = op.gpu,
          .chip = chip_of(board->second.device),
          .kind = op.kind,
          .row = hybrid::carried_row(sum, whole, product_unit(work, setup.precision), other, board->second.device),
-         .us = op.sample.us});
+         .us = op.sample.us,
+         .moved_us = whole.memory_us,
+         .roofline_us = std::max(whole.memory_us, whole.compute_us),
+         .least_us = op.least_us});
   }
   return list;
 }

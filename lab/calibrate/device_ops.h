@@ -3,7 +3,8 @@
 //
 // From NeuSight: fp32 forward ops on P4, P100, V100, T4 and A100 (with TF32 off), of extents drawn at random, each in a burst
 // of some calls; and the ops of whole models on the same GPUs. From ETS: fp32 convolutions, forward and
-// backward, of training on a T4 and an RTX 2080 Ti. Ops so short that launching them was measured are left out.
+// backward, of training on a T4 and an RTX 2080 Ti. Left out is what took less than 50 us, and, of NeuSight's tables, what took less
+// than twice as long as the shortest op there: that is launching.
 #pragma once
 
 #include <string>
@@ -23,6 +24,7 @@ struct DeviceOp {
   std::string gpu;   // as the catalogue calls it
   std::string kind;  // kMatrixProduct, "convolution", ...
   OpSample sample;
+  double least_us = 0;  // of the table that it stands in; 0: its time is that of its kernels alone
 };
 
 // `neusight`: folder that its archive of op latencies was unpacked in. At most so many of a kind on a GPU, evenly chosen.

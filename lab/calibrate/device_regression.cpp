@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "base/statistics.h"
@@ -15,6 +16,18 @@ constexpr double kAtTheBound = 1.15;     // of the least time by bandwidth: an o
 constexpr double kLongCallUs = 500;      // the launch is no longer to be seen in a call's time
 constexpr double kModelWeight = 4;       // of ops as models have them; of extents drawn at random: 1
 constexpr double kPull = 1;              // of the weight to 1, as so many of a GPU's mean ops
+constexpr double kLaunchShare = 0.75;    // of the least latency, what a long call has of it beside its kernel
+constexpr double kStep = 1.08;           // of factors of streaming kernels
+constexpr double kLeastLanesFactor = 0.1;
+constexpr double kLeastMemoryFactor = 0.7;
+constexpr double kLargestFactor = 2.0;
+
+double launch_of(const CarriedOp& op, const Launches& launches) {
+  const auto found = launches.find(op.kind);
+  return op.least_us > 0 && found != launches.end() ? found->second : 0;
+}
+
+double weight_of(const std::string& kind) { return kind.ends_with(kInModels) ? kModelWeight : 1; }
 
 struct Point {
   double x = 0;  // log correction
@@ -52,11 +65,54 @@ Carry fit_line(const std::vector<Point>& points) {
 
 }  // namespace
 
-double calibrate_reach(std::span<const CarriedOp> ops, const std::string& kind, const std::string& without) {
+namespace {
+
+// What latencies of a kind on a chip have in common.
+struct LatencyTable {
+  double ops = 0, least = 0;                       // sums
+  double w = 0, wx = 0, wy = 0, wxx = 0, wxy = 0;  // of y = intercept + slope x, by relative errors
+  bool streams = false;
+
+  void add(const CarriedOp& op) {
+    const double weight = 1 / (op.us * op.us);
+    ops += 1;
+    least += op.least_us;
+    w += weight;
+    wx += weight * op.moved_us;
+    wy += weight * op.us;
+    wxx += weight * op.moved_us * op.moved_us;
+    wxy += weight * op.moved_us * op.us;
+    streams = op.row.streamed.has_value();
+  }
+  // Of ops that stream, where a line through time over bytes begins; of others, a share of the least latency.
+  [[nodiscard]] double launch() const {
+    const double mean = least / ops;
+    const double determinant = w * wxx - wx * wx;
+    if (!streams || determinant <= 0) return kLaunchShare * mean;
+    return std::clamp((wy * wxx - wx * wxy) / determinant, 0.0, mean);
+  }
+};
+
+}  // namespace
+
+Launches calibrate_launches(std::span<const CarriedOp> ops, const std::string& without) {
+  std::map<std::string, std::map<std::string, LatencyTable>> tables;  // by kind and chip
+  for (const CarriedOp& op : ops) {
+    if (op.chip != without && op.least_us > 0) tables[op.kind][op.chip].add(op);
+  }
+  Launches launches;
+  for (const auto& [kind, chips] : tables) {
+    for (const auto& [chip, table] : chips) launches[kind] += table.launch() / static_cast<double>(chips.size());
+  }
+  return launches;
+}
+
+double calibrate_reach(std::span<const CarriedOp> ops, const std::string& kind, const Launches& launches,
+                       const std::string& without) {
   std::map<std::string, std::vector<double>> by_gpu;
   for (const CarriedOp& op : ops) {
-    if (op.kind != kind || op.chip == without || op.us < kLongCallUs || op.row.memory_us <= 0) continue;
-    by_gpu[op.gpu].push_back(op.row.memory_us / op.us);
+    if (op.kind != kind || op.chip == without || op.us < kLongCallUs || !op.row.reach_bound) continue;
+    by_gpu[op.gpu].push_back(op.moved_us / (op.us - launch_of(op, launches)));
   }
   double sum = 0;
   for (auto& [gpu, shares] : by_gpu) sum += upper_median(shares);
@@ -64,20 +120,21 @@ double calibrate_reach(std::span<const CarriedOp> ops, const std::string& kind, 
 }
 
 std::array<Carry, kCarriedCount> calibrate_carry(std::span<const CarriedOp> ops, const DeviceScale& scale,
-                                                 const std::string& without) {
+                                                 const Launches& launches, const std::string& without) {
   std::array<Carry, kCarriedCount> carry = scale.carry;
   for (size_t kind = 0; kind < kCarriedCount; ++kind) {
     std::map<std::pair<std::string, std::string>, std::vector<Point>> groups;
     for (const CarriedOp& op : ops) {
-      if (op.chip == without || op.row.kind != static_cast<Carried>(kind) || op.us <= 0) continue;
-      const bool hidden = scale.bandwidth_reach > 0 && op.us < kAtTheBound * op.row.memory_us / scale.bandwidth_reach;
-      if (hidden) continue;
-      groups[{op.gpu, op.kind}].push_back({std::log(op.row.correction), std::log(op.us / op.row.analytic_us)});
+      if (op.chip == without || op.row.streamed || op.row.kind != static_cast<Carried>(kind) || op.us <= 0) continue;
+      const double us = op.us - launch_of(op, launches);
+      const bool hidden = scale.bandwidth_reach > 0 && us < kAtTheBound * op.row.memory_us / scale.bandwidth_reach;
+      if (hidden || us <= 0) continue;
+      groups[{op.gpu, op.kind}].push_back({std::log(op.row.correction), std::log(us / op.row.analytic_us)});
     }
     std::vector<Point> points;
     for (auto& [group, list] : groups) {
       for (Point& point : list) {
-        point.weight = (group.second.ends_with(kInModels) ? kModelWeight : 1) / static_cast<double>(list.size());
+        point.weight = weight_of(group.second) / static_cast<double>(list.size());
         points.push_back(point);
       }
     }
@@ -86,14 +143,63 @@ std::array<Carry, kCarriedCount> calibrate_carry(std::span<const CarriedOp> ops,
   return carry;
 }
 
-std::vector<CarriedError> carried_errors(std::span<const CarriedOp> ops, const DeviceScale& scale) {
-  std::map<std::pair<std::string, std::string>, std::vector<double>> ratios;
-  for (const CarriedOp& op : ops) ratios[{op.gpu, op.kind}].push_back(op.us / carried_us(op.row, scale));
+std::array<StreamFactors, kStreamingCount> calibrate_streaming(std::span<const CarriedOp> ops, const DeviceScale& scale,
+                                                               const Launches& launches, const std::string& without) {
+  DeviceScale tried = scale;
+  for (size_t kind = 1; kind < kStreamingCount; ++kind) {
+    std::map<std::pair<std::string, std::string>, std::vector<const CarriedOp*>> groups;
+    for (const CarriedOp& op : ops) {
+      if (op.chip == without || !op.row.streamed || op.row.streamed->kind != static_cast<Streaming>(kind)) continue;
+      groups[{op.gpu, op.kind}].push_back(&op);
+    }
+    if (groups.empty()) continue;
+    const auto error_of = [&] {
+      double error = 0;
+      for (const auto& [group, list] : groups) {
+        double sum = 0;
+        for (const CarriedOp* op : list) {
+          sum += std::abs(std::log((carried_us(op->row, tried) + launch_of(*op, launches)) / op->us));
+        }
+        error += sum / static_cast<double>(list.size());
+      }
+      return error;
+    };
+    StreamFactors best = scale.streaming[kind];
+    double least = std::numeric_limits<double>::infinity();
+    StreamFactors& factors = tried.streaming[kind];
+    for (factors.lanes = kLeastLanesFactor; factors.lanes < kLargestFactor; factors.lanes *= kStep) {
+      for (factors.memory = kLeastMemoryFactor; factors.memory < kLargestFactor; factors.memory *= kStep) {
+        if (const double error = error_of(); error < least) {
+          least = error;
+          best = factors;
+        }
+      }
+    }
+    factors = best;
+  }
+  return tried.streaming;
+}
+
+std::vector<CarriedError> carried_errors(std::span<const CarriedOp> ops, const DeviceScale& scale,
+                                         const Launches& launches) {
+  struct Group {
+    std::vector<double> ratios;
+    double roofline = 0;  // sum of errors
+  };
+  std::map<std::pair<std::string, std::string>, Group> groups;
+  for (const CarriedOp& op : ops) {
+    const double launch = launch_of(op, launches);
+    Group& group = groups[{op.gpu, op.kind}];
+    group.ratios.push_back(op.us / (carried_us(op.row, scale) + launch));
+    group.roofline += std::abs((op.roofline_us + launch) / op.us - 1);
+  }
   std::vector<CarriedError> rows;
-  for (auto& [key, list] : ratios) {
-    CarriedError row{.gpu = key.first, .kind = key.second, .ops = static_cast<int64_t>(list.size())};
-    for (const double ratio : list) row.mre += std::abs(1 / ratio - 1) / static_cast<double>(list.size());
-    row.ratio = upper_median(list);
+  for (auto& [key, group] : groups) {
+    const auto count = static_cast<double>(group.ratios.size());
+    CarriedError row{.gpu = key.first, .kind = key.second, .ops = static_cast<int64_t>(group.ratios.size())};
+    for (const double ratio : group.ratios) row.mre += std::abs(1 / ratio - 1) / count;
+    row.roofline = group.roofline / count;
+    row.ratio = upper_median(group.ratios);
     rows.push_back(row);
   }
   return rows;

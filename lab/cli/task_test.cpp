@@ -123,7 +123,7 @@ TEST(Tasks, TakeTheseOptions) {
       {"forerun eval --suite ets-t4", "--weights --traces --cache --json"},
       {"forerun eval --suite ets-2080ti", "--weights --traces --cache --json"},
       {"forerun eval --suite papers", "--traces --data --json"},
-      {"forerun eval --suite devices", "--data --traces --json"},
+      {"forerun eval --suite gpus", "--data --labels --traces --json"},
       {"forerun eval --suite other-gpus", "--data --labels --seed --epochs --peers-only --json"},
       {"forerun eval --suite memory", "--data --write-intervals --json"},
       {"forerun eval --suite whatif", "--data --json"},

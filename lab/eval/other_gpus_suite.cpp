@@ -68,7 +68,7 @@ std::vector<size_t> all_gpus(const TimedWorkTable& table) {
   return gpus;
 }
 
-// The ops that the suite devices judges Forerun by, on one GPU.
+// The ops that the suite gpus judges Forerun by, on one GPU.
 std::vector<JudgedOp> judged_on(const std::string& gpu, const std::vector<DeviceOp>& ops) {
   std::vector<JudgedOp> judged;
   for (const DeviceOp& op : ops) {

@@ -16,7 +16,7 @@ namespace forerun {
 struct OtherGpusRequest {
   std::string ops;       // folder that NeuSight's archive of op latencies was unpacked in; empty: beside `neusight`
   std::string neusight;  // folder of its labels; empty: the data set neusight
-  bool forerun = true;   // judge Forerun too, which takes as long as the suite devices
+  bool forerun = true;   // judge Forerun too, which takes as long as the suite gpus
   learn::TrainOptions options;
 };
 

@@ -182,15 +182,16 @@ double changed_share(const TaskGraph& before, const TaskGraph& after) {
 // is changed to, narrower where less of the GPU's work changes. What a model alone predicts has the range of `forerun predict`.
 void set_range(const EditableIteration& base, const EditableIteration& edited, const CostModels& cost_models,
                const WhatIfIntervals& traced, WhatIfAnswer& answer) {
-  const bool measured_gpu = edited.timer() != nullptr && cost_models.residual_model &&
-                            cost_models.residual_model->gpu == edited.timer()->device().name;
+  const GpuDistance distance = edited.timer() == nullptr
+                                   ? GpuDistance::beyond
+                                   : distance_to(edited.timer()->device(), cost_models, edited.setup.precision);
   RatioInterval gpu = traced.gpu_bound, host = traced.host_bound;
   if (!edited.is_traced()) {
-    gpu = interval_of(cost_models.intervals, false, measured_gpu);
-    host = interval_of(cost_models.intervals, true, measured_gpu);
+    gpu = interval_of(cost_models.intervals, false, distance);
+    host = interval_of(cost_models.intervals, true, distance);
   } else {
     const bool swapped = edited.timer() != nullptr && edited.timer()->device().name != base.timer()->device().name;
-    if (swapped) gpu = interval_of(cost_models.intervals, false, false);
+    if (swapped) gpu = interval_of(cost_models.intervals, false, distance);
     const double share = changed_share(base.graph(), edited.graph());
     gpu = {1 - traced.noise - share * (1 - gpu.low), 1 + traced.noise + share * (gpu.high - 1)};
   }

@@ -13,8 +13,10 @@ Result<std::string> answer_devices(Question& question, const Asking& asking) {
   if (const Status status = question.status(); !status.ok()) return status.error();
   const auto models = asking.knowledge.with(device_files);
   if (!models) return models.error();
+  const auto evidences = GpuEvidences::load(**models);
+  if (!evidences) return evidences.error();
   std::string lines;
-  for (const Device& device : (*models)->devices.devices()) lines += to_json(device) + "\n";
+  for (const Device& device : (*models)->devices.devices()) lines += to_json(device, evidences->of(device)) + "\n";
   return lines;
 }
 

@@ -12,12 +12,14 @@ int list_catalogue(const std::vector<std::string>& files, bool links, bool json)
   const Result<CostModels> cost_models = load_cost_models(files);
   if (!cost_models) return fail(cost_models.error());
   const DeviceCatalogue& devices = cost_models->devices;
+  const auto evidences = GpuEvidences::load(*cost_models);
+  if (!evidences) return fail(evidences.error());
   if (!json) {
-    fmt::print("{}", links ? links_text(devices) : devices_text(devices));
+    fmt::print("{}", links ? links_text(devices) : devices_text(devices, *evidences));
   } else if (links) {
     for (const Link& link : devices.links()) fmt::print("{}\n", to_json(link));
   } else {
-    for (const Device& device : devices.devices()) fmt::print("{}\n", to_json(device));
+    for (const Device& device : devices.devices()) fmt::print("{}\n", to_json(device, evidences->of(device)));
   }
   return kDone;
 }

@@ -117,4 +117,15 @@ Result<std::string> cost_models_fingerprint() {
                       file("memory/workspaces.json"), file("memory/convolutions.bin")});
 }
 
+GpuDistance distance_to(const Device& device, const CostModels& cost_models, Precision precision) {
+  if (!cost_models.residual_model) return GpuDistance::beyond;
+  const auto measured = cost_models.devices.find(cost_models.residual_model->gpu);
+  if (!measured) return GpuDistance::beyond;
+  const GpuDistance distance = gpu_distance(device, *measured, precision);
+  constexpr double kHeldBack = 0.8;
+  const bool held_back =
+      cost_models.scale.sustained(device) < kHeldBack;  // by its watts, and by how much nobody measured
+  return distance == GpuDistance::far && held_back ? GpuDistance::beyond : distance;
+}
+
 }  // namespace forerun

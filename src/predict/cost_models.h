@@ -56,6 +56,9 @@ Result<CostModels> load_cost_models_for(const std::string& machine, const std::v
 // The GPU that is meant where nobody names one: that of the machine, else kDefaultGpu.
 std::string usual_gpu(const CostModels& cost_models);
 
+// How far the GPU is from what was measured: beyond without trees, and where its watts hold the board back in a way nobody measured.
+GpuDistance distance_to(const Device& device, const CostModels& cost_models, Precision precision);
+
 // Of what predictions for the GPU that was measured, an H200, are made from (base/provenance.h): errors that were kept of them
 // are stale once it changes.
 Result<std::string> cost_models_fingerprint();

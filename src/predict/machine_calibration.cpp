@@ -75,11 +75,20 @@ const GpuCorrection& MachineCalibration::correction(const CostModels& cost_model
   return *correction_;
 }
 
-std::string MachineCalibration::assumption(const Device& device, bool host_scaled) const {
+bool MachineCalibration::corrects(const Device& device, const CostModels& cost_models) const {
+  return reads(device) && !(cost_models.residual_model && cost_models.residual_model->gpu == device.name);
+}
+
+std::string MachineCalibration::assumption(const Device& device, const CostModels& cost_models,
+                                           bool host_scaled) const {
   const std::string day = machine_.card.date.empty() ? "an unknown day" : machine_.card.date;
   const std::string host = !host_scaled    ? "no host reading that applies"
                            : host_.empty() ? "the host without a GPU, which tells less of launches"
                                            : "the host";
+  if (reads(device) && !corrects(device, cost_models)) {
+    return fmt::format("calibrated on {} by {}: {}; times of this GPU's ops rest on more than its {}", day, file_, host,
+                       machine_.ops.size());
+  }
   if (reads(device)) {
     return fmt::format("calibrated on {} by {}: {} ops of this GPU, and {}", day, file_, machine_.ops.size(), host);
   }

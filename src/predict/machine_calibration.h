@@ -28,6 +28,9 @@ class MachineCalibration {
   [[nodiscard]] const std::string& file() const { return file_; }
   [[nodiscard]] const std::string& gpu() const { return gpu_; }
   [[nodiscard]] bool reads(const Device& device) const { return !gpu_.empty() && device.name == gpu_; }
+  // Whether its ops change the times of that GPU. Not of the GPU that the trees were grown on: they rest on fifty times as many ops, most of them
+  // out of iterations, and files of an H200 made its predictions worse.
+  [[nodiscard]] bool corrects(const Device& device, const CostModels& cost_models) const;
   // By how much the host is slower than the one that the constants are for; nothing where no reading tells. Readings on tensors of the
   // GPU count, and those on tensors of the host where there are none.
   [[nodiscard]] std::optional<double> host_slowness(const HostConstants& constants) const;
@@ -38,7 +41,7 @@ class MachineCalibration {
   [[nodiscard]] const GpuCorrection& correction(const CostModels& cost_models) const;
 
   // What an answer for the device has to say of it.
-  [[nodiscard]] std::string assumption(const Device& device, bool host_scaled) const;
+  [[nodiscard]] std::string assumption(const Device& device, const CostModels& cost_models, bool host_scaled) const;
 
  private:
   Machine machine_;

@@ -129,13 +129,35 @@ void add_costs(const Graph& graph, const std::vector<OpCost>& costs, Prediction&
   prediction.costliest_layers = costliest(layers, prediction.times.gpu_busy);
 }
 
-std::vector<std::string> usual_assumptions(const Prediction& p, const CostModels& cost_models) {
-  const std::string gpu_times =
-      !cost_models.residual_model ? "GPU times from an analytic model that is not fitted: expect some tens of percent"
-      : cost_models.residual_model->gpu == p.gpu
-          ? "GPU times from trees over ops measured on this GPU, corrections of an analytic model"
-          : fmt::format("GPU times from an analytic model of this GPU, corrected as on the {}",
-                        cost_models.residual_model->gpu);
+// What times on a GPU other than the measured one rest on.
+std::string carried_from(const Device& device, const CostModels& cost_models, Precision precision) {
+  const std::string& measured = cost_models.residual_model->gpu;
+  const std::string carried = fmt::format("GPU times carried over from ops measured on the {}", measured);
+  switch (distance_to(device, cost_models, precision)) {
+    case GpuDistance::none:
+      return "GPU times from trees over ops measured on this GPU, corrections of an analytic model";
+    case GpuDistance::near:
+      return carried + (device.measured == Measured::elsewhere
+                            ? ", with op latencies in fp32 that others published of this GPU"
+                            : ", a GPU of the same architecture; nothing was measured on this one");
+    case GpuDistance::far:
+      return fmt::format("{}, by rates, bandwidth and watts of the data sheet: nothing was measured in {} on the {}",
+                         carried, name_of(precision), device.name);
+    case GpuDistance::beyond: break;
+  }
+  if (device.power_w <= 0) return carried + "; what the board may draw is not known, and taken to be enough";
+  if (cost_models.scale.sustained(device) < 1) {
+    return fmt::format("{}; which of its rates the {} sustains with {:g} W is estimated: nothing was measured there",
+                       carried, device.name, device.power_w);
+  }
+  return fmt::format("{}, by rates and bandwidth of the data sheet: no GPU of this architecture{} was ever measured",
+                     carried, device.is_nvidia() ? "" : " or vendor");
+}
+
+std::vector<std::string> usual_assumptions(const Prediction& p, const Device& device, const CostModels& cost_models) {
+  const std::string gpu_times = !cost_models.residual_model
+                                    ? "GPU times from an analytic model that is not fitted: expect some tens of percent"
+                                    : carried_from(device, cost_models, p.setup.precision);
   return {
       "steady state of back-to-back iterations, inputs already on the GPU, gradients set to none each iteration",
       gpu_times,
@@ -204,7 +226,7 @@ std::vector<OpCost> default_gpu_costs(const Graph& graph, const TrainingSetup& a
 
 void calibrate_costs(const Graph& graph, const TrainingSetup& setup, const Device& device,
                      const CostModels& cost_models, std::vector<OpCost>& costs) {
-  if (cost_models.machine == nullptr || !cost_models.machine->reads(device)) return;
+  if (cost_models.machine == nullptr || !cost_models.machine->corrects(device, cost_models)) return;
   cost_models.machine->correction(cost_models)
       .apply(graph, device, derive::setup_on(setup, device), cost_models.analytic, costs);
 }
@@ -253,21 +275,22 @@ Nanoseconds unseen_gpu_time(const Graph& graph, const std::vector<OpCost>& costs
 
 // Where eight of ten measured times lie, by how well the GPU and the host are known.
 RatioInterval range_for(const CostModels& cost_models, const TrainingRun& run, const Device& device, Bottleneck bound) {
-  const bool measured_gpu = cost_models.residual_model && cost_models.residual_model->gpu == device.name;
+  const GpuDistance distance = distance_to(device, cost_models, run.setup.precision);
   const CalibratedIntervals& calibrated = cost_models.calibrated;
   const bool read = cost_models.machine != nullptr && cost_models.machine->reads(device);
   if (bound != Bottleneck::host) {
-    if (!read || measured_gpu) return interval_of(cost_models.intervals, false, measured_gpu);
-    return calibrated.gpu_with(cost_models.machine->machine().ops.size())
-        .value_or(interval_of(cost_models.intervals, false, false));
+    const RatioInterval usual = interval_of(cost_models.intervals, false, distance);
+    if (!read || distance == GpuDistance::none) return usual;
+    return calibrated.gpu_with(cost_models.machine->machine().ops.size()).value_or(usual);
   }
   // Readings without a GPU make the time better and the range no narrower: how they relate was seen on one machine.
   const bool without_gpu = cost_models.machine != nullptr && !cost_models.machine->host_with_gpu();
   const std::optional<RatioInterval>& host =
       host_is_calibrated(cost_models, run) && !without_gpu ? calibrated.calibrated_host : calibrated.default_host;
-  if (!host) return interval_of(cost_models.intervals, true, measured_gpu || read);
-  if (measured_gpu || read) return *host;
-  const RatioInterval other = interval_of(cost_models.intervals, true, false);
+  const bool known = distance == GpuDistance::none || read;
+  if (!host) return interval_of(cost_models.intervals, true, known ? GpuDistance::none : distance);
+  if (known) return *host;
+  const RatioInterval other = interval_of(cost_models.intervals, true, distance);
   return {std::min(host->low, other.low), std::max(host->high, other.high)};
 }
 
@@ -450,10 +473,10 @@ Prediction predict(const TrainingRun& run, const Device& device, const CostModel
     add_costs(run.graph, costs, p);
   });
   set_memory(std::move(memory), device, p);
-  p.usual_assumptions = usual_assumptions(p, cost_models);
+  p.usual_assumptions = usual_assumptions(p, device, cost_models);
   p.assumptions = assumptions_of(p, device);
   if (cost_models.machine != nullptr) {
-    p.assumptions.push_back(cost_models.machine->assumption(device, host_is_calibrated(cost_models, run)));
+    p.assumptions.push_back(cost_models.machine->assumption(device, cost_models, host_is_calibrated(cost_models, run)));
   }
   p.assumptions.insert(p.assumptions.end(), run.assumed.begin(), run.assumed.end());
   return p;

@@ -11,6 +11,17 @@ namespace {
 
 std::string tera(double rate) { return rate > 0 ? fmt::format("{:.1f}", rate / 1e12) : "-"; }
 
+int64_t op_count(const GpuEvidence& evidence) {
+  int64_t count = 0;
+  for (const auto& [kind, number] : evidence.ops) count += number;
+  return count;
+}
+
+std::string error_text(const GpuEvidence& evidence) {
+  if (!evidence.error) return "-";
+  return (evidence.of == "own" ? "" : "~") + percent(*evidence.error, 0);
+}
+
 struct ValueText {
   std::string operator()(bool v) const { return v ? "true" : "false"; }
   std::string operator()(int64_t v) const { return fmt::format("{}", v); }
@@ -29,12 +40,16 @@ std::vector<std::string> models_of(const zoo::Family& family) {
 
 }  // namespace
 
-std::string devices_text(const DeviceCatalogue& devices) {
-  Table table({"GPU", "names", "measured", "CC", "SMs", "MHz", "GiB", "GB/s", "fp32", "tf32", "bf16"});
+std::string devices_text(const DeviceCatalogue& devices, const GpuEvidences& evidences) {
+  Table table(
+      {"GPU", "names", "measured", "ops", "runs", "error", "CC", "SMs", "MHz", "GiB", "GB/s", "fp32", "tf32", "bf16"});
   table.align_left(1);
   for (const Device& d : devices.devices()) {
+    const GpuEvidence evidence = evidences.of(d);
     table.add({d.name, fmt::format("{}", fmt::join(d.aliases, ", ")),
                d.measured == Measured::never ? "-" : std::string(name_of(d.measured)),
+               evidence.ops.empty() ? "-" : grouped(op_count(evidence)),
+               evidence.runs > 0 ? grouped(evidence.runs) : "-", error_text(evidence),
                d.compute_capability > 0 ? d.capability_text() : "-", fmt::format("{}", d.sm_count),
                fmt::format("{:.0f}", d.clock_mhz), fmt::format("{:.0f}", gibibytes(d.memory)),
                fmt::format("{:.0f}", d.memory_bandwidth / 1e9), tera(d.peak.fp32), tera(d.peak.tf32_tensor),
@@ -42,6 +57,10 @@ std::string devices_text(const DeviceCatalogue& devices) {
   }
   return table.text("") +
          "\nmeasured: here, or in tables of others; times on the other GPUs are carried over from those."
+         "\nops, runs: single ops and whole models of others that judge it. error: to expect in the mean, from runs on "
+         "GPUs"
+         "\nleft out of all fits: its own, ~ of those as far from what was measured (forerun eval --suite gpus); "
+         "--json has kinds."
          "\nCC: compute capability. Rates in TFLOP/s, dense. Sources: data/devices. Add a GPU with --device-file "
          "FILE.\n";
 }
@@ -56,7 +75,7 @@ std::string links_text(const DeviceCatalogue& devices) {
   return table.text("") + "\nOne direction, before protocol overhead. Sources: data/devices/links.json.\n";
 }
 
-std::string to_json(const Device& device) {
+std::string to_json(const Device& device, const GpuEvidence& evidence) {
   JsonWriter json;
   json.begin_object()
       .field("schema", "forerun.devices/1")
@@ -74,7 +93,11 @@ std::string to_json(const Device& device) {
       .field("tf32_tensor", device.peak.tf32_tensor)
       .field("bf16_tensor", device.peak.bf16_tensor)
       .field("file", std::filesystem::path(device.file).filename().string());
-  return json.end_object().take();
+  json.key("evidence").begin_object().key("ops").begin_object();
+  for (const auto& [kind, number] : evidence.ops) json.field(kind, number);
+  json.end_object().field("runs", evidence.runs);
+  if (evidence.error) json.field("expected_error", *evidence.error).field("expected_from", evidence.of);
+  return json.end_object().end_object().take();
 }
 
 std::string to_json(const Link& link) {

@@ -5,14 +5,15 @@
 #include <vector>
 
 #include "api/catalogue.h"
+#include "api/gpu_evidence.h"
 
 namespace forerun {
 
 // All of a catalogue as a table.
-std::string devices_text(const DeviceCatalogue& devices);
+std::string devices_text(const DeviceCatalogue& devices, const GpuEvidences& evidences);
 std::string links_text(const DeviceCatalogue& devices);
 // One line each.
-std::string to_json(const Device& device);
+std::string to_json(const Device& device, const GpuEvidence& evidence);
 std::string to_json(const Link& link);
 
 // A family of models with its parameters and the models that it has names for.

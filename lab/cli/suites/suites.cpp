@@ -8,8 +8,8 @@ const std::vector<Suite>& suites() {
       ets_t4_suite(),         //
       ets_2080ti_suite(),     //
       papers_suite(),         //
-      devices_suite(),        //
       calibration_suite(),    //
+      gpus_suite(),           //
       other_gpus_suite(),     //
       memory_suite(),         //
       whatif_suite(),         //

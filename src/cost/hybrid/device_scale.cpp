@@ -13,6 +13,11 @@ namespace {
 constexpr double kLeastSustained = 0.2;  // of the peak rates: boards are not built to do less
 constexpr double kPlainMemory = 0.95;    // of a board's memory that programs can take: less where check bits lie in it
 constexpr int kVolta = 70;               // compute capability 7.0
+constexpr double kLeastLanes = 0.3;      // of a streaming row's time: bandwidth never hides all that multiprocessors do
+constexpr double kKernelFloorUs = 1.4;   // of a kernel that does next to nothing, on any GPU
+
+double fourth_root(double value) { return std::sqrt(std::sqrt(value)); }
+double fourth_power(double value) { return value * value * value * value; }
 
 // Lanes of a multiprocessor that compute in fp32, from the peak rate; a lane multiplies and adds in a cycle.
 double lanes(const Device& device) {
@@ -26,13 +31,29 @@ bool is_graphics_chip(const Device& device) {
 
 bool is_fp32(Unit unit) { return unit == Unit::fp32 || unit == Unit::fp32_matrix; }
 
+// Nothing of other architectures' kernels was fitted to hold there.
+bool is_kin_or_later(const Device& measured, const Device& there) {
+  if (!there.architecture.empty() && there.architecture == measured.architecture) return true;
+  return measured.compute_capability > 0 && there.compute_capability > measured.compute_capability;
+}
+
+// What the multiprocessors can do in a second, in no unit.
+double issue_rate(const Device& device) {
+  return static_cast<double>(std::max<int64_t>(device.sm_count, 1)) * std::max(device.clock_mhz, 1.0);
+}
+
 double watts_per_rate(const Device& device) { return device.power_w / device.peak.fp32; }
 
 }  // namespace
 
 std::string_view name_of(Carried kind) {
-  constexpr std::array<std::string_view, kCarriedCount> kNames = {
-      "product", "graphics_product", "graphics_tensor", "convolution", "gradient", "normalization", "softmax"};
+  constexpr std::array<std::string_view, kCarriedCount> kNames = {"product", "graphics_product", "graphics_tensor",
+                                                                  "convolution", "gradient"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+std::string_view name_of(Streaming kind) {
+  constexpr std::array<std::string_view, kStreamingCount> kNames = {"plain", "normalization", "softmax"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -63,8 +84,7 @@ Device DeviceScale::sustaining(Device device) const {
 }
 
 std::optional<Carried> carried_as(Model model, Unit unit, const Device& measured, const Device& there) {
-  if (!there.architecture.empty() && there.architecture == measured.architecture) return std::nullopt;
-  if (measured.compute_capability > 0 && there.compute_capability > measured.compute_capability) return std::nullopt;
+  if (is_kin_or_later(measured, there)) return std::nullopt;
   const std::optional<Carried> on_tensor_cores =
       is_graphics_chip(there) ? std::optional(Carried::graphics_tensor) : std::nullopt;
   switch (model) {
@@ -78,9 +98,22 @@ std::optional<Carried> carried_as(Model model, Unit unit, const Device& measured
     case Model::weight_gradient:
       if (there.unit_or_fallback(unit) == measured.unit_or_fallback(unit)) return on_tensor_cores;
       return model == Model::convolution ? Carried::convolution : Carried::gradient;
-    case Model::normalization: return Carried::normalization;
-    case Model::softmax: return Carried::softmax;
     default: return std::nullopt;
+  }
+}
+
+std::optional<Streaming> streams_as(Model model, const Device& measured, const Device& there) {
+  const bool fitted = !is_kin_or_later(measured, there);
+  switch (model) {
+    case Model::gemm:
+    case Model::convolution:
+    case Model::data_gradient:
+    case Model::weight_gradient:
+    case Model::attention:
+    case Model::rnn: return std::nullopt;
+    case Model::normalization: return fitted ? Streaming::normalization : Streaming::plain;
+    case Model::softmax: return fitted ? Streaming::softmax : Streaming::plain;
+    default: return Streaming::plain;
   }
 }
 
@@ -103,7 +136,27 @@ double correction_of(const MeasuredRow& row, Model model, Unit unit, const Devic
   return us / row.analytic_us;
 }
 
+std::optional<StreamedRow> streamed_row(Model model, const MeasuredRow& row, double memory_us, const Device& measured,
+                                        const Device& there, const DeviceScale& scale) {
+  const auto kind = streams_as(model, measured, there);
+  if (!kind || scale.open_reach <= 0) return std::nullopt;
+  const double streamed = std::min(row.us, row.memory_us / scale.open_reach);  // of the measured time
+  const double lanes = std::max(kLeastLanes * row.us, fourth_root(fourth_power(row.us) - fourth_power(streamed)));
+  const double floor = std::min(lanes, kKernelFloorUs * row.kernels);
+  // What got more of the measured GPU's bandwidth than others do, gets more here.
+  const double reached = row.memory_us > 0 ? streamed * scale.open_reach / row.memory_us : 1;
+  return StreamedRow{.kind = *kind,
+                     .lanes_us = floor + (lanes - floor) * issue_rate(measured) / issue_rate(there),
+                     .memory_us = memory_us * reached};
+}
+
 double carried_us(const CarriedRow& row, const DeviceScale& scale) {
+  if (row.streamed) {
+    const StreamFactors& factors = scale.streaming[static_cast<size_t>(row.streamed->kind)];
+    const double reach = row.reach_bound && scale.bandwidth_reach > 0 ? scale.bandwidth_reach : scale.open_reach;
+    return fourth_root(fourth_power(factors.lanes * row.streamed->lanes_us) +
+                       fourth_power(factors.memory * row.streamed->memory_us / reach));
+  }
   const Carry carry = row.kind ? scale.carry[static_cast<size_t>(*row.kind)] : Carry{};
   const double us = row.analytic_us * std::exp(carry.offset) * std::pow(row.correction, carry.weight);
   return scale.bandwidth_reach > 0 ? std::max(us, row.memory_us / scale.bandwidth_reach) : us;
@@ -113,7 +166,7 @@ Result<DeviceScale> load_device_scale(const std::filesystem::path& path) {
   Result<JsonObject> file = JsonObject::read(path);
   if (!file.ok()) return file.error();
   const std::string format = file->text("format");
-  if (format != "devices/2") file->fail("format", "unknown format \"" + format + "\"", "known is devices/2");
+  if (format != "devices/3") file->fail("format", "unknown format \"" + format + "\"", "known is devices/3");
   DeviceScale scale;
   JsonObject power = file->object("power");
   scale.power = {power.number("enough", Sign::not_negative), power.number("idle", Sign::not_negative)};
@@ -121,7 +174,13 @@ Result<DeviceScale> load_device_scale(const std::filesystem::path& path) {
     power.fail("idle", "must be below enough");
   }
   scale.bandwidth_reach = file->number("bandwidth_reach", Sign::not_negative);
+  scale.open_reach = file->number("open_reach", Sign::not_negative);
   scale.product_share = file->number("product_share", Sign::not_negative);
+  JsonObject streaming = file->object("streaming");
+  for (size_t i = 1; i < kStreamingCount; ++i) {  // plain ones have no factors
+    JsonObject entry = streaming.object(std::string(name_of(static_cast<Streaming>(i))));
+    scale.streaming[i] = {entry.number("lanes"), entry.number("memory")};
+  }
   JsonObject carry = file->object("carry");
   for (size_t i = 0; i < kCarriedCount; ++i) {
     JsonObject entry = carry.object(std::string(name_of(static_cast<Carried>(i))));
@@ -134,10 +193,16 @@ Result<DeviceScale> load_device_scale(const std::filesystem::path& path) {
 Status save_device_scale(const DeviceScale& scale, const std::filesystem::path& path) {
   const auto rounded = [](double value) { return std::round(1000 * value) / 1000; };
   JsonWriter json(2);
-  json.begin_object().field("format", "devices/2").key("power").begin_object();
+  json.begin_object().field("format", "devices/3").key("power").begin_object();
   json.field("enough", scale.power.enough).field("idle", scale.power.idle).end_object();
-  json.field("bandwidth_reach", rounded(scale.bandwidth_reach)).field("product_share", rounded(scale.product_share));
-  json.key("carry").begin_object();
+  json.field("bandwidth_reach", rounded(scale.bandwidth_reach)).field("open_reach", rounded(scale.open_reach));
+  json.field("product_share", rounded(scale.product_share)).key("streaming").begin_object();
+  for (size_t i = 1; i < kStreamingCount; ++i) {
+    json.key(name_of(static_cast<Streaming>(i))).begin_object();
+    json.field("lanes", rounded(scale.streaming[i].lanes));
+    json.field("memory", rounded(scale.streaming[i].memory)).end_object();
+  }
+  json.end_object().key("carry").begin_object();
   for (size_t i = 0; i < kCarriedCount; ++i) {
     json.key(name_of(static_cast<Carried>(i))).begin_object();
     json.field("factor", rounded(std::exp(scale.carry[i].offset)));

@@ -51,8 +51,11 @@ TEST(DeviceScale, WhatCarriesOverDependsOnUnitAndArchitecture) {
   EXPECT_EQ(carried_as(Model::gemm, Unit::fp32_matrix, measured, wide), std::nullopt);
   EXPECT_EQ(carried_as(Model::weight_gradient, Unit::tf32_tensor, measured, wide), Carried::gradient);
   EXPECT_EQ(carried_as(Model::convolution, Unit::tf32_tensor, measured, measured), std::nullopt);
-  EXPECT_EQ(carried_as(Model::softmax, Unit::fp32, measured, wide), Carried::softmax);
-  EXPECT_EQ(carried_as(Model::softmax, Unit::fp32, measured, same), std::nullopt);
+  EXPECT_EQ(carried_as(Model::softmax, Unit::fp32, measured, wide), std::nullopt);
+  EXPECT_EQ(streams_as(Model::softmax, measured, wide), Streaming::softmax);
+  EXPECT_EQ(streams_as(Model::softmax, measured, same), Streaming::plain);
+  EXPECT_EQ(streams_as(Model::pooling, measured, wide), Streaming::plain);
+  EXPECT_EQ(streams_as(Model::attention, measured, wide), std::nullopt);
   EXPECT_EQ(carried_as(Model::rnn, Unit::fp32, measured, narrow), std::nullopt);
   Device graphics = board("graphics", "other", 400, 30, 128);
   graphics.compute_capability = 89;
@@ -97,12 +100,61 @@ TEST(DeviceScale, ProductsAreCorrectedAtTheRateThatIsSustained) {
   EXPECT_DOUBLE_EQ(correction_of(row, Model::softmax, Unit::fp32, scale), 10.0 / 8);
 }
 
+// A scale and two boards that differ in what a test makes differ.
+struct StreamingCase {
+  DeviceScale scale;
+  Device measured = board("measured", "new", 400, 67, 128);
+  Device there = board("there", "new", 400, 67, 128);
+  StreamingCase() { scale.open_reach = 0.8; }
+
+  // The row took `us` on the measured GPU, which moves its bytes in `memory_us` at the full bandwidth; the other has `bandwidth` of it.
+  [[nodiscard]] double carried(double us, double memory_us, double bandwidth = 1) const {
+    const MeasuredRow row{.us = us, .analytic_us = us, .compute_us = 0, .memory_us = memory_us, .kernels = 1};
+    CarriedRow carried{.analytic_us = us};
+    carried.streamed = streamed_row(Model::elementwise, row, memory_us / bandwidth, measured, there, scale);
+    return carried_us(carried, scale);
+  }
+};
+
+TEST(DeviceScale, AStreamingKernelOnATwinTakesTheTimeThatWasMeasured) {
+  const StreamingCase twin;
+  EXPECT_NEAR(twin.carried(100, 10), 100, 1e-9);  // hardly any of it is memory
+  EXPECT_NEAR(twin.carried(100, 60), 100, 1e-9);  // both
+  EXPECT_NEAR(twin.carried(100, 80), 100, 0.3);   // at the bandwidth that is reached
+  EXPECT_NEAR(twin.carried(100, 95), 100, 0.3);   // and beyond it
+  EXPECT_NEAR(twin.carried(1, 0.01), 1, 1e-9);
+}
+
+TEST(DeviceScale, BandwidthCountsForWhatItBounds) {
+  const StreamingCase narrow;
+  EXPECT_NEAR(narrow.carried(100, 80, 0.5), 200, 1);  // twice as long
+  EXPECT_LT(narrow.carried(100, 20, 0.5), 102);       // a quarter of the bandwidth, then half
+  double before = 0;
+  for (const double bandwidth : {2.0, 1.0, 0.7, 0.5, 0.3, 0.1}) {
+    const double us = narrow.carried(100, 50, bandwidth);
+    EXPECT_GT(us, before) << bandwidth;  // never faster with less
+    before = us;
+  }
+}
+
+TEST(DeviceScale, MultiprocessorsCountForTheRest) {
+  StreamingCase slow;
+  slow.there.clock_mhz /= 2;
+  EXPECT_NEAR(slow.carried(100, 1), 200, 2);
+  EXPECT_NEAR(slow.carried(1, 0.01), 1, 1e-9);  // a kernel that does next to nothing takes no longer
+  EXPECT_LT(slow.carried(100, 80), 105);        // memory hides most of it
+  slow.there.clock_mhz *= 4;
+  EXPECT_LT(slow.carried(100, 1), 60);
+}
+
 TEST(DeviceScale, LoadsWhatItSaved) {
   DeviceScale scale;
   scale.power = {0.7, 0.1};
   scale.bandwidth_reach = 0.73;
   scale.product_share = 0.75;
-  scale.carry[static_cast<size_t>(Carried::softmax)] = {std::log(0.25), 0.5};
+  scale.open_reach = 0.9;
+  scale.streaming[static_cast<size_t>(Streaming::softmax)] = {0.75, 1.25};
+  scale.carry[static_cast<size_t>(Carried::gradient)] = {std::log(0.25), 0.5};
   const std::string file = testing::TempDir() + "/device_scale_test.json";
   ASSERT_TRUE(save_device_scale(scale, file).ok());
   const auto read = load_device_scale(file);
@@ -113,7 +165,9 @@ TEST(DeviceScale, LoadsWhatItSaved) {
   const auto carried = [&](std::optional<Carried> kind) {
     return carried_us({.analytic_us = 10, .correction = 4, .kind = kind}, *read);
   };
-  EXPECT_DOUBLE_EQ(carried(Carried::softmax), 10 * 0.25 * 2);
+  EXPECT_DOUBLE_EQ(read->open_reach, 0.9);
+  EXPECT_DOUBLE_EQ(read->streaming[static_cast<size_t>(Streaming::softmax)].memory, 1.25);
+  EXPECT_DOUBLE_EQ(carried(Carried::gradient), 10 * 0.25 * 2);
   EXPECT_DOUBLE_EQ(carried(Carried::product), 40);
   EXPECT_DOUBLE_EQ(carried(std::nullopt), 40);
 }
@@ -125,7 +179,8 @@ TEST(DeviceScale, TheOneThatComesAlongIsWithinReason) {
   ASSERT_TRUE(scale.ok()) << scale.error().message();
   EXPECT_LE(scale->power.enough, 1);
   EXPECT_GT(scale->bandwidth_reach, 0.5);
-  EXPECT_LT(scale->bandwidth_reach, 1);
+  EXPECT_LT(scale->bandwidth_reach, scale->open_reach);
+  EXPECT_LT(scale->open_reach, 1);
   EXPECT_GT(scale->product_share, 0.5);
   EXPECT_LT(scale->product_share, 1);
   for (const Carry& carry : scale->carry) {

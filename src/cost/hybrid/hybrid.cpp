@@ -132,8 +132,11 @@ CarriedRow carried_row(const MeasuredRow& measured, Model model, const RowTimes&
                        const OtherGpu& other, const Device& device) {
   CarriedRow row{.analytic_us = there.analytic_us,
                  .correction = correction_of(measured, model, unit, other.scale),
-                 .kind = carried_as(model, unit, other.measured, device)};
-  if (is_reach_bound(device)) {
+                 .kind = carried_as(model, unit, other.measured, device),
+                 .memory_us = 0,
+                 .reach_bound = is_reach_bound(device),
+                 .streamed = streamed_row(model, measured, there.memory_us, other.measured, device, other.scale)};
+  if (row.reach_bound) {
     // What the cache can hold of the operands of the op before need not be moved.
     const double held_us = kHeldShare * static_cast<double>(device.l2.value) / device.memory_bandwidth * 1e6;
     row.memory_us = std::max(0.0, there.memory_us - held_us);
@@ -230,8 +233,11 @@ std::vector<OpCost> GraphCosts::on(const Device& device, const OtherGpu& other) 
   for (const Kind& kind : kinds_) {
     const FeatureRowCost& cost = known_[kind.asked];
     times.push_back(times_on(kind.work, there, precision_, *constants_));
-    const MeasuredRow measured{
-        .us = cost.us, .analytic_us = kind.on_plain.analytic_us, .compute_us = kind.on_plain.compute_us};
+    const MeasuredRow measured{.us = cost.us,
+                               .analytic_us = kind.on_plain.analytic_us,
+                               .compute_us = kind.on_plain.compute_us,
+                               .memory_us = kind.on_plain.memory_us,
+                               .kernels = cost.kernels};
     costs.push_back(carried(cost, carried_row(measured, kind.work.model, times.back(), kind.work.unit, other, device),
                             other.scale));
   }

@@ -1,0 +1,61 @@
+#include "api/gpu_evidence.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/data_dir.h"
+#include "base/json_file.h"
+#include "predict/carried_models.h"
+
+namespace forerun {
+namespace {
+
+TEST(GpuEvidence, TellsWhatWasMeasuredOnAGpuAndTheErrorToExpect) {
+  const auto cost_models = load_cost_models();
+  ASSERT_TRUE(cost_models.ok());
+  const auto evidences = GpuEvidences::load(*cost_models);
+  ASSERT_TRUE(evidences.ok()) << evidences.error().message();
+  const auto of = [&](const char* gpu) { return evidences->of(*cost_models->devices.find(gpu)); };
+
+  const GpuEvidence h200 = of("h200");
+  EXPECT_EQ(h200.of, "own");
+  EXPECT_GT(h200.runs, 100);
+  EXPECT_LT(*h200.error, 0.1);
+  const GpuEvidence t4 = of("t4");
+  EXPECT_EQ(t4.of, "own");
+  EXPECT_GT(t4.runs, 0);
+  EXPECT_GT(t4.ops.at("matrix product"), 100);
+  EXPECT_EQ(of("l40s").of, "far");  // nobody's measurements of it are here
+  EXPECT_TRUE(of("l40s").ops.empty());
+  EXPECT_GT(*of("l40s").error, *h200.error);
+  EXPECT_EQ(of("h800").of, "near");
+  EXPECT_FALSE(of("b200").error.has_value());  // beyond: no run tells
+}
+
+TEST(GpuEvidence, TheKeptEvaluationIsOfTheCostModelsThatAreThere) {
+  auto file = JsonObject::read(*data_dir() / "evaluations" / "gpus.json");
+  ASSERT_TRUE(file.ok());
+  EXPECT_EQ(file->text("weights"), *carried_models_fingerprint())
+      << "judge again: forerun-lab eval --suite gpus --data FOLDER --json > data/evaluations/gpus.json";
+}
+
+// Each GPU left out of all fits and ranges; the bands are what was reached, with some room.
+TEST(GpuEvidence, KeptErrorsStayWithinTheirBands) {
+  auto file = JsonObject::read(*data_dir() / "evaluations" / "gpus.json");
+  ASSERT_TRUE(file.ok());
+  double error = 0, held = 0, runs = 0;
+  for (JsonObject& run : file->objects("runs")) {
+    const double ratio = run.number("measured_ms") / run.number("predicted_ms") / run.number("yardstick");
+    error += std::abs(1 / ratio - 1);
+    held += ratio >= run.number("low") && ratio <= run.number("high") ? 1 : 0;
+    runs += 1;
+  }
+  ASSERT_TRUE(file->status().ok()) << file->status().error().message();
+  EXPECT_GE(runs, 80);
+  EXPECT_LT(error / runs, 0.115);
+  EXPECT_GE(held / runs, 0.75);
+}
+
+}  // namespace
+}  // namespace forerun
