@@ -70,8 +70,7 @@ scale::LinkState simulated_links(const ResourceRecord& record) {
 
 scale::WorkerLoad worker_load(const TrainingRun& run, const Device& device, const CostModels& cost_models) {
   const std::vector<OpCost> costs = gpu_costs(run, device, cost_models);
-  const HostCosts host =
-      host_costs(run.graph, costs, cost_models.host, host_speed(cost_models, run));
+  const HostCosts host = host_costs(run.graph, costs, cost_models.host, host_speed(cost_models, run));
   const std::vector<LaneOp> lanes = lane_ops(run.graph, costs, host);
   const LaneSetup lane_setup{.gap = device.launch_gap, .per_iteration = host.per_iteration};
   const IterationTiming times = host_gpu_timeline(lanes, lane_setup);

@@ -44,6 +44,23 @@ TEST(Ask, PredictsAsTheSeamDoes) {
   EXPECT_EQ(*answered, to_json(expected->prediction));
 }
 
+TEST(Ask, AMachineCalibratesTheAnswerAndItsOps) {
+  const std::string file = std::string(FORERUN_SOURCE_DIR) + "/tests/corpus/machine_file/h200.json";
+  const std::string words = R"({"model": "resnet18", "batch": 8, "gpu": "h200", "machine": ")";
+  const auto plain = asked("predict", words + R"(none"})");
+  const auto calibrated = asked("predict", words + file + R"("})");
+  const auto ops = asked("ops", words + file + R"("})");
+  ASSERT_TRUE(plain.ok() && calibrated.ok() && ops.ok());
+  EXPECT_NE(json::parse(*plain)["gpu_ms"], json::parse(*calibrated)["gpu_ms"]);
+  double gpu_us = 0;
+  const json columns = json::parse(*ops)["columns"];
+  for (const json& time : columns["gpu_us"]) gpu_us += time.get<double>();
+  EXPECT_NEAR(gpu_us / 1000, json::parse(*calibrated)["gpu_ms"].get<double>(), 1e-6);
+  EXPECT_EQ(*asked("predict", words + file + R"("})"), *calibrated);  // kept, and the same
+  EXPECT_EQ(*asked("predict", words + R"(none"})"), *plain);
+  EXPECT_NE(refused("predict", words + R"(no/such.json"})").message().find("no/such.json"), std::string::npos);
+}
+
 TEST(Ask, OpsAddUpToThePrediction) {
   const auto prediction = asked("predict", R"({"model": "resnet18", "batch": 8})");
   const auto ops = asked("ops", R"({"model": "resnet18", "batch": 8})");

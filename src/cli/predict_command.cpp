@@ -139,6 +139,7 @@ void add_predict_with(const PredictFiles& files, CLI::App& app, Run& chosen) {
       "  forerun predict resnet50 --batch 256 --precision amp_bf16 --channels-last\n"
       "  forerun predict vit_b_16 --gpu a100_80gb --set image=384 --optimizer adamw:impl=fused\n"
       "  forerun predict model.onnx --batch 32 --json\n"
+      "  forerun predict resnet50 --machine machine.json   a machine that `python -m forerun.calibrate` has read\n"
       "  forerun predict resnet50 --epochs 90 --dataset-size 1.28M --price h200=3.5   hours, kWh and money\n"
       "  forerun predict gpt2_small --zero 3 --gpus 8 --memory-svg memory.svg\n"
       "  forerun predict runs.jsonl.gz --csv > predictions.csv\n"

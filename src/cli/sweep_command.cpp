@@ -177,7 +177,13 @@ int run(const SweepOptions& options, const CLI::App& verb) {
   if (!cases) return fail(cases.error());
   const SweepHeading heading{cases->names(), request->job.any()};
   if (options.shard.any()) {
-    const auto work = sharded_work(verb, cases->size(), files_of(*request, options.prices), heading_json(heading));
+    if (cost_models->machine != nullptr && options.machine.empty()) {
+      return fail({"shards are told which machine they are for", "the machine.json of the configuration folder",
+                   "name it with --machine, or give --machine none"});
+    }
+    std::vector<std::string> files = files_of(*request, options.prices);
+    if (cost_models->machine != nullptr) files.push_back(options.machine);
+    const auto work = sharded_work(verb, cases->size(), files, heading_json(heading));
     if (!work) return fail(work.error());
     if (options.slurm.any()) {
       const std::vector<std::string> form = options.form == SweepForm::json  ? std::vector<std::string>{"--json"}

@@ -154,14 +154,17 @@ std::string carried_from(const Device& device, const CostModels& cost_models, Pr
                      carried, device.is_nvidia() ? "" : " or vendor");
 }
 
-std::vector<std::string> usual_assumptions(const Prediction& p, const Device& device, const CostModels& cost_models) {
+std::vector<std::string> usual_assumptions(const Prediction& p, const Device& device, const CostModels& cost_models,
+                                           bool host_read) {
   const std::string gpu_times = !cost_models.residual_model
                                     ? "GPU times from an analytic model that is not fitted: expect some tens of percent"
                                     : carried_from(device, cost_models, p.setup.precision);
   return {
       "steady state of back-to-back iterations, inputs already on the GPU, gradients set to none each iteration",
       gpu_times,
-      "host times of one server with eager PyTorch 2.11: machines of the same kind differ by 10 %, others by more",
+      host_read ? "host times of one server with eager PyTorch 2.11, scaled by readings of this host"
+                : "host times of one server with eager PyTorch 2.11: machines of the same kind differ by 10 %, others "
+                  "by more",
       "memory from three iterations through a simulation of PyTorch's allocator, with cuDNN's workspaces on an H200",
   };
 }
@@ -473,7 +476,8 @@ Prediction predict(const TrainingRun& run, const Device& device, const CostModel
     add_costs(run.graph, costs, p);
   });
   set_memory(std::move(memory), device, p);
-  p.usual_assumptions = usual_assumptions(p, device, cost_models);
+  const bool host_read = cost_models.machine != nullptr && host_is_calibrated(cost_models, run);
+  p.usual_assumptions = usual_assumptions(p, device, cost_models, host_read);
   p.assumptions = assumptions_of(p, device);
   if (cost_models.machine != nullptr) {
     p.assumptions.push_back(cost_models.machine->assumption(device, cost_models, host_is_calibrated(cost_models, run)));
