@@ -123,6 +123,7 @@ TEST(Tasks, TakeTheseOptions) {
       {"forerun eval --suite ets-t4", "--weights --traces --cache --json"},
       {"forerun eval --suite ets-2080ti", "--weights --traces --cache --json"},
       {"forerun eval --suite papers", "--traces --data --json"},
+      {"forerun eval --suite calibration", "--machine --data --keep --json"},
       {"forerun eval --suite gpus", "--data --labels --traces --json"},
       {"forerun eval --suite other-gpus", "--data --labels --seed --epochs --peers-only --json"},
       {"forerun eval --suite memory", "--data --write-intervals --json"},
@@ -154,7 +155,8 @@ TEST(Tasks, TakeTheseOptions) {
       {"forerun calibrate intervals", "--data --out --folds --seed --json"},
       {"forerun calibrate devices", "--data --traces --out --json"},
       {"forerun calibrate scale", "--data --out --json"},
-      {"forerun calibrate testbed", "--data --out"}};
+      {"forerun calibrate testbed", "--data --out"},
+      {"forerun calibrate convolutions", "--data --out"}};
   std::set<std::string> seen;
   for (const Listed& listed : all_tasks()) {
     seen.insert(listed.called);

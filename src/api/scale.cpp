@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/data_dir.h"
 #include "cost/collective/link_name.h"
+#include "predict/machine_calibration.h"
 #include "scale/plan.h"
 #include "scale/search.h"
 #include "timeline/contention.h"
@@ -56,8 +57,14 @@ Result<scale::Efficiency> chosen_efficiency(const ScaleQuestion& question) {
 }
 
 std::vector<std::string> scale_assumptions(const ScaledModel& model, const scale::StepSetup& setup,
-                                           const ScaleAnswer& answer) {
+                                           const ScaleAnswer& answer, const CostModels& cost_models) {
   std::vector<std::string> list;
+  if (cost_models.machine != nullptr) {
+    const auto& machine = *cost_models.machine;
+    const bool host = machine.host_slowness(cost_models.host).has_value();
+    list.push_back(model.transformer ? machine.file() + ": not used, since layers are not timed op by op here"
+                                     : machine.assumption(setup.cluster.gpu, cost_models, host));
+  }
   if (model.transformer) {
     list.push_back(fmt::format("layers at the shares of the peak fitted to Megatron on two A100 ({}), attention {}",
                                setup.efficiency.name, setup.efficiency.fused_attention ? "fused" : "not fused"));
@@ -237,7 +244,8 @@ Result<ScaleAnswer> scale_out(const ScaleQuestion& question, const CostModels& c
   }
   const bool reads_tokens = answer.steps.empty() || answer.steps.front().tokens_per_second > 0;
   if (question.job.tokens > 0 && !reads_tokens) return question.job.in_iterations({}).error();
-  for (std::string& line : scale_assumptions(*model, setup, answer)) answer.assumptions.push_back(std::move(line));
+  for (std::string& line : scale_assumptions(*model, setup, answer, cost_models))
+    answer.assumptions.push_back(std::move(line));
   return answer;
 }
 

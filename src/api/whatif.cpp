@@ -10,6 +10,7 @@
 #include "base/options_text.h"
 #include "cost/hybrid/whatif_intervals.h"
 #include "derive/precision_support.h"
+#include "predict/machine_calibration.h"
 #include "whatif/host_calibration.h"
 
 namespace forerun {
@@ -29,6 +30,13 @@ Result<OpTimer> timer_of(const std::string& gpu, const CostModels& cost_models) 
   }
   OpTimer timer(*device, cost_models.analytic, residual_model, std::move(other));
   timer.set_host(cost_models.host, cost_models.loops);
+  if (const auto& machine = cost_models.machine) {
+    timer.set_machine(
+        [&cost_models, on = *device](const Graph& graph, const TrainingSetup& setup, std::vector<OpCost>& costs) {
+          calibrate_costs(graph, setup, on, cost_models, costs);
+        },
+        1 / machine->host_slowness(cost_models.host).value_or(1));
+  }
   timer.set_lookup([&cost_models](const std::string& name) { return timer_of(name, cost_models); });
   return timer;
 }
@@ -143,7 +151,8 @@ Result<whatif::TracedModel> forward_pass(const ModelRequest& request) {
   return model;
 }
 
-Result<EditableIteration> editable_of(const ModelRequest& request, const OpTimer& timer) {
+Result<EditableIteration> editable_of(const ModelRequest& request, const OpTimer& timer,
+                                      const CostModels& cost_models) {
   const bool captured = request.file == FileKind::records;
   auto model = captured ? captured_iteration(request, timer.device()) : forward_pass(request);
   if (!model) return model.error();
@@ -153,6 +162,10 @@ Result<EditableIteration> editable_of(const ModelRequest& request, const OpTimer
     if (edited) edited->assume("WARNING: " + warning);
   }
   if (edited) edited->assume("the iteration as `forerun predict` sees it: nothing of it was measured");
+  if (const auto& machine = cost_models.machine; machine != nullptr && edited) {
+    edited->assume(
+        machine->assumption(timer.device(), cost_models, machine->host_slowness(cost_models.host).has_value()));
+  }
   const std::string caveat = derive::precision_caveat(request.setup.precision, timer.device());
   if (edited && !caveat.empty()) edited->assume(caveat);
   return edited;
@@ -359,7 +372,7 @@ Result<BaseIteration> base_iteration(const ModelRequest& model, const WhatIfQues
     return status.error();
   }
   auto timer = std::make_unique<const OpTimer>(std::move(*found));
-  auto edited = editable_of(model, *timer);
+  auto edited = editable_of(model, *timer, cost_models);
   if (!edited) return edited.error();
   return BaseIteration{std::move(timer), std::move(*edited)};
 }

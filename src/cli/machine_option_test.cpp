@@ -50,11 +50,28 @@ TEST(MachineOption, ChangesTimesAndSaysSo) {
   const auto plain = predicted("--machine none --gpu h200");
   const auto calibrated = predicted("--machine " + kMachine);
   EXPECT_EQ(calibrated["gpu"], "NVIDIA H200");
-  EXPECT_NE(plain["gpu_ms"], calibrated["gpu_ms"]);
+  EXPECT_EQ(plain["gpu_ms"], calibrated["gpu_ms"]) << "the trees rest on more";
   EXPECT_NE(plain["host_ms"], calibrated["host_ms"]);
   EXPECT_EQ(plain["peak_reserved"], calibrated["peak_reserved"]);
   EXPECT_NE(assumptions_of(calibrated).find("calibrated on 2026-11-17"), std::string::npos);
   EXPECT_EQ(assumptions_of(plain).find("calibrated on"), std::string::npos);
+}
+
+TEST(MachineOption, OpsThatWereReadChangeTimesAlikeInEveryVerb) {
+  auto machine = read_json(kMachine);
+  machine["gpu"]["device"]["name"] = machine["card"]["gpu"] = "NVIDIA A100-SXM4-80GB";
+  const WrittenFile file(machine.dump());
+  const auto plain = predicted("--gpu a100_80gb --machine none");
+  const auto calibrated = predicted("--machine " + file.path());
+  EXPECT_EQ(calibrated["gpu"], "NVIDIA A100-SXM4-80GB");
+  EXPECT_NE(plain["gpu_ms"], calibrated["gpu_ms"]);
+  EXPECT_NE(assumptions_of(calibrated).find("14 ops of this GPU"), std::string::npos) << assumptions_of(calibrated);
+  const Outcome outcome =
+      forerun_outcome("whatif resnet18 --apply amp --json --gpu a100_80gb --machine " + file.path());
+  ASSERT_EQ(outcome.code, 0) << outcome.out;
+  const auto whatif = nlohmann::json::parse(outcome.out, nullptr, false);
+  const double iteration = calibrated["iter_ms"].get<double>();
+  EXPECT_NEAR(whatif["baseline_ms"].get<double>(), iteration, 0.005 * iteration);
 }
 
 TEST(MachineOption, OfAnotherGpuTheHostAloneCounts) {

@@ -36,7 +36,7 @@ constexpr RefusedCall kRefusedCalls[] = {
     {"scale resnet50 --gpu h200=8,t4=8 --price h200=2", 2, "one kind"},
     {"predict resnet50 --price h200=2", 1, "whole run"},
     {"predict resnet50 --machine nothere.json", 1, "nothere.json"},
-    {"fit resnet50 --machine data/devices/l4.json", 1, "machine/1"},
+    {"fit resnet50 --machine " FORERUN_DATA_DIR "/devices/l4.json", 1, "machine/1"},
     {"predict resnet50 --gpu t4 --samples 5 --price h200=2", 1, "--price t4=PRICE"},
     {"compare resnet18 --gpus t4 --by cost", 1, "give --prices"},
     {"compare resnet18 --gpus t4 --by speed", 2, "--by"},

@@ -144,6 +144,7 @@ std::vector<ConvolutionCase> ConvolutionFile::cases_of(size_t kind) const {
 }
 
 Result<std::string> ConvolutionFile::packed() const {
+  CHECK(!sections_, "it is packed already");
   std::vector<std::pair<std::string, std::string>> sections;
   for (size_t kind = 0; kind < kKindsOfPass; ++kind) {
     std::vector<std::string_view> lines;

@@ -129,7 +129,7 @@ Status use_machine(const std::string& word, CostModels& cost_models) {
     if (!known) {
       known = described_device(*machine, file);
       if (!known) return known.error();
-      if (const Status added = cost_models.devices.add(*known); !added.ok()) return added;
+      if (Status added = cost_models.devices.add(*known); !added.ok()) return added;
     }
     gpu = known->name;
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <set>
 
@@ -110,6 +111,8 @@ Result<DeviceCatalogue> catalogue() {
 }  // namespace
 
 bool is_machine_file(const std::string& file) {
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(file, none)) return false;  // what is looked at of a pipe is gone
   std::ifstream stream(file, std::ios::binary);
   std::string head(8192, '\0');
   stream.read(head.data(), static_cast<std::streamsize>(head.size()));

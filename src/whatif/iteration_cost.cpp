@@ -40,11 +40,11 @@ Result<DerivedIteration> derived_iteration(const TracedModel& model, double batc
   made.costs = timer.costs(made.graph, setup);
   made.host.ops.resize(made.graph.op_count());
   if (timer.host()) {
-    made.host = host_costs(made.graph, made.costs, *timer.host());
+    made.host = host_costs(made.graph, made.costs, *timer.host(), timer.host_speed());
     if (host_waits(made.graph, rules_of(setup.loop))) {
-      made.host = parameters_in_place(made.graph, std::move(made.host), *timer.host());
+      made.host = parameters_in_place(made.graph, std::move(made.host), *timer.host(), timer.host_speed());
     }
-    made.host.loop = loop_cost(setup, timer.loops());
+    made.host.loop = loop_cost(setup, timer.loops(), timer.host_speed());
   }
   std::unordered_map<uint32_t, uint32_t> call_of;  // by sequence number
   for (const Op& op : made.graph.ops()) {

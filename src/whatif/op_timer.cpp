@@ -15,8 +15,11 @@ Result<OpTimer> OpTimer::on(const std::string& gpu) const {
 
 std::vector<OpCost> OpTimer::costs(const Graph& graph, const TrainingSetup& setup) const {
   const TrainingSetup own = derive::setup_on(setup, device_);
-  return residual_model_ == nullptr ? analytic_costs(graph, device_, own, constants_)
-                                    : hybrid::hybrid_costs(graph, device_, own, constants_, *residual_model_, other_);
+  std::vector<OpCost> costs = residual_model_ == nullptr
+                                  ? analytic_costs(graph, device_, own, constants_)
+                                  : hybrid::hybrid_costs(graph, device_, own, constants_, *residual_model_, other_);
+  if (correction_) correction_(graph, setup, costs);
+  return costs;
 }
 
 derive::DispatchTarget OpTimer::target() const { return derive::target_of(device_); }

@@ -42,6 +42,14 @@ class OpTimer {
     loops_ = loops;
   }
   [[nodiscard]] const std::optional<HostConstants>& host() const { return host_; }
+
+  // A machine that was read: what it changes of the GPU times of a graph, and how fast its host is beside the one of the constants.
+  using Correction = std::function<void(const Graph&, const TrainingSetup&, std::vector<OpCost>&)>;
+  void set_machine(Correction correction, double host_speed) {
+    correction_ = std::move(correction);
+    host_speed_ = host_speed;
+  }
+  [[nodiscard]] double host_speed() const { return host_speed_; }
   [[nodiscard]] const LoopCosts& loops() const { return loops_; }
 
   // Timers for other devices, by name.
@@ -64,6 +72,8 @@ class OpTimer {
   std::optional<hybrid::OtherGpu> other_;
   std::optional<HostConstants> host_;
   LoopCosts loops_;
+  Correction correction_;
+  double host_speed_ = 1;
   Lookup lookup_;
 };
 

@@ -14,21 +14,23 @@ struct ConvolutionsCall {
 };
 
 Status pack(const ConvolutionsCall& call, std::string& said) {
+  if (!std::filesystem::exists(call.text)) {
+    return Error{"the file is not there", call.text, "write it: python -m forerun.workspace_fit --out FOLDER"};
+  }
   const Result<ConvolutionFile> file = ConvolutionFile::load(call.text);
   if (!file) return file.error();
   const Result<std::string> bytes = file->packed();
   if (!bytes) return bytes.error();
-  if (const Status status = write_whole_file(call.out, *bytes); !status.ok()) return status;
+  if (Status status = write_whole_file(call.out, *bytes); !status.ok()) return status;
   said = fmt::format("{}: {} convolutions in {} bytes", call.out, ConvolutionCases(*file).size(), bytes->size());
   return {};
 }
 
 int pack_convolutions(ConvolutionsCall call) {
-  if (call.out.empty()) {
-    const Result<std::filesystem::path> folder = data_dir();
-    if (!folder) return fail(folder.error());
-    call.out = (*folder / "memory" / "convolutions.bin").string();
-  }
+  const Result<std::filesystem::path> folder = data_dir();
+  if (!folder) return fail(folder.error());
+  if (call.text.empty()) call.text = (*folder / "memory" / "convolutions.tsv").string();
+  if (call.out.empty()) call.out = (*folder / "memory" / "convolutions.bin").string();
   std::string said;
   if (const Status status = pack(call, said); !status.ok()) return fail(status.error());
   fmt::print("{}\n", said);
@@ -37,7 +39,8 @@ int pack_convolutions(ConvolutionsCall call) {
 
 Run add_convolutions_calibration(CLI::App& app) {
   auto call = std::make_shared<ConvolutionsCall>();
-  app.add_option("FILE", call->text, "Lines of convolutions that `python -m forerun.workspace_fit` wrote")->required();
+  app.add_option("--data", call->text,
+                 "Lines that `python -m forerun.workspace_fit` wrote, in place of data/memory/convolutions.tsv");
   app.add_option("--out", call->out, "File for the packed ones, in place of data/memory/convolutions.bin");
   return [call] { return pack_convolutions(*call); };
 }
@@ -48,7 +51,7 @@ Calibration convolutions_calibration() {
   return {.name = "convolutions",
           .summary = "The workspaces of convolutions, packed by kind",
           .add = add_convolutions_calibration,
-          .examples = {{"forerun calibrate convolutions convolutions.tsv", "what workspace_fit wrote"}}};
+          .examples = {{"forerun calibrate convolutions --data convolutions.tsv", "what workspace_fit wrote"}}};
 }
 
 }  // namespace forerun::cli

@@ -111,6 +111,7 @@ class Grower {
  private:
   std::vector<Split> best_splits(std::span<const double> gradients, const std::vector<uint32_t>& open,
                                  const std::vector<size_t>& columns) {
+    if (columns.empty()) return std::vector<Split>(open.size());  // rows that are all alike
     const size_t width = table_.columns.size();
     std::vector<int> place(open.back() + size_t{1}, -1);
     for (size_t i = 0; i < open.size(); ++i) place[open[i]] = static_cast<int>(i);

@@ -8,7 +8,7 @@ namespace forerun::hybrid {
 
 std::string to_bytes(const KernelForests& forests) {
   std::string bytes;
-  for (const Forest* forest : {&forests.time, &forests.kernels, &forests.span}) forest->write(bytes);
+  for (const Forest* forest : {&forests.time, &forests.kernels, &forests.span}) forest->write_by_level(bytes);
   return bytes;
 }
 
@@ -16,7 +16,7 @@ Result<KernelForests> forests_from_bytes(std::string_view bytes) {
   constexpr const char* kRemedy = "train it again with `forerun train hybrid`";
   KernelForests forests;
   for (Forest* forest : {&forests.time, &forests.kernels, &forests.span}) {
-    Result<Forest> read = Forest::read(bytes);
+    Result<Forest> read = Forest::read_by_level(bytes);
     if (!read) return read.error();
     if (read->columns() > kColumns) {
       return Error{"the hybrid cost model asks for columns that ops do not have", "", kRemedy};

@@ -13,6 +13,7 @@ namespace {
 constexpr uint32_t kMostTrees = 1U << 20;
 constexpr size_t kMostNodes = Forest::kLeaf;  // of one tree
 constexpr size_t kAbreast = 8;                // rows that walk a tree side by side
+constexpr uint8_t kShortLeaf = 0xFF;          // in place of a column
 
 Error broken(std::string what) { return {std::move(what), "", "train the model again, or fetch the file again"}; }
 
@@ -133,6 +134,86 @@ Result<Forest> Forest::read(std::string_view& bytes) {
     if (Status closed = forest.close_tree(size); !closed.ok()) return closed.error();
   }
   bytes.remove_prefix(total * 8);
+  return forest;
+}
+
+namespace {
+
+// The nodes of a tree, level by level.
+std::vector<size_t> level_order(std::span<const Forest::Node> tree) {
+  std::vector<size_t> order = {0};
+  for (size_t i = 0; i < order.size(); ++i) {
+    const Forest::Node& node = tree[order[i]];
+    if (node.column == Forest::kLeaf) continue;
+    order.push_back(node.left);
+    order.push_back(node.left + size_t{1});
+  }
+  return order;
+}
+
+}  // namespace
+
+void Forest::write_by_level(std::string& bytes) const {
+  CHECK(columns_ <= kShortLeaf, "a column does not go into a byte");
+  std::string sizes;
+  std::string columns;
+  std::string thresholds;
+  std::string leaves;
+  for (size_t tree = 0; tree < roots_.size(); ++tree) {
+    const std::span<const Node> nodes = std::span(nodes_).subspan(roots_[tree]);
+    const std::vector<size_t> order = level_order(nodes);
+    put_little(sizes, static_cast<uint32_t>(order.size()));
+    for (const size_t place : order) {
+      const Node& node = nodes[place];
+      columns.push_back(static_cast<char>(node.column == kLeaf ? kShortLeaf : node.column));
+      put_little(node.column == kLeaf ? leaves : thresholds, node.value);
+    }
+  }
+  put_little(bytes, base_);
+  put_little(bytes, static_cast<uint32_t>(roots_.size()));
+  bytes += sizes + columns + thresholds + leaves;
+}
+
+Result<Forest> Forest::read_by_level(std::string_view& bytes) {
+  float base = 0;
+  uint32_t trees = 0;
+  if (!take_little(bytes, base) || !take_little(bytes, trees) || trees > kMostTrees) {
+    return broken("a forest's head is broken");
+  }
+  std::vector<uint32_t> sizes(trees);
+  size_t total = 0;
+  for (uint32_t& size : sizes) {
+    if (!take_little(bytes, size) || size > kMostNodes) return broken("a forest's trees are broken");
+    total += size;
+  }
+  if (bytes.size() < total * 5) return broken("a forest ends too early");
+  const std::string_view columns = bytes.substr(0, total);
+  const auto leaf_count =
+      static_cast<size_t>(std::count(columns.begin(), columns.end(), static_cast<char>(kShortLeaf)));
+  const char* threshold = bytes.data() + total;
+  const char* leaf = threshold + (total - leaf_count) * 4;
+  Forest forest(base);
+  forest.nodes_.reserve(total);
+  forest.roots_.reserve(trees);
+  forest.depths_.reserve(trees);
+  size_t at = 0;
+  for (const uint32_t size : sizes) {
+    uint32_t child = 1;
+    for (uint32_t i = 0; i < size; ++i, ++at) {
+      const uint16_t column = static_cast<uint8_t>(columns[at]);
+      const bool is_leaf = column == kShortLeaf;
+      const char*& value = is_leaf ? leaf : threshold;
+      Node node{little_at<float>(value)};
+      if (!is_leaf) node = {node.value, column, static_cast<uint16_t>(std::min<uint32_t>(child, kLeaf))};
+      forest.nodes_.push_back(node);
+      value += 4;
+      if (!is_leaf) child += 2;
+    }
+    // Every node but the root is a child.
+    if (child != size) return broken(fmt::format("a tree has {} nodes where it has {}", child, size));
+    if (Status closed = forest.close_tree(size); !closed.ok()) return closed.error();
+  }
+  bytes.remove_prefix(total * 5);
   return forest;
 }
 

@@ -47,6 +47,11 @@ class Forest {
   // Takes them from the front of `bytes`.
   static Result<Forest> read(std::string_view& bytes);
 
+  // A form that packs smaller: nodes are numbered level by level, so that children follow from their order; columns in a byte,
+  // thresholds and leaves apart. At most 255 columns.
+  void write_by_level(std::string& bytes) const;
+  static Result<Forest> read_by_level(std::string_view& bytes);
+
  private:
   // Makes a tree of the last `size` nodes. After an Error the forest is of no use.
   Status close_tree(size_t size);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <random>
 
@@ -108,6 +109,40 @@ TEST(Forest, SurvivesBrokenBytes) {
     const Result<Forest> read = Forest::read(view);
     if (read.ok() && read->columns() <= 8) static_cast<void>(read->predict(std::vector<float>(8, 1.0F)));
   }
+}
+
+// Trees numbered depth first, as a reader may meet them: written level by level they answer the same.
+TEST(Forest, IsTheSameWrittenByLevel) {
+  Forest forest(0.25F);
+  const std::vector<Node> deep = {{0.5F, 2, 3},       {1, Forest::kLeaf}, {2, Forest::kLeaf}, {0.1F, 0, 5},
+                                  {3, Forest::kLeaf}, {4, Forest::kLeaf}, {5, Forest::kLeaf}};
+  ASSERT_TRUE(forest.add_tree(std::vector<Node>{{7, Forest::kLeaf}}).ok());
+  ASSERT_TRUE(forest.add_tree(deep).ok());
+  std::string bytes;
+  forest.write_by_level(bytes);
+  std::string_view rest = bytes;
+  const Result<Forest> read = Forest::read_by_level(rest);
+  ASSERT_TRUE(read.ok()) << read.error().message();
+  EXPECT_TRUE(rest.empty());
+  EXPECT_EQ(read->columns(), forest.columns());
+  for (const float a : {0.0F, 0.2F}) {
+    for (const float c : {0.0F, 0.9F}) {
+      const std::array<float, 3> row = {a, 0, c};
+      EXPECT_EQ(read->predict(row), forest.predict(row));
+      EXPECT_EQ(read->predict_all(row, 3), forest.predict_all(row, 3));
+    }
+  }
+  std::string again;
+  read->write_by_level(again);
+  EXPECT_EQ(again, bytes);
+  for (size_t length = 0; length < bytes.size(); ++length) {
+    std::string_view cut = std::string_view(bytes).substr(0, length);
+    EXPECT_FALSE(Forest::read_by_level(cut).ok()) << length;
+  }
+  std::string childless = bytes;
+  childless[17] = '\xFF';  // the second tree's root as a leaf: its children are nobody's
+  rest = childless;
+  EXPECT_FALSE(Forest::read_by_level(rest).ok());
 }
 
 }  // namespace
