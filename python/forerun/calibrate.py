@@ -1,4 +1,4 @@
-"""Five minutes on your own GPU that make predictions for it exact: writes machine.json, which every verb takes.
+"""Five minutes on your own GPU that bring predictions nearer to it: writes machine.json, for `--machine` of the verbs.
 
     python -m forerun.calibrate                        # five minutes; found by `forerun` where it is written
     python -m forerun.calibrate --minutes 20 --out machine.json

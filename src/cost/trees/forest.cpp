@@ -17,6 +17,27 @@ constexpr uint8_t kShortLeaf = 0xFF;          // in place of a column
 
 Error broken(std::string what) { return {std::move(what), "", "train the model again, or fetch the file again"}; }
 
+// What both forms begin with.
+struct Head {
+  float base = 0;
+  std::vector<uint32_t> sizes;  // of the trees, in nodes
+  size_t nodes = 0;             // of all
+};
+
+Result<Head> take_head(std::string_view& bytes) {
+  Head head;
+  uint32_t trees = 0;
+  if (!take_little(bytes, head.base) || !take_little(bytes, trees) || trees > kMostTrees) {
+    return broken("a forest's head is broken");
+  }
+  head.sizes.resize(trees);
+  for (uint32_t& size : head.sizes) {
+    if (!take_little(bytes, size) || size > kMostNodes) return broken("a forest's trees are broken");
+    head.nodes += size;
+  }
+  return head;
+}
+
 }  // namespace
 
 Status Forest::add_tree(std::span<const Node> nodes) {
@@ -104,25 +125,18 @@ void Forest::write(std::string& bytes) const {
 }
 
 Result<Forest> Forest::read(std::string_view& bytes) {
-  float base = 0;
-  uint32_t trees = 0;
-  if (!take_little(bytes, base) || !take_little(bytes, trees) || trees > kMostTrees)
-    return broken("a forest's head is broken");
-  std::vector<uint32_t> sizes(trees);
-  size_t total = 0;
-  for (uint32_t& size : sizes) {
-    if (!take_little(bytes, size) || size > kMostNodes) return broken("a forest's trees are broken");
-    total += size;
-  }
+  const Result<Head> head = take_head(bytes);
+  if (!head) return head.error();
+  const size_t total = head->nodes;
   if (bytes.size() < total * 8) return broken("a forest ends too early");
   const char* columns = bytes.data();
   const char* children = columns + total * 2;
   const char* values = children + total * 2;
-  Forest forest(base);
+  Forest forest(head->base);
   forest.nodes_.reserve(total);
-  forest.roots_.reserve(trees);
-  forest.depths_.reserve(trees);
-  for (const uint32_t size : sizes) {
+  forest.roots_.reserve(head->sizes.size());
+  forest.depths_.reserve(head->sizes.size());
+  for (const uint32_t size : head->sizes) {
     for (uint32_t i = 0; i < size; ++i) {
       const Node node{little_at<float>(values), little_at<uint16_t>(columns), little_at<uint16_t>(children)};
       if (node.column == kLeaf && node.left != 0) return broken("a leaf of a tree has a child");
@@ -175,29 +189,21 @@ void Forest::write_by_level(std::string& bytes) const {
 }
 
 Result<Forest> Forest::read_by_level(std::string_view& bytes) {
-  float base = 0;
-  uint32_t trees = 0;
-  if (!take_little(bytes, base) || !take_little(bytes, trees) || trees > kMostTrees) {
-    return broken("a forest's head is broken");
-  }
-  std::vector<uint32_t> sizes(trees);
-  size_t total = 0;
-  for (uint32_t& size : sizes) {
-    if (!take_little(bytes, size) || size > kMostNodes) return broken("a forest's trees are broken");
-    total += size;
-  }
+  const Result<Head> head = take_head(bytes);
+  if (!head) return head.error();
+  const size_t total = head->nodes;
   if (bytes.size() < total * 5) return broken("a forest ends too early");
   const std::string_view columns = bytes.substr(0, total);
   const auto leaf_count =
       static_cast<size_t>(std::count(columns.begin(), columns.end(), static_cast<char>(kShortLeaf)));
   const char* threshold = bytes.data() + total;
   const char* leaf = threshold + (total - leaf_count) * 4;
-  Forest forest(base);
+  Forest forest(head->base);
   forest.nodes_.reserve(total);
-  forest.roots_.reserve(trees);
-  forest.depths_.reserve(trees);
+  forest.roots_.reserve(head->sizes.size());
+  forest.depths_.reserve(head->sizes.size());
   size_t at = 0;
-  for (const uint32_t size : sizes) {
+  for (const uint32_t size : head->sizes) {
     uint32_t child = 1;
     for (uint32_t i = 0; i < size; ++i, ++at) {
       const uint16_t column = static_cast<uint8_t>(columns[at]);
