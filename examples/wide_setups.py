@@ -944,7 +944,6 @@ KIN = {
     "unet": ("diffusion_unet",),
     "dlrm": ("two_towers",),
 }
-FAMILY = {name: family for family, names in KIN.items() for name in names}
 
 
 def made(group, name, number, device):
@@ -953,11 +952,19 @@ def made(group, name, number, device):
 
 
 EACH = 3  # set-ups of an architecture
-SETUPS = {
-    f"{'judged' if group is JUDGED else FAMILY.get(name, name)}/{name}-{number}": functools.partial(
-        made, group, name, number
-    )
-    for number in range(EACH)
-    for group in (LEARNED, JUDGED)
-    for name in group
-}
+
+
+def set_ups(learned_from, judged_on, kin):
+    """By name, of both groups in turn."""
+    family_of = {name: family_name for family_name, names in kin.items() for name in names}
+    return {
+        f"{'judged' if group is judged_on else family_of.get(name, name)}/{name}-{number}": functools.partial(
+            made, group, name, number
+        )
+        for number in range(EACH)
+        for group in (learned_from, judged_on)
+        for name in group
+    }
+
+
+SETUPS = set_ups(LEARNED, JUDGED, KIN)

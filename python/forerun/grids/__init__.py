@@ -30,6 +30,7 @@ GRIDS: Mapping[str, Tuple[Grid, int]] = {
     rnn.LARGE_GRID: (rnn.large_samples, 600),
     conv_net.GRID: (conv_net.samples, 12_000),
     conv_net.GROUP_GRID: (conv_net.group_samples, 8_000),
+    conv_net.WINDOW_GRID: (conv_net.window_samples, 9_000),
     gaps.GRID: (gaps.samples, 12_000),
     vision.GRID: (vision.samples, 9_000),
     set_ups.GRID: (set_ups.samples, 9_000),

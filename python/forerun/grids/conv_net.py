@@ -3,7 +3,8 @@
 Extents follow an image that is halved from stage to stage and widened as it shrinks; batches, widths and ratios are
 those of common networks. Weight gradients, whose workspaces vary most, are drawn twice as often as the other passes;
 of depthwise convolutions only the channels-last weight gradient has a workspace, and only that is drawn. Grouped and
-depthwise ones, for which dense ones tell little, have a grid of their own with all passes, and with layouts mixed.
+depthwise ones, for which dense ones tell little, have a grid of their own with all passes, and with layouts mixed, and
+another one with windows that few networks have: long and thin, or wide.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from forerun.grids.sampling import Draw, Sample, draw_many
 
 GRID = "conv_net"
 GROUP_GRID = "conv_groups"
+WINDOW_GRID = "conv_windows"
 
 _IMAGES = (24, 28, 32, 36, 40, 48, 56, 64, 72, 80, 96, 104, 112, 120, 128, 131, 144, 160, 176, 192, 208, 224, 240, 256,
            272, 288, 299, 304, 320, 384)
@@ -133,3 +135,48 @@ _GROUP_KINDS: Mapping[Callable[[Draw], List[Sample]], float] = {_grouped_passes:
 def group_samples(draw: Draw, count: int) -> List[Sample]:
     drawn = draw_many(draw, count, lambda source: source.weighted(_GROUP_KINDS)(source))
     return [replace(sample, grid=GROUP_GRID) for sample in drawn]
+
+
+_HALF_TYPES: Mapping[str, float] = {"float32": 0.3, "bfloat16": 0.42, "float16": 0.28}
+_THIN = (3, 5, 7, 9, 11, 11, 13, 15, 17, 19, 21, 25, 31, 33, 48, 65)
+
+
+def _thin(draw: Draw) -> List[Sample]:
+    """A depthwise window along one axis, over an image or over tokens by channels."""
+    length = draw.pick(_THIN)
+    kernel = (length, 1) if draw.chance(0.5) else (1, length)
+    conv = _conv(draw, 3, 1, grouped=True)
+    if draw.chance(0.3):  # heads as channels, tokens as rows
+        heads = draw.pick((2, 4, 6, 8, 12, 16))
+        size = (draw.pick((64, 100, 128, 197, 256, 384, 512, 1000, 1024, 2048)), draw.pick((32, 64, 64, 96, 128)))
+        conv = replace(conv, channels=heads, filters=heads, groups=heads, size=size, batch=draw.log_int(1, 128))
+    conv = replace(conv, kernel=kernel, padding=(kernel[0] // 2, kernel[1] // 2))
+    return conv_samples(draw, conv, dtypes=_HALF_TYPES)
+
+
+def _wide(draw: Draw) -> List[Sample]:
+    """A depthwise window of many rows, or one with holes."""
+    kernel = draw.pick((2, 4, 5, 6, 7, 7, 9, 9, 11, 13, 15, 17, 21, 27, 31))
+    dilation = draw.weighted({1: 0.75, 2: 0.15, 3: 0.1}) if kernel <= 9 else 1
+    reach = dilation * (kernel - 1)
+    conv = _conv(draw, kernel, draw.weighted({1: 0.8, 2: 0.2}), grouped=True)
+    conv = replace(conv, dilation=dilation, padding=(reach // 2, reach // 2), batch=draw.log_int(1, 256))
+    return conv_samples(draw, conv, mixed=0.3, dtypes=_HALF_TYPES)
+
+
+def _grouped_points(draw: Draw) -> List[Sample]:
+    """One pixel at a time, or a small window, in groups of any width and number."""
+    conv = _conv(draw, draw.weighted({1: 0.6, 3: 0.3, 2: 0.1}), 1)
+    width = draw.log_int(2, 256) if draw.chance(0.4) else draw.pick((8, 16, 24, 32, 40, 48, 64, 80, 96))
+    groups = draw.log_int(2, max(2, min(128, 3072 // width)))
+    filters = groups * (width if draw.chance(0.6) else max(1, round(width * draw.pick((0.25, 0.5, 2, 3, 4)))))
+    conv = replace(conv, channels=groups * width, filters=filters, groups=groups, batch=draw.log_int(1, 256))
+    return conv_samples(draw, conv, mixed=0.1, dtypes=_HALF_TYPES)
+
+
+_WINDOW_KINDS: Mapping[Callable[[Draw], List[Sample]], float] = {_thin: 0.4, _wide: 0.3, _grouped_points: 0.3}
+
+
+def window_samples(draw: Draw, count: int) -> List[Sample]:
+    drawn = draw_many(draw, count, lambda source: source.weighted(_WINDOW_KINDS)(source))
+    return [replace(sample, grid=WINDOW_GRID) for sample in drawn]
