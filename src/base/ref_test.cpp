@@ -8,7 +8,7 @@ namespace forerun {
 namespace {
 
 struct Told : Counted {
-  explicit Told(int& alive) : alive(&alive) { ++alive; }
+  explicit Told(int& count) : alive(&count) { ++count; }
   Told(const Told& other) : Counted(other), alive(other.alive) { ++*alive; }
   Told& operator=(const Told&) = delete;
   ~Told() { --*alive; }

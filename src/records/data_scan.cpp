@@ -78,7 +78,7 @@ class FileScan {
 
 bool is_torn(std::string_view line, bool ended) {
   const size_t begin = line.find_first_not_of(" \t");
-  return !ended && begin != std::string_view::npos && line[begin] == '{';
+  return !ended && begin != std::string_view::npos && (line[begin] == '{' || line[begin] == '\0');
 }
 
 Error DataProblem::error() const {
