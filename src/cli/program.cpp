@@ -86,7 +86,12 @@ int parse_and_run(const Program& program, int argc, char** argv) {
              "Exit codes: 0 done, 1 the input is at fault, 2 usage, 3 does not fit in memory,\n"
              "130 stopped (Ctrl-C).");
   Run chosen;
-  for (const auto& add_verb : program.verbs) add_verb(app, chosen);
+  const auto is_asked = [&](const CLI::App* verb) { return argc > 1 && verb->get_name() == argv[1]; };
+  for (const auto& add_verb : program.verbs) {
+    add_verb(app, chosen);
+    // Verbs behind the one that is asked for say nothing: their options take a while to make.
+    if (!app.get_subcommands(is_asked).empty()) break;
+  }
   refuse_empty_values(app);
   try {
     app.parse(argc, argv);
