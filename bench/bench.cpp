@@ -3,7 +3,7 @@
 //
 // Measured in this process after start-up (the data folder is read), wall-clock, the median of several repetitions for a
 // model and one pass for the file. An answer is looked at before its time counts. Left out: start-up, and writing reports
-// to a terminal.
+// to a terminal; `program` has both, of the program as users start it.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -22,6 +22,7 @@
 #include "memory_bench.h"
 #include "predict/cost_models.h"
 #include "predict/predict.h"
+#include "program_bench.h"
 #include "report/prediction.h"
 #include "timeline_bench.h"
 #include "trace_bench.h"
@@ -141,7 +142,17 @@ std::vector<Part> all_parts(const std::string& records, const Device& device, co
     const bool philly = with_dataset("cluster/philly/philly.csv.gz", bench::time_philly);
     return bench::time_growth(10'000'000) && philly;
   };
+  const auto program = [] {
+    const std::string model = "meta-llama/Llama-3.1-8B";
+    const bool predicted =
+        bench::time_program({"forerun predict Llama-3.1-8B", {"predict", model, "--precision", "bf16", "--json"}, 40});
+    return bench::time_program({"forerun compare Llama-3.1-8B",
+                                {"compare", model, "--precision", "bf16", "--gpus", "all", "--json"},
+                                300}) &&
+           predicted;
+  };
   return {{"models", "a model from its name to its answer", models},
+          {"program", "the program from its start to its end", program},
           {"traces", "a profiler trace from disk to columns",
            [] { return bench::time_trace(FORERUN_DATA_DIR "/h200/whatif_traces/vit_b_16.base.trace.json.zst"); }},
           {"records", "recorded runs from disk to predictions", [&] { return time_records(records, cost_models); }},

@@ -43,6 +43,7 @@ CASES = [
     ("fit", "fit resnet18 --gpu t4 --json", 0),
     ("fit", "fit gpt2_small --gpu a100_80gb --axis length --batch 1 --brief --json", 0),
     ("fit", "fit llama2_7b --gpu t4 --json", 3),
+    ("fit", "fit resnet18 --gpu t4 --brief --epochs 2 --dataset-size 1M --price t4=0.5 --json", 0),
     ("compare", "compare gpt2_small --precision amp_bf16 --gpus h200,a100_80gb,v100,t4 --price h200=3 --iterations 1000 --json", 0),
     ("compare", "compare llama2_7b --gpus t4,l4 --json", 3),
     ("compare", "compare resnet18 --gpus h200,t4,l4 --prices examples/prices.toml --epochs 2 --dataset-size 1M --deadline 3h --budget 9 --by cost --json", 0),

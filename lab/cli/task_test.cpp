@@ -189,7 +189,7 @@ TEST(Tasks, VerbsListThemWithTheirSummaries) {
 }
 
 TEST(Tasks, FormerNamesOfSuitesAreUnderstood) {
-  for (const char* name : {"seeds", "hkbu"}) {
+  for (const char* name : {"seeds", "hkbu", "devices"}) {
     const auto run = parse_eval({"--suite", name, "--json"});
     EXPECT_TRUE(run.ok()) << run.error().message();
   }

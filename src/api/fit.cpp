@@ -247,6 +247,9 @@ Result<FitAnswer> fit(const FitRequest& given, const Device& device, const CostM
   if (!(given.reserve_share >= 0 && given.reserve_share < 1) || given.reserve.value < 0) {
     return Error{"the reserve is no share or size", "--reserve", "give a share or a size: 5%, 2GiB"};
   }
+  if (const Status status = check_job_length(given.job); !status.ok()) return status.error();
+  const auto price = price_of_run(given.prices, device, given.job);
+  if (!price) return price.error();
   FitRequest request = given;
   if (request.axis == "seq") request.axis = "length";
   const Variant base(request, device, cost_models, work);
@@ -264,6 +267,8 @@ Result<FitAnswer> fit(const FitRequest& given, const Device& device, const CostM
   Result<Prediction> at = base.predicted(answer.largest.value_or(answer.smallest));
   if (!at) return at.error();
   answer.at = std::move(*at);
+  if (const Status status = set_job(given.job, device, *price, answer.at); !status.ok()) return status.error();
+  if (!answer.largest) answer.at.job.reset();  // what does not surely fit is no run to plan
   if (answer.largest) {
     answer.next = search.at(*answer.largest + grid->step);
     answer.limit = search.refusal(answer.next->value);

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "api/fit_answer.h"
+#include "api/prices.h"
 #include "base/work_control.h"
 #include "predict/predict.h"
 
@@ -24,6 +25,8 @@ struct FitRequest {
   double reserve_share = 0;  // of the device's memory, kept free ...
   Bytes reserve;             // ... and so much more
   bool changes = true;       // also what would let a larger one in
+  JobLength job;             // of the whole run, which the answer then tells at the largest value
+  Prices prices;
 };
 
 // What users write of these: "5%", "2GiB" or "512MiB" to keep free; "range", "none" or "5%" beyond the prediction.

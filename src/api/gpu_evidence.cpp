@@ -40,6 +40,10 @@ Result<GpuEvidences> GpuEvidences::load(const CostModels& cost_models) {
     }
   }
   if (!here->status().ok()) return here->status().error();
+  Result<JsonObject> data = JsonObject::read(*folder / "cost" / "measured.json");
+  if (!data) return data.error();
+  evidences.own_.ops["measured here"] = data->object("sample_statuses").integer("ok");
+  if (!data->status().ok()) return data->status().error();
   return evidences;
 }
 

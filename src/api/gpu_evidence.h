@@ -1,6 +1,7 @@
 // "How well is this GPU known?": what was measured on it, and the error to expect of iterations there, from what
 // `forerun eval` printed last: data/evaluations/gpus.json of other GPUs, each left out of all fits, and h200.json of the measured
-// one, its test families left out. A GPU that nobody ran models on is told the mean of runs on GPUs at its distance.
+// one, its test families left out (data/cost/measured.json is what `forerun data summary` counts of it). A GPU that nobody ran models on
+// is told the mean of runs on GPUs at its distance.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 namespace forerun {
 
 struct GpuEvidence {
-  std::map<std::string, int64_t> ops;  // by kind: timed there by others, and judged
+  std::map<std::string, int64_t> ops;  // by kind: timed there by others, and judged; or all that were measured here
   int64_t runs = 0;                    // whole models that were run there, and judged
   std::optional<double> error;         // mean, of times; nothing where no run tells
   std::string of;                      // whose it is: "own" runs, or those of GPUs at a distance: "near", "far"

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "api/data.h"
 #include "base/data_dir.h"
 #include "base/json_file.h"
 #include "predict/carried_models.h"
@@ -22,6 +23,7 @@ TEST(GpuEvidence, TellsWhatWasMeasuredOnAGpuAndTheErrorToExpect) {
   EXPECT_EQ(h200.of, "own");
   EXPECT_GT(h200.runs, 100);
   EXPECT_LT(*h200.error, 0.1);
+  EXPECT_GT(h200.ops.at("measured here"), 100'000);
   const GpuEvidence t4 = of("t4");
   EXPECT_EQ(t4.of, "own");
   EXPECT_GT(t4.runs, 0);
@@ -31,6 +33,15 @@ TEST(GpuEvidence, TellsWhatWasMeasuredOnAGpuAndTheErrorToExpect) {
   EXPECT_GT(*of("l40s").error, *h200.error);
   EXPECT_EQ(of("h800").of, "near");
   EXPECT_FALSE(of("b200").error.has_value());  // beyond: no run tells
+}
+
+TEST(GpuEvidence, TheKeptCountIsOfTheDataThatIsThere) {
+  auto kept = JsonObject::read(*data_dir() / "cost" / "measured.json");
+  ASSERT_TRUE(kept.ok());
+  const auto now = data_summary({.paths = {(*data_dir() / "h200").string()}});
+  ASSERT_TRUE(now.ok()) << now.error().message();
+  EXPECT_EQ(kept->integer("samples"), now->samples)
+      << "count again: forerun data summary data/h200 --json > data/cost/measured.json";
 }
 
 TEST(GpuEvidence, TheKeptEvaluationIsOfTheCostModelsThatAreThere) {

@@ -15,6 +15,7 @@ Result<PredictAnswer> predict_built(const PredictRequest& request, RunBuilder* b
   if (!price) return price.error();
   const Result<TrainingRun> run = build(request.model, *device);
   if (!run) return run.error();
+  if (request.built) request.built();
   if (const Status status = work.check(); !status.ok()) return status.error();
   PredictAnswer answer{.prediction = predict(*run, *device, cost_models, request.memory), .memory_log = std::nullopt};
   if (request.remedies) {

@@ -5,6 +5,7 @@
 // `parse_setup` (predict/setup_text.h): both once, before the question is asked.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +28,8 @@ struct PredictRequest {
   Prices prices;
   bool remedies = true;     // where the host bounds it, also what would take the bound away: further predictions
   bool memory_log = false;  // also every allocation and free of the iteration
+  std::function<void()> built =
+      {};  // hears that the iteration is derived, before anything is predicted of it; may be null
 };
 
 struct PredictAnswer {

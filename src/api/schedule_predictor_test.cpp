@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "api/schedule.h"
+#include "predict/setup_text.h"
 
 namespace forerun {
 namespace {
@@ -79,6 +80,32 @@ TEST(StepPredictor, AddsWhatAGangSaysToItself) {
   broken.configuration.fault = "'layers' is no KEY=VALUE";
   EXPECT_NE(steps(broken).error().message().find("KEY=VALUE"), std::string::npos);
   EXPECT_FALSE(communication_of(cluster, {.link = "pigeons"}).ok());
+}
+
+TEST(StepPredictor, GangsExchangeWhatIsTrainedOnceAnUpdate) {
+  cluster::Cluster cluster = *cluster::parse_cluster("h200=16");
+  cluster.pools[0].gpus_per_node = 8;
+  const auto links = communication_of(cluster, {});
+  ASSERT_TRUE(links.ok()) << links.error().message();
+  StepPredictor steps(cluster, std::make_shared<cluster::CommunicationModel>(*links));
+  const auto asked = [&](int32_t gpus, const SetupText& words) {
+    cluster::StepQuestion one = question("gpt2_small", "h200", gpus);
+    one.configuration.batch = 2;
+    one.configuration.setup = *parse_setup(words);
+    const auto answer = steps(one);
+    EXPECT_TRUE(answer.ok()) << answer.error().message();
+    return answer.ok() ? *answer : cluster::StepAnswer{};
+  };
+  const auto exposed = [&](const SetupText& words) { return asked(16, words).step - asked(1, words).step; };
+  const auto all = asked(1, {}), half = asked(1, {.precision = "bf16"}), adapters = asked(1, {.lora = "8"});
+  EXPECT_EQ(all.gradients, Bytes(124439808LL * 4));
+  EXPECT_EQ(half.gradients, Bytes(124439808LL * 2));
+  EXPECT_EQ(adapters.gradients, Bytes(12LL * 8 * (768 + 3 * 768) * 4));  // 12 blocks, c_attn from 768 to 2304
+  EXPECT_GT(exposed({}), exposed({.lora = "8"}));
+  // Four micro-batches exchange as much as one, and hide no more of it.
+  EXPECT_GT(asked(1, {.accumulate = 4}).step.value, 3 * all.step.value);
+  EXPECT_NEAR(static_cast<double>(exposed({.accumulate = 4}).value), static_cast<double>(exposed({}).value),
+              0.1 * static_cast<double>(all.step.value));
 }
 
 class ScheduledFile : public testing::Test {

@@ -15,7 +15,8 @@ Result<std::string> answer_fit(Question& question, const Asking& asking) {
   const std::string axis = question.text("axis");
   const std::string reserve = question.text("reserve");
   const std::string margin = question.text("margin");
-  FitRequest request;
+  FitRequest request{.job = read_job(question)};
+  const PriceWords price_words = read_prices(question);
   request.changes = !question.flag("brief");
   const WorkControl control = read_limits(question, asking.control);
   if (!axis.empty()) request.axis = axis;
@@ -42,6 +43,9 @@ Result<std::string> answer_fit(Question& question, const Asking& asking) {
   }
   const auto models = asking.knowledge.with(device_files, machine);
   if (!models) return models.error();
+  Result<Prices> prices = asked_prices(price_words.file, price_words.given, (*models)->devices);
+  if (!prices) return prices.error();
+  request.prices = std::move(*prices);
   const Result<Device> device = (*models)->devices.find(gpu.empty() ? usual_gpu(**models) : gpu);
   if (!device) return device.error();
   const Result<FitAnswer> answer = fit(request, *device, **models, control);

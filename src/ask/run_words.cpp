@@ -17,7 +17,7 @@ SetupText read_setup(Question& question) {
   text.optimizer = question.text("optimizer");
   text.channels_last = question.flag("channels_last");
   text.checkpoint = question.text("checkpoint");
-  text.accumulate = question.whole("accumulate", 1, 4096).value_or(1);
+  text.accumulate = question.whole("accumulate", 1, kMostAccumulated).value_or(1);
   text.lora = question.word("lora");
   text.freeze = question.texts("freeze");
   text.quantize = question.text("quantize");

@@ -2,12 +2,13 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
 #include "base/check.h"
 #include "base/id.h"
+#include "base/id_index.h"
 
 namespace forerun {
 
@@ -15,33 +16,17 @@ using NameId = Id<struct NameTag>;
 
 class StringTable {
  public:
-  StringTable() = default;
-  StringTable(StringTable&&) = default;
-  StringTable& operator=(StringTable&&) = default;
-  // The index views strings owned by the deque, so a copy rebuilds it.
-  StringTable(const StringTable& other) {
-    for (const std::string& text : other.strings_) intern(text);
-  }
-  StringTable& operator=(const StringTable& other) {
-    if (this != &other) *this = StringTable(other);
-    return *this;
-  }
-  ~StringTable() = default;
-
   NameId intern(std::string_view text) {
-    auto found = index_.find(text);
-    if (found != index_.end()) return found->second;
+    const uint64_t hash = std::hash<std::string_view>()(text);
+    if (const NameId known = find(text, hash); known.valid()) return known;
     strings_.emplace_back(text);
-    NameId id(strings_.size() - 1);
-    index_.emplace(strings_.back(), id);
+    const NameId id(strings_.size() - 1);
+    index_.add(hash, id.value);
     return id;
   }
 
   // The id of a string that is already here, or an invalid one.
-  [[nodiscard]] NameId find(std::string_view text) const {
-    auto found = index_.find(text);
-    return found == index_.end() ? NameId() : found->second;
-  }
+  [[nodiscard]] NameId find(std::string_view text) const { return find(text, std::hash<std::string_view>()(text)); }
 
   [[nodiscard]] const std::string& operator[](NameId id) const {
     CHECK(id.value < strings_.size(), "NameId out of range");
@@ -50,8 +35,13 @@ class StringTable {
   [[nodiscard]] size_t size() const { return strings_.size(); }
 
  private:
-  std::deque<std::string> strings_;  // deque: growing does not move the strings that index_ points to
-  std::unordered_map<std::string_view, NameId> index_;
+  [[nodiscard]] NameId find(std::string_view text, uint64_t hash) const {
+    const uint32_t found = index_.find(hash, [&](uint32_t id) { return strings_[id] == text; });
+    return found == IdIndex::kNone ? NameId() : NameId(found);
+  }
+
+  std::deque<std::string> strings_;  // deque: growing does not move strings that others look at
+  IdIndex index_;
 };
 
 }  // namespace forerun

@@ -1,27 +1,16 @@
 #include "base/json_file.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "base/small_file.h"
 
 namespace forerun {
 
 Result<JsonObject> JsonObject::read(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return Error{"the file cannot be opened", path.string(), "check the name and its permissions"};
-  std::string text;
-  std::vector<char> piece(size_t{1} << 16);
-  while (file.read(piece.data(), static_cast<std::streamsize>(piece.size())), file.gcount() > 0) {
-    text.append(piece.data(), static_cast<size_t>(file.gcount()));
-    if (text.size() > kLargestFile) {
-      return Error{fmt::format("the file holds more than {} MiB", kLargestFile >> 20), path.string(),
-                   "name a JSON file of settings: such files have some kilobytes"};
-    }
-  }
-  if (file.bad() || !file.eof()) return Error{"the file cannot be read", path.string(), "is it a folder?"};
-  return parse(text, path.string());
+  const Result<std::string> text =
+      read_small_file(path, {kLargestFile, "name a JSON file of settings: such files have some kilobytes"});
+  return text ? parse(*text, path.string()) : Result<JsonObject>(text.error());
 }
 
 Result<JsonObject> JsonObject::parse(const std::string& text, const std::string& where) {

@@ -105,6 +105,12 @@ TEST_F(DataCommand, SaysWhichRecordIsBroken) {
   const Outcome torn = data("check set");
   EXPECT_EQ(torn.code, 1);
   EXPECT_NE(torn.out.find("set/a.jsonl: holds no records"), std::string::npos) << torn.out;
+  // What never was a record is not a torn one, whether its last line has an end or not.
+  write("set/a.jsonl", "once upon a time");
+  const Outcome text = data("check set");
+  EXPECT_EQ(text.code, 1);
+  EXPECT_EQ(text.out.find("torn"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("set/a.jsonl"), std::string::npos) << text.out;
   write("set/a.jsonl", small_record_2().dump() + "\n" + small_record_2().dump().substr(0, 500));
   EXPECT_EQ(data("check set").code, 0) << "a torn line beside a whole one is no fault";
 }

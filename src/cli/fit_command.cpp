@@ -4,6 +4,7 @@
 #include "api/fit.h"
 #include "cli/command.h"
 #include "cli/command_work.h"
+#include "cli/job_options.h"
 #include "cli/memory_options.h"
 #include "cli/setup_options.h"
 #include "cli/standard_streams.h"
@@ -24,6 +25,8 @@ struct FitOptions {
   std::vector<std::string> settings;
   SetupOptions setup;
   MemoryOptions memory;
+  JobLength job;
+  PriceOptions prices;
   WorkLimits limits;
   bool brief = false;
   bool details = false;
@@ -35,6 +38,7 @@ Result<FitRequest> request_of(const FitOptions& options) {
   request.model.model = options.model;
   request.axis = options.axis;
   request.changes = !options.brief;
+  request.job = options.job;
   if (const Status status = parse_reserve(options.reserve, request); !status.ok()) return status.error();
   if (options.batch > 0 && options.axis == "batch") {
     return Error{"the batch is what is looked for", "--batch", "leave it out, or look along another --axis"};
@@ -58,10 +62,13 @@ Result<FitRequest> request_of(const FitOptions& options) {
 }
 
 int run(const FitOptions& options) {
-  const Result<FitRequest> request = request_of(options);
+  Result<FitRequest> request = request_of(options);
   if (!request) return fail(request.error());
   const Result<CostModels> cost_models = load_cost_models_for(options.machine, options.device_files);
   if (!cost_models) return fail(cost_models.error());
+  Result<Prices> prices = asked_prices(options.prices, cost_models->devices);
+  if (!prices) return fail(prices.error());
+  request->prices = std::move(*prices);
   const Result<Device> device = cost_models->devices.find(options.gpu.empty() ? usual_gpu(*cost_models) : options.gpu);
   if (!device) return fail(device.error());
   const Result<FitAnswer> answer = fit(*request, *device, *cost_models, CommandWork(options.limits).control());
@@ -93,6 +100,8 @@ void add_fit(CLI::App& app, Run& chosen) {
   verb->add_option("--set", options->settings, "KEY=VALUE of the model's family; repeatable")->allow_extra_args(false);
   add_setup_options(*verb, options->setup);
   add_memory_options(*verb, options->memory);
+  add_job_options(*verb, options->job);
+  add_price_options(*verb, options->prices);
   verb->add_flag("--details", options->details, "Also what lives at the peak of memory, part by part");
   verb->add_flag("--brief", options->brief, "Without what would let a larger one in");
   add_machine_option(*verb, options->machine);
@@ -104,6 +113,7 @@ void add_fit(CLI::App& app, Run& chosen) {
       "Examples:\n"
       "  forerun fit resnet50                               largest batch on an H200\n"
       "  forerun fit gpt2_small --gpu a100_80gb --axis seq --batch 4 --precision amp_bf16\n"
+      "  forerun fit resnet50 --epochs 90 --dataset-size 1.28M --price h200=3.5   with that batch: hours, kWh, money\n"
       "  forerun fit llama2_7b --zero 3 --gpus 8 --precision amp_bf16\n"
       "  forerun fit resnet50 --margin none                 where the expected value is to fit, and half of all runs "
       "may not\n"

@@ -26,6 +26,30 @@ TEST(FitCommand, AnswersInTextAndJson) {
   EXPECT_LT(nlohmann::json::parse(tight.out)["largest"], answer["largest"]);
 }
 
+TEST(FitCommand, TellsTheWholeRunAtTheLargestBatch) {
+  const std::string run = "fit resnet18 --gpu t4 --brief --epochs 2 --dataset-size 1M --price t4=0.5";
+  const Outcome json = forerun_outcome(run + " --json");
+  ASSERT_EQ(json.code, 0) << json.out;
+  const auto answer = nlohmann::json::parse(json.out);
+  const auto& job = answer["prediction"]["job"];
+  const int64_t batch = answer["largest"];
+  EXPECT_EQ(job["iterations"], (2'000'000 + batch - 1) / batch);
+  EXPECT_DOUBLE_EQ(job["cost"].get<double>(), 0.5 * job["gpu_hours"].get<double>());
+  EXPECT_GT(job["energy_kwh"], 0);
+  // The same as predict tells of that batch.
+  const Outcome same =
+      forerun_outcome("predict resnet18 --gpu t4 --epochs 2 --dataset-size 1M --price t4=0.5 --batch " +
+                      std::to_string(batch) + " --json");
+  EXPECT_EQ(nlohmann::json::parse(same.out)["job"], job);
+  const Outcome text = forerun_outcome(run);
+  EXPECT_NE(text.out.find("\nJob  "), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find(", cost "), std::string::npos) << text.out;
+  // Where nothing fits there is no run to plan.
+  const Outcome none = forerun_outcome("fit llama2_7b --gpu t4 --brief --samples 1M --json");
+  EXPECT_EQ(none.code, 3);
+  EXPECT_FALSE(nlohmann::json::parse(none.out)["prediction"].contains("job")) << none.out;
+}
+
 TEST(FitCommand, ExitsWithThreeWhereNothingFits) {
   const Outcome none = forerun_outcome("fit llama2_7b --gpu t4 --brief");
   EXPECT_EQ(none.code, 3) << none.out;

@@ -34,6 +34,7 @@ constexpr const char* kCalls[] = {
     "compare resnet18 --gpus t4 --prices {}",
     "predict resnet18 --epochs {} --dataset-size 100",
     "predict resnet18 --epochs 2 --dataset-size {}",
+    "fit resnet18 --gpu t4 --brief --samples {}",
     "predict gpt2_small --tokens {}",
     "compare resnet18 --gpus t4 --threads {}",
     "sweep resnet18 --over batch={}",

@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include <atomic>
+
 #include "base/parallel.h"
 #include "cli/job_options.h"
 #include "cli/standard_streams.h"
@@ -57,11 +59,15 @@ int predict_model(const PredictOptions& options, std::optional<FileKind> file, c
   if (!prices) return fail(prices.error());
   question->prices = std::move(*prices);
   Result<PredictAnswer> answer = Error{"was not asked", "", ""};
+  // While the iteration is derived, trees are unpacked that it is likely to ask.
+  std::atomic<bool> derived = false;
+  question->built = [&derived] { derived = true; };
   parallel_for(2, 2, [&](size_t part) {
     if (part == 0) {
       answer = predict_built(*question, files.build_run, cost_models, CommandWork(options.limits).control());
+      derived = true;  // or not at all
     } else if (cost_models.residual_model) {
-      cost_models.residual_model->unpack_usual();  // while the iteration is derived
+      cost_models.residual_model->unpack_ahead([&derived] { return derived.load(); });
     }
   });
   if (!answer) return fail(answer.error());

@@ -36,6 +36,21 @@ void refuse_empty_values(CLI::App& app) {
 
 namespace {
 
+// The first option of a command line that the verb does not have, with the nearest that it has; empty where it has them all.
+std::string unknown_option(const CLI::App& verb, int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string text = argv[i];
+    const std::string given = text.substr(0, text.find('='));
+    if (!given.starts_with("--") || given == "--" || verb.get_option_no_throw(given) != nullptr) continue;
+    std::vector<std::string> known;
+    for (const CLI::Option* option : verb.get_options()) {
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+    }
+    return fmt::format("there is no option {} here; {}", given, did_you_mean(given, known));
+  }
+  return "";
+}
+
 // A usage error: what CLI11 says, with the nearest verb where a verb, or a verb's own verb, is unknown.
 int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   const CLI::App* at = &app;
@@ -56,7 +71,9 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, cha
     at = chosen;
     called += " " + given;
   }
-  fmt::print(stderr, "forerun: {}; see `{} --help`\n", error.what(), called);
+  const std::string unknown =
+      dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr ? "" : unknown_option(*at, argc, argv);
+  fmt::print(stderr, "forerun: {}; see `{} --help`\n", unknown.empty() ? error.what() : unknown, called);
   return kUsage;
 }
 
@@ -69,7 +86,12 @@ int parse_and_run(const Program& program, int argc, char** argv) {
              "Exit codes: 0 done, 1 the input is at fault, 2 usage, 3 does not fit in memory,\n"
              "130 stopped (Ctrl-C).");
   Run chosen;
-  for (const auto& add_verb : program.verbs) add_verb(app, chosen);
+  const auto is_asked = [&](const CLI::App* verb) { return argc > 1 && verb->get_name() == argv[1]; };
+  for (const auto& add_verb : program.verbs) {
+    add_verb(app, chosen);
+    // Verbs behind the one that is asked for say nothing: their options take a while to make.
+    if (!app.get_subcommands(is_asked).empty()) break;
+  }
   refuse_empty_values(app);
   try {
     app.parse(argc, argv);

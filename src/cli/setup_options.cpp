@@ -17,7 +17,7 @@ void add_setup_options(CLI::App& verb, SetupOptions& options, const std::string&
                   "Activation checkpointing: none, block (a block keeps its inputs alone and runs twice) or selective "
                   "(it also keeps results of products and attention)");
   verb.add_option("--accumulate", options.accumulate, "Micro-batches of --batch samples before each update; default 1")
-      ->check(CLI::Range(int64_t{1}, int64_t{4096}));
+      ->check(CLI::Range(int64_t{1}, kMostAccumulated));
   verb.add_option(
       "--lora", options.lora,
       "RANK[:LAYER,LAYER,...][:dropout=P]: train adapters of that rank beside these linear layers alone (by "

@@ -78,11 +78,11 @@ class Durations {
 
 // What a job trains, as `forerun predict` takes it: enough to predict a step of it.
 struct Configuration {
-  std::string model;                   // zoo name or ONNX file
-  int64_t batch = 0;                   // of one GPU; 0: the model's usual one
-  std::optional<Precision> precision;  // nothing: the default, here and below
-  std::optional<OptimizerSpec> optimizer;
-  KeyValues settings;  // of the model's family
+  std::string model;  // zoo name or file
+  int64_t batch = 0;  // of one GPU; 0: the model's usual one
+  TrainingSetup setup;
+  bool default_optimizer = true;  // chosen by the model's input, in place of the setup's
+  KeyValues settings;             // of the model's family
   std::string fault;   // why it cannot be predicted: a word of its row that means nothing here; empty: it can
   std::string record;  // id of a measured run in place of all that
   friend auto operator<=>(const Configuration&, const Configuration&) = default;

@@ -120,21 +120,26 @@ Result<ModelRequest> request_of(const cluster::Configuration& configuration) {
   request.model = configuration.model;
   if (configuration.batch > 0) request.batch = configuration.batch;
   if (!configuration.fault.empty()) return Error{configuration.fault, "", ""};
-  if (configuration.precision) request.setup.precision = *configuration.precision;
-  if (configuration.optimizer) {
-    request.setup.optimizer = *configuration.optimizer;
-    request.default_optimizer = false;
-  }
+  request.setup = configuration.setup;
+  request.default_optimizer = configuration.default_optimizer;
   request.settings = configuration.settings;
   return request;
 }
 
-cluster::StepAnswer answer_of(const Prediction& prediction) {
-  return {prediction.fits ? prediction.times.iteration : cluster::kNever,
-          Bytes(prediction.parameters * kGradientBytes)};
+}  // namespace
+
+Bytes exchanged_gradients(const Graph& graph) {
+  if (graph.parameters().empty()) return Bytes(graph.parameter_count() * kGradientBytes);
+  Bytes sum;
+  for (const TensorId parameter : graph.parameters()) sum += graph.bytes_of(parameter);
+  return sum;
 }
 
-}  // namespace
+double gang_step(const cluster::CommunicationModel& links, uint32_t pool, int32_t gpus, const GangWork& work) {
+  // Gradients travel beside the last micro-batch alone.
+  const double last = work.seconds / static_cast<double>(std::max<int64_t>(work.micro_batches, 1));
+  return work.seconds - last + links.step(last, work.gradients, pool, links.closest(pool, gpus));
+}
 
 Result<cluster::MeasuredErrors> find_measured_errors(const std::string& predictor) {
   const size_t at = predictor.find('@');
@@ -216,8 +221,10 @@ Status StepPredictor::load() {
 cluster::StepAnswer StepPredictor::in_gang(cluster::StepAnswer one, const cluster::StepQuestion& question) const {
   const auto pool = cluster_->find(question.gpu_type);
   if (question.gpus < 2 || !communication_ || !pool || one.step == cluster::kNever) return one;
-  const double step = communication_->step(cluster::seconds(one.step), one.gradients, *pool,
-                                           communication_->closest(*pool, question.gpus));
+  const double step = gang_step(*communication_, *pool, question.gpus,
+                                {.seconds = cluster::seconds(one.step),
+                                 .gradients = one.gradients,
+                                 .micro_batches = question.configuration.setup.accumulate});
   return {cluster::time_from_seconds(step), one.gradients};
 }
 
@@ -237,7 +244,9 @@ Result<cluster::StepAnswer> StepPredictor::predict_step(const cluster::StepQuest
 }
 
 Result<cluster::StepAnswer> StepPredictor::predict_run(const TrainingRun& run, const Device& device) {
-  cluster::StepAnswer answer = answer_of(predict(run, device, *state_->cost_models));
+  const Prediction prediction = predict(run, device, *state_->cost_models);
+  cluster::StepAnswer answer{prediction.fits ? prediction.times.iteration : cluster::kNever,
+                             exchanged_gradients(run.graph)};
   if (!oracle_ || answer.step == cluster::kNever) return answer;
   const auto told = oracle_(run, *state_->cost_models);
   if (!told) return told.error();

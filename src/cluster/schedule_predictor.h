@@ -26,7 +26,19 @@ Result<cluster::MeasuredErrors> find_measured_errors(const std::string& predicto
 // What --predictor says: one of the built-in ones, or one that was measured, with its errors.
 Result<cluster::Predictor> parse_predictor(const std::string& text);
 
-inline constexpr int64_t kGradientBytes = 4;  // of a parameter: mixed precision keeps float32 parameters too
+inline constexpr int64_t kGradientBytes = 4;  // of a parameter, where the graph does not list them
+
+// What the GPUs of a gang give each other in a step: the gradients of what is trained, in the type of the weights.
+Bytes exchanged_gradients(const Graph& graph);
+
+// A step of one GPU alone.
+struct GangWork {
+  double seconds = 0;
+  Bytes gradients;
+  int64_t micro_batches = 1;  // whose gradients are added up before they are exchanged
+};
+// The same in a gang on as few nodes as possible, in seconds.
+double gang_step(const cluster::CommunicationModel& links, uint32_t pool, int32_t gpus, const GangWork& work);
 
 struct NetworkOptions {
   std::string link = "100gbe";  // between nodes, as `forerun devices --links` lists them

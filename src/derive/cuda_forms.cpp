@@ -20,7 +20,7 @@ struct Replaced {
 
 // Where a recorded tensor really lies, while that is not where the record says.
 struct Place {
-  std::shared_ptr<StorageToken> storage;
+  Ref<StorageToken> storage;
   Shape sizes, strides;
 };
 
@@ -81,7 +81,7 @@ class Replay {
     }
   }
 
-  const std::shared_ptr<StorageToken>& token(StorageId id) {
+  const Ref<StorageToken>& token(StorageId id) {
     auto& held = storages_[id.value];
     if (!held) held = tracer_.storage(from_.storage(id).bytes, from_.storage(id).on_gpu);
     return held;
@@ -392,14 +392,14 @@ class Replay {
   const Graph& from_;
   const DispatchTarget* target_;
   Tracer tracer_;
-  std::vector<std::shared_ptr<StorageToken>> storages_;  // by storage of `from_`, while it lives
-  std::vector<TensorId> tensors_;                        // by tensor of `from_`
-  std::map<uint32_t, AttributesId> attributes_;          // by attributes of `from_`
-  std::vector<std::vector<StorageId>> deaths_;           // by op of `from_`
-  std::map<size_t, size_t> forward_of_, backward_of_;    // ops of `from_` by each other
-  std::map<size_t, Replaced> replaced_;                  // by forward op of `from_`
-  std::map<uint32_t, Place> places_;                     // by tensor of `from_`, up to its last use
-  std::vector<size_t> last_use_;                         // by tensor of `from_`
+  std::vector<Ref<StorageToken>> storages_;            // by storage of `from_`, while it lives
+  std::vector<TensorId> tensors_;                      // by tensor of `from_`
+  std::map<uint32_t, AttributesId> attributes_;        // by attributes of `from_`
+  std::vector<std::vector<StorageId>> deaths_;         // by op of `from_`
+  std::map<size_t, size_t> forward_of_, backward_of_;  // ops of `from_` by each other
+  std::map<size_t, Replaced> replaced_;                // by forward op of `from_`
+  std::map<uint32_t, Place> places_;                   // by tensor of `from_`, up to its last use
+  std::vector<size_t> last_use_;                       // by tensor of `from_`
 };
 
 }  // namespace

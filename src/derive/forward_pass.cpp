@@ -82,6 +82,7 @@ Status ForwardPass::run_op(size_t index, Values& values, Autocast& autocast) {
   const Op& op = forward_.ops()[index];
   t_.set_module(forward_.module(op));
   Values inputs;
+  inputs.reserve(op.input_count);
   for (const TensorId id : forward_.inputs(op)) {
     if (!values[id.value]) {
       return Error{fmt::format("op {} ({}) reads a tensor that nothing made", index, forward_.name(op)), "", ""};
@@ -196,8 +197,8 @@ Status ForwardPass::run_stretch(const Stretch& stretch) {
   trains = trains || std::any_of(adapters_.begin(), adapters_.end(), within);
   if (setup_.checkpointing == Checkpointing::selective) {
     rerun->kept = std::make_shared<std::vector<Values>>();
-    t_.intercept([this, kept = rerun->kept](std::string_view name, const Values& outputs) {
-      if (!in_custom_op_ && is_kept_by_selective(name)) kept->push_back(outputs);
+    t_.intercept([this, kept = rerun->kept](std::string_view name, ValueSpan outputs) {
+      if (!in_custom_op_ && is_kept_by_selective(name)) kept->emplace_back(outputs.begin(), outputs.end());
       return false;
     });
   }
@@ -217,7 +218,7 @@ Status ForwardPass::run_stretch(const Stretch& stretch) {
 
 // Whether an op of the second run is not dispatched: its results were kept, or nobody needs them any more.
 bool ForwardPass::passes_over(const Rerun& rerun, size_t op, size_t& kept, bool& stopped, std::string_view name,
-                              const Values& outputs) const {
+                              ValueSpan outputs) const {
   if (op > rerun.stretch.last || stopped) return true;
   const bool keeps_operands =
       !adapters_.contains(op) || last_product_;  // an adapter's second product keeps the first's result
@@ -255,7 +256,7 @@ Values ForwardPass::run_again(const Rerun& rerun, Values gradients) {
     size_t kept = 0;
     bool stopped = false;
     for (size_t i = stretch.begin; i < stretch.end; ++i) {
-      t_.intercept([&, i](std::string_view name, const Values& outputs) {
+      t_.intercept([&, i](std::string_view name, ValueSpan outputs) {
         return passes_over(rerun, i, kept, stopped, name, outputs);
       });
       const Status status = run_op(i, values, autocast);

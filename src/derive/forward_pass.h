@@ -57,7 +57,7 @@ class ForwardPass {
   Status run_stretch(const Stretch& stretch);
   Values run_again(const Rerun& rerun, Values gradients);
   bool passes_over(const Rerun& rerun, size_t op, size_t& kept, bool& stopped, std::string_view name,
-                   const Values& outputs) const;
+                   ValueSpan outputs) const;
   Value quantized(const QuantizedLayer& layer, const Values& inputs);
   Value adapted(const Adapter& adapter, const Values& inputs, const Value& result, Autocast& autocast);
   void find_last_uses();

@@ -68,7 +68,7 @@ void LayoutTracker::pass(const Op& op) {
   derive::Values operands;
   // The lists of foreach ops are long, and their results are not looked at.
   for (const TensorId id : inputs.first(std::min<size_t>(inputs.size(), 8))) {
-    auto state = std::make_shared<derive::TensorState>();
+    auto state = derive::Value::make();
     state->sizes = copy_of(graph_.shape(id));
     state->strides = strides_of(id);
     operands.push_back(std::move(state));

@@ -7,7 +7,7 @@
 
 namespace forerun::derive {
 
-Tracer::Tracer() : log_(std::make_shared<FreeLog>()) {
+Tracer::Tracer() : log_(Ref<FreeLog>::make()) {
   log_->freed = [this](StorageId id) {
     if (graph_.graph().storage(id).root == Root::none) graph_.mark_freed(id, OpId(graph_.op_count()));
   };
@@ -26,13 +26,13 @@ Value Tracer::alias(const Value& of, DType dtype, Shape sizes, Shape strides) {
   return v;
 }
 
-std::shared_ptr<StorageToken> Tracer::storage(Bytes bytes, bool on_gpu) {
+Ref<StorageToken> Tracer::storage(Bytes bytes, bool on_gpu) {
   made_bytes_ += static_cast<double>(bytes.value);
-  return std::make_shared<StorageToken>(graph_.add_storage(bytes, on_gpu), log_);
+  return Ref<StorageToken>::make(graph_.add_storage(bytes, on_gpu), log_);
 }
 
-Value Tracer::view_of(std::shared_ptr<StorageToken> storage, DType dtype, Shape sizes, Shape strides) {
-  auto v = std::make_shared<TensorState>();
+Value Tracer::view_of(Ref<StorageToken> storage, DType dtype, Shape sizes, Shape strides) {
+  auto v = Value::make();
   v->id = graph_.add_tensor(storage->id(), dtype, sizes, strides);
   v->storage = std::move(storage);
   v->dtype = dtype;
@@ -56,39 +56,39 @@ void Tracer::make_parameter(const Value& v) {
   v->is_leaf = true;
 }
 
-void Tracer::emit(std::string_view name, const Values& inputs, const Values& outputs, const Attributes& attributes) {
+void Tracer::emit(std::string_view name, ValueSpan inputs, ValueSpan outputs, const Attributes& attributes) {
   if (interceptor_ && interceptor_(name, outputs)) return;
-  std::vector<TensorId> in;
-  in.reserve(inputs.size());
+  operands_.clear();
   for (const Value& v : inputs) {
-    if (v) in.push_back(v->id);
+    if (v) operands_.push_back(v->id);
   }
-  std::vector<TensorId> out;
-  out.reserve(outputs.size());
+  const size_t input_count = operands_.size();
   for (const Value& v : outputs) {
-    if (v) out.push_back(v->id);
+    if (v) operands_.push_back(v->id);
   }
+  const std::span<const TensorId> operands = operands_;
   graph_.add_op({.name = name,
                  .phase = phase_,
                  .module = module_,
-                 .inputs = in,
-                 .outputs = out,
+                 .inputs = operands.first(input_count),
+                 .outputs = operands.subspan(input_count),
                  .attributes = &attributes,
                  .sequence = recorded_sequence_.value_or(node_ != nullptr ? node_->sequence : sequence_),
                  .autograd_node = node_ != nullptr && !gradients_on_ ? node_->name : std::string_view()});
 }
 
-Node& Tracer::add_node(std::string_view name, const Values& inputs) {
+Node& Tracer::add_node(std::string_view name, ValueSpan inputs) {
   Node& node = nodes_.emplace_back();
   node.name = name;
   node.sequence = ++sequence_;
+  node.next.reserve(inputs.size());
   for (const Value& v : inputs) {
     node.next.push_back(needs_gradient(v) ? Edge{v->history, v->result_index, v->sizes, v->dtype} : Edge{});
   }
   return node;
 }
 
-Node* Tracer::record(std::string_view node_name, const Values& inputs, const Values& results) {
+Node* Tracer::record(std::string_view node_name, ValueSpan inputs, ValueSpan results) {
   if (!gradients_on_ || std::none_of(inputs.begin(), inputs.end(), needs_gradient)) return nullptr;
   Node& node = add_node(node_name, inputs);
   node.result_count = results.size();
@@ -101,7 +101,7 @@ Node* Tracer::record(std::string_view node_name, const Values& inputs, const Val
   return &node;
 }
 
-Node& Tracer::record_stretch(std::string_view node_name, const Values& inputs, const Values& results) {
+Node& Tracer::record_stretch(std::string_view node_name, ValueSpan inputs, ValueSpan results) {
   Node& node = add_node(node_name, inputs);
   node.result_count = results.size();
   for (size_t i = 0; i < results.size(); ++i) {
@@ -112,7 +112,7 @@ Node& Tracer::record_stretch(std::string_view node_name, const Values& inputs, c
   return node;
 }
 
-Node* Tracer::record_in_place(std::string_view node_name, const Values& inputs, const Value& self) {
+Node* Tracer::record_in_place(std::string_view node_name, ValueSpan inputs, const Value& self) {
   if (!self->base) return record(node_name, inputs, {self});
   if (!gradients_on_ || std::none_of(inputs.begin(), inputs.end(), needs_gradient)) return nullptr;
   Node& inner = add_node(node_name, inputs);
@@ -181,17 +181,18 @@ std::shared_ptr<Value> Tracer::watch_gradient(const Value& v) {
 
 void Tracer::count_dependencies(const std::vector<Edge>& results) {
   std::vector<Node*> pending;
-  std::map<const Node*, bool> seen;
-  for (const Edge& edge : results) {
-    if (seen.emplace(edge.node, true).second) pending.push_back(edge.node);
-  }
+  const uint32_t pass = ++passes_;
+  const auto reach = [&](Node* node) {
+    if (std::exchange(node->counted_in, pass) != pass) pending.push_back(node);
+  };
+  for (const Edge& edge : results) reach(edge.node);
   while (!pending.empty()) {
     Node* node = pending.back();
     pending.pop_back();
     for (const Edge& edge : node->next) {
       if (edge.node == nullptr) continue;
       ++edge.node->waiting_for;
-      if (seen.emplace(edge.node, true).second) pending.push_back(edge.node);
+      reach(edge.node);
     }
   }
 }

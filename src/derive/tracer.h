@@ -8,6 +8,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,6 +37,7 @@ struct Node {
   Value parameter;  // accumulation nodes only
   // Engine state.
   size_t waiting_for = 0;
+  uint32_t counted_in = 0;  // the last backward pass that reached it
   Values gradients;
 };
 
@@ -53,29 +55,29 @@ class Tracer {
   Value fresh(DType dtype, const Shape& sizes) { return fresh(dtype, sizes, contiguous_strides(sizes)); }
   Value alias(const Value& of, DType dtype, Shape sizes, Shape strides);
   // A storage that is not the tracer's own idea, and a tensor in it: those of a recorded iteration.
-  std::shared_ptr<StorageToken> storage(Bytes bytes, bool on_gpu);
-  Value view_of(std::shared_ptr<StorageToken> storage, DType dtype, Shape sizes, Shape strides);
+  Ref<StorageToken> storage(Bytes bytes, bool on_gpu);
+  Value view_of(Ref<StorageToken> storage, DType dtype, Shape sizes, Shape strides);
   Value root(Root kind, std::string_view name, DType dtype, const Shape& sizes, Shape strides, bool on_gpu = true);
   void make_parameter(const Value& v);  // gives it an accumulation node
 
   // --- ops
-  void emit(std::string_view name, const Values& inputs, const Values& outputs, const Attributes& attributes = {});
+  void emit(std::string_view name, ValueSpan inputs, ValueSpan outputs, const Attributes& attributes = {});
 
   // Hears of every op about to be emitted and may answer that it does not run: it then leaves no trace in the graph. It may
   // put other tensors in the place of the op's results.
-  using Interceptor = std::function<bool(std::string_view name, const Values& outputs)>;
+  using Interceptor = std::function<bool(std::string_view name, ValueSpan outputs)>;
   void intercept(Interceptor interceptor) { interceptor_ = std::move(interceptor); }
 
   // Records the op about to be emitted if gradients are on and an input needs one; else null. The results get the history.
-  Node* record(std::string_view node_name, const Values& inputs, const Values& results);
+  Node* record(std::string_view node_name, ValueSpan inputs, ValueSpan results);
   // The same for an op that overwrites `self`. If self is a view, its base takes part in the history too (CopySlices).
-  Node* record_in_place(std::string_view node_name, const Values& inputs, const Value& self);
+  Node* record_in_place(std::string_view node_name, ValueSpan inputs, const Value& self);
   // A result kept for the backward pass: a detached alias, as PyTorch saves it.
   Value save_result(const Value& v);
   Value unpack_result(const Value& saved);
   // A stretch of the model as one step of the backward pass, whatever its parts would record; `inputs` are those that want
   // a gradient back.
-  Node& record_stretch(std::string_view node_name, const Values& inputs, const Values& results);
+  Node& record_stretch(std::string_view node_name, ValueSpan inputs, ValueSpan results);
   [[nodiscard]] bool gradients_on() const { return gradients_on_; }
   // Whether ops record their way back from here on; tells how it was.
   bool set_gradients(bool on) { return std::exchange(gradients_on_, on); }
@@ -122,12 +124,12 @@ class Tracer {
   void accumulate(Node& node, Value gradient);
   void deliver(const Edge& edge, Value gradient);
   Value conform(const Edge& edge, Value gradient);
-  Node& add_node(std::string_view name, const Values& inputs);
+  Node& add_node(std::string_view name, ValueSpan inputs);
   void count_dependencies(const std::vector<Edge>& results);
   void step(Node& node);
 
   GraphBuilder graph_;
-  std::shared_ptr<FreeLog> log_;
+  Ref<FreeLog> log_;
   std::deque<Node> nodes_;
   std::map<const TensorState*, Value> gradients_;
   Phase phase_ = Phase::forward;
@@ -138,6 +140,8 @@ class Tracer {
   Interceptor interceptor_;
   std::optional<uint32_t> recorded_sequence_;  // of the op that those emitted now stand for
   const Node* node_ = nullptr;                 // the backward step that is running
+  uint32_t passes_ = 0;                        // backward passes so far
+  std::vector<TensorId> operands_;             // of the op that is emitted
 };
 
 }  // namespace forerun::derive

@@ -16,6 +16,16 @@ int64_t capped_product(int64_t a, int64_t b) {
   return __builtin_mul_overflow(a, b, &product) || product > kMostCounted ? kMostCounted : product;
 }
 
+// Strides of a contiguous tensor, from the last dimension to the first: `take(dim, stride)` for each.
+template <class Take>
+void each_contiguous_stride(const Shape& sizes, Take take) {
+  int64_t stride = 1;
+  for (size_t dim = sizes.size(); dim-- > 0;) {
+    take(dim, stride);
+    stride = capped_product(stride, std::max<int64_t>(sizes[dim], 1));
+  }
+}
+
 // Strides that put the dimensions in this order, fastest first.
 Shape strides_in_order(const Shape& sizes, const std::vector<size_t>& fastest_first) {
   Shape strides(sizes.size());
@@ -47,9 +57,9 @@ int64_t element_count(const Shape& sizes) {
 }
 
 Shape contiguous_strides(const Shape& sizes) {
-  std::vector<size_t> order(sizes.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = order.size() - 1 - i;
-  return strides_in_order(sizes, order);
+  Shape strides(sizes.size());
+  each_contiguous_stride(sizes, [&](size_t dim, int64_t stride) { strides[dim] = stride; });
+  return strides;
 }
 
 Shape channels_last_strides(const Shape& sizes) {
@@ -61,7 +71,11 @@ Shape channels_last_strides(const Shape& sizes) {
 }
 
 bool is_contiguous(const TensorState& v) {
-  return element_count(v.sizes) == 0 || matches_strides(v.sizes, v.strides, contiguous_strides(v.sizes));
+  bool contiguous = true;
+  each_contiguous_stride(v.sizes, [&](size_t dim, int64_t stride) {
+    contiguous = contiguous && (v.sizes[dim] == 1 || v.strides[dim] == stride);
+  });
+  return contiguous || element_count(v.sizes) == 0;
 }
 
 bool is_channels_last(const TensorState& v) {
@@ -83,6 +97,7 @@ bool suggests_channels_last(const TensorState& v) {
 }
 
 bool is_dense(const TensorState& v) {
+  if (is_contiguous(v) && element_count(v.sizes) > 0) return true;
   std::vector<size_t> order(v.sizes.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
@@ -99,15 +114,15 @@ bool is_dense(const TensorState& v) {
   return true;
 }
 
-Shape elementwise_strides(const Shape& sizes, const Values& inputs) {
+Shape elementwise_strides(const Shape& sizes, ValueSpan inputs) {
   bool same_shape = true;
   for (const Value& v : inputs) same_shape = same_shape && v->sizes == sizes;
-  if (same_shape && !inputs.empty()) {
+  if (same_shape && inputs.size() > 0) {
     const auto all = [&](auto&& test) { return std::all_of(inputs.begin(), inputs.end(), test); };
     if (all([](const Value& v) { return is_contiguous(*v); })) return contiguous_strides(sizes);
     if (all([](const Value& v) { return is_channels_last(*v); })) return channels_last_strides(sizes);
-    if (all([&](const Value& v) { return is_dense(*v) && v->strides == inputs.front()->strides; })) {
-      return inputs.front()->strides;
+    if (all([&](const Value& v) { return is_dense(*v) && v->strides == inputs[0]->strides; })) {
+      return inputs[0]->strides;
     }
   }
   // Insertion sort of the dimensions, fastest first; the first input with an opinion decides.
@@ -150,7 +165,7 @@ Shape suggested_strides(const TensorState& v, const Shape& sizes) {
 
 Shape preserved_strides(const TensorState& v) {
   if (is_dense(v)) return v.strides;
-  return elementwise_strides(v.sizes, {std::make_shared<TensorState>(v)});
+  return elementwise_strides(v.sizes, {Value::make(v)});
 }
 
 std::optional<Shape> view_strides(const TensorState& v, const Shape& sizes) {

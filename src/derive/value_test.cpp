@@ -14,9 +14,7 @@ TensorState tensor(Shape sizes, Shape strides) {
   return v;
 }
 
-Value shared(Shape sizes, Shape strides) {
-  return std::make_shared<TensorState>(tensor(std::move(sizes), std::move(strides)));
-}
+Value shared(Shape sizes, Shape strides) { return Value::make(tensor(std::move(sizes), std::move(strides))); }
 
 // Addresses of all elements in row-major order of the sizes.
 std::vector<int64_t> addresses(const Shape& sizes, const Shape& strides) {

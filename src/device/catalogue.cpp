@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "base/json_file.h"
@@ -12,6 +13,7 @@ namespace forerun {
 namespace {
 
 namespace fs = std::filesystem;
+using PlacesByName = std::map<std::string, size_t>;
 
 // "NVIDIA A100-SXM4-80GB" -> "nvidiaa100sxm480gb"
 std::string folded(std::string_view name) {
@@ -24,19 +26,18 @@ std::string folded(std::string_view name) {
   return out;
 }
 
+// A name and its aliases, folded.
 template <class Named>
-bool is_called(const Named& item, const std::string& folded_name) {
-  if (folded(item.name) == folded_name) return true;
-  return std::any_of(item.aliases.begin(), item.aliases.end(),
-                     [&](const std::string& alias) { return folded(alias) == folded_name; });
+std::vector<std::string> folded_names(const Named& item) {
+  std::vector<std::string> names = {folded(item.name)};
+  for (const std::string& alias : item.aliases) names.push_back(folded(alias));
+  return names;
 }
 
 template <class Named>
-Result<Named> find_among(const std::vector<Named>& items, std::string_view name, const std::string& kind) {
-  const std::string wanted = folded(name);
-  for (const Named& item : items) {
-    if (is_called(item, wanted)) return item;
-  }
+Result<Named> find_among(const std::vector<Named>& items, const PlacesByName& places, std::string_view name,
+                         const std::string& kind) {
+  if (const auto found = places.find(folded(name)); found != places.end()) return items[found->second];
   std::vector<std::string> known;
   for (const Named& item : items) known.push_back(item.aliases.empty() ? item.name : item.aliases.front());
   std::string remedy = "known are: ";
@@ -50,24 +51,26 @@ Result<Named> find_among(const std::vector<Named>& items, std::string_view name,
 }
 
 template <class Named>
-Status add_to(std::vector<Named>& items, Named item, const std::string& kind) {
-  if (folded(item.name).empty()) return Error{"a " + kind + " without a name", "", "give it a name"};
-  const auto same = std::find_if(items.begin(), items.end(),
-                                 [&](const Named& other) { return folded(other.name) == folded(item.name); });
-  for (const Named& other : items) {
-    if (same != items.end() && &other == &*same) continue;
-    for (const std::string& alias : item.aliases) {
-      if (is_called(other, folded(alias))) {
-        return Error{"the alias \"" + alias + "\" of \"" + item.name + "\" already names \"" + other.name + "\"", "",
-                     "choose another alias"};
-      }
-    }
-    if (is_called(other, folded(item.name))) {
-      return Error{"\"" + item.name + "\" is already an alias of \"" + other.name + "\"", "", "choose another name"};
-    }
+Status add_to(std::vector<Named>& items, PlacesByName& places, Named item, const std::string& kind) {
+  const std::vector<std::string> own = folded_names(item);
+  if (own.front().empty()) return Error{"a " + kind + " without a name", "", "give it a name"};
+  // One of the same name is replaced; of all others neither name nor aliases may be used again.
+  const auto known = places.find(own.front());
+  const bool replaces = known != places.end() && folded(items[known->second].name) == own.front();
+  const size_t place = replaces ? known->second : items.size();
+  for (size_t i = 0; i < own.size(); ++i) {
+    const auto taken = places.find(own[i]);
+    if (taken == places.end() || taken->second == place) continue;
+    const std::string& other = items[taken->second].name;
+    if (i == 0)
+      return Error{"\"" + item.name + "\" is already an alias of \"" + other + "\"", "", "choose another name"};
+    return Error{"the alias \"" + item.aliases[i - 1] + "\" of \"" + item.name + "\" already names \"" + other + "\"",
+                 "", "choose another alias"};
   }
-  if (same != items.end())
-    *same = std::move(item);
+  std::erase_if(places, [&](const auto& entry) { return entry.second == place; });
+  for (const std::string& name : own) places.emplace(name, place);
+  if (replaces)
+    items[place] = std::move(item);
   else
     items.push_back(std::move(item));
   return {};
@@ -252,9 +255,9 @@ std::vector<Link> read_links(JsonObject& file) {
 
 }  // namespace
 
-Status DeviceCatalogue::add(Device device) { return add_to(devices_, std::move(device), "GPU"); }
+Status DeviceCatalogue::add(Device device) { return add_to(devices_, device_places_, std::move(device), "GPU"); }
 
-Status DeviceCatalogue::add(Link link) { return add_to(links_, std::move(link), "link"); }
+Status DeviceCatalogue::add(Link link) { return add_to(links_, link_places_, std::move(link), "link"); }
 
 Status DeviceCatalogue::add_file(const fs::path& path) {
   Result<JsonObject> file = JsonObject::read(path);
@@ -278,9 +281,13 @@ Status DeviceCatalogue::add_file(const fs::path& path) {
   return {};
 }
 
-Result<Device> DeviceCatalogue::find(std::string_view name) const { return find_among(devices_, name, "GPU"); }
+Result<Device> DeviceCatalogue::find(std::string_view name) const {
+  return find_among(devices_, device_places_, name, "GPU");
+}
 
-Result<Link> DeviceCatalogue::find_link(std::string_view name) const { return find_among(links_, name, "link"); }
+Result<Link> DeviceCatalogue::find_link(std::string_view name) const {
+  return find_among(links_, link_places_, name, "link");
+}
 
 Result<DeviceCatalogue> load_devices(const fs::path& folder) {
   std::error_code failed;

@@ -11,6 +11,8 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -36,6 +38,8 @@ class DeviceCatalogue {
  private:
   std::vector<Device> devices_;
   std::vector<Link> links_;
+  std::map<std::string, size_t> device_places_,
+      link_places_;  // among those, by name and alias without case, spaces and the like
 };
 
 // All *.json files of a folder, in order of their names.

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "base/id_index.h"
+
 namespace forerun {
 namespace {
 
@@ -49,7 +51,31 @@ struct Writer {
   }
 };
 
+struct Hasher {
+  uint64_t hash = 0;
+  void operator()(std::monostate /*null*/) { hash = mixed(hash, 0); }
+  void operator()(bool v) { hash = mixed(hash, v ? 1 : 0); }
+  void operator()(int64_t v) { hash = mixed(hash, static_cast<uint64_t>(v)); }
+  void operator()(double v) { hash = mixed(hash, std::hash<double>()(v)); }
+  void operator()(const std::string& v) { hash = mixed(hash, std::hash<std::string>()(v)); }
+  void operator()(const JsonText& v) { (*this)(v.text); }
+  template <class T>
+  void operator()(const std::vector<T>& list) {
+    hash = mixed(hash, list.size());
+    for (const T v : list) (*this)(v);
+  }
+};
+
 }  // namespace
+
+uint64_t Attributes::hash() const {
+  Hasher hasher;
+  for (const auto& [key, value] : entries_) {
+    hasher(key);
+    std::visit(hasher, value);
+  }
+  return hasher.hash;
+}
 
 const AttributeValue* Attributes::find(std::string_view key) const {
   for (const auto& [name, value] : entries_) {

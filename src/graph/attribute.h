@@ -41,6 +41,10 @@ class Attributes {
   [[nodiscard]] const std::vector<std::pair<std::string, AttributeValue>>& entries() const { return entries_; }
   [[nodiscard]] bool empty() const { return entries_.empty(); }
 
+  // Whether they have the same values in the same order.
+  friend bool operator==(const Attributes&, const Attributes&) = default;
+  [[nodiscard]] uint64_t hash() const;
+
   // One JSON object; equal attributes give equal text.
   [[nodiscard]] std::string to_json() const;
 

@@ -3,14 +3,6 @@
 #include <algorithm>
 
 namespace forerun {
-namespace {
-
-uint64_t mix(uint64_t hash, uint64_t value) {
-  hash ^= value + 0x9e3779b97f4a7c15ULL + (hash << 6) + (hash >> 2);
-  return hash;
-}
-
-}  // namespace
 
 GraphBuilder::GraphBuilder() {
   graph_.names_.intern("");
@@ -38,26 +30,18 @@ void GraphBuilder::mark_freed(StorageId storage, OpId before) {
   graph_.storages_[storage.value].freed_before = before;
 }
 
-size_t GraphBuilder::TensorHash::operator()(const Tensor& t) const noexcept {
-  return mix(mix(mix(t.storage.value, static_cast<uint64_t>(t.dtype)), t.shape.value), t.strides.value);
-}
-
-bool GraphBuilder::TensorEqual::operator()(const Tensor& a, const Tensor& b) const noexcept {
-  return a.storage == b.storage && a.dtype == b.dtype && a.shape == b.shape && a.strides == b.strides;
-}
-
 ShapeId GraphBuilder::intern_shape(std::span<const int64_t> extents) {
   uint64_t hash = extents.size();
-  for (const int64_t extent : extents) hash = mix(hash, static_cast<uint64_t>(extent));
-  auto [first, last] = shape_index_.equal_range(hash);
-  for (auto it = first; it != last; ++it) {
-    const auto known = graph_.extents(it->second);
-    if (std::equal(known.begin(), known.end(), extents.begin(), extents.end())) return it->second;
-  }
+  for (const int64_t extent : extents) hash = mixed(hash, static_cast<uint64_t>(extent));
+  const uint32_t found = shape_index_.find(hash, [&](uint32_t id) {
+    const auto known = graph_.extents(ShapeId(id));
+    return std::equal(known.begin(), known.end(), extents.begin(), extents.end());
+  });
+  if (found != IdIndex::kNone) return ShapeId(found);
   graph_.shapes_.emplace_back(graph_.extents_.size(), extents.size());
   graph_.extents_.insert(graph_.extents_.end(), extents.begin(), extents.end());
-  ShapeId id(graph_.shapes_.size() - 1);
-  shape_index_.emplace(hash, id);
+  const ShapeId id(graph_.shapes_.size() - 1);
+  shape_index_.add(hash, id.value);
   return id;
 }
 
@@ -66,9 +50,18 @@ TensorId GraphBuilder::add_tensor(StorageId storage, DType dtype, std::span<cons
   CHECK(storage.value < graph_.storages_.size(), "add_tensor: no such storage");
   Tensor tensor{storage, dtype, intern_shape(shape), ShapeId()};
   if (strides.size() == shape.size()) tensor.strides = intern_shape(strides);
-  auto [found, added] = tensor_index_.try_emplace(tensor, TensorId(graph_.tensors_.size()));
-  if (added) graph_.tensors_.push_back(tensor);
-  return found->second;
+  uint64_t hash = mixed(storage.value, static_cast<uint64_t>(dtype));
+  hash = mixed(mixed(hash, tensor.shape.value), tensor.strides.value);
+  const uint32_t found = tensor_index_.find(hash, [&](uint32_t id) {
+    const Tensor& known = graph_.tensors_[id];
+    return known.storage == storage && known.dtype == dtype && known.shape == tensor.shape &&
+           known.strides == tensor.strides;
+  });
+  if (found != IdIndex::kNone) return TensorId(found);
+  const TensorId id(graph_.tensors_.size());
+  graph_.tensors_.push_back(tensor);
+  tensor_index_.add(hash, id.value);
+  return id;
 }
 
 AttributesId GraphBuilder::find_attributes(std::string_view text) const {
@@ -84,7 +77,19 @@ AttributesId GraphBuilder::remember_attributes(std::string_view text, Attributes
 
 AttributesId GraphBuilder::intern(const Attributes& attributes) {
   if (attributes.empty()) return AttributesId(0);
-  return remember_attributes(attributes.to_json(), attributes);
+  const uint64_t hash = attributes.hash();
+  const uint32_t found =
+      attributes_by_value_.find(hash, [&](uint32_t id) { return graph_.attribute_sets_[id] == attributes; });
+  if (found != IdIndex::kNone) return AttributesId(found);
+  const AttributesId id(graph_.attribute_sets_.size());
+  graph_.attribute_sets_.push_back(attributes);
+  attributes_by_value_.add(hash, id.value);
+  return id;
+}
+
+NameId GraphBuilder::intern_again(std::string_view name, NameId& last) {
+  if (graph_.names_[last] != name) last = graph_.names_.intern(name);
+  return last;
 }
 
 OpId GraphBuilder::add_op(const OpSpec& spec) {
@@ -95,13 +100,13 @@ OpId GraphBuilder::add_op(const OpSpec& spec, AttributesId attributes) {
   Op op;
   op.name = graph_.names_.intern(spec.name);
   op.phase = spec.phase;
-  op.module = graph_.names_.intern(spec.module);
+  op.module = intern_again(spec.module, last_module_);
   op.first_operand = static_cast<uint32_t>(graph_.operands_.size());
   op.input_count = static_cast<uint32_t>(spec.inputs.size());
   op.output_count = static_cast<uint32_t>(spec.outputs.size());
   op.attributes = attributes;
   op.sequence = spec.sequence;
-  op.autograd_node = graph_.names_.intern(spec.autograd_node);
+  op.autograd_node = intern_again(spec.autograd_node, last_autograd_node_);
   graph_.operands_.insert(graph_.operands_.end(), spec.inputs.begin(), spec.inputs.end());
   graph_.operands_.insert(graph_.operands_.end(), spec.outputs.begin(), spec.outputs.end());
   graph_.ops_.push_back(op);

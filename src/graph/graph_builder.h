@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/id_index.h"
 #include "graph/graph.h"
 
 namespace forerun {
@@ -54,17 +55,15 @@ class GraphBuilder {
 
  private:
   ShapeId intern_shape(std::span<const int64_t> extents);
-
-  struct TensorHash {
-    size_t operator()(const Tensor& t) const noexcept;
-  };
-  struct TensorEqual {
-    bool operator()(const Tensor& a, const Tensor& b) const noexcept;
-  };
+  // The id of a name which is mostly the one that was asked for last.
+  NameId intern_again(std::string_view name, NameId& last);
 
   Graph graph_;
-  std::unordered_multimap<uint64_t, ShapeId> shape_index_;  // by hash of the extents
-  std::unordered_map<Tensor, TensorId, TensorHash, TensorEqual> tensor_index_;
+  IdIndex shape_index_;
+  IdIndex tensor_index_;
+  IdIndex attributes_by_value_;
+  NameId last_module_ = NameId(0);
+  NameId last_autograd_node_ = NameId(0);
   struct TextHash {
     using is_transparent = void;
     size_t operator()(std::string_view text) const noexcept { return std::hash<std::string_view>{}(text); }

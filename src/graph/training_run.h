@@ -54,7 +54,7 @@ struct LoraSpec {
   int64_t rank = 0;                  // 0: none
   std::vector<std::string> targets;  // last parts of modules' names ("q_proj"); empty: those of queries and values
   double dropout = 0;
-  friend bool operator==(const LoraSpec&, const LoraSpec&) = default;
+  friend auto operator<=>(const LoraSpec&, const LoraSpec&) = default;
 };
 
 // Frozen weights of linear layers in 4 or 8 bits, as bitsandbytes keeps them and transformers' BitsAndBytesConfig puts them in:
@@ -66,7 +66,7 @@ struct QuantizeSpec {
   bool nested = false;           // the scales are quantized too ("double quantization"; 4 bits alone)
   std::optional<DType> compute;  // of their products (4 bits alone); nothing: that of products in the precision
   [[nodiscard]] bool any() const { return format != WeightFormat::plain; }
-  friend bool operator==(const QuantizeSpec&, const QuantizeSpec&) = default;
+  friend auto operator<=>(const QuantizeSpec&, const QuantizeSpec&) = default;
 };
 
 // How attention is computed where the model's source leaves it open: as scaled_dot_product_attention decides, by its flash kernels alone,
@@ -86,7 +86,7 @@ struct TrainingSetup {
   bool ema = false;                 // an exponential moving average of the weights is kept (AveragedModel)
   TrainingLoop loop = TrainingLoop::plain;
   Attention attention = Attention::sdpa;
-  friend bool operator==(const TrainingSetup&, const TrainingSetup&) = default;
+  friend auto operator<=>(const TrainingSetup&, const TrainingSetup&) = default;
 };
 
 [[nodiscard]] bool is_autocast(Precision precision);

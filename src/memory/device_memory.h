@@ -48,6 +48,7 @@ class DeviceMemory final : public SegmentSource {
   int64_t used_ = 0;
   int64_t lowest_ = int64_t{1} << 60;  // addresses are taken downwards from here
   std::map<int64_t, int64_t> holes_;   // address -> bytes, of ranges that are taken and empty
+  int64_t largest_hole_ = 0;           // none is larger
 };
 
 }  // namespace forerun

@@ -1,8 +1,8 @@
 #include "memory/iteration_replay.h"
 
 #include <array>
+#include <numeric>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "memory/build_order.h"
@@ -49,7 +49,7 @@ class Program {
 
   void plan() {
     const size_t ops = graph_.op_count();
-    deaths_.resize(ops + 1);
+    find_deaths();
     gradients_ = gradient_order(graph_);
     is_gradient_.resize(graph_.storages().size());
     for (const StorageId gradient : gradients_) is_gradient_[gradient.value] = true;
@@ -57,23 +57,20 @@ class Program {
     gemms_.resize(ops);
     adds_.resize(ops);
     orders_.resize(ops);
-    for (uint32_t id = 0; id < graph_.storages().size(); ++id) {
-      const OpId freed = graph_.storages()[id].freed_before;
-      if (freed.valid()) deaths_[freed.value].push_back(id);
-    }
     std::vector<Gemm> by_name(graph_.names().size(), Gemm::none);
     for (size_t name = 0; name < by_name.size(); ++name) by_name[name] = gemm_of(graph_.names()[NameId(name)]);
     const NameId add = graph_.names().find("aten.add.Tensor");
-    std::unordered_map<uint32_t, uint32_t> makers;    // of a storage: the op that gives it out first
-    std::unordered_map<uint32_t, uint32_t> given_by;  // of a tensor: the op that gave it out last
+    std::vector<OpId> makers(graph_.storages().size());   // of a storage: the op that gives it out first
+    std::vector<OpId> given_by(graph_.tensors().size());  // of a tensor: the op that gave it out last
     for (size_t i = 0; i < ops; ++i) {
       const Op& op = graph_.ops()[i];
       gemms_[i] = by_name[op.name.value];
       adds_[i] = op.name == add && op.input_count > 0 &&
                  (op.phase != Phase::backward || made_whole(graph_.inputs(op)[0], makers, given_by));
       for (const TensorId output : graph_.outputs(op)) {
-        makers.try_emplace(storage_of(output), static_cast<uint32_t>(i));
-        given_by[output.value] = static_cast<uint32_t>(i);
+        OpId& maker = makers[storage_of(output)];
+        if (!maker.valid()) maker = OpId(i);
+        given_by[output.value] = OpId(i);
       }
       if (gemms_[i] == Gemm::plain && op.output_count > 0) of_product_[storage_of(graph_.outputs(op)[0])] = true;
       orders_[i] = rules_.append(op, temporaries_);
@@ -82,11 +79,29 @@ class Program {
   }
 
   // Whether a tensor is as an op made it, and no view: autograd adds to no other in place.
-  [[nodiscard]] bool made_whole(TensorId tensor, const std::unordered_map<uint32_t, uint32_t>& makers,
-                                const std::unordered_map<uint32_t, uint32_t>& given_by) const {
-    const auto maker = makers.find(storage_of(tensor));
-    const auto giver = given_by.find(tensor.value);
-    return maker != makers.end() && giver != given_by.end() && maker->second == giver->second;
+  [[nodiscard]] bool made_whole(TensorId tensor, const std::vector<OpId>& makers,
+                                const std::vector<OpId>& given_by) const {
+    const OpId maker = makers[storage_of(tensor)];
+    return maker.valid() && maker == given_by[tensor.value];
+  }
+
+  // The storages that are freed before each op, and behind the last, in the order of their numbers.
+  void find_deaths() {
+    first_death_.assign(graph_.op_count() + 2, 0);
+    for (const Storage& storage : graph_.storages()) {
+      if (storage.freed_before.valid()) ++first_death_[storage.freed_before.value + 1];
+    }
+    std::partial_sum(first_death_.begin(), first_death_.end(), first_death_.begin());
+    deaths_.resize(first_death_.back());
+    std::vector<uint32_t> next(first_death_.begin(), first_death_.end() - 1);
+    for (uint32_t id = 0; id < graph_.storages().size(); ++id) {
+      const OpId freed = graph_.storages()[id].freed_before;
+      if (freed.valid()) deaths_[next[freed.value]++] = id;
+    }
+  }
+
+  void release_before(size_t op) {
+    for (uint32_t i = first_death_[op]; i < first_death_[op + 1]; ++i) release(deaths_[i]);
   }
 
   // Parameters, buffers and inputs; and what is read before it is made, constants that the source does not name.
@@ -141,14 +156,14 @@ class Program {
         set_gradients_to_none();
         keeps_gradients = false;
       }
-      for (const uint32_t storage : deaths_[i]) release(storage);
+      release_before(i);
       if (op.phase == Phase::update && !updating) {
         updating = true;
         if (iteration == 0) hold_roots(Root::state);
       }
       run_op(i, op);
     }
-    for (const uint32_t storage : deaths_[graph_.op_count()]) release(storage);
+    release_before(graph_.op_count());
     op_ = OpId();
   }
 
@@ -296,12 +311,13 @@ class Program {
   CachingAllocator allocator_;
   OpTemporaries rules_;
 
-  std::vector<StorageId> gradients_;           // in the order in which they are dropped
-  std::vector<bool> is_gradient_;              // by storage
-  std::vector<std::vector<uint32_t>> deaths_;  // by op
-  std::vector<Gemm> gemms_;                    // by op
-  std::vector<bool> adds_;                     // by op: whether it adds two tensors
-  std::vector<OutputOrder> orders_;            // by op
+  std::vector<StorageId> gradients_;   // in the order in which they are dropped
+  std::vector<bool> is_gradient_;      // by storage
+  std::vector<uint32_t> deaths_;       // storages, by the op before which they are freed
+  std::vector<uint32_t> first_death_;  // by op; one more than there are moments
+  std::vector<Gemm> gemms_;            // by op
+  std::vector<bool> adds_;             // by op: whether it adds two tensors
+  std::vector<OutputOrder> orders_;    // by op
   std::vector<Temporary> temporaries_;
   std::vector<size_t> first_temporary_;  // by op
 

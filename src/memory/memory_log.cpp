@@ -9,6 +9,8 @@
 namespace forerun {
 namespace {
 
+constexpr size_t kMostReserved = 1'000'000;  // events
+
 // "layer1.0.conv1" of the parameter "layer1.0.conv1.weight".
 std::string module_of_root(std::string_view name) {
   const size_t dot = name.rfind('.');
@@ -22,6 +24,9 @@ MemoryLog log_iterations(const Graph& graph, const IterationReplayOptions& optio
   IterationReplayOptions observed = options;
   int64_t allocated = 0;
   int64_t most = 0;
+  // Most storages come and go once an iteration; memory that is not written to costs nothing.
+  const size_t iterations = static_cast<size_t>(std::max(options.iterations, 0));
+  log.events.reserve(std::min(2 * iterations * (graph.storages().size() + graph.op_count() / 4), kMostReserved));
   observed.observe = [&](const ReplayEvent& event) {
     if (event.bytes > 0) allocated += event.block;
     if (event.bytes < 0) allocated -= event.block;

@@ -23,8 +23,18 @@ Result<std::optional<hybrid::ResidualModel>> load_trees(const std::filesystem::p
 Result<CostModels> load_cost_models(const std::vector<std::string>& device_files, Trees trees) {
   const Result<std::filesystem::path> folder = data_dir();
   if (!folder) return folder.error();
-  Result<DeviceCatalogue> devices = load_devices(*folder / "devices");
+  // What takes longest, side by side.
+  Result<DeviceCatalogue> devices = Error{"was not read", "", ""};
+  Result<WorkspaceTable> workspaces = Error{"was not read", "", ""};
+  Result<std::optional<hybrid::ResidualModel>> residual_model = Error{"was not read", "", ""};
+  parallel_for(3, 2, [&](size_t part) {
+    if (part == 0) devices = load_devices(*folder / "devices");
+    if (part == 1) residual_model = load_trees(*folder / hybrid::kHybridFile, trees);
+    if (part == 2) workspaces = WorkspaceTable::load(*folder / "memory" / "workspaces.json");
+  });
   if (!devices) return devices.error();
+  if (!workspaces) return workspaces.error();
+  if (!residual_model) return residual_model.error();
   for (const std::string& file : device_files) {
     if (const Status status = devices->add_file(file); !status.ok()) return status.error();
   }
@@ -39,15 +49,6 @@ Result<CostModels> load_cost_models(const std::vector<std::string>& device_files
   }
   const Result<LoopCosts> loops = load_loop_costs(*folder / kLoopsFile);
   if (!loops) return loops.error();
-  // The two that are large, side by side.
-  Result<WorkspaceTable> workspaces = Error{"was not read", "", ""};
-  Result<std::optional<hybrid::ResidualModel>> residual_model = Error{"was not read", "", ""};
-  parallel_for(2, 2, [&](size_t part) {
-    if (part == 0) residual_model = load_trees(*folder / hybrid::kHybridFile, trees);
-    if (part == 1) workspaces = WorkspaceTable::load(*folder / "memory" / "workspaces.json");
-  });
-  if (!workspaces) return workspaces.error();
-  if (!residual_model) return residual_model.error();
   Result<hybrid::DeviceScale> scale = hybrid::load_device_scale(*folder / hybrid::kDeviceScaleFile);
   if (!scale) return scale.error();
   scale->set_boards(*devices);

@@ -334,6 +334,12 @@ void add_rates(Prediction& p) {
 
 Status set_job(const JobLength& length, const Device& device, std::optional<double> price, Prediction& prediction) {
   if (!length.any()) return {};
+  if (prediction.memory_answer.parallel.any()) {
+    return Error{
+        "the hours of a run on several GPUs take what they say to each other, which is not predicted here",
+        "--ddp, --zero, --gpus",
+        "leave them out, or ask `forerun scale MODEL --gpus N --strategy zero3`, which takes the same lengths"};
+  }
   const InputSpec& input = prediction.input;
   const Result<int64_t> iterations =
       length.in_iterations({.samples = input.batch * prediction.setup.accumulate,

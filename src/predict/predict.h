@@ -109,7 +109,7 @@ Prediction predicted_speed(const TrainingRun& run, const Device& device, const C
 void set_memory(PredictedMemory memory, const Device& device, Prediction& prediction);
 
 // What a job of that length takes there; without a length nothing. `price`: of an hour of the GPU. An Error where it is told in
-// tokens and the model reads none.
+// tokens and the model reads none, and where memory was asked for one of several GPUs.
 Status set_job(const JobLength& length, const Device& device, std::optional<double> price, Prediction& prediction);
 
 // A file of recorded runs, one prediction each, from the predictor's input fields alone. `gpu` replaces the recorded one

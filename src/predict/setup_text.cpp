@@ -45,6 +45,77 @@ std::vector<std::string> SetupText::given() const {
   return options;
 }
 
+namespace {
+
+// Words whose text is looked at by parse_setup.
+struct TextWord {
+  const char* name;
+  std::string SetupText::*text;
+};
+constexpr TextWord kTextWords[] = {{"precision", &SetupText::precision},   {"optimizer", &SetupText::optimizer},
+                                   {"checkpoint", &SetupText::checkpoint}, {"lora", &SetupText::lora},
+                                   {"quantize", &SetupText::quantize},     {"loop", &SetupText::loop},
+                                   {"attention", &SetupText::attention}};
+
+struct FlagWord {
+  const char* name;
+  bool SetupText::*flag;
+};
+constexpr FlagWord kFlagWords[] = {{"channels_last", &SetupText::channels_last}, {"ema", &SetupText::ema}};
+
+Status read_flag(const std::string& word, const std::string& value, bool& flag) {
+  const auto is = [&](const char* text) { return edit_distance(value, text) == 0; };  // whatever the case
+  flag = is("yes") || is("true") || is("1");
+  if (flag || is("no") || is("false") || is("0")) return {};
+  return Error{fmt::format("{} cannot be '{}'", word, value), "", "write yes or no"};
+}
+
+}  // namespace
+
+const std::vector<std::string>& setup_words() {
+  static const std::vector<std::string> words = [] {
+    std::vector<std::string> all = {"accumulate", "freeze", "clip_grad"};
+    for (const TextWord& word : kTextWords) all.emplace_back(word.name);
+    for (const FlagWord& word : kFlagWords) all.emplace_back(word.name);
+    return all;
+  }();
+  return words;
+}
+
+Status read_setup_word(const std::string& word, const std::string& value, SetupText& text) {
+  if (value.empty()) return {};
+  for (const TextWord& known : kTextWords) {
+    if (word != known.name) continue;
+    text.*known.text = value;
+    return {};
+  }
+  for (const FlagWord& known : kFlagWords) {
+    if (word == known.name) return read_flag(word, value, text.*known.flag);
+  }
+  if (word == "freeze") {
+    for (const std::string_view part : split_list(value, ";")) {
+      if (!part.empty()) text.freeze.emplace_back(part);
+    }
+    return {};
+  }
+  const auto number = number_in(value);
+  if (word == "accumulate") {
+    const bool whole = number && *number >= 1 && *number <= kMostAccumulated && *number == std::floor(*number);
+    if (!whole) {
+      return Error{fmt::format("accumulate cannot be '{}'", value), "",
+                   fmt::format("give 1 to {} micro-batches", kMostAccumulated)};
+    }
+    text.accumulate = static_cast<int64_t>(*number);
+    return {};
+  }
+  if (word == "clip_grad") {
+    if (!number) return Error{fmt::format("clip_grad cannot be '{}'", value), "", "give 1.0, or 0 for no clipping"};
+    text.clip_norm = *number;
+    return {};
+  }
+  return Error{fmt::format("'{}' does not say how a model is trained", word), "", did_you_mean(word, setup_words())};
+}
+
 Result<KeyValues> parse_settings(const std::vector<std::string>& texts, const KeyValues& taken) {
   const OptionGrammar grammar{"--set", "write KEY=VALUE, for instance image=384"};
   KeyValues settings;

@@ -15,6 +15,8 @@
 
 namespace forerun {
 
+inline constexpr int64_t kMostAccumulated = 4096;  // micro-batches
+
 struct SetupText {
   std::string precision;  // empty: fp32
   std::string optimizer;  // empty: see ModelRequest::default_optimizer
@@ -22,8 +24,8 @@ struct SetupText {
   std::string checkpoint;  // empty: none
   std::string lora;        // empty: all weights are trained
   std::vector<std::string> freeze;
-  std::string quantize;  // empty: weights as the precision has them
-  int64_t accumulate = 1;
+  std::string quantize;             // empty: weights as the precision has them
+  int64_t accumulate = 1;           // at most kMostAccumulated
   std::optional<double> clip_norm;  // nothing: as the loop does; 0: gradients are not clipped
   bool ema = false;
   std::string loop;                                      // empty: plain
@@ -31,6 +33,12 @@ struct SetupText {
   [[nodiscard]] std::vector<std::string> given() const;  // the options that say something
   [[nodiscard]] bool any() const { return !given().empty(); }
 };
+
+// The names of these as columns of a table or keys of a statement have them: "clip_grad".
+const std::vector<std::string>& setup_words();
+// Takes up what one of them says: "yes" or "no" of a flag, the parts of `freeze` parted by ';'. No text says nothing. An Error where
+// there is no such word, or where it is one of a number or of yes and no and the text is none.
+Status read_setup_word(const std::string& word, const std::string& value, SetupText& text);
 
 // KEY=VALUE of every --set, in order. A key without a value, given twice, or given by another option too (`taken`, with
 // the option's name) is an Error.

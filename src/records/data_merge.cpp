@@ -32,7 +32,7 @@ class Merge {
     return each_line([this](size_t file, const LineReader& lines, std::string_view line) -> Status {
       const auto head = heads_.read(line);
       if (!head) {
-        problem(lines, "", head.error().what, !lines.line_ended());
+        problem(lines, "", head.error().what, is_torn(line, lines.line_ended()));
         return {};
       }
       if (const std::string wrong = wrong_with(*head, line); !wrong.empty()) {

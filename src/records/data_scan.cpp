@@ -60,7 +60,7 @@ class FileScan {
   }
 
   void problem(std::string_view line, const Error& error, const std::string& id) {
-    const bool torn = !lines_.line_ended() && !heads_.read(line).ok();
+    const bool torn = is_torn(line, lines_.line_ended()) && !heads_.read(line).ok();
     handlers_.problem({torn ? DataProblem::Kind::torn : DataProblem::Kind::broken, lines_.name(), lines_.line_number(),
                        id, torn ? kTornLine : error.what});
   }
@@ -75,6 +75,11 @@ class FileScan {
 };
 
 }  // namespace
+
+bool is_torn(std::string_view line, bool ended) {
+  const size_t begin = line.find_first_not_of(" \t");
+  return !ended && begin != std::string_view::npos && (line[begin] == '{' || line[begin] == '\0');
+}
 
 Error DataProblem::error() const {
   std::string where = fmt::format("{}, record {}", file, line);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -30,6 +31,10 @@ struct DataProblem {
 };
 
 inline constexpr const char* kTornLine = "the last line is torn, its writer was stopped: passed over";
+
+// Whether a line that cannot be read was cut short while a record was written: it has no end, and begins as records do, or with the
+// zeros that a machine leaves which stopped before they were filled in.
+[[nodiscard]] bool is_torn(std::string_view line, bool ended);
 
 // Where a record stands.
 struct DataPlace {

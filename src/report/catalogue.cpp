@@ -57,8 +57,8 @@ std::string devices_text(const DeviceCatalogue& devices, const GpuEvidences& evi
   }
   return table.text("") +
          "\nmeasured: here, or in tables of others; times on the other GPUs are carried over from those."
-         "\nops, runs: single ops and whole models of others that judge it. error: to expect in the mean, from runs on "
-         "GPUs"
+         "\nops, runs: single ops that were timed there, and whole models that judge it. error: to expect in the mean, "
+         "from runs on GPUs"
          "\nleft out of all fits: its own, ~ of those as far from what was measured (forerun eval --suite gpus); "
          "--json has kinds."
          "\nCC: compute capability. Rates in TFLOP/s, dense. Sources: data/devices. Add a GPU with --device-file "

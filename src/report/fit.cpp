@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/json_writer.h"
+#include "report/job_time.h"
 #include "report/prediction.h"
 #include "report/table.h"
 
@@ -100,6 +101,7 @@ std::string to_text(const FitAnswer& answer, const TextStyle& style) {
                      rate_text(p.samples_per_second));
   if (p.tokens_per_second > 0) out += fmt::format(", {} tokens/s", rate_text(p.tokens_per_second));
   out += "\n\n";
+  if (p.job) out += job_text(*p.job) + "\n";
   out += style.details ? memory_headline(p) + memory_text(p.memory, p.memory_answer, p.context) : memory_summary(p);
   return out + changes_text(answer);
 }

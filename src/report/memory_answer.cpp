@@ -83,10 +83,9 @@ std::string memory_text(const MemoryEstimate& estimate, const MemoryAnswer& answ
                             : fmt::format(", {}\n", range_text(answer.driver, "with the context"));
   }
   if (answer.retries > 0) {
-    text +=
-        fmt::format("  it gets by because the allocator gives unused segments back ({} times), which costs time{}\n",
-                    grouped(answer.retries),
-                    answer.verdict == FitVerdict::fits ? "; so it would where runs take more than predicted" : "");
+    text += fmt::format("  it gets by because the allocator gives unused segments back ({}), which costs time{}\n",
+                        times_text(answer.retries),
+                        answer.verdict == FitVerdict::fits ? "; so it would where runs take more than predicted" : "");
   }
   Table table({"", "at the peak"});
   for (const auto& [name, size] : parts_of(estimate, answer, context)) table.add({name, size_text(size)});

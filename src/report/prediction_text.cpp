@@ -36,8 +36,10 @@ std::string input_text(const Prediction& p) {
 }
 
 std::string bound_text(const IterationTiming& t) {
-  const double share =
+  // Kernels that run side by side count more than once among what is busy.
+  const double busy =
       t.iteration.value == 0 ? 0 : static_cast<double>(t.gpu_busy.value) / static_cast<double>(t.iteration.value);
+  const double share = std::min(busy, 1.0);
   switch (t.bound) {
     case Bottleneck::host: return fmt::format("host-bound: the GPU is busy {} of the time", percent(share));
     case Bottleneck::memory: return fmt::format("memory-bound on the GPU, busy {} of the time", percent(share));
@@ -234,8 +236,8 @@ std::string memory_summary(const Prediction& p) {
         fmt::format("  8 of 10 such runs need {} to {}\n", size_text(answer.driver.low), size_text(answer.driver.high));
   }
   if (answer.retries > 0) {
-    out += fmt::format("  gets by because the allocator gives unused segments back ({} times), which costs time\n",
-                       grouped(answer.retries));
+    out += fmt::format("  gets by because the allocator gives unused segments back ({}), which costs time\n",
+                       times_text(answer.retries));
   }
   return out + memory_parts_text(p) + wrapped("  peak in " + moment_text(answer.peak), "    ");
 }

@@ -35,6 +35,8 @@ std::string grouped(int64_t number) {
   return digits;
 }
 
+std::string times_text(int64_t count) { return count == 1 ? "once" : grouped(count) + " times"; }
+
 std::string signed_percent(double share) { return fmt::format("{:+.1f} %", 100 * share); }
 
 std::string percent(double share, int decimals) { return fmt::format("{:.{}f} %", 100 * share, decimals); }

@@ -27,5 +27,6 @@ std::string signed_percent(double share);
 
 // 1234567 as "1,234,567".
 std::string grouped(int64_t number);
+std::string times_text(int64_t count);  // "once", "1,200 times"
 
 }  // namespace forerun

@@ -25,6 +25,7 @@ struct LimitStep {
   Bytes memory;
   bool fits = true;
   Bytes gradients;
+  int64_t micro_batches = 1;
 };
 
 // The step of a gang on as few nodes as possible; the range widens with it.
@@ -36,7 +37,8 @@ Result<LimitStep> in_gang(LimitStep one, const std::string& gpu, int32_t gpus, c
   const auto links = communication_of(cluster, options.network, devices);
   if (!links) return links.error();
   const double compute = cluster::seconds(one.step);
-  const double step = links->step(compute, one.gradients, 0, links->closest(0, gpus));
+  const double step =
+      gang_step(*links, 0, gpus, {.seconds = compute, .gradients = one.gradients, .micro_batches = one.micro_batches});
   one.most = cluster::time_from_seconds(cluster::seconds(one.most) + step - compute);
   one.step = cluster::time_from_seconds(step);
   return one;
@@ -125,12 +127,14 @@ class LimitPredictor {
       if (!samples) return samples.error();
       request.batch = static_cast<int64_t>(*samples);
     }
-    const std::string precision = take(job, "precision", "");
-    const std::string optimizer = take(job, "optimizer", "");
-    const Result<TrainingSetup> setup = parse_setup({.precision = precision, .optimizer = optimizer});
+    SetupText words;
+    for (const std::string& word : setup_words()) {
+      if (const Status status = read_setup_word(word, take(job, word, ""), words); !status) return status.error();
+    }
+    const Result<TrainingSetup> setup = parse_setup(words);
     if (!setup) return setup.error();
     request.setup = *setup;
-    request.default_optimizer = optimizer.empty();
+    request.default_optimizer = words.optimizer.empty();
     auto further = parse_key_values(take(job, "set", ""), {"", "write set as layers=2;width=64"}, ';');
     if (!further) return further.error();
     request.settings = std::move(*further);
@@ -140,9 +144,12 @@ class LimitPredictor {
     const Result<TrainingRun> run = build_run(request, *device);
     if (!run) return run.error();
     const Prediction prediction = predict(*run, *device, cost_models_);
-    const LimitStep answer{prediction.times.iteration, prediction.p90,
-                           prediction.memory.peak_reserved + prediction.context, prediction.fits,
-                           Bytes(prediction.parameters * kGradientBytes)};
+    const LimitStep answer{prediction.times.iteration,
+                           prediction.p90,
+                           prediction.memory.peak_reserved + prediction.context,
+                           prediction.fits,
+                           exchanged_gradients(run->graph),
+                           run->setup.accumulate};
     steps_.emplace(key, answer);
     return answer;
   }

@@ -1,8 +1,8 @@
 // "What should Slurm be told about these jobs?": time limits, memory and priorities of jobs that name a model.
 //
 // A job is described by a row of a CSV file or by a line of key=value. Known keys: id (or job), model, batch,
-// iterations, gpus, gpu, precision, optimizer, duration; `set` holds further settings of the model's family
-// (layers=2;width=64), and a key that is none of these is one of them. A job without a model may state its duration in
+// iterations, gpus, gpu, duration and how it is trained (the words of setup_text.h); `set` holds further settings of the model's
+// family (layers=2;width=64), and a key that is none of these is one of them. A job without a model may state its duration in
 // seconds. The step of a gang is that of one GPU with its share of the batch, and what its GPUs say to each other on as
 // few nodes as possible.
 #pragma once

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
-#include <fstream>
+#include <filesystem>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "base/data_dir.h"
+#include "base/small_file.h"
 
 namespace forerun::zoo {
 namespace {
@@ -52,41 +52,84 @@ std::optional<Checkpoint> checkpoint_of(const nlohmann::json& entry) {
   return checkpoint;
 }
 
+// The file as it lies on the disk. Most questions are about one entry: the others are not parsed.
+class CheckpointFile {
+ public:
+  static Result<CheckpointFile> read() {
+    constexpr size_t kLargest = size_t{16} << 20;
+    const auto folder = data_dir();
+    if (!folder) return folder.error();
+    const std::filesystem::path path = *folder / "zoo" / "checkpoints.json";
+    Result<std::string> text = read_small_file(path, {kLargest, kRemedy});
+    if (!text) return text.error();
+    if (!text->starts_with("{\"format\": \"checkpoints/1\""))
+      return Error{"holds no list of checkpoints", path.string(), kRemedy};
+    return CheckpointFile(path.string(), std::move(*text));
+  }
+
+  // Each entry, as text, until `visit` says that it has seen enough.
+  template <class Visit>
+  void each_entry(Visit visit) const {
+    for (size_t begin = 0; begin < text_.size();) {
+      const size_t end = std::min(text_.find('\n', begin), text_.size());
+      std::string_view line = std::string_view(text_).substr(begin, end - begin);
+      line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+      if (line.ends_with(',')) line.remove_suffix(1);
+      if (line.starts_with("{\"names\"") && !visit(line)) return;
+      begin = end + 1;
+    }
+  }
+
+  [[nodiscard]] Result<Checkpoint> parse(std::string_view entry) const {
+    auto checkpoint = checkpoint_of(nlohmann::json::parse(entry, nullptr, /*allow_exceptions=*/false));
+    if (!checkpoint) return Error{"an entry lacks names, parameters or config with model_type", path_, kRemedy};
+    return *std::move(checkpoint);
+  }
+
+ private:
+  static constexpr const char* kRemedy = "it comes with Forerun's data folder";
+  CheckpointFile(std::string path, std::string text) : path_(std::move(path)), text_(std::move(text)) {}
+
+  std::string path_;
+  std::string text_;
+};
+
 }  // namespace
 
 Result<std::vector<Checkpoint>> checkpoints() {
-  const auto folder = data_dir();
-  if (!folder) return folder.error();
-  const std::string path = (*folder / "zoo" / "checkpoints.json").string();
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf()))
-    return Error{"the file cannot be read", path, "it comes with Forerun's data folder"};
-  const nlohmann::json value = nlohmann::json::parse(text.str(), nullptr, /*allow_exceptions=*/false);
-  if (!value.is_object() || !value.contains("checkpoints") || !value["checkpoints"].is_array()) {
-    return Error{"holds no list of checkpoints", path, "it comes with Forerun's data folder"};
-  }
+  const Result<CheckpointFile> file = CheckpointFile::read();
+  if (!file) return file.error();
   std::vector<Checkpoint> list;
-  for (const nlohmann::json& entry : value["checkpoints"]) {
-    auto checkpoint = checkpoint_of(entry);
-    if (!checkpoint) return Error{"an entry lacks names, parameters or config with model_type", path, ""};
-    list.push_back(*std::move(checkpoint));
-  }
+  Status status;
+  file->each_entry([&](std::string_view entry) {
+    Result<Checkpoint> checkpoint = file->parse(entry);
+    if (!checkpoint) status = checkpoint.error();
+    if (checkpoint) list.push_back(*std::move(checkpoint));
+    return status.ok();
+  });
+  if (!status.ok()) return status.error();
   return list;
 }
 
 Result<std::optional<Checkpoint>> find_checkpoint(std::string_view name) {
-  auto list = checkpoints();
-  if (!list) return list.error();
+  const Result<CheckpointFile> file = CheckpointFile::read();
+  if (!file) return file.error();
   const std::string wanted = folded(name);
   std::string without_slash = wanted;  // DiT-XL/2 is DiT-XL-2
   std::replace(without_slash.begin(), without_slash.end(), '/', '-');
-  for (Checkpoint& checkpoint : *list) {
-    if (has_name(checkpoint, wanted) || has_name(checkpoint, without_slash)) {
-      return std::optional<Checkpoint>(std::move(checkpoint));
+  Result<std::optional<Checkpoint>> found = std::optional<Checkpoint>();
+  file->each_entry([&](std::string_view entry) {
+    const std::string text = folded(entry);
+    if (text.find(wanted) == std::string::npos && text.find(without_slash) == std::string::npos) return true;
+    Result<Checkpoint> checkpoint = file->parse(entry);
+    if (!checkpoint) {
+      found = checkpoint.error();
+    } else if (has_name(*checkpoint, wanted) || has_name(*checkpoint, without_slash)) {
+      found = std::optional<Checkpoint>(*std::move(checkpoint));
     }
-  }
-  return std::optional<Checkpoint>();
+    return found && !found->has_value();
+  });
+  return found;
 }
 
 std::vector<std::string> names_of_organisation(std::string_view name) {

@@ -1,6 +1,7 @@
 // Public checkpoints by the names people type: data/zoo/checkpoints.json has the config keys and the number of parameters
 // that their makers published.
 //
+// An entry a line:
 // {"names": ["Qwen/Qwen3-8B", "Qwen/Qwen3-8B-Base"], "parameters": 8190735360, "config": {"model_type": "qwen3", ...}}
 #pragma once
 

@@ -34,9 +34,10 @@ Suite gpus_suite() {
               "Other GPUs than the measured one, each left out of all fits: single ops by kind, whole models, how "
               "often ranges hold",
           .add = add_gpus,
-          .examples = {
-              {"forerun eval --suite gpus --data FOLDER", "NeuSight's op latencies are unpacked in FOLDER"},
-              {"forerun eval --suite gpus --data FOLDER --labels OTHER", "judged on labels of further GPUs besides"}}};
+          .examples = {{"forerun eval --suite gpus --data FOLDER", "NeuSight's op latencies are unpacked in FOLDER"},
+                       {"forerun eval --suite gpus --data FOLDER --labels OTHER",
+                        "judged on labels of further GPUs besides"}},
+          .former_names = {"devices"}};
 }
 
 }  // namespace forerun::cli

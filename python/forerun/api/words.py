@@ -79,7 +79,7 @@ class PredictWords(SetupWords, MemoryWords, JobWords, PriceWords, LimitWords, to
     machine: Path  # machine.json of `python -m forerun.calibrate`; "none": not even the configured one
 
 
-class FitWords(SetupWords, MemoryWords, LimitWords, total=False):
+class FitWords(SetupWords, MemoryWords, JobWords, PriceWords, LimitWords, total=False):
     """Words of `forerun.fit`."""
 
     gpu: str

@@ -4,7 +4,7 @@
 //   a,0,4,3600,7200,ann
 //
 // Durations by GPU type stand in columns duration_TYPE. Instead of seconds a job may have `iterations` and the time of
-// one in step_ms or step_ms_TYPE, or `iterations` and a `model` (with `batch`, `precision`, `optimizer`, `set`). The step
+// one in step_ms or step_ms_TYPE, or `iterations` and a `model` (with `batch`, `set` and the words of setup_text.h). The step
 // of a model comes from a table of measured ones where LoadOptions::companion names one (StepTables), and is asked of
 // LoadOptions::step_times otherwise, for every GPU type of the cluster. What is not known is left empty.
 #include <fmt/format.h>
@@ -15,6 +15,7 @@
 
 #include "base/csv_cells.h"
 #include "base/csv_rows.h"
+#include "base/nearest.h"
 #include "base/options_text.h"
 #include "cluster/sources/cell_values.h"
 #include "cluster/sources/sources.h"
@@ -33,7 +34,8 @@ std::string lower_case(std::string text) {
 
 struct CsvColumns {
   std::optional<size_t> id, submit, gpus, deadline, user, vc, model, priority, memory, least, most, iterations, batch,
-      precision, optimizer, set, gradients, limit, after, array;
+      set, gradients, limit, after, array;
+  std::vector<std::pair<std::string, size_t>> setup;                              // words of setup_text.h
   std::vector<size_t> times;                                                      // durations or step times
   std::vector<std::string> types;                                                 // of those, where they have types
   bool steps = false;                                                             // they are milliseconds of a step
@@ -52,12 +54,17 @@ bool is_time_column(const std::string& name) {
   return false;
 }
 
+std::vector<std::string> known_columns() {
+  std::vector<std::string> known = {
+      "id",  "submit", "gpus",     "deadline",   "user",  "vc",    "model", "priority", "batch",       "iterations",
+      "set", "group",  "min_gpus", "memory_gib", "limit", "after", "array", "max_gpus", "gradient_mib"};
+  known.insert(known.end(), setup_words().begin(), setup_words().end());
+  return known;
+}
+
 // Columns of a heading that mean nothing here; an Error for those that may not be passed over.
 Result<std::vector<std::string>> unused_columns(const CsvRows& rows) {
-  const std::vector<std::string> known = {"id",       "submit",       "gpus",      "deadline",   "user",  "vc",
-                                          "model",    "priority",     "min_gpus",  "memory_gib", "batch", "iterations",
-                                          "max_gpus", "gradient_mib", "precision", "optimizer",  "set",   "group",
-                                          "limit",    "after",        "array"};
+  const std::vector<std::string> known = known_columns();
   std::vector<std::string> unused;
   for (const std::string& name : rows.heading()) {
     const std::string plain = lower_case(name);
@@ -72,6 +79,16 @@ Result<std::vector<std::string>> unused_columns(const CsvRows& rows) {
     unused.push_back(name);
   }
   return unused;
+}
+
+// Where times are predicted from what jobs name, a column that nobody reads may be a run option that was misspelt, and the answer
+// one to another question.
+Status check_unused(const CsvRows& rows, const std::vector<std::string>& unused, const LoadOptions& options) {
+  if (unused.empty() || options.lenient) return {};
+  return Error{fmt::format("there is no column '{}', and durations are predicted from what the row says", unused[0]),
+               rows.name() + ":1",
+               fmt::format("{} Parameters of the model stand in `set`; --lenient passes such columns over",
+                           did_you_mean(unused[0], known_columns()))};
 }
 
 // Whether times are stated in one way only, and once for each type.
@@ -105,12 +122,15 @@ std::optional<size_t> group_column(const CsvRows& rows) {
 }
 
 Result<CsvColumns> find_columns(const CsvRows& rows, const LoadOptions& options, const StepTables* tables) {
-  CsvColumns found{
-      rows.column("id"),           rows.column("submit"),    rows.column("gpus"),      rows.column("deadline"),
-      rows.column("user"),         group_column(rows),       rows.column("model"),     rows.column("priority"),
-      rows.column("memory_gib"),   rows.column("min_gpus"),  rows.column("max_gpus"),  rows.column("iterations"),
-      rows.column("batch"),        rows.column("precision"), rows.column("optimizer"), rows.column("set"),
-      rows.column("gradient_mib"), rows.column("limit"),     rows.column("after"),     rows.column("array")};
+  CsvColumns found{rows.column("id"),       rows.column("submit"),   rows.column("gpus"),
+                   rows.column("deadline"), rows.column("user"),     group_column(rows),
+                   rows.column("model"),    rows.column("priority"), rows.column("memory_gib"),
+                   rows.column("min_gpus"), rows.column("max_gpus"), rows.column("iterations"),
+                   rows.column("batch"),    rows.column("set"),      rows.column("gradient_mib"),
+                   rows.column("limit"),    rows.column("after"),    rows.column("array")};
+  for (const std::string& word : setup_words()) {
+    if (const auto column = rows.column(word)) found.setup.emplace_back(word, *column);
+  }
   for (const std::string prefix : {"duration", "step_ms"}) {
     if (!found.times.empty()) break;
     found.steps = prefix == "step_ms";
@@ -224,14 +244,19 @@ Configuration configuration_of(const CsvRows& rows, const CsvColumns& columns, c
   Configuration found;
   found.model = model;
   found.batch = batch;
-  const SetupText text{.precision = rows.cell(columns.precision), .optimizer = rows.cell(columns.optimizer)};
-  const auto setup = parse_setup(text);
+  SetupText text;
+  for (const auto& [word, column] : columns.setup) {
+    const Status status = read_setup_word(word, rows.cell(column), text);
+    if (!status && found.fault.empty()) found.fault = status.error().message();
+  }
+  if (!found.fault.empty()) return found;
+  auto setup = parse_setup(text);
   if (!setup) {
     found.fault = setup.error().message();
     return found;
   }
-  if (!text.precision.empty()) found.precision = setup->precision;
-  if (!text.optimizer.empty()) found.optimizer = setup->optimizer;
+  found.setup = *std::move(setup);
+  found.default_optimizer = text.optimizer.empty();
   auto settings = parse_key_values(rows.cell(columns.set), {"", "write set as layers=2;width=64"}, ';');
   if (settings) {
     found.settings = *std::move(settings);
@@ -359,6 +384,9 @@ Result<LoadedJobs> load_csv_with(LineReader reader, const StepTables* tables, co
   if (Status status = check_time_columns(rows); !status) return status.error();
   const auto columns = find_columns(rows, options, tables);
   if (!columns) return columns.error();
+  if (columns->by == CsvColumns::Steps::predicted) {
+    if (Status status = check_unused(rows, *unused, options); !status) return status.error();
+  }
   JobCollector jobs(rows.name(), options, columns->types);
   jobs.require_order();
   if (columns->after) jobs.expect_dependencies();

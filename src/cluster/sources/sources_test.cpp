@@ -362,11 +362,55 @@ TEST(CsvSource, AsksForTheStepsOfModels) {
   EXPECT_EQ(jobs.truth.of(0, 1), kNever);
   EXPECT_FALSE(jobs.named[0].measured);
   EXPECT_EQ(jobs.configurations[0].settings, (KeyValues{{"width", "64"}}));
-  EXPECT_EQ(jobs.configurations[0].precision, Precision::fp32);
+  EXPECT_EQ(jobs.configurations[0].setup.precision, Precision::fp32);
+  EXPECT_TRUE(jobs.configurations[0].default_optimizer);
   EXPECT_EQ(jobs.configurations[0].fault, "");
   EXPECT_EQ(jobs.traffic[0].gradients, Bytes(100));
   const auto unknown = load_csv(LineReader::from_text(text + "b,1,vgg,4,,,9\n", "jobs.csv"), options);
   EXPECT_EQ(unknown.error().message().find("jobs.csv:3: no such model"), 0U) << unknown.error().message();
+}
+
+TEST(CsvSource, ReadsHowModelsAreTrained) {
+  const Cluster cluster = *parse_cluster("a100=4");
+  LoadOptions options;
+  options.cluster = &cluster;
+  options.step_times = [](const StepQuestion& question) -> Result<StepAnswer> {
+    if (!question.configuration.fault.empty()) return Error{question.configuration.fault, "", ""};
+    return StepAnswer{kSecond, Bytes(1)};
+  };
+  const std::string heading = "id,model,iterations,Checkpoint,accumulate,lora,freeze,ema,clip_grad,loop,optimizer\n";
+  const auto loaded =
+      load_csv(LineReader::from_text(
+                   heading + "a,gpt2,1,block,4,8:c_attn,wte;wpe,yes,0.5,lightning,lion\nb,gpt2,1,,,,,,,,\n", "t"),
+               options);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+  const Configuration& a = loaded->workload.configurations[0];
+  EXPECT_EQ(a.setup.checkpointing, Checkpointing::block);
+  EXPECT_EQ(a.setup.accumulate, 4);
+  EXPECT_EQ(a.setup.lora.rank, 8);
+  EXPECT_EQ(a.setup.freeze, (std::vector<std::string>{"wte", "wpe"}));
+  EXPECT_TRUE(a.setup.ema);
+  EXPECT_EQ(a.setup.clip_norm, 0.5);
+  EXPECT_EQ(a.setup.loop, TrainingLoop::lightning);
+  EXPECT_EQ(a.setup.optimizer.kind, OptimizerKind::lion);
+  EXPECT_FALSE(a.default_optimizer);
+  const Configuration& b = loaded->workload.configurations[1];
+  EXPECT_EQ(b.setup, TrainingSetup{});
+  EXPECT_TRUE(b.default_optimizer);
+  const auto at_fault = [&](const std::string& text) {
+    const auto read = load_csv(LineReader::from_text(text, "jobs.csv"), options);
+    return read.ok() ? std::string("loaded") : read.error().message();
+  };
+  EXPECT_NE(at_fault("id,model,iterations,ema\na,gpt2,1,perhaps\n").find("jobs.csv:2: ema cannot be 'perhaps'"),
+            std::string::npos);
+  EXPECT_NE(at_fault("id,model,iterations,accumulate\na,gpt2,1,0\n").find("1 to 4096"), std::string::npos);
+  EXPECT_NE(at_fault("id,model,iterations,clip_grad\na,gpt2,1,nan\n").find("clip_grad cannot be"), std::string::npos);
+  // A misspelt option would be another run; where nothing is predicted, it is passed over and named.
+  EXPECT_NE(at_fault("id,model,iterations,chekpoint\na,gpt2,1,block\n").find("did you mean checkpoint"),
+            std::string::npos);
+  EXPECT_EQ(at_fault("id,model,iterations,duration,chekpoint\na,gpt2,1,9,block\n"), "loaded");
+  options.lenient = true;
+  EXPECT_EQ(at_fault("id,model,iterations,chekpoint\na,gpt2,1,block\n"), "loaded");
 }
 
 TEST(CsvSource, ElasticBoundsMustHoldTheGang) {

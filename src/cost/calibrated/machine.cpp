@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/small_file.h"
 #include "base/statistics.h"
 #include "derive/value.h"
 #include "graph/graph_builder.h"
@@ -352,18 +352,8 @@ Result<Machine> machine_from(const std::string& text, const std::string& where) 
 }
 
 Result<Machine> read_machine(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return Error{"the file cannot be opened", path.string(), "check the name and its permissions"};
-  std::string text;
-  std::vector<char> piece(size_t{1} << 16);
-  while (file.read(piece.data(), static_cast<std::streamsize>(piece.size())), file.gcount() > 0) {
-    text.append(piece.data(), static_cast<size_t>(file.gcount()));
-    if (text.size() > kLargestFile) {
-      return Error{fmt::format("the file holds more than {} MiB", kLargestFile >> 20), path.string(), kRemedy};
-    }
-  }
-  if (file.bad() || !file.eof()) return Error{"the file cannot be read", path.string(), "is it a folder?"};
-  return machine_from(text, path.string());
+  const Result<std::string> text = read_small_file(path, {kLargestFile, kRemedy});
+  return text ? machine_from(*text, path.string()) : Result<Machine>(text.error());
 }
 
 HostCalibration median_of(const std::vector<HostCalibration>& rounds) {

@@ -6,6 +6,7 @@
 
 #include "base/parallel.h"
 #include "cost/analytic/analytic.h"
+#include "graph/op_kinds.h"
 
 namespace forerun::hybrid {
 namespace {
@@ -121,9 +122,10 @@ std::vector<FeatureRowCost> ResidualModel::costs(std::span<const FeatureRow> fea
   return costs;
 }
 
-void ResidualModel::unpack_usual() const {
-  for (const Model model :
-       {Model::elementwise, Model::gemm, Model::normalization, Model::optimizer, Model::copy, Model::reduction}) {
+void ResidualModel::unpack_ahead(const std::function<bool()>& ops_are_known) const {
+  for (const Model model : {Model::elementwise, Model::gemm, Model::normalization, Model::optimizer, Model::copy,
+                            Model::reduction, Model::softmax, Model::attention, Model::embedding, Model::indexing}) {
+    if (ops_are_known()) return;
     if (const auto& known = models[static_cast<size_t>(model)]) static_cast<void>(known->forests.get());
   }
 }
@@ -172,7 +174,17 @@ GraphCosts::GraphCosts(const Graph& graph, const Device& measured, const Trainin
   DistinctPieces distinct;
   std::unordered_multimap<size_t, uint32_t> kinds;  // by hash
   std::vector<RowWork> works;
+  OpKinds op_kinds(graph);
+  std::vector<std::pair<uint32_t, uint32_t>> rows_of_kind;  // first and behind the last, of an op of that kind
   for (const Op& op : graph.ops()) {
+    const OpKinds::Kind op_kind = op_kinds.of(op);
+    if (!op_kind.first) {
+      const auto [begin, end] = rows_of_kind[op_kind.number];
+      for (uint32_t row = begin; row < end; ++row) rows_.push_back(rows_[row]);
+      behind_.push_back(static_cast<uint32_t>(rows_.size()));
+      continue;
+    }
+    const auto begin = static_cast<uint32_t>(rows_.size());
     works.clear();
     const auto feature_rows = featurize(graph, op, work_of(graph, op), layouts, measured, setup, constants, &works);
     for (size_t i = 0; i < feature_rows.size(); ++i) {
@@ -188,6 +200,7 @@ GraphCosts::GraphCosts(const Graph& graph, const Device& measured, const Trainin
     }
     layouts.pass(op);
     behind_.push_back(static_cast<uint32_t>(rows_.size()));
+    rows_of_kind.emplace_back(begin, behind_.back());
   }
   known_ = residual_model.costs(distinct.feature_rows());
   const Device plain = without_cache(measured);

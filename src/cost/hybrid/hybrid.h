@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -51,8 +52,9 @@ class ResidualModel {
   [[nodiscard]] FeatureRowCost cost(const FeatureRow& feature_row) const { return costs({&feature_row, 1})[0]; }
   // Many at once, which is faster.
   [[nodiscard]] std::vector<FeatureRowCost> costs(std::span<const FeatureRow> feature_rows) const;
-  // Unpacks the forests that every training iteration asks for, before it does.
-  void unpack_usual() const;
+  // Unpacks forests before they are asked for, those that most training iterations ask for first, until it is known which ops there
+  // are: from then on only those that are asked for are worth it.
+  void unpack_ahead(const std::function<bool()>& ops_are_known) const;
 };
 
 // What it takes to cost ops on a GPU other than the measured one.
