@@ -42,7 +42,7 @@ Result<std::string> answer_fit(Question& question, const Asking& asking) {
   }
   const auto models = asking.knowledge.with(device_files, machine);
   if (!models) return models.error();
-  const Result<Device> device = (*models)->devices.find(gpu.empty() ? usual_gpu(**models) : gpu);
+  const Result<Device> device = asked_gpu(gpu, **models);
   if (!device) return device.error();
   const Result<FitAnswer> answer = fit(request, *device, **models, control);
   if (!answer) return answer.error();

@@ -62,7 +62,7 @@ int run(const FitOptions& options) {
   if (!request) return fail(request.error());
   const Result<CostModels> cost_models = load_cost_models_for(options.machine, options.device_files);
   if (!cost_models) return fail(cost_models.error());
-  const Result<Device> device = cost_models->devices.find(options.gpu.empty() ? usual_gpu(*cost_models) : options.gpu);
+  const Result<Device> device = asked_gpu(options.gpu, *cost_models);
   if (!device) return fail(device.error());
   const Result<FitAnswer> answer = fit(*request, *device, *cost_models, CommandWork(options.limits).control());
   if (!answer) return fail(answer.error());

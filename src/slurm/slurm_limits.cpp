@@ -25,6 +25,7 @@ struct LimitStep {
   Bytes memory;
   bool fits = true;
   Bytes gradients;
+  std::string calibration;
 };
 
 // The step of a gang on as few nodes as possible; the range widens with it.
@@ -58,7 +59,7 @@ class LimitPredictor {
     if (!job["model"].empty()) {
       const Result<double> iterations = whole_number(iterations_text, "iterations", 1, 1e12);
       if (!iterations) return iterations.error();
-      limit.gpu = take(job, "gpu", options_.gpu);
+      limit.gpu = take(job, "gpu", options_.gpu.empty() ? usual_gpu(cost_models_) : options_.gpu);
       const Result<LimitStep> alone = step_of(limit.gpu, std::move(job));
       if (!alone) return alone.error();
       const Result<LimitStep> step =
@@ -67,6 +68,7 @@ class LimitPredictor {
       limit.step = step->step;
       limit.memory = step->memory;
       limit.fits = step->fits;
+      limit.calibration = step->calibration;
       limit.seconds = *iterations * milliseconds(step->step) * 1e-3;
       planned = *iterations * milliseconds(std::max(step->most, step->step)) * 1e-3;
     } else {
@@ -140,9 +142,12 @@ class LimitPredictor {
     const Result<TrainingRun> run = build_run(request, *device);
     if (!run) return run.error();
     const Prediction prediction = predict(*run, *device, cost_models_);
-    const LimitStep answer{prediction.times.iteration, prediction.p90,
-                           prediction.memory.peak_reserved + prediction.context, prediction.fits,
-                           Bytes(prediction.parameters * kGradientBytes)};
+    const LimitStep answer{prediction.times.iteration,
+                           prediction.p90,
+                           prediction.memory.peak_reserved + prediction.context,
+                           prediction.fits,
+                           Bytes(prediction.parameters * kGradientBytes),
+                           calibration_told(cost_models_, *device, *run)};
     steps_.emplace(key, answer);
     return answer;
   }
