@@ -232,8 +232,8 @@ Result<cluster::StepAnswer> StepPredictor::predict_step(const cluster::StepQuest
 Result<cluster::StepAnswer> StepPredictor::predict_run(const TrainingRun& run, const Device& device) {
   cluster::StepAnswer answer = answer_of(predict(run, device, *state_->cost_models));
   if (!oracle_) {
-    if (std::string told = calibration_told(*state_->cost_models, device, run); !told.empty()) {
-      state_->calibrations.insert(std::move(told));
+    if (const std::string told = calibration_told(*state_->cost_models, device, run); !told.empty()) {
+      state_->calibrations.insert(fmt::format("{}: {}", device.name, told));
     }
   }
   if (!oracle_ || answer.step == cluster::kNever) return answer;
