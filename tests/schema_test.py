@@ -26,6 +26,7 @@ RANKS = "{tmp}/rank0.json {tmp}/rank1.json"
 ET = "tests/corpus/execution_trace"
 TRACES = "data/h200/whatif_traces"
 CLUSTER = "--gpus a100=4,v100=8"
+MACHINE = "tests/corpus/machine_file/h200.json"
 
 # Schema, arguments after the program's name, exit code. {tmp} is a folder of inputs that write_inputs makes.
 CASES = [
@@ -73,9 +74,11 @@ CASES = [
     ("schedule", f"schedule examples/jobs.csv {CLUSTER} --policy srtf --predictor error:50 --repeat 3 --json", 0),
     ("schedule", f"schedule examples/jobs.csv {CLUSTER} --policy sjf --predictor hybrid --json", 0),
     ("schedule", f"schedule examples/jobs.csv {CLUSTER} --compare fifo sjf --by user group size --json", 0),
+    ("schedule", f"schedule --synthetic jobs=10,gpus=8 --policy fifo --machine {MACHINE} --json", 0),
     ("schedule", "schedule {tmp}/odd_jobs.csv --gpus 4 --policy fifo --lenient --json", 0),
     ("slurm.limits", "slurm limits {tmp}/jobs.csv --json", 0),
     ("slurm.limits", "slurm ask 'model=resnet50 batch=64 iterations=100' --json", 0),
+    ("slurm.limits", f"slurm ask 'model=resnet50 batch=64 iterations=100' --machine {MACHINE} --json", 0),
     ("slurm.replay", "slurm replay {tmp}/odd_jobs.csv --speed 1000 --gpus 4 --policy fifo --json", None),
     ("trace", "trace tests/corpus/kineto/small.json --json", 0),
     ("trace", f"trace {RANKS} --json", 0),
@@ -97,7 +100,7 @@ CASES = [
     ("scale", "scale gpt2_small --gpus 8 --global-batch 64 --search --json", 0),
     ("scale.testbed", "scale resnet50 --testbed P1w2-10G --micro-batch 32 --json", 0),
     ("scale.testbed", "scale resnet18 --testbed P1w2-10G --mode async --own-gpus --json", 0),
-    ("scale.testbed", "scale resnet18 --testbed AR4-10G --json", 0),
+    ("scale.testbed", f"scale resnet18 --testbed AR4-10G --machine {MACHINE} --json", 0),
     ("monitor", "monitor --seconds 0.3 --json", 0),
     ("monitor", "monitor --json -- true", 0),
 ]

@@ -28,28 +28,35 @@ std::string ops_table(const DeviceAccuracy& accuracy) {
 
 std::string runs_table(const DeviceAccuracy& accuracy) {
   if (accuracy.runs.empty()) return "";
-  Table table(
-      {"GPU", "model", "what", "batch", "length", "measured ms", "predicted ms", "yardstick", "error", "range"});
+  Table table({"GPU", "model", "what", "batch", "length", "measured ms", "predicted ms", "yardstick", "error",
+               "roofline", "range"});
   table.align_left(1);
   table.align_left(2);
   for (const OtherGpuRun& run : accuracy.runs) {
-    table.add({run.gpu, run.model, run.what, grouped(run.batch), grouped(run.length),
-               fmt::format("{:.1f}", run.measured_ms), fmt::format("{:.1f}", run.predicted_ms),
-               run.yardstick == 1 ? "-" : fmt::format("{:.2f}", run.yardstick),
-               fmt::format("{:+.0f} %", 100 * (1 / run.ratio() - 1)), run.is_held() ? "holds" : "missed"});
+    table.add(
+        {run.gpu, run.model, run.what, grouped(run.batch), grouped(run.length), fmt::format("{:.1f}", run.measured_ms),
+         fmt::format("{:.1f}", run.predicted_ms), run.yardstick == 1 ? "-" : fmt::format("{:.2f}", run.yardstick),
+         fmt::format("{:+.0f} %", 100 * (1 / run.ratio() - 1)),
+         fmt::format("{:+.0f} %", 100 * (run.roofline_ms / run.measured_ms - 1)), run.is_held() ? "holds" : "missed"});
   }
   return fmt::format("Whole models, each GPU left out of all fits and ranges\n{}\n", table.text());
 }
 
 std::vector<std::string> error_cells(const OtherGpuError& row) {
-  return {
-      grouped(row.runs),  percent(row.mre, 1), fmt::format("{:+.1f} %", 100 * row.bias),        percent(row.held, 0),
-      told(row.neusight), told(row.habitat),   row.published ? percent(*row.published, 1) : "-"};
+  return {grouped(row.runs),
+          percent(row.mre, 1),
+          fmt::format("{:+.1f} %", 100 * row.bias),
+          percent(row.held, 0),
+          told(row.neusight),
+          told(row.habitat),
+          percent(row.roofline, 1),
+          row.published ? percent(*row.published, 1) : "-"};
 }
 
 std::string gpus_table(const DeviceAccuracy& accuracy) {
   if (accuracy.runs.empty()) return "";
-  Table table({"GPU", "runs of", "number", "Forerun", "bias", "range holds", "NeuSight", "Habitat", "its paper"});
+  Table table(
+      {"GPU", "runs of", "number", "Forerun", "bias", "range holds", "NeuSight", "Habitat", "roofline", "its paper"});
   table.align_left(1);
   const auto add = [&](std::string gpu, std::string source, const OtherGpuError& row) {
     if (row.runs == 0) return;
@@ -63,6 +70,7 @@ std::string gpus_table(const DeviceAccuracy& accuracy) {
   add("all", kNeuSight, all.runs);
   add("all of the measured architecture", kLambda, all.kin);
   add("all others", kLambda, all.others);
+  for (const auto& [source, row] : all.judged_alone) add("all", source, row);
   std::string ranges;
   for (const GpuDistance distance : kOtherGpus) {
     const RatioInterval& range = accuracy.ranges.other(distance);
@@ -91,6 +99,7 @@ struct RunSums {
     row.mre += run.error();
     row.bias += 1 / run.ratio() - 1;
     row.held += run.is_held() ? 1 : 0;
+    row.roofline += run.roofline_error();
     if (run.neusight_ms) {
       neusight += std::abs(*run.neusight_ms / run.measured_ms - 1);
       ++with_neusight;
@@ -106,6 +115,7 @@ struct RunSums {
     result.mre /= runs;
     result.bias /= runs;
     result.held /= runs;
+    result.roofline /= runs;
     if (with_neusight > 0) result.neusight = neusight / static_cast<double>(with_neusight);
     if (with_habitat > 0) result.habitat = habitat / static_cast<double>(with_habitat);
     return result;
@@ -137,7 +147,15 @@ GpusSummary summary_of(const DeviceAccuracy& accuracy) {
   }
   for (const auto& [kind, sum] : kinds) summary.ops[kind] = sum.first / sum.second;
   RunSums runs, kin, others;
-  for (const OtherGpuRun& run : accuracy.runs) (run.source == kNeuSight ? runs : run.kin ? kin : others).add(run);
+  std::map<std::string, RunSums> judged_alone;
+  for (const OtherGpuRun& run : accuracy.runs) {
+    RunSums& sums = run.judged_alone          ? judged_alone[run.source]
+                    : run.source == kNeuSight ? runs
+                    : run.kin                 ? kin
+                                              : others;
+    sums.add(run);
+  }
+  for (const auto& [source, sums] : judged_alone) summary.judged_alone[source] = sums.mean();
   summary.runs = runs.mean();
   summary.kin = kin.mean();
   summary.others = others.mean();
@@ -175,6 +193,8 @@ std::string to_json(const DeviceAccuracy& accuracy) {
                     {"length", run.length},
                     {"measured_ms", digits(run.measured_ms)},
                     {"predicted_ms", digits(run.predicted_ms)},
+                    {"roofline_ms", digits(run.roofline_ms)},
+                    {"judged_alone", run.judged_alone},
                     {"yardstick", digits(run.yardstick)},
                     {"distance", name_of(run.distance)},
                     {"low", run.range.low},
@@ -182,8 +202,13 @@ std::string to_json(const DeviceAccuracy& accuracy) {
   }
   Json gpus = Json::array();
   for (const OtherGpuError& row : errors_by_gpu(accuracy)) {
-    Json entry = {{"gpu", row.gpu},         {"source", row.source},     {"runs", row.runs},
-                  {"mre", digits(row.mre)}, {"bias", digits(row.bias)}, {"held", digits(row.held)}};
+    Json entry = {{"gpu", row.gpu},
+                  {"source", row.source},
+                  {"runs", row.runs},
+                  {"mre", digits(row.mre)},
+                  {"bias", digits(row.bias)},
+                  {"held", digits(row.held)},
+                  {"roofline_mre", digits(row.roofline)}};
     if (row.neusight) entry["neusight_mre"] = digits(*row.neusight);
     if (row.habitat) entry["habitat_mre"] = digits(*row.habitat);
     if (row.published) entry["published_mre"] = *row.published;

@@ -31,19 +31,24 @@ struct CarriedError {
 
 inline constexpr const char* kNeuSight = "NeuSight";
 inline constexpr const char* kLambda = "Lambda";
+inline constexpr const char* kPipeDream = "PipeDream";
+inline constexpr const char* kHkbu = "HKBU";
+inline constexpr const char* kLlmFoundry = "LLM Foundry";
 
 // A model that others ran on another GPU.
 struct OtherGpuRun {
   std::string gpu;
   std::string model;
-  std::string what;  // "forward", "forward, backward", "training"
+  std::string what;  // "forward", "backward", "forward, backward", "training"
   int64_t batch = 0;
   int64_t length = 0;
   double measured_ms = 0;
   double predicted_ms = 0;
-  std::string source = {};  // "NeuSight", "Lambda"
+  std::string source = {};  // "NeuSight", "Lambda", ...
   double yardstick = 1;     // measured over predicted time of the same question on the measured GPU
   Precision precision = Precision::fp32;
+  double roofline_ms = 0;     // every op at its unit's peak rate or at the full bandwidth, nothing between them
+  bool judged_alone = false;  // other software, and nothing on the measured GPU to tell it by: no range rests on it
   GpuDistance distance = GpuDistance::far;
   bool kin = false;                        // a GPU of the measured one's architecture: judged, never fitted to
   RatioInterval range = {};                // that runs of other chips give its distance
@@ -53,6 +58,7 @@ struct OtherGpuRun {
   // Measured over predicted time, the software apart.
   [[nodiscard]] double ratio() const { return measured_ms / predicted_ms / yardstick; }
   [[nodiscard]] double error() const { return std::abs(1 / ratio() - 1); }
+  [[nodiscard]] double roofline_error() const { return std::abs(roofline_ms / measured_ms - 1); }
   [[nodiscard]] bool is_held() const { return ratio() >= range.low && ratio() <= range.high; }
 };
 
@@ -64,6 +70,7 @@ struct OtherGpuError {
   double mre = 0;
   double bias = 0;                 // mean of predicted / measured - 1
   double held = 0;                 // share of the runs within their range
+  double roofline = 0;             // mean error of the roofline
   std::optional<double> neusight;  // the same, on the same runs
   std::optional<double> habitat;
   std::optional<double> published;  // mean error that the source's authors print for their own predictor there
@@ -84,10 +91,11 @@ std::vector<OtherGpuError> errors_by_gpu(const DeviceAccuracy& accuracy);
 
 // What all GPUs give together, of kinds of ops (a GPU counts as much as another) and of runs.
 struct GpusSummary {
-  std::map<std::string, double> ops;  // by kind, those in models apart: mean error
-  OtherGpuError runs;                 // of NeuSight, which the bar is about
-  OtherGpuError kin;                  // of GPUs of the measured one's architecture
-  OtherGpuError others;               // of all other runs
+  std::map<std::string, double> ops;                  // by kind, those in models apart: mean error
+  OtherGpuError runs;                                 // of NeuSight, which the bar is about
+  OtherGpuError kin;                                  // of GPUs of the measured one's architecture
+  OtherGpuError others;                               // of all other runs of Lambda's
+  std::map<std::string, OtherGpuError> judged_alone;  // by source
 };
 GpusSummary summary_of(const DeviceAccuracy& accuracy);
 

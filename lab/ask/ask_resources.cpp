@@ -142,7 +142,7 @@ Result<LearnedResources> ask_resources(const std::string& name, const std::strin
   if (!driple) return driple.error();
   const auto card = read_card(folder);
   if (!card) return card.error();
-  const auto gpu = cost_models.devices.find(question.gpu);
+  const auto gpu = asked_gpu(question.gpu, cost_models);
   if (!gpu) return gpu.error();
   if (const Status status = check_question(question, *card, *gpu); !status.ok()) return status.error();
   if (const Status status = (*driple)->load(folder); !status.ok()) return status.error();

@@ -12,6 +12,7 @@
 #include "lab/calibrate/calibrate_intervals.h"
 #include "lab/calibrate/device_models.h"
 #include "lab/calibrate/device_ops.h"
+#include "lab/calibrate/judged_runs.h"
 #include "predict/carried_models.h"
 
 namespace forerun {
@@ -91,7 +92,8 @@ PredictionIntervals ranges_without(const std::vector<OtherGpuRun>& runs,
   for (const GpuDistance distance : {GpuDistance::near, GpuDistance::far}) {
     std::vector<const OtherGpuRun*> used;
     for (const OtherGpuRun& run : runs) {
-      if (!run.kin && run.distance == distance && chips.at(run.gpu) != without) used.push_back(&run);
+      if (!run.kin && !run.judged_alone && run.distance == distance && chips.at(run.gpu) != without)
+        used.push_back(&run);
     }
     ranges.other(distance) = range_over_gpus(used);
   }
@@ -209,6 +211,21 @@ Result<DeviceAccuracy> evaluate_devices(const DeviceRequest& request, const Work
   };
   add_runs(runs_of_neusight(*neusight, cost_models->devices, without), accuracy);
   add_runs(runs_of_lambda(*lambda, cost_models->devices, without), accuracy);
+  struct JudgedSource {
+    const std::string& given;
+    const char* name;
+    OtherGpuRuns (*runs_of)(const std::string&, const DeviceCatalogue&, const KnowledgeFor&);
+  };
+  for (const auto& [given, name, runs_of] : {JudgedSource{request.pipedream, "pipedream", runs_of_pipedream},
+                                             JudgedSource{request.hkbu, "hkbu", runs_of_hkbu},
+                                             JudgedSource{request.foundry, "llm_foundry", runs_of_foundry}}) {
+    const auto folder = dataset_folder(given, name);
+    if (folder) {
+      add_runs(runs_of(*folder, cost_models->devices, without), accuracy);
+    } else {
+      accuracy.problems.push_back(folder.error().message());
+    }
+  }
   if (const Status judged = judge_ranges(*cost_models, accuracy); !judged.ok()) return judged.error();
   const Result<fs::path> data = data_dir();
   if (!data) return data.error();

@@ -14,6 +14,7 @@ struct DeviceRequest {
   std::string neusight;  // folder of its labels and model configurations; empty: the data set neusight
   std::string ets;       // folder of the traces of ETS; empty: the same
   std::string lambda;    // folder of the throughputs that Lambda published; empty: the same
+  std::string pipedream, hkbu, foundry;  // folders of what is judged alone (judged_runs.h); empty: the same
 };
 
 // Judges by fits that leave out each GPU in turn; what is not there but for the op latencies is named in its problems.

@@ -11,6 +11,7 @@
 #include "base/csv_cells.h"
 #include "base/json_file.h"
 #include "base/line_reader.h"
+#include "cost/analytic/analytic.h"
 #include "memory/iteration_replay.h"
 #include "predict/predict.h"
 #include "timeline/host_gpu_timeline.h"
@@ -87,8 +88,6 @@ std::vector<int> driver_allocations(const TrainingRun& run, const Device& device
   return allocations;
 }
 
-bool is_loss(std::string_view op) { return op.find("log_softmax") != op.npos || op.find("nll_loss") != op.npos; }
-
 // Adding a gradient to the one of the pass before reads both and writes one.
 LaneOp accumulation(Bytes parameter, const Device& device, const CostModels& cost_models) {
   constexpr double kReach = 0.85;  // of the bandwidth, by plain element-wise ops
@@ -113,7 +112,7 @@ double passes_ms(const TrainingRun& run, const Device& device, const CostModels&
   std::vector<LaneOp> backward;
   for (size_t i = 0; i < lanes.size(); ++i) {
     const Op& op = run.graph.ops()[i];
-    if (op.phase == Phase::update || (op.phase == Phase::forward && is_loss(run.graph.name(op)))) continue;
+    if (op.phase == Phase::update || (op.phase == Phase::forward && is_loss(run.graph, op))) continue;
     (op.phase == Phase::forward ? forward : backward).push_back(lanes[i]);
     if (op.phase == Phase::forward) forward.back().host += kDriverAllocation * allocations[i];
   }
@@ -140,7 +139,12 @@ Result<OtherGpuRun> predicted_run(const fs::path& label, const fs::path& configu
   if (!request) return request.error();
   const auto built = build_run(*request, device);
   if (!built) return built.error();
-  run->predicted_ms = passes_ms(*built, device, cost_models, run->what != kForward);
+  const bool trains = run->what != kForward;
+  run->predicted_ms = passes_ms(*built, device, cost_models, trains);
+  run->roofline_ms = roofline_ms(*built, device, [&](const Graph& graph, const Op& op) {
+    if (op.phase == Phase::update) return false;
+    return op.phase == Phase::forward ? !is_loss(graph, op) : trains;
+  });
   return *run;
 }
 
@@ -223,6 +227,32 @@ std::optional<ModelRequest> lambda_request(const std::string& column, bool half,
 
 }  // namespace
 
+Result<IterationTimes> iteration_times(const ModelRequest& request, const Device& device,
+                                       const CostModels& cost_models) {
+  const auto built = build_run(request, device);
+  if (!built) return built.error();
+  return IterationTimes{milliseconds(predicted_times(*built, device, cost_models).iteration),
+                        roofline_ms(*built, device, [](const Graph&, const Op&) { return true; })};
+}
+
+bool is_loss(const Graph& graph, const Op& op) {
+  const std::string_view name = graph.name(op);
+  return name.find("log_softmax") != name.npos || name.find("nll_loss") != name.npos;
+}
+
+double roofline_ms(const TrainingRun& run, const Device& device, const CountsOp& counts) {
+  double seconds = 0;
+  for (const Op& op : run.graph.ops()) {
+    if (!counts(run.graph, op)) continue;
+    const OpWork work = work_of(run.graph, op);
+    if (!work.on_gpu) continue;
+    const double computing = work.flops.value / device.rate(arithmetic_unit(work, run.setup.precision));
+    const double moving = static_cast<double>(work.bytes().value) / device.memory_bandwidth;
+    seconds += std::max(computing, moving);
+  }
+  return 1e3 * seconds;
+}
+
 OtherGpuRuns runs_of_neusight(const std::string& folder, const DeviceCatalogue& devices,
                               const KnowledgeFor& cost_models) {
   OtherGpuRuns found;
@@ -268,13 +298,6 @@ struct LambdaTables {
   std::map<std::string, double> yardsticks;  // by column: measured over predicted time on the measured GPU
 };
 
-Result<double> predicted_rate(const ModelRequest& request, const Device& device, const CostModels& cost_models) {
-  const auto built = build_run(request, device);
-  if (!built) return built.error();
-  const double ms = milliseconds(predicted_times(*built, device, cost_models).iteration);
-  return 1e3 * static_cast<double>(*request.batch) / ms;
-}
-
 Result<LambdaTables> read_lambda(const fs::path& folder, bool half, const std::optional<Device>& measured,
                                  const KnowledgeFor& cost_models) {
   const char* precision = half ? "fp16" : "fp32";
@@ -292,9 +315,9 @@ Result<LambdaTables> read_lambda(const fs::path& folder, bool half, const std::o
     if (batch == tables.batches.end()) continue;
     const auto request = lambda_request(column, half, static_cast<int64_t>(batch->second));
     if (!request) continue;
-    const auto predicted = predicted_rate(*request, *measured, cost_models(*measured));
+    const auto predicted = iteration_times(*request, *measured, cost_models(*measured));
     if (!predicted) return predicted.error();
-    tables.yardsticks[column] = *predicted / rate;
+    tables.yardsticks[column] = 1e3 * static_cast<double>(*request->batch) / rate / predicted->predicted_ms;
   }
   return tables;
 }
@@ -331,7 +354,7 @@ OtherGpuRuns runs_of_lambda(const std::string& folder, const DeviceCatalogue& de
                           key.second, half ? "fp16" : "fp32", software));
           continue;
         }
-        const auto predicted = predicted_rate(*request, *device, cost_models(*device));
+        const auto predicted = iteration_times(*request, *device, cost_models(*device));
         if (!predicted) {
           found.problems.push_back(predicted.error().message());
           continue;
@@ -342,10 +365,11 @@ OtherGpuRuns runs_of_lambda(const std::string& folder, const DeviceCatalogue& de
                               .batch = *request->batch,
                               .length = key.second == "resnet50" ? 224 : kSquadLength,
                               .measured_ms = 1e3 * batch->second / rate,
-                              .predicted_ms = 1e3 * batch->second / *predicted,
+                              .predicted_ms = predicted->predicted_ms,
                               .source = kLambda,
                               .yardstick = software,
-                              .precision = request->setup.precision});
+                              .precision = request->setup.precision,
+                              .roofline_ms = predicted->roofline_ms});
       }
     }
     found.problems.insert(found.problems.end(), other_software.begin(), other_software.end());

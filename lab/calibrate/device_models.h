@@ -14,6 +14,7 @@
 
 #include "lab/accuracy/device_accuracy.h"
 #include "predict/cost_models.h"
+#include "predict/predict.h"
 
 namespace forerun {
 
@@ -24,6 +25,22 @@ struct OtherGpuRuns {
 
 // Asked once for each GPU: the cost models to predict its runs with, valid until it is asked again.
 using KnowledgeFor = std::function<const CostModels&(const Device&)>;
+
+// The larger of computation at the peak rate of each op's unit and of its bytes at the full bandwidth, summed over the ops that
+// `counts` takes.
+using CountsOp = std::function<bool(const Graph& graph, const Op& op)>;
+double roofline_ms(const TrainingRun& run, const Device& device, const CountsOp& counts);
+
+// A whole iteration on the device: as it is predicted, and its roofline.
+struct IterationTimes {
+  double predicted_ms = 0;
+  double roofline_ms = 0;
+};
+Result<IterationTimes> iteration_times(const ModelRequest& request, const Device& device,
+                                       const CostModels& cost_models);
+
+// Whether an op is of the loss, which those who time passes leave out.
+bool is_loss(const Graph& graph, const Op& op);
 
 OtherGpuRuns runs_of_neusight(const std::string& folder, const DeviceCatalogue& devices,
                               const KnowledgeFor& cost_models);

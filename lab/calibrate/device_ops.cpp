@@ -5,6 +5,7 @@
 #include <map>
 
 #include "cost/analytic/analytic.h"
+#include "cost/hybrid/lane_convolution.h"
 #include "lab/papers/ets/ets_trace.h"
 #include "lab/papers/neusight/model_ops.h"
 #include "lab/papers/neusight/op_latency.h"
@@ -190,8 +191,10 @@ std::vector<hybrid::CarriedOp> carried_ops(const std::vector<DeviceOp>& ops, con
     const Op& only = graph.ops()[0];
     const OpWork work = work_of(graph, only);
     const LayoutTracker layouts(graph, false);
+    std::vector<hybrid::RowWork> works;
     const auto featurized = [&](const Device& device) {
-      return hybrid::featurize(graph, only, work, layouts, device, setup, cost_models.analytic);
+      works.clear();
+      return hybrid::featurize(graph, only, work, layouts, device, setup, cost_models.analytic, &works);
     };
     const auto asked = featurized(*measured);
     const auto known = featurized(plain);
@@ -206,7 +209,8 @@ std::vector<hybrid::CarriedOp> carried_ops(const std::vector<DeviceOp>& ops, con
       sum.analytic_us += known[i].analytic_us;
       sum.compute_us += known[i].compute_us;
       sum.memory_us += known[i].memory_us;
-      whole.analytic_us += there[i].analytic_us;
+      whole.analytic_us += hybrid::lane_convolution_us(works[i], *measured, board->second.sustaining, scale)
+                               .value_or(there[i].analytic_us);
       whole.memory_us += there[i].memory_us;
       whole.compute_us += there[i].compute_us * scale.sustained(board->second.device);  // at the peak rate
     }

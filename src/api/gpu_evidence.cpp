@@ -19,8 +19,9 @@ Result<GpuEvidences> GpuEvidences::load(const CostModels& cost_models) {
   for (JsonObject& run : others->objects("runs")) {
     const double predicted = run.number("predicted_ms") * run.number("yardstick");
     const double error = std::abs(predicted / run.number("measured_ms") - 1);
-    evidences.by_gpu_[run.text("gpu")].add(error);
-    evidences.by_distance_[run.text("distance")].add(error);
+    const bool alone = run.flag("judged_alone");
+    (alone ? evidences.judged_alone_ : evidences.by_gpu_)[run.text("gpu")].add(error);
+    if (!alone) evidences.by_distance_[run.text("distance")].add(error);
   }
   if (!others->status().ok()) return others->status().error();
 
@@ -55,9 +56,12 @@ GpuEvidence GpuEvidences::of(const Device& device) const {
     evidence.error = mean.sum / static_cast<double>(mean.count);
     evidence.of = of;
   };
-  if (const auto runs = by_gpu_.find(device.name); runs != by_gpu_.end()) {
-    evidence.runs = runs->second.count;
-    tell(runs->second, "own");
+  const auto like_here = by_gpu_.find(device.name);
+  const auto alone = judged_alone_.find(device.name);
+  if (like_here != by_gpu_.end() || alone != judged_alone_.end()) {
+    const Mean& runs = like_here != by_gpu_.end() ? like_here->second : alone->second;
+    evidence.runs = runs.count;
+    tell(runs, "own");
   } else if (const auto distance = distances_.find(device.name); distance != distances_.end()) {
     const auto like = by_distance_.find(distance->second);
     const bool alike = distance->second != name_of(GpuDistance::beyond);  // those have only that in common

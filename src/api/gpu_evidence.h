@@ -42,6 +42,7 @@ class GpuEvidences {
   std::map<std::string, std::string> distances_;  // in fp32, by GPU of the catalogue
   std::map<std::string, std::map<std::string, int64_t>> ops_;
   std::map<std::string, Mean> by_gpu_;
+  std::map<std::string, Mean> judged_alone_;  // of other software, for GPUs that have no other runs
   std::map<std::string, Mean> by_distance_;
 };
 

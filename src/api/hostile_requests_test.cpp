@@ -131,7 +131,7 @@ TEST(HostileRequests, Compare) {
 TEST(HostileRequests, Scale) {
   std::vector<std::function<void(ScaleQuestion&)>> changes = {
       [](ScaleQuestion& q) { q.model = kNoText; },
-      [](ScaleQuestion& q) { q.gpu = ""; },
+      [](ScaleQuestion& q) { q.gpu = "h2000"; },
       [](ScaleQuestion& q) { q.gpus = {}; },
       [](ScaleQuestion& q) { q.network = "nanGb/s"; },
       [](ScaleQuestion& q) { q.network = ""; },

@@ -8,7 +8,7 @@ namespace forerun {
 Result<std::vector<PredictedOp>> op_table(const PredictRequest& request, const CostModels& cost_models,
                                           const WorkControl& control) {
   Work work(control);
-  const Result<Device> device = cost_models.devices.find(request.gpu.empty() ? usual_gpu(cost_models) : request.gpu);
+  const Result<Device> device = asked_gpu(request.gpu, cost_models);
   if (!device) return device.error();
   const Result<TrainingRun> run = build_run(request.model, *device);
   if (!run) return run.error();

@@ -9,7 +9,7 @@ Result<PredictAnswer> predict_built(const PredictRequest& request, RunBuilder* b
   Work work(control);
   if (const Status status = check_memory(request.memory); !status.ok()) return status.error();
   if (const Status status = check_job_length(request.job); !status.ok()) return status.error();
-  const Result<Device> device = cost_models.devices.find(request.gpu.empty() ? usual_gpu(cost_models) : request.gpu);
+  const Result<Device> device = asked_gpu(request.gpu, cost_models);
   if (!device) return device.error();
   const auto price = price_of_run(request.prices, *device, request.job);
   if (!price) return price.error();

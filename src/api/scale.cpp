@@ -22,7 +22,7 @@ constexpr int64_t kUsualBatch = 32;  // samples a GPU of models other than trans
 constexpr int64_t kMostStages = 128;
 
 Result<scale::GpuCluster> scale_cluster(const ScaleQuestion& question, const CostModels& cost_models) {
-  auto gpu = cost_models.devices.find(question.gpu);
+  auto gpu = asked_gpu(question.gpu, cost_models);
   if (!gpu) return gpu.error();
   scale::GpuCluster cluster;
   cluster.gpu = *gpu;
@@ -62,7 +62,9 @@ std::vector<std::string> scale_assumptions(const ScaledModel& model, const scale
   if (cost_models.machine != nullptr) {
     const auto& machine = *cost_models.machine;
     const bool host = machine.host_slowness(cost_models.host).has_value();
-    list.push_back(model.transformer ? machine.file() + ": not used, since layers are not timed op by op here"
+    list.push_back(model.transformer ? machine.file() +
+                                           ": neither its ops nor its host count here, since layers come from "
+                                           "formulas fitted to Megatron"
                                      : machine.assumption(setup.cluster.gpu, cost_models, host));
   }
   if (model.transformer) {

@@ -43,7 +43,7 @@ JobTime job_time(const ScaleAnswer& answer, const scale::Step& step);
 struct ScaleQuestion {
   std::string model;                                          // as `forerun predict` takes it
   std::vector<std::pair<std::string, std::string>> settings;  // parameters of its family
-  std::string gpu = "h200";
+  std::string gpu;                                            // empty: usual_gpu
   std::vector<int64_t> gpus = {8};
   int64_t node = 8;
   std::string network = "4xhdr";  // of a node; or a rate

@@ -42,7 +42,7 @@ Result<RecordedWorkload> simulated(const WorkloadJson& record, const std::string
   if (const auto environment = record.find("env"); environment != record.end() && environment->is_object()) {
     if (const std::string own = text_of(*environment, "gpu"); !own.empty()) named = own;
   }
-  const auto device = cost_models.devices.find(named);
+  const auto device = asked_gpu(named, cost_models);
   if (!device) return device.error();
   auto setting = scale::resource_setting(text_of(record, "setting"));
   if (!setting) return setting.error();
@@ -58,6 +58,7 @@ Result<RecordedWorkload> simulated(const WorkloadJson& record, const std::string
   workload.load = worker_load(*run, *device, cost_models);
   workload.setting = *setting;
   ResourceAnswer& answer = workload.simulated;
+  answer.calibration = calibration_told(cost_models, *device, *run);
   answer.model = text_of(record, "model");
   answer.gpu = device->name;
   answer.setting = text_of(record, "setting");

@@ -115,7 +115,7 @@ Result<ResourceAnswer> simulate_training(const ResourceQuestion& question, const
   if (question.async && setting->servers == 0) {
     return Error{"all-reduce has no asynchronous form", "--mode", "name a setting with servers, such as P1w2-10G"};
   }
-  const auto gpu = cost_models.devices.find(question.gpu);
+  const auto gpu = asked_gpu(question.gpu, cost_models);
   if (!gpu) return gpu.error();
   const auto run = worker_run(question, *gpu);
   if (!run) return run.error();
@@ -133,6 +133,7 @@ Result<ResourceAnswer> simulate_training(const ResourceQuestion& question, const
   answer.parameters = run->graph.parameter_count();
   answer.shared_gpu = setting->shared_gpu;
   answer.use = scale::simulate_resources(worker_load(*run, *gpu, cost_models), *setting, *rates);
+  answer.calibration = calibration_told(cost_models, *gpu, *run);
   return answer;
 }
 

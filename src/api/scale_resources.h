@@ -18,7 +18,7 @@ struct ResourceQuestion {
   std::string model;  // zoo name
   std::vector<std::pair<std::string, std::string>> settings;
   int64_t batch = 0;  // of each worker; 0: the family's
-  std::string gpu = "h200";
+  std::string gpu;    // empty: usual_gpu
   TrainingSetup setup;
   bool default_optimizer = true;
   std::string setting = "P1w2-10G";
@@ -47,6 +47,7 @@ struct ResourceAnswer {
   int64_t parameters = 0;
   bool shared_gpu = true;
   scale::ResourceUse use;
+  std::string calibration;             // what of a machine's readings counted; empty: there are none
   std::vector<LearnedResources> with;  // asked beside the simulation
 };
 

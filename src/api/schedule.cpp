@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <set>
 
 #include "api/schedule_records.h"
 #include "base/data_dir.h"
@@ -229,16 +230,44 @@ Result<cluster::Cluster> build_cluster(const ScheduleRequest& request) {
   return cluster;
 }
 
-// How much memory GPUs have, of types that are known devices: jobs that need more go elsewhere.
-Status add_memory(cluster::Cluster& cluster) {
+// Whether the jobs may say what they train: only then is anything predicted, and known how much memory they need.
+bool describes_training(const ScheduleRequest& request) {
+  return !request.synthetic && request.format.describes_training();
+}
+
+// What predictions draw on where they are for a machine that was calibrated; null: there is none. One that is named is read
+// even where no job can be predicted, so that a file at fault is refused.
+Result<std::shared_ptr<const CostModels>> calibrated_models(const ScheduleRequest& request) {
+  std::shared_ptr<const CostModels> none;
+  if (request.machine == kNoMachine) return none;
+  if (request.machine.empty() && (!describes_training(request) || configured_machine().empty())) return none;
+  auto loaded = load_cost_models_for(request.machine);
+  if (!loaded) return loaded.error();
+  return std::make_shared<const CostModels>(*std::move(loaded));
+}
+
+// GPUs and links that are known: those of the data folder, and the GPU of a machine that was calibrated.
+Result<DeviceCatalogue> known_devices(const CostModels* calibrated) {
+  if (calibrated != nullptr) return calibrated->devices;
   const auto data = data_dir();
-  if (!data) return data.error();
-  const auto devices = load_devices(*data / "devices");
-  if (!devices) return devices.error();
+  return data ? load_devices(*data / "devices") : Result<DeviceCatalogue>(data.error());
+}
+
+// How much memory GPUs have, of types that are known devices: jobs that need more go elsewhere.
+void add_memory(const DeviceCatalogue& devices, cluster::Cluster& cluster) {
   for (cluster::GpuPool& pool : cluster.pools) {
-    if (const auto device = devices->find(pool.type)) pool.memory = device->memory;
+    if (const auto device = devices.find(pool.type)) pool.memory = device->memory;
   }
-  return {};
+}
+
+// What predictions of jobs owe to the machine, and whether one that was named went without use.
+std::vector<std::string> calibration_of(const ScheduleRequest& request, const StepPredictor& steps,
+                                        const StepPredictor& asked) {
+  std::set<std::string> told = steps.calibrations();
+  told.insert(asked.calibrations().begin(), asked.calibrations().end());
+  const bool named = !request.machine.empty() && request.machine != kNoMachine;
+  if (told.empty() && named) told.insert(request.machine + ": not used, since Forerun predicted no job");
+  return {told.begin(), told.end()};
 }
 
 Status make_up_jobs(const cluster::SyntheticOptions& options, ScheduleAnswer& answer, const WorkControl& control) {
@@ -318,19 +347,22 @@ Result<PreparedSchedule> prepare(const ScheduleRequest& request, const WorkContr
   if (!cluster) return cluster.error();
   answer.report.gpus = cluster->text;
   answer.cluster = *std::move(cluster);
-  if (!request.synthetic &&
-      request.format.describes_training()) {  // the only sources that know how much memory jobs need
-    if (Status status = add_memory(answer.cluster); !status) return status.error();
-  }
+  const auto calibrated = calibrated_models(request);
+  if (!calibrated) return calibrated.error();
   std::shared_ptr<cluster::CommunicationModel> communication;
-  const bool gangs = request.format.source != nullptr && request.format.describes_training();
-  if (gangs && !request.synthetic) {  // the only source that knows what gangs say to each other
-    auto links = communication_of(answer.cluster, request.network);
-    if (!links) return links.error();
-    communication = std::make_shared<cluster::CommunicationModel>(*std::move(links));
+  if (describes_training(request)) {
+    const auto devices = known_devices(calibrated->get());
+    if (!devices) return devices.error();
+    add_memory(*devices, answer.cluster);
+    if (request.format.source != nullptr) {  // measured runs say nothing of what gangs say to each other
+      auto links = communication_of(answer.cluster, request.network, *devices);
+      if (!links) return links.error();
+      communication = std::make_shared<cluster::CommunicationModel>(*std::move(links));
+    }
   }
-  StepPredictor steps(answer.cluster, communication);
-  StepPredictor asked = request.oracle ? StepPredictor(answer.cluster, communication, request.oracle) : steps;
+  StepPredictor steps(answer.cluster, communication, *calibrated);
+  // A learned predictor says what it learned, whatever the machine.
+  StepPredictor asked = request.oracle ? StepPredictor(answer.cluster, communication, nullptr, request.oracle) : steps;
   const Status found = request.synthetic ? make_up_jobs(*request.synthetic, answer, control)
                                          : read_jobs(request, steps, asked, answer, control);
   if (!found) return found.error();
@@ -363,6 +395,7 @@ Result<PreparedSchedule> prepare(const ScheduleRequest& request, const WorkContr
     answer.report.predictor_source = predictions.source;
   }
   prepared.own = std::move(predictions.own);
+  answer.report.calibration = calibration_of(request, steps, asked);
   return prepared;
 }
 

@@ -11,6 +11,7 @@
 #include "cluster/simulator.h"
 #include "cluster/sources/sources.h"
 #include "cluster/synthetic.h"
+#include "predict/machine_calibration.h"
 
 namespace forerun {
 
@@ -25,6 +26,9 @@ struct ScheduleReport {
   std::array<int64_t, cluster::kFaults> faults{};
   std::vector<std::string> real, made;
   std::vector<std::string> unused;  // columns of the file that mean nothing here
+  // Which machine.json the predicted times are calibrated by and what of it counted, a sentence for each kind of GPU; or that one
+  // which was named did not count.
+  std::vector<std::string> calibration;
   std::vector<PolicyOutcome> outcomes;
 };
 
@@ -51,6 +55,8 @@ struct ScheduleRequest {
   int32_t gpus_per_node = 0;                // 0: counted without topology
   int32_t nodes_per_rack = 0;               // 0: one rack
   std::vector<cluster::PolicySpec> policies;
+  // machine.json for what is predicted, as load_cost_models_for takes it.
+  std::string machine = kNoMachine;
   NetworkOptions network;        // between nodes, where gangs are known by what they say to each other
   cluster::Predictor predictor;  // perfect knowledge where none is named
   IterationOracle oracle;        // of a learned predictor; without it such a one is refused

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "api/schedule.h"
+#include "base/data_dir.h"
 #include "predict/setup_text.h"
 
 namespace forerun {
@@ -60,10 +61,14 @@ cluster::StepQuestion question(const std::string& model, const std::string& gpu,
   return {{.model = model, .batch = 32}, gpu, gpus};
 }
 
+Result<cluster::CommunicationModel> links_of(const cluster::Cluster& cluster, const NetworkOptions& options) {
+  return communication_of(cluster, options, *load_devices(*data_dir() / "devices"));
+}
+
 TEST(StepPredictor, AddsWhatAGangSaysToItself) {
   cluster::Cluster cluster = *cluster::parse_cluster("h200=16");
   cluster.pools[0].gpus_per_node = 4;
-  const auto links = communication_of(cluster, {});
+  const auto links = links_of(cluster, {});
   ASSERT_TRUE(links.ok()) << links.error().message();
   StepPredictor steps(cluster, std::make_shared<cluster::CommunicationModel>(*links));
   const auto one = steps(question("resnet50", "h200", 1));
@@ -79,13 +84,13 @@ TEST(StepPredictor, AddsWhatAGangSaysToItself) {
   cluster::StepQuestion broken = question("resnet50", "h200", 1);
   broken.configuration.fault = "'layers' is no KEY=VALUE";
   EXPECT_NE(steps(broken).error().message().find("KEY=VALUE"), std::string::npos);
-  EXPECT_FALSE(communication_of(cluster, {.link = "pigeons"}).ok());
+  EXPECT_FALSE(links_of(cluster, {.link = "pigeons"}).ok());
 }
 
 TEST(StepPredictor, GangsExchangeWhatIsTrainedOnceAnUpdate) {
   cluster::Cluster cluster = *cluster::parse_cluster("h200=16");
   cluster.pools[0].gpus_per_node = 8;
-  const auto links = communication_of(cluster, {});
+  const auto links = links_of(cluster, {});
   ASSERT_TRUE(links.ok()) << links.error().message();
   StepPredictor steps(cluster, std::make_shared<cluster::CommunicationModel>(*links));
   const auto asked = [&](int32_t gpus, const SetupText& words) {

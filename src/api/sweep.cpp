@@ -186,7 +186,7 @@ Result<PartialCase> fixed_case(const SweepRequest& request) {
 Result<SweepCase> whole_case(PartialCase partial, const SweepRequest& request, const CostModels& cost_models) {
   if (partial.request.model.empty())
     return Error{"there is no model", "", "name one, or several with --over model=A,B"};
-  Result<Device> device = cost_models.devices.find(partial.gpu.empty() ? usual_gpu(cost_models) : partial.gpu);
+  Result<Device> device = asked_gpu(partial.gpu, cost_models);
   if (!device) return device.error();
   const auto price = price_of_run(request.prices, *device, request.job);
   if (!price) return price.error();

@@ -20,7 +20,7 @@ using whatif::EditableIteration;
 using whatif::OpTimer;
 
 Result<OpTimer> timer_of(const std::string& gpu, const CostModels& cost_models) {
-  const auto device = cost_models.devices.find(gpu.empty() ? usual_gpu(cost_models) : gpu);
+  const auto device = asked_gpu(gpu, cost_models);
   if (!device) return device.error();
   const hybrid::ResidualModel* residual_model = cost_models.residual_model ? &*cost_models.residual_model : nullptr;
   std::optional<hybrid::OtherGpu> other;

@@ -46,7 +46,7 @@ Result<std::string> answer_fit(Question& question, const Asking& asking) {
   Result<Prices> prices = asked_prices(price_words.file, price_words.given, (*models)->devices);
   if (!prices) return prices.error();
   request.prices = std::move(*prices);
-  const Result<Device> device = (*models)->devices.find(gpu.empty() ? usual_gpu(**models) : gpu);
+  const Result<Device> device = asked_gpu(gpu, **models);
   if (!device) return device.error();
   const Result<FitAnswer> answer = fit(request, *device, **models, control);
   if (!answer) return answer.error();

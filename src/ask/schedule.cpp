@@ -57,6 +57,7 @@ ScheduleWords read_words(Question& question, ScheduleRequest& request) {
   request.load.member = question.text("member");
   request.load.companion = question.text("throughputs");
   request.load.lenient = question.flag("lenient");
+  request.machine = question.text("machine");
   words.policies = question.texts("policies");
   words.predictor = question.text("predictor");
   words.by = question.texts("by");

@@ -69,7 +69,7 @@ int run(const FitOptions& options) {
   Result<Prices> prices = asked_prices(options.prices, cost_models->devices);
   if (!prices) return fail(prices.error());
   request->prices = std::move(*prices);
-  const Result<Device> device = cost_models->devices.find(options.gpu.empty() ? usual_gpu(*cost_models) : options.gpu);
+  const Result<Device> device = asked_gpu(options.gpu, *cost_models);
   if (!device) return fail(device.error());
   const Result<FitAnswer> answer = fit(*request, *device, *cost_models, CommandWork(options.limits).control());
   if (!answer) return fail(answer.error());

@@ -124,10 +124,74 @@ TEST(MachineOption, EveryVerbTakesIt) {
   const std::string words = " --json --machine " + kMachine;
   for (const std::string& call : {"fit resnet18 --brief" + words, "compare resnet18 --gpus h200,t4" + words,
                                   "sweep resnet18 --over batch=8,16" + words, "whatif resnet18 --apply amp" + words,
-                                  "scale resnet18 --gpus 2" + words}) {
+                                  "scale resnet18 --gpus 2" + words, "scale resnet18 --testbed P1w2-10G" + words,
+                                  "slurm ask 'model=resnet18 iterations=10'" + words}) {
     const Outcome outcome = forerun_outcome(call);
     EXPECT_EQ(outcome.code, 0) << call << "\n" << outcome.out;
+    if (!call.starts_with("compare") && !call.starts_with("sweep")) {
+      EXPECT_NE(outcome.out.find("calibrated on 2026-11-17 by"), std::string::npos) << call << "\n" << outcome.out;
+    }
   }
+}
+
+// The answer of a verb that prints JSON.
+nlohmann::json answered(const std::string& words) {
+  const Outcome outcome = forerun_outcome(words);
+  EXPECT_EQ(outcome.code, 0) << words << "\n" << outcome.out;
+  return nlohmann::json::parse(outcome.out, nullptr, false);
+}
+
+TEST(MachineOption, JobsTakeAsLongAsOnTheMachine) {
+  auto machine = read_json(kMachine);
+  machine["gpu"]["device"]["name"] = machine["card"]["gpu"] = "NVIDIA A100-SXM4-80GB";
+  const WrittenFile file(machine.dump());
+  const WrittenFile jobs("id,submit,gpus,model,batch,iterations\na,0,1,resnet18,32,1000\n", "jobs.csv");
+  const std::string schedule = "schedule " + jobs.path() + " --gpus a100_80gb=1 --policy fifo --json --machine ";
+  const auto plain = answered(schedule + "none");
+  const auto calibrated = answered(schedule + file.path());
+  EXPECT_FALSE(plain.contains("calibration"));
+  ASSERT_TRUE(calibrated.contains("calibration")) << calibrated;
+  EXPECT_NE(calibrated["calibration"].dump().find("14 ops of this GPU"), std::string::npos) << calibrated;
+  const auto one = answered("predict resnet18 --batch 32 --json --gpu a100_80gb --machine " + file.path());
+  EXPECT_NEAR(calibrated["mean_jct"].get<double>(), one["iter_ms"].get<double>(), 1e-3);
+  EXPECT_NE(plain["mean_jct"], calibrated["mean_jct"]);
+
+  const std::string ask = "slurm ask 'model=resnet18 batch=32 iterations=1000' --json --machine ";
+  const auto limit = answered(ask + file.path());
+  EXPECT_EQ(limit["gpu"], "NVIDIA A100-SXM4-80GB") << "that of the file, where the job names none";
+  EXPECT_NEAR(limit["step_ms"].get<double>(), one["iter_ms"].get<double>(), 1e-3);
+  EXPECT_NE(limit["calibration"].dump().find("14 ops of this GPU"), std::string::npos) << limit;
+  EXPECT_EQ(answered(ask + "none")["gpu"], "h200");
+  EXPECT_EQ(answered("scale resnet18 --gpus 2 --json --machine " + file.path())["gpu"], "NVIDIA A100-SXM4-80GB");
+}
+
+TEST(MachineOption, AMachineThatNoJobNeedsIsSaidToGoUnused) {
+  const auto answer = answered("schedule --synthetic jobs=10,gpus=8 --policy fifo --json --machine " + kMachine);
+  ASSERT_TRUE(answer.contains("calibration")) << answer;
+  EXPECT_NE(answer["calibration"].dump().find("not used"), std::string::npos) << answer;
+}
+
+TEST(MachineOption, TheConfiguredFileCountsForJobsAndIsNamedForShards) {
+  const WrittenFile file(read_json(kHostOnly).dump(), "forerun/machine.json");
+  const WrittenFile jobs("id,submit,gpus,model,batch,iterations\na,0,1,resnet18,32,1000\n", "jobs.csv");
+  const std::string schedule = "schedule " + jobs.path() + " --gpus h200=1 --policy fifo";
+  const auto configured = [&](const std::string& words) {
+    return outcome_of("XDG_CONFIG_HOME=" + file.folder() + " " + FORERUN_PROGRAM + " " + words + " 2>&1");
+  };
+  const Outcome counted = configured(schedule + " --json");
+  EXPECT_EQ(counted.code, 0) << counted.out;
+  EXPECT_NE(counted.out.find("the host without a GPU"), std::string::npos) << counted.out;
+  const Outcome shard = configured(schedule + " --shard 0/1 --out " + file.folder() + "/part");
+  EXPECT_EQ(shard.code, 1);
+  EXPECT_NE(shard.out.find("name it with --machine"), std::string::npos) << shard.out;
+}
+
+TEST(MachineOption, FormulasOfTransformersSayThatNothingOfItCounts) {
+  const std::string words = "scale gpt2_small --gpus 8 --json --gpu h200 --machine ";
+  const auto plain = answered(words + "none");
+  const auto calibrated = answered(words + kMachine);
+  EXPECT_EQ(plain["steps"][0]["step_ms"], calibrated["steps"][0]["step_ms"]);
+  EXPECT_NE(assumptions_of(calibrated).find("neither its ops nor its host count"), std::string::npos);
 }
 
 TEST(MachineOption, BrokenFilesAreRefused) {

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "api/scale.h"
 #include "api/scale_records.h"
 #include "api/scale_resources.h"
@@ -95,10 +97,12 @@ int simulate_files(const ScaleOptions& options) {
   const auto cost_models = load_cost_models_for(options.machine);
   if (!cost_models) return fail(cost_models.error());
   int64_t done = 0;
+  std::set<std::string> calibrations;
   WorkloadHandlers handlers;
   handlers.bad_record = [](const Error& error) { fmt::print(stderr, "forerun: {}\n", error.message()); };
   handlers.workload = [&](const RecordedWorkload& workload) {
     fmt::print("{}\n", simulated_record(workload));
+    if (!workload.simulated.calibration.empty()) calibrations.insert(workload.simulated.calibration);
     ++done;
   };
   const auto rates = testbed_rates();
@@ -106,6 +110,7 @@ int simulate_files(const ScaleOptions& options) {
   const Status status = simulate_records(options.records, options.question.gpu, *cost_models, *rates, handlers,
                                          CommandWork(options.limits, CommandWork::Answer::as_it_comes).control());
   if (!status) return fail(status.error());
+  for (const std::string& told : calibrations) fmt::print(stderr, "forerun: {}\n", told);
   if (done == 0) return fail({"no resources/1 record could be simulated", options.records[0], "see docs/records.md"});
   return kDone;
 }
@@ -240,7 +245,8 @@ void add_scale_asking(const AskResources& ask, CLI::App& app, Run& chosen) {
   verb->add_option("MODEL", question.model, "A model or family of `forerun zoo`");
   verb->add_option("--set", options->settings, "Parameters of the family: NAME=VALUE,...")->allow_extra_args(false);
   verb->add_option("--gpu", question.gpu,
-                   "A GPU of `forerun devices` (default h200); or several kinds with numbers, h200=16,a100=8");
+                   "A GPU of `forerun devices` (default: that of --machine, else h200); or several kinds with numbers, "
+                   "h200=16,a100=8");
   verb->add_option("--gpus", options->gpus, "How many; several numbers give a row each (default 8)")->delimiter(',');
   verb->add_option("--node", question.node, "GPUs of a node (default 8)");
   verb->add_option("--network", question.network,

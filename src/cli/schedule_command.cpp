@@ -8,6 +8,7 @@
 #include "base/output_file.h"
 #include "cli/command_work.h"
 #include "cli/lab_program.h"
+#include "cli/setup_options.h"
 #include "cli/shard_options.h"
 #include "report/schedule.h"
 #include "report/schedule_runs.h"
@@ -115,6 +116,7 @@ Status write_jobs(const ScheduleAnswer& answer, const std::string& path) {
 // Files that the request reads.
 std::vector<std::string> files_of(const ScheduleRequest& request) {
   std::vector<std::string> files = {request.file, request.load.companion};
+  if (request.machine != kNoMachine) files.push_back(request.machine);
   for (const cluster::PolicySpec& policy : request.policies) files.push_back(policy.file);
   std::erase(files, "");
   return files;
@@ -124,6 +126,7 @@ int run_schedule_shard(const ScheduleOptions& options, const CLI::App& verb) {
   const CommandWork work(options.limits);
   const auto cases = ScheduleCases::read(options.request, work.control());
   if (!cases) return fail(cases.error());
+  if (options.request.machine.empty() && !cases->report().calibration.empty()) return fail(machine_not_named());
   const auto sharded = sharded_work(verb, cases->plan().size(), files_of(options.request),
                                     to_json(ScheduleHeading{cases->report(), cases->plan()}));
   if (!sharded) return fail(sharded.error());
@@ -273,6 +276,7 @@ void add_cluster_options(CLI::App& verb, ScheduleOptions& options) {
 
 void add_policy_options(CLI::App& verb, ScheduleOptions& options) {
   ScheduleRequest& request = options.request;
+  request.machine.clear();  // the one of the configuration folder, unless another is named
   const char* group = "Who goes first, knowing what";
   verb.add_option("--policy", options.policies,
                   "fifo, sjf, easy, ... or with options: gavel:round=60; --list names all")
@@ -284,6 +288,8 @@ void add_policy_options(CLI::App& verb, ScheduleOptions& options) {
                   "What the policy knows of durations: perfect (default), none, error:8, limits:3, hybrid, "
                   "error-like:ets, ...; --list names all")
       ->group(group);
+  add_machine_option(verb, request.machine);
+  verb.get_option("--machine")->group(group);
   verb.add_option("--quota", options.quotas,
                   "GPUs that jobs of a user or group may take up at once: user=8, user:ann=16, group=64")
       ->group(group);

@@ -51,6 +51,11 @@ void add_shard_options(CLI::App& verb, ShardOptions& options, const std::string&
   verb.get_option("--shard")->needs(verb.get_option("--out"));
 }
 
+Error machine_not_named() {
+  return {"shards are told which machine they are for", "the machine.json of the configuration folder",
+          "name it with --machine, or give --machine none"};
+}
+
 ShardedWork::Words request_words(const CLI::App& verb) {
   ShardedWork::Words words;
   for (const CLI::Option* option : verb.get_options()) {

@@ -25,6 +25,9 @@ void add_shard_option(CLI::App& verb, std::string& shard, const std::string& cas
 void add_shard_options(CLI::App& verb, ShardOptions& options, const std::string& cases);
 
 // The options that were given and decide what is answered, by name; those that say how it is computed or printed are left out.
+// Shards may run on machines with other configuration folders: what calibrates them must be named.
+Error machine_not_named();
+
 ShardedWork::Words request_words(const CLI::App& verb);
 // The same as a command: words for the program.
 std::vector<std::string> command_words(const CLI::App& verb);

@@ -1,10 +1,13 @@
 // forerun slurm: predicted limits for Slurm, replay of a trace on a real Slurm, soft limits.
 #include <fmt/core.h>
 
+#include <set>
+
 #include "api/slurm.h"
 #include "base/line_writer.h"
 #include "cli/command.h"
 #include "cli/command_work.h"
+#include "cli/setup_options.h"
 #include "report/slurm.h"
 
 namespace forerun::cli {
@@ -17,6 +20,7 @@ struct SlurmOptions {
   std::string predictions;
   std::string gpus = "8";
   std::string order = "sjf";
+  std::string machine;
   std::string policy;  // simulated beside a replay; empty: none
   LimitOptions limit;
   SlurmReplayOptions replay;
@@ -60,6 +64,14 @@ LimitOptions limit_options(const SlurmOptions& options) {
   return limit;
 }
 
+// The table for job_submit.lua has no room for it.
+void tell_calibration(const std::vector<JobLimit>& limits) {
+  std::set<std::string> told;
+  for (const JobLimit& limit : limits) told.insert(limit.calibration);
+  told.erase("");
+  for (const std::string& one : told) fmt::print(stderr, "forerun: {}\n", one);
+}
+
 void tell_what_does_not_fit(const std::vector<JobLimit>& limits) {
   for (const JobLimit& limit : limits) {
     if (limit.fits) continue;
@@ -77,7 +89,7 @@ Status write_whole(const std::string& path, std::string text) {
 }
 
 int limits(const SlurmOptions& options) {
-  const Result<CostModels> cost_models = load_cost_models();
+  const Result<CostModels> cost_models = load_cost_models_for(options.machine);
   if (!cost_models) return fail(cost_models.error());
   int64_t bad = 0;
   const auto bad_row = [&](const Error& error) {
@@ -87,6 +99,7 @@ int limits(const SlurmOptions& options) {
   const auto found =
       predict_limits(options.jobs, limit_options(options), *cost_models, bad_row, CommandWork().control());
   if (!found) return fail(found.error());
+  if (!options.json) tell_calibration(*found);
   tell_what_does_not_fit(*found);
   if (bad > 0) fmt::print(stderr, "forerun: {} rows could not be predicted\n", bad);
   const std::string text = options.json ? limits_json(*found) : limits_csv(*found);
@@ -108,23 +121,30 @@ int ask(const SlurmOptions& options) {
     fmt::print("{}", *answer);
     return kDone;
   }
-  const Result<CostModels> cost_models = load_cost_models();
+  const Result<CostModels> cost_models = load_cost_models_for(options.machine);
   if (!cost_models) return fail(cost_models.error());
   const auto found = predict_limit(options.description, limit_options(options), *cost_models);
   if (!found) return fail(found.error());
   fmt::print("{}", options.json ? limits_json({*found}) : limits_csv({*found}));
   std::fflush(stdout);
+  if (!options.json) tell_calibration({*found});
   tell_what_does_not_fit({*found});
   return kDone;
 }
 
 int serve(const SlurmOptions& options) {
-  const Result<CostModels> cost_models = load_cost_models();
+  const Result<CostModels> cost_models = load_cost_models_for(options.machine);
   if (!cost_models) return fail(cost_models.error());
+  if (cost_models->machine != nullptr) cost_models->machine->prepare(*cost_models);
   const LimitOptions limit = limit_options(options);
   ServeOptions given = options.serve;
   given.socket = options.socket;
-  given.ready = [&] { fmt::print(stderr, "forerun: listening at {}\n", options.socket); };
+  given.ready = [&] {
+    fmt::print(stderr, "forerun: listening at {}\n", options.socket);
+    if (const auto& machine = cost_models->machine) {
+      fmt::print(stderr, "forerun: answers are calibrated by {}\n", machine->file());
+    }
+  };
   const auto answer = [&](const std::string& description) -> Result<std::string> {
     const auto found = predict_limit(description, limit, *cost_models);
     if (!found) return found.error();
@@ -207,7 +227,8 @@ int extend(const SlurmOptions& options) {
 }
 
 void add_limit_options(CLI::App& verb, SlurmOptions& options) {
-  verb.add_option("--gpu", options.limit.gpu, "Of jobs that name none; default h200");
+  verb.add_option("--gpu", options.limit.gpu, "Of jobs that name none; default: that of --machine, else h200");
+  add_machine_option(verb, options.machine);
   verb.add_option("--margin", options.limit.margin, "Share of the predicted time on top of it; default 0.2")
       ->check(CLI::Range(0.0, 100.0));
   verb.add_option("--startup", options.limit.startup,

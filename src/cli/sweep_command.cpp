@@ -178,8 +178,7 @@ int run(const SweepOptions& options, const CLI::App& verb) {
   const SweepHeading heading{cases->names(), request->job.any()};
   if (options.shard.any()) {
     if (cost_models->machine != nullptr && options.machine.empty()) {
-      return fail({"shards are told which machine they are for", "the machine.json of the configuration folder",
-                   "name it with --machine, or give --machine none"});
+      return fail(machine_not_named());
     }
     std::vector<std::string> files = files_of(*request, options.prices);
     if (cost_models->machine != nullptr) files.push_back(options.machine);

@@ -181,13 +181,6 @@ Result<cluster::Predictor> parse_predictor(const std::string& text) {
   return Error{fmt::format("no predictor is called '{}'", text), "--predictor", did_you_mean(text, known)};
 }
 
-Result<cluster::CommunicationModel> communication_of(const cluster::Cluster& cluster, const NetworkOptions& options) {
-  const auto data = data_dir();
-  if (!data) return data.error();
-  const auto devices = load_devices(*data / "devices");
-  return devices ? communication_of(cluster, options, *devices) : Result<cluster::CommunicationModel>(devices.error());
-}
-
 Result<cluster::CommunicationModel> communication_of(const cluster::Cluster& cluster, const NetworkOptions& options,
                                                      const DeviceCatalogue& devices) {
   const auto network = network_by_name(options.link, devices);
@@ -214,7 +207,7 @@ Status StepPredictor::load() {
   if (state_->cost_models) return {};
   auto loaded = load_cost_models();
   if (!loaded) return loaded.error();
-  state_->cost_models = std::make_shared<CostModels>(*std::move(loaded));
+  state_->cost_models = std::make_shared<const CostModels>(*std::move(loaded));
   return {};
 }
 
@@ -247,6 +240,11 @@ Result<cluster::StepAnswer> StepPredictor::predict_run(const TrainingRun& run, c
   const Prediction prediction = predict(run, device, *state_->cost_models);
   cluster::StepAnswer answer{prediction.fits ? prediction.times.iteration : cluster::kNever,
                              exchanged_gradients(run.graph)};
+  if (!oracle_) {
+    if (const std::string told = calibration_told(*state_->cost_models, device, run); !told.empty()) {
+      state_->calibrations.insert(fmt::format("{}: {}", device.name, told));
+    }
+  }
   if (!oracle_ || answer.step == cluster::kNever) return answer;
   const auto told = oracle_(run, *state_->cost_models);
   if (!told) return told.error();

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,24 +50,27 @@ struct NetworkOptions {
 // not known. Nodes have 8 GPUs where the cluster does not say.
 Result<cluster::CommunicationModel> communication_of(const cluster::Cluster& cluster, const NetworkOptions& options,
                                                      const DeviceCatalogue& devices);
-// With the devices of the data folder.
-Result<cluster::CommunicationModel> communication_of(const cluster::Cluster& cluster, const NetworkOptions& options);
 
 // How long an iteration of a run takes, as another predictor than Forerun tells it.
 using IterationOracle = std::function<Result<Nanoseconds>(const TrainingRun& run, const CostModels& cost_models)>;
 
 // What a step takes, by predicting it, each configuration once. Copies share what they know. With an oracle iterations take
-// what that says; whether they fit, and what gangs say to each other, is Forerun's all the same.
+// what that says; whether they fit, and what gangs say to each other, is Forerun's all the same. `cost_models`: with the machine that
+// answers are for; null: those without one, read when first needed.
 class StepPredictor {
  public:
   StepPredictor(const cluster::Cluster& cluster, std::shared_ptr<const cluster::CommunicationModel> communication,
-                IterationOracle oracle = {})
+                std::shared_ptr<const CostModels> cost_models = nullptr, IterationOracle oracle = {})
       : cluster_(&cluster),
         communication_(std::move(communication)),
         oracle_(std::move(oracle)),
-        state_(std::make_shared<State>()) {}
+        state_(std::make_shared<State>()) {
+    state_->cost_models = std::move(cost_models);
+  }
 
   [[nodiscard]] bool has_oracle() const { return oracle_ != nullptr; }
+  // What its answers up to now owe to a machine's readings, in words; empty: nothing.
+  [[nodiscard]] const std::set<std::string>& calibrations() const { return state_->calibrations; }
 
   Result<cluster::StepAnswer> operator()(const cluster::StepQuestion& question);
   // Predicts the measured runs of these ids, so that they can be asked for.
@@ -75,9 +79,10 @@ class StepPredictor {
 
  private:
   struct State {
-    std::shared_ptr<CostModels> cost_models;  // read when first needed
+    std::shared_ptr<const CostModels> cost_models;
     std::map<cluster::StepQuestion, cluster::StepAnswer> answers;
     std::map<std::string, cluster::StepAnswer> records;  // by id
+    std::set<std::string> calibrations;
   };
   Status load();
   Result<cluster::StepAnswer> predict_step(const cluster::StepQuestion& question);

@@ -90,6 +90,17 @@ GemmShape weight_gradient_gemm(const ConvolutionExtents& e, bool transposed) {
   return {1, e.groups, one, other * e.window, e.images * pixels};
 }
 
+int64_t winograd_squares(const Attributes& attributes, Extents y, Extents weight, int64_t groups, bool transposed) {
+  constexpr int64_t kSide = 4;
+  const auto ones = [&](const char* name) {
+    const auto values = attributes.get_ints(name, {});
+    return std::all_of(values.begin(), values.end(), [](int64_t value) { return value == 1; });
+  };
+  if (y.size() != 4 || weight.size() != 4 || weight[2] != 3 || weight[3] != 3) return 0;
+  if (groups != 1 || transposed || !ones("stride") || !ones("dilation")) return 0;
+  return y[0] * ((y[2] + kSide - 1) / kSide) * ((y[3] + kSide - 1) / kSide);
+}
+
 std::vector<bool> output_mask(const Graph& graph, const Op& op) {
   const AttributeValue* value = graph.attributes(op).find("output_mask");
   if (value != nullptr) {
@@ -162,6 +173,8 @@ void add_convolution_work(const Graph& graph, const Op& op, OpWork& work) {
   const bool depthwise = e.groups > 1 && e.channels_in == 1 && e.channels_out == 1;
   work.tensor_core_eligible = work.compute_dtype != DType::float64 && !depthwise;
   work.window = e.window;
+  work.winograd_squares =
+      winograd_squares(attributes, graph.shape(y), graph.shape(weight), attributes.get_int("groups", 1), transposed);
   work.aligned = rows_aligned(work.compute_dtype, {e.channels_in, e.channels_out});
   if (!backward) {
     push(work, forward_gemm(e, transposed));

@@ -46,8 +46,11 @@ struct OpWork {
   int64_t steps = 0;                     // of a recurrent layer, one after the other, over all layers and directions
   int64_t step_width = 0;                // gates x hidden units that one step computes
   int64_t window = 1;                    // elements of a convolution's filter window
-  bool aligned = true;                   // rows of a product are multiples of 16 bytes, as tensor cores like them
-  bool on_gpu = false;                   // false: views of nothing, marks, results in host memory
+  // Squares of 4 x 4 results of a convolution of images in one group with a plain 3 x 3 window (no strides, no holes), which
+  // Winograd's algorithm computes at once; 0: it is another one.
+  int64_t winograd_squares = 0;
+  bool aligned = true;  // rows of a product are multiples of 16 bytes, as tensor cores like them
+  bool on_gpu = false;  // false: views of nothing, marks, results in host memory
 
   static constexpr size_t kMostGemms = 6;
   std::array<GemmShape, kMostGemms> gemm_table;

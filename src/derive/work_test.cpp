@@ -87,6 +87,25 @@ TEST(WorkTest, Convolution) {
   EXPECT_EQ(work.written, Bytes(4 * 3200));
 }
 
+TEST(WorkTest, PlainWindowsOfThreeByThreeAreWinograds) {
+  const auto squares = [](int64_t window, int64_t stride, int64_t dilation, int64_t groups, bool transposed) {
+    OneOp b;
+    Attributes attributes = conv_attributes(groups, transposed);
+    attributes.set("stride", Shape{stride, stride});
+    attributes.set("dilation", Shape{dilation, dilation});
+    return b
+        .work("aten.convolution.default", {b.tensor({2, 8, 10, 10}), b.tensor({8, 8 / groups, window, window})},
+              {b.tensor({2, 8, 10, 9})}, attributes)
+        .winograd_squares;
+  };
+  EXPECT_EQ(squares(3, 1, 1, 1, false), 2 * 3 * 3) << "of 4 x 4, the last ones not full";
+  EXPECT_EQ(squares(5, 1, 1, 1, false), 0);
+  EXPECT_EQ(squares(3, 2, 1, 1, false), 0);
+  EXPECT_EQ(squares(3, 1, 2, 1, false), 0);
+  EXPECT_EQ(squares(3, 1, 1, 2, false), 0);
+  EXPECT_EQ(squares(3, 1, 1, 1, true), 0);
+}
+
 TEST(WorkTest, GroupedDepthwiseAndTransposedConvolutions) {
   OneOp b;
   OpWork work = b.work("aten.convolution.default", {b.tensor({2, 8, 10, 10}), b.tensor({16, 2, 3, 3})},

@@ -91,6 +91,15 @@ std::string usual_gpu(const CostModels& cost_models) {
   return named ? cost_models.machine->gpu() : std::string(kDefaultGpu);
 }
 
+Result<Device> asked_gpu(const std::string& name, const CostModels& cost_models) {
+  return cost_models.devices.find(name.empty() ? usual_gpu(cost_models) : name);
+}
+
+std::string calibration_told(const CostModels& cost_models, const Device& device, const TrainingRun& run) {
+  if (cost_models.machine == nullptr) return "";
+  return cost_models.machine->assumption(device, cost_models, host_is_calibrated(cost_models, run));
+}
+
 namespace {
 
 std::optional<double> slowness_of(const CostModels& cost_models, const TrainingRun& run) {

@@ -55,6 +55,11 @@ Result<CostModels> load_cost_models_for(const std::string& machine, const std::v
 
 // The GPU that is meant where nobody names one: that of the machine, else kDefaultGpu.
 std::string usual_gpu(const CostModels& cost_models);
+// The GPU of that name; where it is empty, the usual one.
+Result<Device> asked_gpu(const std::string& name, const CostModels& cost_models);
+
+// What an answer for the run on that device has to say of the machine's readings; empty where no machine was calibrated.
+std::string calibration_told(const CostModels& cost_models, const Device& device, const TrainingRun& run);
 
 // How far the GPU is from what was measured: beyond without trees, and where its watts hold the board back in a way nobody measured.
 GpuDistance distance_to(const Device& device, const CostModels& cost_models, Precision precision);

@@ -75,6 +75,11 @@ const GpuCorrection& MachineCalibration::correction(const CostModels& cost_model
   return *correction_;
 }
 
+void MachineCalibration::prepare(const CostModels& cost_models) const {
+  const Result<Device> device = cost_models.devices.find(gpu_);
+  if (device && corrects(*device, cost_models)) (void)correction(cost_models);
+}
+
 bool MachineCalibration::corrects(const Device& device, const CostModels& cost_models) const {
   return reads(device) && !(cost_models.residual_model && cost_models.residual_model->gpu == device.name);
 }

@@ -39,6 +39,8 @@ class MachineCalibration {
 
   // Of the default costs that `cost_models` give for the GPU that was read.
   [[nodiscard]] const GpuCorrection& correction(const CostModels& cost_models) const;
+  // Works it out now, where answers will need it: that takes a second or two, which the first answer need not wait for.
+  void prepare(const CostModels& cost_models) const;
 
   // What an answer for the device has to say of it.
   [[nodiscard]] std::string assumption(const Device& device, const CostModels& cost_models, bool host_scaled) const;

@@ -485,8 +485,8 @@ Prediction predict(const TrainingRun& run, const Device& device, const CostModel
   const bool host_read = cost_models.machine != nullptr && host_is_calibrated(cost_models, run);
   p.usual_assumptions = usual_assumptions(p, device, cost_models, host_read);
   p.assumptions = assumptions_of(p, device);
-  if (cost_models.machine != nullptr) {
-    p.assumptions.push_back(cost_models.machine->assumption(device, cost_models, host_is_calibrated(cost_models, run)));
+  if (std::string told = calibration_told(cost_models, device, run); !told.empty()) {
+    p.assumptions.push_back(std::move(told));
   }
   p.assumptions.insert(p.assumptions.end(), run.assumed.begin(), run.assumed.end());
   return p;

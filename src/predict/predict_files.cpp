@@ -166,8 +166,7 @@ Result<Prediction> predict_record(RunRecord read, const std::optional<Device>& g
                                   const MemoryQuestion& question) {
   TrainingRun run = std::move(read.run);
   const std::string record = fmt::format("record {}", run.id);
-  const std::string recorded = run.environment.gpu.empty() ? usual_gpu(cost_models) : run.environment.gpu;
-  const Result<Device> device = gpu ? Result<Device>(*gpu) : cost_models.devices.find(recorded);
+  const Result<Device> device = gpu ? Result<Device>(*gpu) : asked_gpu(run.environment.gpu, cost_models);
   if (!device) return device.error().within(record);
   const Result<TrainingRun> mapped =
       read.has_graph ? for_device(std::move(run), *device) : from_zoo(std::move(run), *device);

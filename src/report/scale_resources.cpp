@@ -68,6 +68,7 @@ std::string to_text(const ResourceAnswer& answer) {
     table.add({kResourceLabels[i], cells.pattern, cells.idle, cells.burst, cells.amount, cells.mean});
   }
   text += table.text();
+  if (!answer.calibration.empty()) text += "  " + answer.calibration + "\n";
   for (const LearnedResources& learned : answer.with) text += learned_text(learned);
   return text;
 }
@@ -103,6 +104,7 @@ std::string to_json(const ResourceAnswer& answer) {
       .field("parameters", answer.parameters)
       .field("gpu_shared", answer.shared_gpu)
       .field("iteration_ms", milliseconds(answer.use.iteration));
+  if (!answer.calibration.empty()) json.field("calibration", answer.calibration);
   write_metrics(json.key("metrics"), answer);
   json.key("series")
       .begin_object()

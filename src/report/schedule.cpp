@@ -146,6 +146,7 @@ std::string counts_text(const ScheduleReport& report) {
   if (!report.predictor_source.empty()) {
     text += fmt::format("  {}: {}\n", report.predictor, report.predictor_source);
   }
+  for (const std::string& line : report.calibration) text += fmt::format("  predicted times: {}\n", line);
   if (!report.unused.empty()) {
     text +=
         fmt::format("  not used: column{} {}\n", report.unused.size() == 1 ? "" : "s", fmt::join(report.unused, ", "));
@@ -193,6 +194,7 @@ void write_json(JsonWriter& json, const ScheduleReport& report, const PolicyOutc
       .field("gpus", report.gpus);
   write_figures(json, outcome);
   if (!report.predictor_source.empty()) json.field("predictor_source", report.predictor_source);
+  if (!report.calibration.empty()) json.field("calibration", report.calibration);
   json.field("runs", outcome.runs.size()).field("mean_jct_half_width", outcome.jct_half_width());
   if (outcome.runs.size() > 1) {
     json.key("half_widths").begin_object();

@@ -73,6 +73,7 @@ std::string to_json(const ScheduleHeading& heading) {
       .field("real", report.real)
       .field("made", report.made)
       .field("unused", report.unused)
+      .field("calibration", report.calibration)
       .field("policies", heading.plan.policies)
       .field("runs", heading.plan.runs)
       .field("compared", heading.plan.compared)
@@ -98,6 +99,7 @@ Result<ScheduleHeading> read_schedule_heading(const std::string& text, const std
   report.real = json->texts("real");
   report.made = json->texts("made");
   report.unused = json->texts("unused");
+  report.calibration = json->texts("calibration");
   heading.plan.policies = json->texts("policies");
   heading.plan.runs = json->integer("runs");
   heading.plan.compared = json->flag("compared");

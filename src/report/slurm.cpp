@@ -50,6 +50,7 @@ std::string limits_json(const std::vector<JobLimit>& limits) {
         .field("priority", limit.priority)
         .field("fits", limit.fits);
     if (limit.step.value > 0) json.field("gpu", limit.gpu).field("step_ms", milliseconds(limit.step));
+    if (!limit.calibration.empty()) json.field("calibration", limit.calibration);
     text += json.end_object().take() + "\n";
   }
   return text;

@@ -26,6 +26,7 @@ struct LimitStep {
   bool fits = true;
   Bytes gradients;
   int64_t micro_batches = 1;
+  std::string calibration;
 };
 
 // The step of a gang on as few nodes as possible; the range widens with it.
@@ -60,7 +61,7 @@ class LimitPredictor {
     if (!job["model"].empty()) {
       const Result<double> iterations = whole_number(iterations_text, "iterations", 1, 1e12);
       if (!iterations) return iterations.error();
-      limit.gpu = take(job, "gpu", options_.gpu);
+      limit.gpu = take(job, "gpu", options_.gpu.empty() ? usual_gpu(cost_models_) : options_.gpu);
       const Result<LimitStep> alone = step_of(limit.gpu, std::move(job));
       if (!alone) return alone.error();
       const Result<LimitStep> step =
@@ -69,6 +70,7 @@ class LimitPredictor {
       limit.step = step->step;
       limit.memory = step->memory;
       limit.fits = step->fits;
+      limit.calibration = step->calibration;
       limit.seconds = *iterations * milliseconds(step->step) * 1e-3;
       planned = *iterations * milliseconds(std::max(step->most, step->step)) * 1e-3;
     } else {
@@ -149,7 +151,8 @@ class LimitPredictor {
                            prediction.memory.peak_reserved + prediction.context,
                            prediction.fits,
                            exchanged_gradients(run->graph),
-                           run->setup.accumulate};
+                           run->setup.accumulate,
+                           calibration_told(cost_models_, *device, *run)};
     steps_.emplace(key, answer);
     return answer;
   }

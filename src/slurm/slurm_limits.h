@@ -27,15 +27,16 @@ struct JobLimit {
   int64_t priority = 0;       // 1 to 32 million, more for shorter jobs
   bool fits = true;           // in the memory of its GPU
   std::string gpu;
-  Nanoseconds step;  // 0: not predicted
+  Nanoseconds step;         // 0: not predicted
+  std::string calibration;  // what of a machine's readings counted; empty: nothing
 };
 
 enum class JobOrder : uint8_t { shortest, least_gpu_time };
 
 struct LimitOptions {
-  double margin = 0.2;       // of the predicted time, on top of it
-  double startup = 60;       // seconds before the first iteration and after the last
-  std::string gpu = "h200";  // of jobs that name none
+  double margin = 0.2;  // of the predicted time, on top of it
+  double startup = 60;  // seconds before the first iteration and after the last
+  std::string gpu;      // of jobs that name none; empty: usual_gpu
   JobOrder order = JobOrder::shortest;
   int32_t gpus_per_node = 8;
   NetworkOptions network;  // between nodes

@@ -1,4 +1,5 @@
-// The suite gpus: how times carry over to GPUs that nothing was measured on, by what NeuSight, ETS and Lambda measured there.
+// The suite gpus: how times carry over to GPUs that nothing was measured on, by what NeuSight, ETS, Lambda,
+// PipeDream, HKBU and LLM Foundry measured there.
 #include "cli/command_work.h"
 #include "lab/calibrate/calibrate_devices.h"
 #include "lab/cli/answer.h"

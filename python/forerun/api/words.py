@@ -160,6 +160,7 @@ class ScheduleWords(LimitWords, total=False):
     synthetic: str  # made-up jobs instead of a file: "jobs=1000,gpus=8,seed=1"
     gpus: Union[int, Mapping[str, int]]  # how many, or by type
     predictor: str  # perfect (default), none, "error:8", hybrid, ...
+    machine: Path  # machine.json for jobs that are predicted; "none": not even the configured one
     first: int
     max_gpus: int
     member: str

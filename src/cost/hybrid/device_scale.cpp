@@ -162,11 +162,46 @@ double carried_us(const CarriedRow& row, const DeviceScale& scale) {
   return scale.bandwidth_reach > 0 ? std::max(us, row.memory_us / scale.bandwidth_reach) : us;
 }
 
+namespace {
+
+LaneKernels read_lane_kernels(JsonObject entry) {
+  LaneKernels kernels;
+  for (JsonObject& tile : entry.objects("tiles")) {
+    kernels.tiles.push_back({tile.integer("m"), tile.integer("n"), tile.number("efficiency")});
+  }
+  kernels.efficiency = entry.number("efficiency");
+  kernels.blocks = entry.integer("blocks");
+  kernels.k_step = entry.integer("k_step");
+  kernels.k_before = entry.number("k_before", Sign::not_negative);
+  kernels.split_k_least = entry.integer("split_k_least");
+  kernels.winograd = entry.number("winograd", Sign::not_negative);
+  kernels.transforms = entry.number("transforms", Sign::not_negative);
+  return kernels;
+}
+
+void write_lane_kernels(JsonWriter& json, const LaneKernels& kernels) {
+  json.begin_object().key("tiles").begin_array();
+  for (const LaneTile& tile : kernels.tiles) {
+    json.begin_object().field("m", tile.m).field("n", tile.n).field("efficiency", tile.efficiency).end_object();
+  }
+  json.end_array()
+      .field("efficiency", kernels.efficiency)
+      .field("blocks", kernels.blocks)
+      .field("k_step", kernels.k_step)
+      .field("k_before", kernels.k_before)
+      .field("split_k_least", kernels.split_k_least)
+      .field("winograd", kernels.winograd)
+      .field("transforms", kernels.transforms)
+      .end_object();
+}
+
+}  // namespace
+
 Result<DeviceScale> load_device_scale(const std::filesystem::path& path) {
   Result<JsonObject> file = JsonObject::read(path);
   if (!file.ok()) return file.error();
   const std::string format = file->text("format");
-  if (format != "devices/3") file->fail("format", "unknown format \"" + format + "\"", "known is devices/3");
+  if (format != "devices/4") file->fail("format", "unknown format \"" + format + "\"", "known is devices/4");
   DeviceScale scale;
   JsonObject power = file->object("power");
   scale.power = {power.number("enough", Sign::not_negative), power.number("idle", Sign::not_negative)};
@@ -176,6 +211,7 @@ Result<DeviceScale> load_device_scale(const std::filesystem::path& path) {
   scale.bandwidth_reach = file->number("bandwidth_reach", Sign::not_negative);
   scale.open_reach = file->number("open_reach", Sign::not_negative);
   scale.product_share = file->number("product_share", Sign::not_negative);
+  scale.lane_kernels = read_lane_kernels(file->object("lane_kernels"));
   JsonObject streaming = file->object("streaming");
   for (size_t i = 1; i < kStreamingCount; ++i) {  // plain ones have no factors
     JsonObject entry = streaming.object(std::string(name_of(static_cast<Streaming>(i))));
@@ -193,10 +229,12 @@ Result<DeviceScale> load_device_scale(const std::filesystem::path& path) {
 Status save_device_scale(const DeviceScale& scale, const std::filesystem::path& path) {
   const auto rounded = [](double value) { return std::round(1000 * value) / 1000; };
   JsonWriter json(2);
-  json.begin_object().field("format", "devices/3").key("power").begin_object();
+  json.begin_object().field("format", "devices/4").key("power").begin_object();
   json.field("enough", scale.power.enough).field("idle", scale.power.idle).end_object();
   json.field("bandwidth_reach", rounded(scale.bandwidth_reach)).field("open_reach", rounded(scale.open_reach));
-  json.field("product_share", rounded(scale.product_share)).key("streaming").begin_object();
+  json.field("product_share", rounded(scale.product_share)).key("lane_kernels");
+  write_lane_kernels(json, scale.lane_kernels);
+  json.key("streaming").begin_object();
   for (size_t i = 1; i < kStreamingCount; ++i) {
     json.key(name_of(static_cast<Streaming>(i))).begin_object();
     json.field("lanes", rounded(scale.streaming[i].lanes));

@@ -7,7 +7,8 @@
 // older GPUs. On a GPU of the measured one's architecture, and on later ones, everything holds. Where an older GPU computes
 // with other units than the measured one (fp32 lanes in place of tensor cores; half as many lanes in a multiprocessor; half
 // the load and store units for each lane; tensor cores that memory feeds more easily), its own offset and weight count. Both
-// analytic times are without a cache.
+// analytic times are without a cache. Of convolutions on fp32 lanes, which the measured GPU has tensor cores for, lane_convolution.h
+// gives the time there.
 //
 // All others stream through memory, or are bound by what multiprocessors do on the way (latencies of a reduction, conversions):
 //   time^4 = lanes^4 + memory^4, on the measured GPU and there
@@ -34,6 +35,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "cost/hybrid/op_features.h"
@@ -72,13 +74,30 @@ struct BoardPower {
   double idle = 0;
 };
 
+// Convolutions on fp32 lanes (lane_convolution.h): the tiles of their kernels and what they cost.
+struct LaneTile {
+  int64_t m = 0, n = 0;
+  double efficiency = 1;
+};
+struct LaneKernels {
+  std::vector<LaneTile> tiles;  // empty: the analytic model's times are carried over
+  double efficiency = 1;        // share of the peak rate that the best tile reaches
+  int64_t blocks = 1;           // tiles that a multiprocessor works on at a time
+  int64_t k_step = 1;           // a tile advances along k in such steps,
+  double k_before = 0;          // and begins and ends as long as so much of k takes
+  int64_t split_k_least = 1;    // a product with too few tiles is split along k into parts no shorter than this
+  double winograd = 0;    // efficiency of the products of Winograd's algorithm beside plain ones; 0: it is not taken
+  double transforms = 0;  // of the time that its transformed images take to memory and back, the share that shows
+};
+
 struct DeviceScale {
   std::array<Carry, kCarriedCount> carry = {};
   std::array<StreamFactors, kStreamingCount> streaming = {};
   BoardPower power;
-  double bandwidth_reach = 0;                         // 0: no bound
-  double open_reach = 0;                              // 0: streaming kernels are carried over as products are
-  double product_share = 0;                           // 0: no bound
+  double bandwidth_reach = 0;  // 0: no bound
+  double open_reach = 0;       // 0: streaming kernels are carried over as products are
+  double product_share = 0;    // 0: no bound
+  LaneKernels lane_kernels;
   std::map<std::string, double> most_watts_per_rate;  // by architecture, of the catalogue's boards
 
   void set_boards(const DeviceCatalogue& catalogue);

@@ -6,6 +6,7 @@
 
 #include "base/parallel.h"
 #include "cost/analytic/analytic.h"
+#include "cost/hybrid/lane_convolution.h"
 #include "graph/op_kinds.h"
 
 namespace forerun::hybrid {
@@ -246,6 +247,9 @@ std::vector<OpCost> GraphCosts::on(const Device& device, const OtherGpu& other) 
   for (const Kind& kind : kinds_) {
     const FeatureRowCost& cost = known_[kind.asked];
     times.push_back(times_on(kind.work, there, precision_, *constants_));
+    if (const auto us = lane_convolution_us(kind.work, other.measured, there, other.scale)) {
+      times.back().analytic_us = *us;
+    }
     const MeasuredRow measured{.us = cost.us,
                                .analytic_us = kind.on_plain.analytic_us,
                                .compute_us = kind.on_plain.compute_us,
