@@ -151,7 +151,10 @@ TEST_F(Simulation, LabelsAreWholeAndOpTimesAddUp) {
     const double gaps = std::accumulate(targets.gap_us.begin(), targets.gap_us.end(), 0.0);
     // Beside what differs from run to run.
     EXPECT_NEAR(gpu / 1e3 / targets.gpu_busy_ms, 1, 0.03) << example.id;
-    EXPECT_NEAR((gpu + gaps) / 1e3 / targets.iteration_ms, 1, 0.05) << example.id;
+    // Kernels of recurrent layers run side by side, so that they take longer together than the layer.
+    const double most = recurrent(data, example) ? 1.15 : 1.05;
+    EXPECT_GT((gpu + gaps) / 1e3 / targets.iteration_ms, 0.95) << example.id;
+    EXPECT_LT((gpu + gaps) / 1e3 / targets.iteration_ms, most) << example.id;
     EXPECT_EQ(targets.host_us.size(), example.ops.size());
   }
   EXPECT_GT(told, 8U);

@@ -26,7 +26,7 @@ TEST(MemoryReplay, IsExactWhereAddressesAreKnown) {
   const std::string file = (*folder / "h200" / "runs-1.jsonl.zst").string();
   ASSERT_TRUE(std::filesystem::exists(file)) << file;
   const std::vector<MemoryReplayRow> rows = replayed(file);
-  EXPECT_GT(rows.size(), 100U);
+  EXPECT_GT(rows.size(), 20U);
   for (const MemoryReplayRow& row : rows) {
     EXPECT_TRUE(row.requested.exact()) << row.id;
     EXPECT_TRUE(row.allocated.exact()) << row.id;

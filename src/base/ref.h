@@ -33,12 +33,8 @@ class Ref {
   Ref(std::nullptr_t /*none*/) {}  // NOLINT(google-explicit-constructor)
   Ref(const Ref& other) noexcept : held_(other.held_) { hold(); }
   Ref(Ref&& other) noexcept : held_(std::exchange(other.held_, nullptr)) {}
-  Ref& operator=(const Ref& other) noexcept {
-    Ref(other).swap(*this);
-    return *this;
-  }
-  Ref& operator=(Ref&& other) noexcept {
-    Ref(std::move(other)).swap(*this);
+  Ref& operator=(Ref other) noexcept {
+    swap(other);
     return *this;
   }
   ~Ref() {

@@ -36,6 +36,8 @@ void refuse_empty_values(CLI::App& app) {
 
 namespace {
 
+constexpr int kMostTypos = 3;
+
 // The first option of a command line that the verb does not have, with the nearest that it has; empty where it has them all.
 std::string unknown_option(const CLI::App& verb, int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
@@ -46,7 +48,12 @@ std::string unknown_option(const CLI::App& verb, int argc, char** argv) {
     for (const CLI::Option* option : verb.get_options()) {
       for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
     }
-    return fmt::format("there is no option {} here; {}", given, did_you_mean(given, known));
+    // One that is far off would only distract.
+    std::erase_if(known, [&](const std::string& name) {
+      return !name.starts_with(given) && edit_distance(given, name) > kMostTypos;
+    });
+    const std::string meant = did_you_mean(given, known);
+    return fmt::format("there is no option {} here;{}", given, meant.empty() ? "" : " " + meant);
   }
   return "";
 }
@@ -73,7 +80,11 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, cha
   }
   const std::string unknown =
       dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr ? "" : unknown_option(*at, argc, argv);
-  fmt::print(stderr, "forerun: {}; see `{} --help`\n", unknown.empty() ? error.what() : unknown, called);
+  if (unknown.empty()) {
+    fmt::print(stderr, "forerun: {}; see `{} --help`\n", error.what(), called);
+  } else {
+    fmt::print(stderr, "forerun: {} `{} --help` lists all\n", unknown, called);
+  }
   return kUsage;
 }
 
