@@ -80,6 +80,8 @@ class CheckpointFile {
     }
   }
 
+  [[nodiscard]] Error nothing_found() const { return {"has no entry at the beginning of a line", path_, kRemedy}; }
+
   [[nodiscard]] Result<Checkpoint> parse(std::string_view entry) const {
     auto checkpoint = checkpoint_of(nlohmann::json::parse(entry, nullptr, /*allow_exceptions=*/false));
     if (!checkpoint) return Error{"an entry lacks names, parameters or config with model_type", path_, kRemedy};
@@ -108,6 +110,7 @@ Result<std::vector<Checkpoint>> checkpoints() {
     return status.ok();
   });
   if (!status.ok()) return status.error();
+  if (list.empty()) return file->nothing_found();
   return list;
 }
 
