@@ -47,8 +47,8 @@ Result<scale::StepSetup> step_setup(const PublishedSetup& known, const std::stri
 
 Result<scale::Step> published_step(const scale::Transformer& model, const scale::StepSetup& setup,
                                    const scale::Plan& plan) {
-  const scale::CostSource costs = [&](int64_t micro_batch, int64_t tensor) {
-    return scale::transformer_costs(model, setup.cluster, setup.efficiency, {.unit = setup.unit}, micro_batch, tensor);
+  const scale::CostSource costs = [&](const scale::Cut& cut) {
+    return scale::transformer_costs(model, setup.cluster, setup.efficiency, {.unit = setup.unit}, cut);
   };
   return estimate_step(costs, setup, plan);
 }

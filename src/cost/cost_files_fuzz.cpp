@@ -9,6 +9,7 @@
 
 #include "base/fuzz_file.h"
 #include "cost/analytic/constants.h"
+#include "cost/generated/generated.h"
 #include "cost/host/host.h"
 #include "cost/hybrid/device_scale.h"
 #include "cost/hybrid/prediction_intervals.h"
@@ -58,6 +59,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     default:
       check_error(load_prediction_intervals(file.path()));
       check_error(load_whatif_intervals(file.path()));
+      check_error(load_compile_constants(file.path()));
       break;
   }
   return 0;

@@ -120,6 +120,14 @@ Value embedding(Tracer& t, const Value& weight, const Value& indices, const Attr
 Value embedding_bag(Tracer& t, const Value& weight, const Value& indices, const Value& offsets);
 
 // --- attention and recurrence (aten_attention.cpp, aten_rnn.cpp)
+struct AttentionCall {
+  Value query, key, value;
+  Value mask;  // may be null
+  Attributes attributes;
+};
+// The same call as models of transformers make it while they are traced: what is causal has a mask that says so, and with a mask key and
+// value heads are repeated before the call (use_gqa_in_sdpa of sdpa_attention.py).
+AttentionCall traced_attention(Tracer& t, AttentionCall call);
 Value attention(Tracer& t, AttentionBackend backend, const Value& query, const Value& key, const Value& value,
                 const Value& mask, const Attributes& attributes);
 
@@ -152,6 +160,12 @@ RnnResults cudnn_rnn(Tracer& t, const RnnOperands& operands, const RnnCall& call
 // --- what some models alone do (aten_functions.cpp)
 Value rotate_complex(Tracer& t, const Value& pairs, const Value& table);  // pairs of numbers times complex ones
 Value bloom_gelu(Tracer& t, const Value& x);
+
+// --- tensor, expert and context groups (aten_group.cpp)
+Value enter_group(Tracer& t, const Value& x);  // as it is; its gradient is summed over the group
+Value leave_group(Tracer& t, const Value& x);  // summed over the group; its gradient is as it is
+Value swap_rows(Tracer& t, const Value& x);    // rows for others' experts against theirs for ours
+Value gather_sequence(Tracer& t, const Value& x, const Shape& whole);  // of all GPUs that share it
 
 // --- anything else: carried by name, with one op for its gradient
 Values opaque(Tracer& t, std::string_view name, const Values& inputs,

@@ -88,7 +88,28 @@ Value math_attention(Tracer& t, Value query, Value key, Value value, Value mask,
   return to_copy(t, result, asked);
 }
 
+// Neither causal by itself nor with fewer heads of keys: what is left out is false.
+Attributes without_shortcuts(const Attributes& attributes) {
+  Attributes made;
+  for (const auto& [name, value] : attributes.entries()) {
+    if (name != "is_causal" && name != "enable_gqa") made.set(name, value);
+  }
+  return made;
+}
+
 }  // namespace
+
+AttentionCall traced_attention(Tracer& t, AttentionCall call) {
+  if (call.mask || !call.attributes.get_bool("is_causal", false)) return call;
+  const Shape& sizes = call.query->sizes;
+  call.mask = t.constant(call.query->dtype, {sizes[0], 1, sizes[2], call.key->sizes[2]});
+  if (call.attributes.get_bool("enable_gqa", false)) {
+    call.key = repeat_heads(t, call.key, sizes[1]);
+    call.value = repeat_heads(t, call.value, sizes[1]);
+  }
+  call.attributes = without_shortcuts(call.attributes);
+  return call;
+}
 
 Value attention(Tracer& t, AttentionBackend backend, const Value& query, const Value& key, const Value& value,
                 const Value& mask, const Attributes& attributes) {

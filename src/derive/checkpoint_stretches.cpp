@@ -4,7 +4,10 @@
 #include <array>
 #include <string_view>
 
+#include "derive/context_parallel.h"
+#include "derive/expert_parallel.h"
 #include "derive/op_class.h"
+#include "derive/tensor_parallel.h"
 
 namespace forerun::derive {
 namespace {
@@ -34,6 +37,7 @@ Keeps what_is_kept(const Graph& forward, const Op& op) {
   const bool alone = op.input_count == 1;  // with a number in the place of the other operand
   if (name == "aten.add.Tensor" || name == "aten.sub.Tensor" || name == "aten.to.dtype" ||
       name == "aten.type_as.default" || name == "aten.contiguous.default" || name == "aten.neg.default" ||
+      name == kEnterGroup || name == kLeaveGroup || name == kSwapRows || name == kGatherSequence ||
       op_class(name) == OpClass::view) {
     return Keeps::nothing;
   }

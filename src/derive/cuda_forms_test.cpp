@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "derive/value.h"
@@ -183,6 +184,7 @@ struct AttentionCase {
   int64_t key_heads = 4;
   bool mask = false;
   bool mask_gradient = false;
+  bool causal = false;
   Shape strides = {};  // of the query
 };
 
@@ -198,8 +200,10 @@ struct AttentionRecording : Recording {
     op("aten.mm.default", {}, inputs);
     out = tensor(q, c.dtype, c.strides);
     log_sum = tensor({2, 4, 50});
-    const Attributes options = {
-        {"dropout_p", 0.1}, {"is_causal", false}, {"enable_gqa", c.key_heads != 4}, {"mask_gradient", c.mask_gradient}};
+    const Attributes options = {{"dropout_p", 0.1},
+                                {"is_causal", c.causal},
+                                {"enable_gqa", c.key_heads != 4},
+                                {"mask_gradient", c.mask_gradient}};
     op("forerun.attention.default", inputs, {out, log_sum}, options);
     op("aten.detach.default", {out}, {out});
     op("aten.relu.default", {out}, {tensor(q, c.dtype)});
@@ -238,6 +242,25 @@ TEST(CudaForms, TakeTheKernelOfTheDeviceForAttention) {
   EXPECT_EQ(names(*AttentionRecording(half).mapped(ampere)), attention_names("flash"));
   EXPECT_EQ(names(*AttentionRecording(masked).mapped(hopper)), attention_names("cudnn"));
   EXPECT_EQ(names(*AttentionRecording(masked).mapped(ampere)), attention_names("efficient"));
+}
+
+// Models of transformers mask attention while they are traced: no fused kernel takes the mask of an encoder; that of a decoder stands in
+// for is_causal, and key heads are repeated.
+TEST(CudaForms, MaskAttentionOfTracedModels) {
+  const DispatchTarget traced = {.cudnn_attention = true, .traced_masks = true};
+  const Names encoder = names(*AttentionRecording({}).mapped(traced));
+  EXPECT_EQ(std::count(encoder.begin(), encoder.end(), "aten.bmm.default"), 6);
+  const Result<Graph> decoder =
+      AttentionRecording({.dtype = DType::bfloat16, .key_heads = 2, .causal = true}).mapped(traced);
+  ASSERT_TRUE(decoder.ok()) << decoder.error().message();
+  const Names all = names(*decoder);
+  EXPECT_EQ(std::count(all.begin(), all.end(), "aten._scaled_dot_product_cudnn_attention.default"), 1);
+  EXPECT_EQ(std::count(all.begin(), all.end(), "aten.clone.default"), 2);  // of keys and values
+  for (const Op& op : decoder->ops()) {
+    if (decoder->name(op) != "aten._scaled_dot_product_cudnn_attention.default") continue;
+    EXPECT_EQ(op.input_count, 4u);
+    EXPECT_FALSE(decoder->attributes(op).get_bool("is_causal", false));
+  }
 }
 
 TEST(CudaForms, GiveAttentionTheResultsOfItsKernel) {

@@ -7,14 +7,22 @@ DispatchTarget target_of(const Device& device) {
   return {.cudnn_attention = device.compute_capability == 90 || device.compute_capability == 100};
 }
 
+DispatchTarget target_of(const Device& device, const TrainingSetup& setup, const InputSpec& input) {
+  DispatchTarget target = target_of(device);
+  target.traced_masks = setup.compile != CompileMode::none && input.kind == InputKind::tokens && input.flavour == "hf";
+  return target;
+}
+
 std::string target_caveat(const Device& device) {
   if (!device.is_nvidia() || device.compute_capability > 0) return "";
   return "the file of the " + device.name +
          " gives neither compute_capability nor architecture: kernels as on GPUs before Hopper";
 }
 
-AttentionBackend attention_backend(const DispatchTarget& target, const AttentionOperands& operands, bool grouped) {
+AttentionBackend attention_backend(const DispatchTarget& target, const AttentionOperands& operands, bool grouped,
+                                   bool causal) {
   const auto& [query, key, value, mask] = operands;
+  if (target.traced_masks && !mask && !causal) return AttentionBackend::math;
   const bool half = query->dtype == DType::bfloat16 || query->dtype == DType::float16;
   const bool fits_fused = query->sizes[3] % 8 == 0 && query->sizes[3] <= 256;
   const bool widths_differ = value->sizes[3] != query->sizes[3];

@@ -6,17 +6,24 @@
 
 #include "derive/value.h"
 #include "device/device.h"
+#include "graph/training_run.h"
 
 namespace forerun::derive {
 
 struct DispatchTarget {
   bool cudnn_attention = true;  // half-precision attention through cuDNN (Hopper and later); else flash
+  // Models of transformers, while Dynamo traces them, mask all attention (masking_utils.py): causal one as traced_attention (aten.h) has it,
+  // and what looks at everything by one value in every place, whose stride of 0 no fused kernel takes
+  // (check_last_dim_stride_equals_1_dense of sdp_utils).
+  bool traced_masks = false;
   size_t most_ops =
       2'000'000;  // of the forward graph: an iteration takes about 1 kB of memory for each while it is derived
 };
 
 // What a program meets on the device.
 DispatchTarget target_of(const Device& device);
+// The same where the model may be compiled.
+DispatchTarget target_of(const Device& device, const TrainingSetup& setup, const InputSpec& input);
 
 // What a user is told where the device's file does not say which kernels it gets; empty where it does.
 std::string target_caveat(const Device& device);
@@ -28,8 +35,9 @@ struct AttentionOperands {
   Value mask;               // may be null
 };
 // `grouped`: fewer key-value heads are meant to be shared (enable_gqa); without that, heads that differ are broadcast,
-// which no fused kernel does.
-AttentionBackend attention_backend(const DispatchTarget& target, const AttentionOperands& operands, bool grouped);
+// which no fused kernel does. `causal`: without a mask, keys that come later are not looked at.
+AttentionBackend attention_backend(const DispatchTarget& target, const AttentionOperands& operands, bool grouped,
+                                   bool causal);
 
 enum class BatchNormBackend : uint8_t { cudnn, native };
 

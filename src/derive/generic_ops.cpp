@@ -118,16 +118,18 @@ Result<GenericForm> attention_form(const GenericCall& call) {
     const auto last = call.inputs.begin() + static_cast<int64_t>(call.backward->output_count);
     form.gradients = watched(call.tracer, Values(call.inputs.begin(), last));
   }
+  aten::AttentionCall made{call.inputs[0], call.inputs[1], call.inputs[2], mask, call.attributes};
+  if (call.target.traced_masks) made = aten::traced_attention(call.tracer, std::move(made));
   const AttentionBackend backend =
-      attention_backend(call.target, {call.inputs[0], call.inputs[1], call.inputs[2], mask},
-                        call.attributes.get_bool("enable_gqa", false));
+      attention_backend(call.target, {made.query, made.key, made.value, made.mask},
+                        made.attributes.get_bool("enable_gqa", false), made.attributes.get_bool("is_causal", false));
   Attributes attributes;
-  for (const auto& [name, value] : call.attributes.entries()) {
+  for (const auto& [name, value] : made.attributes.entries()) {
     const bool math = backend == AttentionBackend::math && name == "enable_gqa";
     if (math || (name != "enable_gqa" && name != "mask_gradient")) attributes.set(name, value);
   }
-  form.results = {
-      aten::attention(call.tracer, backend, call.inputs[0], call.inputs[1], call.inputs[2], mask, attributes), nullptr};
+  form.results = {aten::attention(call.tracer, backend, made.query, made.key, made.value, made.mask, attributes),
+                  nullptr};
   return form;
 }
 

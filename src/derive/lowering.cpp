@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 
+#include "derive/context_parallel.h"
+#include "derive/expert_parallel.h"
 #include "derive/op_class.h"
+#include "derive/tensor_parallel.h"
 
 namespace forerun::derive {
 namespace {
@@ -112,15 +115,20 @@ Value aligned_mask(Tracer& t, Value mask, const Value& query, const Value& key) 
 
 Values attention(const OpCall& c) {
   Value mask = c.optional(3);
-  const auto [query, key, value] = lowered3(c);
+  const auto [lowered_query, lowered_key, lowered_value] = lowered3(c);
   if (mask && is_floating(mask->dtype)) mask = c.autocast.lower(mask);
+  aten::AttentionCall call{lowered_query, lowered_key, lowered_value, mask, c.attributes};
+  if (c.target.traced_masks) call = aten::traced_attention(c.tracer, std::move(call));
+  const auto& [query, key, value, given, attributes] = call;
+  mask = given;
   AttentionBackend backend =
-      attention_backend(c.target, {query, key, value, mask}, c.attributes.get_bool("enable_gqa", false));
-  const bool drops = c.attributes.get_double("dropout_p", 0) > 0;
+      attention_backend(c.target, {query, key, value, mask}, attributes.get_bool("enable_gqa", false),
+                        attributes.get_bool("is_causal", false));
+  const bool drops = attributes.get_double("dropout_p", 0) > 0;
   if (drops && needs_gradient(mask)) backend = AttentionBackend::math;  // no fused kernel takes both
   if (mask && mask->dtype == DType::boolean) mask = additive_mask(c.tracer, mask, query->dtype);
   if (mask && backend == AttentionBackend::efficient) mask = aligned_mask(c.tracer, mask, query, key);
-  return {aten::attention(c.tracer, backend, query, key, value, mask, c.attributes)};
+  return {aten::attention(c.tracer, backend, query, key, value, mask, attributes)};
 }
 
 Values recurrent(const OpCall& c) {
@@ -276,6 +284,10 @@ Values masked_put_in_place(const OpCall& c) {
 Values alias(const OpCall& c) { return {aten::alias(c.tracer, c.in(0))}; }
 Values bloom_gelu(const OpCall& c) { return {aten::bloom_gelu(c.tracer, c.in(0))}; }
 Values rotate_complex(const OpCall& c) { return {aten::rotate_complex(c.tracer, c.in(0), c.in(1))}; }
+Values enter_group(const OpCall& c) { return {aten::enter_group(c.tracer, c.in(0))}; }
+Values leave_group(const OpCall& c) { return {aten::leave_group(c.tracer, c.in(0))}; }
+Values swap_rows(const OpCall& c) { return {aten::swap_rows(c.tracer, c.in(0))}; }
+Values gather_sequence(const OpCall& c) { return {aten::gather_sequence(c.tracer, c.in(0), c.results[0].first)}; }
 Values masked_fill(const OpCall& c) { return {aten::masked_fill(c.tracer, c.in(0), c.in(1), c.attributes)}; }
 
 // --- elementwise: the same name with one tensor (and a number) or two
@@ -381,6 +393,10 @@ constexpr std::array kLoweringRules = {
     RuleRow{"forerun.masked_put_.default", masked_put_in_place},
     RuleRow{"forerun.rotate_complex.default", rotate_complex},
     RuleRow{"forerun.bloom_gelu.default", bloom_gelu},
+    RuleRow{kEnterGroup, enter_group},
+    RuleRow{kLeaveGroup, leave_group},
+    RuleRow{kSwapRows, swap_rows},
+    RuleRow{kGatherSequence, gather_sequence},
     RuleRow{"aten.add.Tensor", arithmetic<aten::add>},
     RuleRow{"aten.sub.Tensor", arithmetic<aten::sub>},
     RuleRow{"aten.mul.Tensor", arithmetic<aten::mul>},

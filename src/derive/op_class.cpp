@@ -181,6 +181,9 @@ OpClass op_class(std::string_view name) {
   if (space == "profiler") return OpClass::view;
   if (space == "c10d" || space == "_c10d_functional" || space == "c10d_functional") return OpClass::communication;
   std::string_view base = base_name(name);
+  if (space == "inductor") {  // kernels that torch.compile generates (compile/compiled_iteration.h)
+    return base == "reduction" ? OpClass::reduction : OpClass::elementwise;
+  }
   if (const OpClass* known = find_class(base)) return *known;
   if (base.starts_with("_foreach_") || base.starts_with("_fused_adam") || base.starts_with("_fused_sgd") ||
       base.starts_with("_fused_adagrad") || base.starts_with("_amp_foreach")) {

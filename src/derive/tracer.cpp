@@ -41,6 +41,12 @@ Value Tracer::view_of(Ref<StorageToken> storage, DType dtype, Shape sizes, Shape
   return v;
 }
 
+Value Tracer::constant(DType dtype, const Shape& sizes) {
+  Value& known = constants_[{dtype, sizes}];
+  if (!known) known = fresh(dtype, sizes);
+  return known;
+}
+
 Value Tracer::root(Root kind, std::string_view name, DType dtype, const Shape& sizes, Shape strides, bool on_gpu) {
   Value v = fresh(dtype, sizes, std::move(strides), on_gpu);
   graph_.mark_root(v->storage->id(), kind, name);
@@ -67,14 +73,15 @@ void Tracer::emit(std::string_view name, ValueSpan inputs, ValueSpan outputs, co
     if (v) operands_.push_back(v->id);
   }
   const std::span<const TensorId> operands = operands_;
-  graph_.add_op({.name = name,
-                 .phase = phase_,
-                 .module = module_,
-                 .inputs = operands.first(input_count),
-                 .outputs = operands.subspan(input_count),
-                 .attributes = &attributes,
-                 .sequence = recorded_sequence_.value_or(node_ != nullptr ? node_->sequence : sequence_),
-                 .autograd_node = node_ != nullptr && !gradients_on_ ? node_->name : std::string_view()});
+  graph_.add_op(
+      {.name = name,
+       .phase = phase_,
+       .module = module_,
+       .inputs = operands.first(input_count),
+       .outputs = operands.subspan(input_count),
+       .attributes = &attributes,
+       .sequence = recorded_sequence_.value_or(node_ != nullptr && !gradients_on_ ? node_->sequence : sequence_),
+       .autograd_node = node_ != nullptr && !gradients_on_ ? node_->name : std::string_view()});
 }
 
 Node& Tracer::add_node(std::string_view name, ValueSpan inputs) {

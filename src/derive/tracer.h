@@ -57,6 +57,8 @@ class Tracer {
   // A storage that is not the tracer's own idea, and a tensor in it: those of a recorded iteration.
   Ref<StorageToken> storage(Bytes bytes, bool on_gpu);
   Value view_of(Ref<StorageToken> storage, DType dtype, Shape sizes, Shape strides);
+  // One that nothing in the iteration makes, the same for all that ask for this type and shape.
+  Value constant(DType dtype, const Shape& sizes);
   Value root(Root kind, std::string_view name, DType dtype, const Shape& sizes, Shape strides, bool on_gpu = true);
   void make_parameter(const Value& v);  // gives it an accumulation node
 
@@ -132,6 +134,7 @@ class Tracer {
   Ref<FreeLog> log_;
   std::deque<Node> nodes_;
   std::map<const TensorState*, Value> gradients_;
+  std::map<std::pair<DType, Shape>, Value> constants_;
   Phase phase_ = Phase::forward;
   std::string module_;
   bool gradients_on_ = true;

@@ -6,16 +6,26 @@
 
 namespace forerun {
 
+bool runs_again(const Graph& graph, const Op& op) {
+  return op.phase == Phase::backward && graph.names()[op.autograd_node].empty() && !graph.module(op).empty();
+}
+
 std::vector<NameId> op_modules(const Graph& graph) {
   std::unordered_map<uint32_t, NameId> by_sequence;
   for (const Op& op : graph.ops()) {
-    if (op.phase == Phase::forward && op.sequence != 0) by_sequence.try_emplace(op.sequence, op.module);
+    const bool recorded = op.phase == Phase::forward || runs_again(graph, op);
+    if (recorded && op.sequence != 0) by_sequence.try_emplace(op.sequence, op.module);
   }
   std::vector<NameId> modules;
   modules.reserve(graph.op_count());
+  NameId again;  // of the op that ran again last
   for (const Op& op : graph.ops()) {
-    const auto known = op.phase == Phase::backward ? by_sequence.find(op.sequence) : by_sequence.end();
-    modules.push_back(known == by_sequence.end() ? op.module : known->second);
+    const bool runs = runs_again(graph, op);
+    if (runs) again = op.module;
+    const bool differentiates = op.phase == Phase::backward && !runs;
+    const auto known = differentiates ? by_sequence.find(op.sequence) : by_sequence.end();
+    const bool skipped = differentiates && again.valid() && graph.module(op).empty();  // its op did not run again
+    modules.push_back(known != by_sequence.end() ? known->second : skipped ? again : op.module);
   }
   return modules;
 }
@@ -31,6 +41,18 @@ std::string_view block_of(std::string_view module) {
     begin = end + 1;
   }
   return {};
+}
+
+ModuleBlocks::ModuleBlocks(const Graph& graph) {
+  for (const Op& op : graph.ops()) {
+    if (op.phase != Phase::forward) continue;
+    if (const std::string_view block = block_of(graph.module(op)); !block.empty()) names_.emplace(block);
+  }
+}
+
+std::string_view ModuleBlocks::of(std::string_view module) const {
+  if (const std::string_view block = block_of(module); !block.empty()) return block;
+  return names_.contains(module) ? module : std::string_view();
 }
 
 std::string folded_module(std::string_view module) {

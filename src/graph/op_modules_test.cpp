@@ -22,6 +22,35 @@ TEST(OpModules, TakeBackwardOpsToTheForwardOpTheyDifferentiate) {
   EXPECT_EQ(graph.names()[modules[3]], "kept");
 }
 
+// A checkpointed block runs again within the backward pass, and what differentiates it follows.
+TEST(OpModules, FollowBlocksThatRunAgain) {
+  GraphBuilder builder;
+  builder.add_op({.name = "aten.relu.default", .module = "layers.0.act"});
+  builder.add_op({.name = "aten.relu.default", .phase = Phase::backward, .module = "layers.0.act", .sequence = 12});
+  builder.add_op({.name = "aten.threshold_backward.default",
+                  .phase = Phase::backward,
+                  .sequence = 12,
+                  .autograd_node = "ReluBackward0"});
+  builder.add_op({.name = "aten.mm.default", .phase = Phase::backward, .sequence = 13, .autograd_node = "MmBackward0"});
+  const Graph graph = builder.finish();
+  EXPECT_FALSE(runs_again(graph, graph.ops()[0]));
+  EXPECT_TRUE(runs_again(graph, graph.ops()[1]));
+  EXPECT_FALSE(runs_again(graph, graph.ops()[2]));
+  for (const NameId module : op_modules(graph)) EXPECT_EQ(graph.names()[module], "layers.0.act");
+}
+
+TEST(OpModules, ABlockHasItsOwnOps) {
+  GraphBuilder builder;
+  builder.add_op({.name = "aten.relu.default", .module = "layers.0.act"});
+  builder.add_op({.name = "aten.add.Tensor", .module = "layers.0"});
+  builder.add_op({.name = "aten.relu.default", .module = "features.3"});
+  const ModuleBlocks blocks(builder.graph());
+  EXPECT_EQ(blocks.of("layers.0.act"), "layers.0");
+  EXPECT_EQ(blocks.of("layers.0"), "layers.0");
+  EXPECT_EQ(blocks.of("features.3"), "") << "a layer that is one op";
+  EXPECT_EQ(blocks.of("head"), "");
+}
+
 TEST(OpModules, CutBlocksAtTheFirstNumber) {
   EXPECT_EQ(block_of("transformer.h.11.mlp.c_fc.weight"), "transformer.h.11");
   EXPECT_EQ(block_of("layer1.0.conv2"), "layer1.0");

@@ -39,6 +39,12 @@ constexpr Names<OptimizerImpl, 3> kImpls = {
     {{OptimizerImpl::forloop, "forloop"}, {OptimizerImpl::foreach, "foreach"}, {OptimizerImpl::fused, "fused"}}};
 constexpr Names<Attention, 3> kAttentions = {
     {{Attention::sdpa, "sdpa"}, {Attention::flash, "flash"}, {Attention::eager, "eager"}}};
+constexpr Names<CompileMode, 5> kCompileModes = {
+    {{CompileMode::none, "none"},
+     {CompileMode::standard, "default"},
+     {CompileMode::reduce_overhead, "reduce-overhead"},
+     {CompileMode::max_autotune, "max-autotune"},
+     {CompileMode::autotune_without_graphs, "max-autotune-no-cudagraphs"}}};
 constexpr Names<WeightFormat, 3> kFormats = {
     {{WeightFormat::nf4, "nf4"}, {WeightFormat::fp4, "fp4"}, {WeightFormat::int8, "int8"}}};
 constexpr Names<DType, 3> kComputeTypes = {
@@ -112,6 +118,15 @@ std::string_view name_of(Checkpointing checkpointing) { return name_in(kCheckpoi
 std::optional<Checkpointing> checkpointing_named(std::string_view name) { return value_in(kCheckpointings, name); }
 std::string_view name_of(Attention attention) { return name_in(kAttentions, attention); }
 std::optional<Attention> attention_named(std::string_view name) { return value_in(kAttentions, name); }
+
+std::string_view name_of(CompileMode mode) { return name_in(kCompileModes, mode); }
+
+Result<CompileMode> parse_compile_mode(const std::string& name) {
+  if (const auto known = value_in(kCompileModes, name)) return *known;
+  std::string names;
+  for (const auto& [value, known] : kCompileModes) names += (names.empty() ? "" : ", ") + std::string(known);
+  return Error{"torch.compile has no mode '" + name + "'", "--compile", "known: " + names};
+}
 
 std::string text_of(const QuantizeSpec& spec) {
   if (!spec.any()) return "";

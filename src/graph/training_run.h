@@ -5,6 +5,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -73,6 +74,17 @@ struct QuantizeSpec {
 // or spelled out as products and a softmax, which a model of the zoo takes as its parameter `attention`.
 enum class Attention : uint8_t { sdpa, flash, eager };
 
+// Whether the model is under torch.compile, and in which of its modes: `standard` is its "default", a word that C++ keeps for itself.
+// `reduce_overhead` launches compiled graphs as CUDA graphs, `max_autotune` also tries templates for products, and
+// `autotune_without_graphs` does that alone ("max-autotune-no-cudagraphs").
+enum class CompileMode : uint8_t { none, standard, reduce_overhead, max_autotune, autotune_without_graphs };
+[[nodiscard]] constexpr bool launches_graphs(CompileMode mode) {
+  return mode == CompileMode::reduce_overhead || mode == CompileMode::max_autotune;
+}
+[[nodiscard]] constexpr bool tunes_products(CompileMode mode) {
+  return mode == CompileMode::max_autotune || mode == CompileMode::autotune_without_graphs;
+}
+
 struct TrainingSetup {
   Precision precision = Precision::fp32;
   OptimizerSpec optimizer;
@@ -86,6 +98,7 @@ struct TrainingSetup {
   bool ema = false;                 // an exponential moving average of the weights is kept (AveragedModel)
   TrainingLoop loop = TrainingLoop::plain;
   Attention attention = Attention::sdpa;
+  CompileMode compile = CompileMode::none;
   friend auto operator<=>(const TrainingSetup&, const TrainingSetup&) = default;
 };
 
@@ -117,6 +130,23 @@ struct Environment {
   HostCalibration calibration;
 };
 
+// What the compiler made of an iteration, beside its ops.
+struct CompiledParts {
+  struct Pass {
+    OpId first;                    // the ops of a pass stand together
+    OpId end;                      // behind its last
+    std::vector<StorageId> given;  // what it reads that is somewhere else every time: inputs, gradients from outside
+  };
+  std::vector<bool> inside;  // by op: of a compiled graph
+  std::vector<Pass> passes;
+  int64_t graphs = 0;       // compiled: a forward and a backward one
+  int64_t nodes = 0;        // that were lowered
+  int64_t kept_values = 0;  // for the backward pass, parameters and inputs not counted
+  int64_t kept_bytes = 0;
+  int64_t computed_again = 0;  // nodes
+  bool loss_inside = false;    // the model computes its loss itself
+};
+
 struct TrainingRun {
   std::string id;
   std::string family;
@@ -129,6 +159,7 @@ struct TrainingRun {
       warnings;                      // what makes the record doubtful, by whoever captured it: stands before any answer
   std::vector<std::string> assumed;  // what was taken for granted when it was captured
   Graph graph;
+  std::shared_ptr<const CompiledParts> compiled;  // where the graph is that of a compiled model; null: an eager one
 };
 
 std::string_view name_of(InputKind kind);
@@ -137,6 +168,7 @@ std::string_view name_of(OptimizerKind kind);  // PyTorch's class name: "SGD", "
 std::string_view name_of(OptimizerImpl impl);
 std::string_view name_of(Checkpointing checkpointing);
 std::string_view name_of(Attention attention);
+std::string_view name_of(CompileMode mode);     // as torch.compile takes it
 std::string text_of(const QuantizeSpec& spec);  // "nf4:double", as users write it; empty where nothing is quantized
 std::string_view name_of(Backend backend);
 std::optional<InputKind> input_kind_named(std::string_view name);
@@ -149,6 +181,8 @@ std::optional<Checkpointing> checkpointing_named(std::string_view name);
 // FORMAT[:double][:compute=bf16|fp16|fp32], or none; an Error says what there is.
 Result<QuantizeSpec> parse_quantize(const std::string& text);
 std::optional<Attention> attention_named(std::string_view name);
+// An Error names the modes that there are.
+Result<CompileMode> parse_compile_mode(const std::string& name);
 std::optional<Backend> backend_named(std::string_view name);
 
 }  // namespace forerun

@@ -13,6 +13,9 @@ namespace {
 // cuBLAS takes a workspace per thread (forward, backward) at its first GEMM; cuBLASLt one of its own (addmm).
 constexpr int64_t kCublasLtWorkspace = kMebibyte;
 
+// The allocator keeps the blocks of streams apart, as it does those of private pools.
+constexpr int64_t kSharedPool = 0, kPrivatePool = 1;
+
 enum class Gemm : uint8_t { none, plain, light };
 
 Gemm gemm_of(std::string_view name) {
@@ -108,6 +111,7 @@ class Program {
   void build() {
     for (const BuildStep& step : build_order(graph_)) hold_model(step);
     hold_roots(Root::input);
+    hold_given();
     std::vector<bool> made(graph_.storages().size());
     for (const Op& op : graph_.ops()) {
       for (const TensorId input : graph_.inputs(op)) {
@@ -119,6 +123,18 @@ class Program {
       }
       for (const TensorId output : graph_.outputs(op)) made[storage_of(output)] = true;
     }
+  }
+
+  // Where CUDA graphs read what they are given: copies, kept with the graphs.
+  void hold_given() {
+    if (options_.cuda_graphs == nullptr) return;
+    pool_ = kPrivatePool;
+    for (const CompiledParts::Pass& pass : options_.cuda_graphs->passes) {
+      for (const StorageId storage : pass.given) {
+        if (graph_.storage(storage).on_gpu) take(graph_.storage(storage).bytes.value, Use::input);
+      }
+    }
+    pool_ = kSharedPool;
   }
 
   void hold_model(const BuildStep& step) {
@@ -161,7 +177,9 @@ class Program {
         updating = true;
         if (iteration == 0) hold_roots(Root::state);
       }
+      pool_ = options_.cuda_graphs != nullptr && options_.cuda_graphs->inside[i] ? kPrivatePool : kSharedPool;
       run_op(i, op);
+      pool_ = kSharedPool;
     }
     release_before(graph_.op_count());
     op_ = OpId();
@@ -242,12 +260,13 @@ class Program {
   // Taken once for each thread and kept.
   void take_workspaces(const Op& op, Gemm gemm) {
     if (op.phase == Phase::update) return;
-    bool& taken = op.phase == Phase::forward ? forward_workspace_ : backward_workspace_;
+    Workspaces& workspaces = workspaces_[static_cast<size_t>(pool_)];
+    bool& taken = op.phase == Phase::forward ? workspaces.forward : workspaces.backward;
     if (!taken) take(options_.cublas_workspace.value, Use::workspace);
     taken = true;
     if (gemm != Gemm::light || op.phase != Phase::forward) return;
-    if (!light_workspace_) take(kCublasLtWorkspace, Use::workspace);
-    light_workspace_ = true;
+    if (!workspaces.light) take(kCublasLtWorkspace, Use::workspace);
+    workspaces.light = true;
   }
 
   [[nodiscard]] Use use_of_new(uint32_t storage, Phase phase) const {
@@ -275,7 +294,7 @@ class Program {
 
   BlockId take(int64_t bytes, Use use, StorageId storage = {}) {
     if (bytes == 0 || result_.out_of_memory) return {};
-    const BlockId block = allocator_.allocate(static_cast<uint64_t>(bytes));
+    const BlockId block = allocator_.allocate(static_cast<uint64_t>(bytes), pool_);
     if (!block.valid()) {
       result_.out_of_memory = true;
       return {};
@@ -326,7 +345,11 @@ class Program {
   std::vector<bool> stays_;       // by storage: from one iteration to the next
   std::vector<bool> of_product_;  // by storage: made by a matrix product
   std::vector<BlockId> taken_;    // temporaries of the op that runs
-  bool forward_workspace_ = false, backward_workspace_ = false, light_workspace_ = false;
+  struct Workspaces {
+    bool forward = false, backward = false, light = false;
+  };
+  std::array<Workspaces, 2> workspaces_;  // by pool
+  int64_t pool_ = kSharedPool;            // that is allocated from
 
   BytesByUse by_use_ = {};
   OpId op_;  // that runs; invalid outside

@@ -5,13 +5,17 @@
 // the first op that gives it out and freed where the graph says; gradients stay until the next iteration begins. Beside
 // storages come what ops need for themselves (op_temporaries.h) and the workspaces that cuBLAS keeps for each thread.
 //
+// CUDA graphs (torch/_inductor/cudagraph_trees.py of PyTorch 2.13) warm up, are captured and run in one private pool, with cuBLAS's
+// workspaces taken anew there and a copy of what they are given; forward and backward graph reuse each other's memory within it. The
+// allocator's own counter of allocated bytes does not see what a replayed graph uses; here it is counted.
+//
 // Left out: what a model's constructor or the loading of weights allocates and frees, other streams, and ops of the
 // first update that later ones lack.
 #pragma once
 
 #include <functional>
 
-#include "graph/graph.h"
+#include "graph/training_run.h"
 #include "memory/caching_allocator.h"
 #include "memory/live_storages.h"
 #include "memory/op_temporaries.h"
@@ -38,6 +42,9 @@ struct IterationReplayOptions {
   bool keeps_gradients = false;  // until the backward pass begins, rather than until the iteration does (LoopRules)
   Bytes cublas_workspace = Bytes(32 * kMebibyte);  // of a thread: Hopper's, without CUBLAS_WORKSPACE_CONFIG
   TemporaryOptions temporaries;
+  // Where compiled graphs are launched as CUDA graphs: what they make, take and are given lies in a pool of their own, which shares
+  // nothing with the rest; null: they are not.
+  const CompiledParts* cuda_graphs = nullptr;
   std::function<void(const ReplayEvent&)> observe;  // hears every event; may be null
 };
 

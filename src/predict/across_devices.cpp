@@ -96,7 +96,9 @@ class AcrossDevices {
     Prediction p = predicted_speed(*run, device, cost_models_, costs_on(device, like, *run));
     const std::optional<size_t> replay = replay_of_[device_number];
     const IterationReplay* endless = replay ? &replays_[*replay].replay : nullptr;
-    set_memory(predicted_memory(*run, device, cost_models_.workspaces, question, endless), device, p);
+    MemoryQuestion memory = question;
+    memory.intervals = memory_intervals_of(cost_models_, run->setup.compile);
+    set_memory(predicted_memory(*run, device, cost_models_.workspaces, memory, endless), device, p);
     return p;
   }
 
@@ -119,7 +121,7 @@ class AcrossDevices {
     if (!like.costs) return gpu_costs(run, device, cost_models_);
     std::vector<OpCost> costs =
         device.name == other_->measured.name ? like.costs->on_measured() : like.costs->on(device, *other_);
-    calibrate_costs(run.graph, run.setup, device, cost_models_, costs);
+    finish_costs(run, device, cost_models_, costs);
     return costs;
   }
 
@@ -142,7 +144,6 @@ Result<std::vector<Result<Prediction>>> predict_across(const BuildRun& build, Pr
   across.build(build, threads);
   MemoryQuestion memory = question;
   memory.moment = false;
-  memory.intervals = &cost_models.memory_intervals;
   across.replay(devices, memory, threads);
   std::vector<Result<Prediction>> predictions(devices.size(), Error{"was not predicted", "", ""});
   const Status status = parallel_for(devices.size(), threads, work,

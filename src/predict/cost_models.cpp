@@ -1,5 +1,7 @@
 #include "predict/cost_models.h"
 
+#include <algorithm>
+
 #include "base/data_dir.h"
 #include "base/parallel.h"
 #include "base/provenance.h"
@@ -49,6 +51,8 @@ Result<CostModels> load_cost_models(const std::vector<std::string>& device_files
   }
   const Result<LoopCosts> loops = load_loop_costs(*folder / kLoopsFile);
   if (!loops) return loops.error();
+  const Result<CompileConstants> compile = load_compile_constants(*folder / kCompileFile);
+  if (!compile) return compile.error();
   Result<hybrid::DeviceScale> scale = hybrid::load_device_scale(*folder / hybrid::kDeviceScaleFile);
   if (!scale) return scale.error();
   scale->set_boards(*devices);
@@ -75,6 +79,7 @@ Result<CostModels> load_cost_models(const std::vector<std::string>& device_files
                     std::move(*workspaces),
                     memory_intervals,
                     *loops,
+                    *compile,
                     std::move(calibrated),
                     nullptr};
 }
@@ -84,6 +89,25 @@ Result<CostModels> load_cost_models_for(const std::string& machine, const std::v
   if (!cost_models) return cost_models;
   if (const Status status = use_machine(machine, *cost_models); !status.ok()) return status.error();
   return cost_models;
+}
+
+MemoryIntervals memory_intervals_of(const CostModels& cost_models, CompileMode mode) {
+  MemoryIntervals intervals = cost_models.memory_intervals;
+  if (mode == CompileMode::none) return intervals;
+  const CompileRange compiled = range_in(mode, cost_models.compile.allocated);
+  for (RatioRange* range : {&intervals.requested, &intervals.allocated, &intervals.reserved, &intervals.driver}) {
+    range->low = std::min(range->low, compiled.low);
+    range->high = std::max(range->high, compiled.high);
+  }
+  return intervals;
+}
+
+RatioInterval compiled_interval(const CostModels& cost_models, CompileMode mode, bool host_bound, GpuDistance distance,
+                                const RatioInterval& eager) {
+  const CompileRange range =
+      range_in(mode, host_bound ? cost_models.compile.host_bound : cost_models.compile.iteration);
+  if (distance == GpuDistance::none) return {range.low, range.high};
+  return {range.low * eager.low, range.high * eager.high};
 }
 
 std::string usual_gpu(const CostModels& cost_models) {

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "cost/analytic/constants.h"
 #include "cost/calibrated/calibrated_intervals.h"
+#include "cost/generated/generated.h"
 #include "cost/host/host.h"
 #include "cost/hybrid/device_scale.h"
 #include "cost/hybrid/hybrid.h"
@@ -32,9 +33,18 @@ struct CostModels {
   WorkspaceTable workspaces;
   MemoryIntervals memory_intervals;  // ranges of memory; of no width where the file is missing
   LoopCosts loops;
+  CompileConstants compile;                           // of models under torch.compile
   CalibratedIntervals calibrated;                     // ranges where a machine was calibrated, and where none was
   std::shared_ptr<const MachineCalibration> machine;  // that answers are for; null: none was calibrated
 };
+
+// Ranges of memory of a run that is trained so: those of compiled models are wider.
+MemoryIntervals memory_intervals_of(const CostModels& cost_models, CompileMode mode);
+
+// Of iterations of compiled models: where most of those lie that were measured on one GPU; on another also as far off as eager ones are
+// there (`eager`).
+RatioInterval compiled_interval(const CostModels& cost_models, CompileMode mode, bool host_bound, GpuDistance distance,
+                                const RatioInterval& eager);
 
 // How fast the host of a run is, in parts of the speed of the machine that the constants are for: by the machine's readings, by those
 // taken beside the run, or 1.

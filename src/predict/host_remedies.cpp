@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "cost/host/cuda_graph.h"
 #include "predict/predicted_memory.h"
-#include "timeline/cuda_graph.h"
 
 namespace forerun {
 namespace {
@@ -25,7 +25,7 @@ bool has_fused_form(OptimizerKind kind) {
 
 bool fits(const TrainingRun& run, const Device& device, const CostModels& cost_models) {
   MemoryQuestion question;
-  question.intervals = &cost_models.memory_intervals;
+  question.intervals = memory_intervals_of(cost_models, run.setup.compile);
   return predicted_memory(run, device, cost_models.workspaces, question).answer.verdict == FitVerdict::fits;
 }
 

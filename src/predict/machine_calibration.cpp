@@ -43,7 +43,8 @@ std::vector<ReadOp> read_ops(const Machine& machine, const Device& device, const
       const Op& op = graph.ops()[i];
       ReadOp read{.us = readings[i]->us,
                   .default_us = static_cast<double>(costs[i].gpu.value) / 1e3,
-                  .spread = readings[i]->spread};
+                  .spread = readings[i]->spread,
+                  .within = readings[i]->within};
       read.rows = hybrid::featurize(graph, op, work_of(graph, op), layouts, device, setup, cost_models.analytic);
       for (const hybrid::FeatureRow& row : read.rows) read.names.emplace_back(row.op);
       if (!read.rows.empty()) found.push_back(std::move(read));

@@ -6,6 +6,8 @@
 #include <set>
 
 #include "cost/hybrid/op_features.h"
+#include "derive/context_parallel.h"
+#include "derive/expert_parallel.h"
 #include "derive/layout.h"
 #include "derive/lowering.h"
 #include "derive/work.h"
@@ -45,6 +47,10 @@ const std::map<std::string_view, std::string_view>& dispatched_as() {
       {"forerun.masked_put_.default", "aten.index_put_.default"},
       {"forerun.require_gradient.default", "aten.alias.default"},  // neither dispatches anything
       {"forerun.hold.default", "aten.alias.default"},
+      {"forerun.enter_tensor_group.default", "aten.view_as.default"},
+      {"forerun.leave_tensor_group.default", "c10d.allreduce_.default"},
+      {"forerun.swap_rows.default", derive::kRowSwap},
+      {"forerun.gather_sequence.default", derive::kSequenceGathering},
   };
   return names;
 }

@@ -18,6 +18,7 @@
 #include "derive/quantized_linear.h"
 #include "graph/graph.h"
 #include "graph/op_modules.h"
+#include "predict/compiled.h"
 #include "predict/host_remedies.h"
 #include "predict/machine_calibration.h"
 #include "predict/predicted_memory.h"
@@ -202,6 +203,10 @@ std::vector<std::string> assumptions_of(const Prediction& p, const Device& devic
   if (p.setup.quantize.compute == DType::bfloat16 && device.peak.bf16_tensor <= 0) {
     list.push_back("a " + device.name + " has no bfloat16 units: PyTorch refuses bfloat16 there, or emulates it");
   }
+  if (p.setup.compile != CompileMode::none) {
+    list.emplace_back(
+        "the compiled iteration; `forerun predict MODEL --compile` has it beside the eager one (docs/compile.md)");
+  }
   int64_t unknown = 0;
   for (const auto& [name, count] : p.unknown_ops) unknown += count;
   if (p.memory_answer.parallel.any()) {
@@ -236,8 +241,15 @@ void calibrate_costs(const Graph& graph, const TrainingSetup& setup, const Devic
 
 std::vector<OpCost> gpu_costs(const TrainingRun& run, const Device& device, const CostModels& cost_models) {
   std::vector<OpCost> costs = default_gpu_costs(run.graph, run.setup, device, cost_models);
-  calibrate_costs(run.graph, run.setup, device, cost_models, costs);
+  finish_costs(run, device, cost_models, costs);
   return costs;
+}
+
+void finish_costs(const TrainingRun& run, const Device& device, const CostModels& cost_models,
+                  std::vector<OpCost>& costs) {
+  calibrate_costs(run.graph, run.setup, device, cost_models, costs);
+  if (run.compiled == nullptr) return;
+  cost_compiled(run.graph, *run.compiled, run.setup.compile, device, cost_models.compile, costs);
 }
 
 namespace {
@@ -277,7 +289,8 @@ Nanoseconds unseen_gpu_time(const Graph& graph, const std::vector<OpCost>& costs
 }
 
 // Where eight of ten measured times lie, by how well the GPU and the host are known.
-RatioInterval range_for(const CostModels& cost_models, const TrainingRun& run, const Device& device, Bottleneck bound) {
+RatioInterval eager_range(const CostModels& cost_models, const TrainingRun& run, const Device& device,
+                          Bottleneck bound) {
   const GpuDistance distance = distance_to(device, cost_models, run.setup.precision);
   const CalibratedIntervals& calibrated = cost_models.calibrated;
   const bool read = cost_models.machine != nullptr && cost_models.machine->reads(device);
@@ -295,6 +308,13 @@ RatioInterval range_for(const CostModels& cost_models, const TrainingRun& run, c
   if (known) return *host;
   const RatioInterval other = interval_of(cost_models.intervals, true, distance);
   return {std::min(host->low, other.low), std::max(host->high, other.high)};
+}
+
+RatioInterval range_for(const CostModels& cost_models, const TrainingRun& run, const Device& device, Bottleneck bound) {
+  const RatioInterval eager = eager_range(cost_models, run, device, bound);
+  if (run.compiled == nullptr) return eager;
+  return compiled_interval(cost_models, run.setup.compile, bound == Bottleneck::host,
+                           distance_to(device, cost_models, run.setup.precision), eager);
 }
 
 void add_range(const RatioInterval& range, Nanoseconds unseen, bool sizes_vary, Prediction& p) {
@@ -320,6 +340,9 @@ IterationLanes lanes_of(const TrainingRun& run, const Device& device, const Cost
     host = parameters_in_place(run.graph, std::move(host), cost_models.host, speed);
   }
   host.loop = loop_cost(run.setup, cost_models.loops, speed);
+  if (run.compiled != nullptr) {
+    cost_compiled_host(run.graph, *run.compiled, run.setup.compile, costs, cost_models.compile, speed, host);
+  }
   return {lane_ops(run.graph, costs, host, rules), {.gap = device.launch_gap, .per_iteration = host.per_iteration}};
 }
 
@@ -406,19 +429,20 @@ Result<TrainingRun> run_of(const ForwardModel& model, const ModelRequest& reques
   run.input = model.input;
   run.setup = chosen_setup(request, model.input.kind);
   run.environment.gpu = device.name;
-  Result<Graph> graph = derive::derive_iteration(model.forward, model.input, run.setup, derive::target_of(device));
+  Result<Graph> graph =
+      derive::derive_iteration(model.forward, model.input, run.setup, derive::target_of(device, run.setup, run.input));
   if (!graph) return graph.error().within(request.model);
   run.graph = std::move(*graph);
   run.assumed = model.notes;
-  return run;
+  return compiled_run(std::move(run));
 }
 
 Result<TrainingRun> for_device(TrainingRun run, const Device& device) {
   if (const Status status = derive::check_precision(run.setup.precision, device); !status.ok()) return status.error();
   const bool generic = run.backend == Backend::generic;
   if (!generic && !derive::lacks_forms(run.graph)) return run;
-  Result<Graph> graph =
-      generic ? derive::to_cuda_forms(run.graph, derive::target_of(device)) : derive::with_forms(run.graph);
+  Result<Graph> graph = generic ? derive::to_cuda_forms(run.graph, derive::target_of(device, run.setup, run.input))
+                                : derive::with_forms(run.graph);
   if (!graph) return graph.error();
   run.graph = std::move(*graph);
   run.backend = Backend::cuda;
@@ -442,7 +466,7 @@ Prediction predicted_speed(const TrainingRun& run, const Device& device, const C
   p.ops = static_cast<int64_t>(run.graph.op_count());
   const IterationLanes lanes = lanes_of(run, device, cost_models, costs);
   p.times = host_gpu_timeline(lanes.ops, lanes.setup);
-  if (p.times.bound == Bottleneck::host) {
+  if (p.times.bound == Bottleneck::host && run.compiled == nullptr) {
     if (auto remedy = cuda_graph_remedy(lanes.ops, lanes.setup, p)) p.remedies.push_back(std::move(*remedy));
   }
   const bool vary = sizes_vary(run.graph);
@@ -468,18 +492,19 @@ void set_memory(PredictedMemory memory, const Device& device, Prediction& predic
 }
 
 Prediction predict(const TrainingRun& run, const Device& device, const CostModels& cost_models,
-                   const MemoryQuestion& question, unsigned threads) {
+                   const MemoryQuestion& question, unsigned threads, std::vector<OpCost>* ops) {
   MemoryQuestion asked = question;
   asked.moment = true;
-  asked.intervals = &cost_models.memory_intervals;
+  asked.intervals = memory_intervals_of(cost_models, run.setup.compile);
   Prediction p;
   PredictedMemory memory;
   parallel_for(2, std::max(threads, 1U), [&](size_t part) {
     if (part == 0) memory = predicted_memory(run, device, cost_models.workspaces, asked);
     if (part == 0) return;
-    const std::vector<OpCost> costs = gpu_costs(run, device, cost_models);
+    std::vector<OpCost> costs = gpu_costs(run, device, cost_models);
     p = predicted_speed(run, device, cost_models, costs);
     add_costs(run.graph, costs, p);
+    if (ops != nullptr) *ops = std::move(costs);
   });
   set_memory(std::move(memory), device, p);
   const bool host_read = cost_models.machine != nullptr && host_is_calibrated(cost_models, run);

@@ -80,8 +80,9 @@ Result<RecordSizes> record_sizes(const std::vector<std::pair<std::string, std::s
 // captured for a GPU on tensors without data what such tensors do not tell.
 Result<TrainingRun> for_device(TrainingRun run, const Device& device);
 
-// A record's run as the device would run it; one without ops is built from the zoo.
-Result<TrainingRun> recorded_run(const RunRecord& record, const Device& device);
+// A record's run as the device would run it, in a mode of torch.compile where that is asked; one without ops is built from the zoo.
+Result<TrainingRun> recorded_run(const RunRecord& record, const Device& device,
+                                 CompileMode compile = CompileMode::none);
 
 // GPU time of each op of a graph, in its order, as it is without a machine's calibration.
 std::vector<OpCost> default_gpu_costs(const Graph& graph, const TrainingSetup& setup, const Device& device,
@@ -89,6 +90,10 @@ std::vector<OpCost> default_gpu_costs(const Graph& graph, const TrainingSetup& s
 // The same of costs as the machine's readings of that GPU correct them, where it was read.
 void calibrate_costs(const Graph& graph, const TrainingSetup& setup, const Device& device,
                      const CostModels& cost_models, std::vector<OpCost>& costs);
+
+// What calibration and compiling make of the default costs of a run.
+void finish_costs(const TrainingRun& run, const Device& device, const CostModels& cost_models,
+                  std::vector<OpCost>& costs);
 
 // GPU time of each op of the run, in the graph's order.
 std::vector<OpCost> gpu_costs(const TrainingRun& run, const Device& device, const CostModels& cost_models);
@@ -98,9 +103,10 @@ IterationTiming predicted_times(const TrainingRun& run, const Device& device, co
 
 // The prediction of one run on one device. This is the main flow: work, cost, timeline, memory.
 // `question`: what is asked of its memory beside the run; times are those of one GPU all the same. `threads`: with two,
-// time and memory are predicted side by side; one is for callers that keep all cores busy themselves.
+// time and memory are predicted side by side; one is for callers that keep all cores busy themselves. `ops`: gets the costs of ops; may
+// be null.
 Prediction predict(const TrainingRun& run, const Device& device, const CostModels& cost_models,
-                   const MemoryQuestion& question = {}, unsigned threads = 2);
+                   const MemoryQuestion& question = {}, unsigned threads = 2, std::vector<OpCost>* ops = nullptr);
 
 // Its parts, for those who predict a run on many devices (across_devices.h): everything but memory, tables and assumptions, from the
 // ops' costs there; and what memory adds.

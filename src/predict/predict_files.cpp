@@ -10,6 +10,7 @@
 #include "derive/precision_support.h"
 #include "ingest/capture/run_record.h"
 #include "ingest/onnx/onnx_reader.h"
+#include "predict/compiled.h"
 #include "predict/model_file.h"
 #include "predict/predict.h"
 #include "zoo/zoo.h"
@@ -88,8 +89,10 @@ Result<RunRecord> captured_record(const ModelRequest& request) {
     return Error{"holds several runs", request.model, "`forerun predict` takes them all; keep one in a file here"};
   }
   const TrainingSetup& recorded = (*record)->run.setup;
-  const bool as_recorded = request.default_optimizer && request.setup == TrainingSetup{};
-  if (!as_recorded && request.setup != recorded) {
+  TrainingSetup asked = request.setup;
+  asked.compile = recorded.compile;  // which any iteration can be
+  const bool as_recorded = request.default_optimizer && asked == TrainingSetup{};
+  if (!as_recorded && asked != recorded) {
     return Error{"a capture is taken as it was recorded, with its precision, optimizer, layout and loop", request.model,
                  "capture the model again with those"};
   }
@@ -135,7 +138,7 @@ Result<ModelSource> ModelSource::read(const ModelRequest& request) {
 
 Result<TrainingRun> ModelSource::on(const Device& device) const {
   if (forward_) return run_of(*forward_, request_, device);
-  Result<TrainingRun> run = recorded_run(*record_, device);
+  Result<TrainingRun> run = recorded_run(*record_, device, request_.setup.compile);
   return run ? std::move(run) : run.error().within(request_.model);
 }
 
@@ -156,7 +159,8 @@ Result<TrainingRun> from_zoo(TrainingRun run, const Device& device) {
     return Error{fmt::format("the record has no ops, and the zoo cannot build it: {}", model.error().what), "",
                  "capture the run (python -m forerun.capture), or name a family of `forerun zoo`"};
   }
-  Result<Graph> graph = derive::derive_iteration(model->forward, run.input, run.setup, derive::target_of(device));
+  Result<Graph> graph =
+      derive::derive_iteration(model->forward, run.input, run.setup, derive::target_of(device, run.setup, run.input));
   if (!graph) return graph.error();
   run.graph = std::move(*graph);
   return run;
@@ -176,8 +180,12 @@ Result<Prediction> predict_record(RunRecord read, const std::optional<Device>& g
 
 }  // namespace
 
-Result<TrainingRun> recorded_run(const RunRecord& record, const Device& device) {
-  return record.has_graph ? for_device(record.run, device) : from_zoo(record.run, device);
+Result<TrainingRun> recorded_run(const RunRecord& record, const Device& device, CompileMode compile) {
+  TrainingRun recorded = record.run;
+  recorded.setup.compile = compile;
+  Result<TrainingRun> run =
+      record.has_graph ? for_device(std::move(recorded), device) : from_zoo(std::move(recorded), device);
+  return run ? compiled_run(std::move(*run)) : std::move(run);
 }
 
 Status predict_records(const std::string& path, const std::optional<Device>& gpu, const CostModels& cost_models,

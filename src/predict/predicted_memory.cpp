@@ -36,7 +36,7 @@ MemoryRange range_of(Bytes expected, const RatioRange& ratio) {
 }
 
 MemoryIntervals asked_intervals(const MemoryQuestion& question) {
-  return question.intervals != nullptr ? *question.intervals : MemoryIntervals();
+  return question.intervals.value_or(MemoryIntervals());
 }
 
 // Between which multiples of the prediction a run is taken to lie when it is asked whether it fits.
@@ -149,6 +149,7 @@ IterationReplayOptions replay_options(const TrainingRun& run, const Device& devi
   options.keeps_gradients = rules_of(run.setup.loop).keeps_gradients;
   options.temporaries.workspaces = &workspaces;
   options.temporaries.channels_last = run.setup.channels_last;
+  if (run.compiled != nullptr && launches_graphs(run.setup.compile)) options.cuda_graphs = run.compiled.get();
   if (device.sm_count > 0) options.temporaries.device.multiprocessors = device.sm_count;
   return options;
 }

@@ -20,11 +20,11 @@ struct MemoryQuestion {
   AllocatorSettings allocator;
   std::string allocator_text;  // as given
   DataParallel parallel;
-  bool accumulating = false;                   // one of several micro-batches whose gradients are added up
-  Bytes reserve;                               // of the device's memory, to be left free
-  bool moment = false;                         // also when the peak is, and what lives then
-  const MemoryIntervals* intervals = nullptr;  // null: no ranges
-  std::optional<double> margin;  // share that a run may take beyond what is predicted; none: the interval's
+  bool accumulating = false;                 // one of several micro-batches whose gradients are added up
+  Bytes reserve;                             // of the device's memory, to be left free
+  bool moment = false;                       // also when the peak is, and what lives then
+  std::optional<MemoryIntervals> intervals;  // nothing: no ranges
+  std::optional<double> margin;              // share that a run may take beyond what is predicted; none: the interval's
 };
 
 // Whether its numbers make sense: questions ask it first, whoever filled it in.

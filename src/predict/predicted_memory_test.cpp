@@ -76,7 +76,7 @@ PredictedMemory asked(const ModelRequest& request, const std::string& gpu, Memor
   const Device device = *fully_known().devices.find(gpu);
   const Result<TrainingRun> run = build_run(request, device);
   CHECK(run.ok(), run.error().message());
-  question.intervals = &fully_known().memory_intervals;
+  question.intervals = fully_known().memory_intervals;
   return predicted_memory(*run, device, fully_known().workspaces, question);
 }
 
@@ -119,7 +119,7 @@ TEST(PredictedMemory, HasThreeVerdicts) {
   Device device = *fully_known().devices.find("h200");
   const Result<TrainingRun> run = build_run({.model = "resnet18"}, device);
   ASSERT_TRUE(run.ok());
-  MemoryQuestion question{.intervals = &fully_known().memory_intervals};
+  MemoryQuestion question{.intervals = fully_known().memory_intervals};
   const RatioRange range = fully_known().memory_intervals.driver;
   ASSERT_GT(range.high, 1.01);
   const auto verdict = [&](double share) {

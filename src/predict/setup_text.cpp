@@ -42,6 +42,7 @@ std::vector<std::string> SetupText::given() const {
   note(ema, "--ema");
   note(!loop.empty(), "--loop");
   note(!attention.empty(), "--attention");
+  note(!compile.empty(), "--compile");
   return options;
 }
 
@@ -55,7 +56,7 @@ struct TextWord {
 constexpr TextWord kTextWords[] = {{"precision", &SetupText::precision},   {"optimizer", &SetupText::optimizer},
                                    {"checkpoint", &SetupText::checkpoint}, {"lora", &SetupText::lora},
                                    {"quantize", &SetupText::quantize},     {"loop", &SetupText::loop},
-                                   {"attention", &SetupText::attention}};
+                                   {"attention", &SetupText::attention},   {"compile", &SetupText::compile}};
 
 struct FlagWord {
   const char* name;
@@ -252,6 +253,11 @@ Result<TrainingSetup> parse_setup(const SetupText& text) {
     const Result<Attention> attention = parse_attention(text.attention);
     if (!attention) return attention.error();
     setup.attention = *attention;
+  }
+  if (!text.compile.empty()) {
+    const Result<CompileMode> mode = parse_compile_mode(text.compile);
+    if (!mode) return mode.error();
+    setup.compile = *mode;
   }
   const double clip_norm = text.clip_norm.value_or(rules_of(setup.loop).clip_norm);
   if (!(clip_norm >= 0) || !std::isfinite(clip_norm)) {

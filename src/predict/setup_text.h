@@ -30,6 +30,7 @@ struct SetupText {
   bool ema = false;
   std::string loop;                                      // empty: plain
   std::string attention;                                 // empty: sdpa
+  std::string compile;                                   // empty: the model runs eagerly
   [[nodiscard]] std::vector<std::string> given() const;  // the options that say something
   [[nodiscard]] bool any() const { return !given().empty(); }
 };

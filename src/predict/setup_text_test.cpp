@@ -18,6 +18,7 @@ TEST(SetupWords, AreTheOptionsByAnotherSpelling) {
                                              {"quantize", "nf4"},
                                              {"loop", "trainer"},
                                              {"attention", "flash"},
+                                             {"compile", "default"},
                                              {"channels_last", "Yes"},
                                              {"ema", "true"},
                                              {"accumulate", "4"},

@@ -19,6 +19,21 @@ struct ReadRow {
   const std::string* op = nullptr;
   double log_ratio = 0;
   double weight = 0;
+  bool within = false;
+};
+
+// What the trees left of the readings of one row.
+struct Remained {
+  double sum = 0;
+  double count = 0;
+  bool within = false;
+
+  void add(double left, bool of_iteration) {
+    if (within && !of_iteration) return;
+    if (of_iteration && !within) *this = {.within = true};
+    sum += left;
+    count += 1;
+  }
 };
 
 std::string key_of(const hybrid::FeatureRow& row, std::string_view op) {
@@ -58,7 +73,7 @@ std::array<std::vector<ReadRow>, hybrid::kModelCount> rows_by_kind(const std::ve
     for (size_t i = 0; i < op.rows.size(); ++i) {
       const double share = op.rows[i].analytic_us / analytic;
       kinds[static_cast<size_t>(op.rows[i].model)].push_back(
-          {&op.rows[i], &op.names[i], log_ratio, weight_of(op) * share});
+          {&op.rows[i], &op.names[i], log_ratio, weight_of(op) * share, op.within});
     }
   }
   return kinds;
@@ -103,13 +118,12 @@ GpuCorrection GpuCorrection::fitted(const std::vector<ReadOp>& ops, const Boosti
     }
     kind.forest = grow(rows, hybrid::kColumns, targets, weights, kind.mean, options);
     const std::vector<float> fitted = kind.forest.predict_all(rows, hybrid::kColumns);
-    std::unordered_map<std::string, std::pair<double, double>> remained;
+    std::unordered_map<std::string, Remained> remained;
     for (size_t r = 0; r < fitted.size(); ++r) {
-      auto& [sum, count] = remained[key_of(*by_kind[number][r].row, *by_kind[number][r].op)];
-      sum += targets[r] - static_cast<double>(fitted[r]);
-      count += 1;
+      const ReadRow& row = by_kind[number][r];
+      remained[key_of(*row.row, *row.op)].add(targets[r] - static_cast<double>(fitted[r]), row.within);
     }
-    for (const auto& [key, entry] : remained) kind.remained[key] = entry.first / entry.second;
+    for (const auto& [key, left] : remained) kind.remained[key] = left.sum / left.count;
   });
   return result;
 }

@@ -3,8 +3,8 @@
 //   factor of a feature row = exp(base of its kind + trees of its kind(columns) + what remained at this very row)
 //   factor of an op         = mean over its rows, weighted by their analytic times
 // The logarithms of reading / default cost are averaged over all kinds of kernel, then by kind, each held to the one before it, and
-// small forests are grown on what is left (boosting.h): few readings change little, an op that was read gets its reading, and a
-// kind that was not read gets no more than the mean of the others. Columns are those of the residual model (op_features.h).
+// small forests are grown on what is left (boosting.h): few readings change little, an op that was read gets its reading (that of an
+// iteration where there are both), and a kind that was not read gets no more than the mean of the others. Columns are those of the residual model (op_features.h).
 #pragma once
 
 #include <array>
@@ -30,6 +30,7 @@ struct ReadOp {
   double us = 0;
   double default_us = 0;
   double spread = 0;
+  bool within = false;  // an iteration
 };
 
 class GpuCorrection {

@@ -31,6 +31,19 @@ TEST(GpuCorrection, IsExactAtTheReadings) {
   }
 }
 
+TEST(GpuCorrection, AReadingOfAnIterationCountsBeforeOneOfTheOpAlone) {
+  for (const bool first : {true, false}) {
+    std::vector<ReadOp> ops;
+    for (int i = 1; i <= 40; ++i) ops.push_back(read(Model::elementwise, "add", 10.0 * i, 1.2));
+    ReadOp within = ops.back();
+    within.us = 0.5 * within.default_us;
+    within.within = true;
+    const FeatureRow asked = within.rows[0];
+    ops.insert(first ? ops.begin() : ops.end(), within);
+    EXPECT_NEAR(GpuCorrection::fitted(ops).log_factor(asked), std::log(0.5), 1e-5);
+  }
+}
+
 TEST(GpuCorrection, FewReadingsChangeOthersLittleAndManyAllTheWay) {
   const FeatureRow asked = row_of(Model::elementwise, "add", 35);
   double before = 0;

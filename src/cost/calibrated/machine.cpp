@@ -200,6 +200,10 @@ OpReading op_of(MachineReader& reader, const Json& value, const std::string& pla
   op.spread = reader.number(value, "spread", place, 0, 1e3, true);
   op.kernels = static_cast<int64_t>(reader.number(value, "kernels", place, 1, 1e7, true));
   op.again_us = reader.number(value, "again_us", place, 1e-3, kMostUs, false);
+  if (const auto within = value.find("within"); within != value.end()) {
+    if (!within->is_boolean()) reader.fail(place + ".within", "is neither true nor false");
+    op.within = within->is_boolean() && within->get<bool>();
+  }
   return op;
 }
 

@@ -34,7 +34,7 @@ struct ReadTensor {
   std::optional<Shape> strides;  // missing: contiguous
 };
 
-// An op that was timed alone on the GPU.
+// An op that was timed on the GPU, alone or among others.
 struct OpReading {
   std::string op;
   Precision precision = Precision::fp32;
@@ -45,6 +45,7 @@ struct OpReading {
   double spread = 0;   // of the repetitions, in parts of the median
   int64_t kernels = 1;
   double again_us = 0;  // span of the same op timed once more later; 0: it was not
+  bool within = false;  // an iteration of a small network, where operands may lie in the cache; else alone
 };
 
 // The GPU as its driver describes it; 0: it does not say.

@@ -8,7 +8,7 @@ namespace {
 constexpr const char* kOp =
     R"({"op": "aten.mm.default", "precision": "tf32", "inputs": [["float32", [8, 4], null], ["float32", [4, 2], [1, 4]], null],
         "outputs": [["float32", [8, 2], null]], "attributes": {"alpha": 1, "dims": [0, 1], "mask": [true, false], "x": null},
-        "us": 4.2, "span_us": 4.3, "spread": 0.03, "kernels": 2, "again_us": 4.4})";
+        "us": 4.2, "span_us": 4.3, "spread": 0.03, "kernels": 2, "again_us": 4.4, "within": true})";
 
 std::string machine_with(const std::string& ops, const std::string& format = "machine/1") {
   return R"({"format": ")" + format +
@@ -44,6 +44,7 @@ TEST(Machine, IsReadWithAllItsParts) {
   EXPECT_EQ(op.attributes.get_ints("dims"), (Shape{0, 1}));
   EXPECT_EQ(op.kernels, 2);
   EXPECT_DOUBLE_EQ(op.again_us, 4.4);
+  EXPECT_TRUE(op.within);
   EXPECT_EQ(machine->links.size(), 1U);
   const Graph graph = graph_of({&op});
   EXPECT_EQ(graph.op_count(), 1U);

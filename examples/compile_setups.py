@@ -1,0 +1,144 @@
+"""Set-ups to measure as they are and compiled: `python -m forerun.compile_pairs examples/compile_setups.py -o FILE`.
+
+Architectures of examples/wide_setups.py and wider_setups.py, at sizes and settings drawn anew, in precisions that
+people compile in; and some deep ones, where the host has most to do. Families that begin with `judged` are kept aside:
+nothing is fitted to them. Both kinds take turns, so that a list that is cut short has both.
+"""
+
+import functools
+import pathlib
+import sys
+
+import torch
+import transformers
+from torch import nn
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import wide_setups  # noqa: E402
+import wider_setups  # noqa: E402
+
+ARCHITECTURES = {**wide_setups.LEARNED, **wide_setups.JUDGED, **wider_setups.LEARNED, **wider_setups.JUDGED}
+
+
+class Draw(wide_setups.Draw):
+    def precision(self, **weights):
+        return super().precision(**(weights or {"amp_bf16": 55, "bf16": 20, "fp32": 13, "tf32": 12}))
+
+
+def drawn(name, number, device):
+    with torch.device(device):
+        return ARCHITECTURES[name](Draw(f"compile/{name}/{number}"))
+
+
+# -- deep ones ---------------------------------------------------------------------------------------------------------
+
+
+def trained(model, batch, precision, optimizer="AdamW", **options):
+    model.train()
+    made = getattr(torch.optim, optimizer)(model.parameters(), 1e-4, **options)
+    return {"model": model, "optimizer": made, "batch": batch, "precision": precision}
+
+
+def gpt2(device):
+    with torch.device(device):
+        model = transformers.GPT2LMHeadModel(transformers.GPT2Config(use_cache=False))
+        ids = torch.randint(50257, (8, 512))
+    return trained(model, {"input_ids": ids, "labels": ids}, "amp_bf16", fused=True)
+
+
+def llama(device):
+    config = transformers.LlamaConfig(
+        hidden_size=1024, intermediate_size=2816, num_hidden_layers=12, num_attention_heads=16, num_key_value_heads=4,
+        vocab_size=32000, use_cache=False,
+    )
+    with torch.device(device):
+        model = transformers.LlamaForCausalLM(config).to(torch.bfloat16)
+        ids = torch.randint(32000, (4, 1024))
+    return trained(model, {"input_ids": ids, "labels": ids}, "bf16")
+
+
+def bert(device):
+    with torch.device(device):
+        model = transformers.BertForMaskedLM(transformers.BertConfig())
+        ids = torch.randint(30522, (16, 256))
+    return trained(model, {"input_ids": ids, "labels": ids}, "fp32")
+
+
+def vision(name, batch, precision, device, size=224, channels_last=False, **options):
+    import timm
+
+    with torch.device(device):
+        model = timm.create_model(name, num_classes=1000)
+        images, labels = torch.randn(batch, 3, size, size), torch.randint(1000, (batch,))
+    if channels_last:
+        model = model.to(memory_format=torch.channels_last)
+        images = images.contiguous(memory_format=torch.channels_last)
+    return trained(model, [images, labels], precision, **options)
+
+
+SGD = {"optimizer": "SGD", "momentum": 0.9}
+
+
+class Words(nn.Module):
+    """A recurrent language model: what cuDNN runs whole stays outside of what is compiled."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.cells, self.out = nn.Embedding(20000, 512), nn.LSTM(512, 512, 2, batch_first=True), nn.Linear(
+            512, 20000)
+
+    def forward(self, ids):
+        return self.out(nn.functional.dropout(self.cells(self.embed(ids))[0], 0.1))
+
+
+def recurrent(device):
+    with torch.device(device):
+        ids = torch.randint(20000, (32, 64))
+        return trained(Words(), [ids, ids], "fp32")
+
+
+LEARNED = {
+    "gpt2/gpt2": gpt2,
+    "llama/llama": llama,
+    "bert/bert": bert,
+    "resnet/resnet50": functools.partial(vision, "resnet50", 64, "amp_bf16", channels_last=True, **SGD),
+    "resnet/resnet50-fp32": functools.partial(vision, "resnet50", 32, "fp32", **SGD),
+    "vit/vit_small": functools.partial(vision, "vit_small_patch16_224", 64, "amp_bf16", fused=True),
+    "mixer/mixer": functools.partial(vision, "mixer_b16_224", 32, "amp_bf16"),
+    "lstm/words": recurrent,
+    **{
+        f"{family}/{name}-{number}": functools.partial(drawn, name, number)
+        for family, name, number in (
+            ("unet", "diffusion_unet", 0), ("transformer", "encoder_layers", 0), ("convnext", "convnext", 0),
+            ("llama", "qwen2", 0), ("efficientnet", "efficientnet", 0), ("t5", "t5", 0), ("gpt2", "opt", 0),
+            ("densenet", "densenet", 0), ("speech", "conformer", 0), ("bert", "roberta", 0), ("vgg", "repvgg", 0),
+            ("llama", "mixtral", 0), ("unet", "diffusion_unet", 1), ("perceptrons", "perceptrons", 0),
+            ("mobilenet_v3", "mobilenetv4", 0), ("pvt", "pvt", 0), ("gan", "generator", 0),
+            ("gpt2", "gpt_neox", 0), ("segmentation", "segmentation", 0), ("dlrm", "two_towers", 0),
+            ("poolformer", "poolformer", 0), ("super_resolution", "super_resolution", 0), ("video", "video", 0),
+            ("bert", "electra", 1), ("transformer", "encoder_layers", 1), ("llama", "llama", 2),
+        )
+    },
+}
+
+JUDGED = {
+    f"judged/{name}-{number}": functools.partial(drawn, name, number)
+    for name, number in (
+        ("dit", 0), ("stablelm", 0), ("dinov2", 0), ("convmixer", 0), ("deberta_v2", 0), ("segformer", 0),
+        ("selecsls", 0), ("gptj", 0), ("latent_diffusion", 0), ("radiance_field", 0), ("fasternet", 0), ("albert", 0),
+        ("graph_network", 0),
+        ("siglip", 0), ("xcit", 0), ("gemma3", 0), ("pegasus", 0), ("inception_next", 0),
+    )
+    if name in ARCHITECTURES
+}
+
+
+def in_turn(learned, judged):
+    """Two of the one, one of the other."""
+    ones, others = list(learned), list(judged)
+    while ones or others:
+        yield from ones[:2] + others[:1]
+        ones, others = ones[2:], others[1:]
+
+
+SETUPS = {name: {**LEARNED, **JUDGED}[name] for name in in_turn(LEARNED, JUDGED)}

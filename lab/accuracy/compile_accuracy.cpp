@@ -1,0 +1,178 @@
+#include "lab/accuracy/compile_accuracy.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/json_writer.h"
+#include "lab/accuracy/eval_schema.h"
+#include "report/table.h"
+
+namespace forerun {
+namespace {
+
+constexpr double kCompileGain = 0.05;  // below it a difference is noise
+
+class AbsoluteMean {
+ public:
+  void add(double value) { sum_ += std::abs(value), ++count_; }
+  [[nodiscard]] double value() const { return count_ == 0 ? 0 : sum_ / static_cast<double>(count_); }
+  [[nodiscard]] int64_t count() const { return count_; }
+
+ private:
+  double sum_ = 0;
+  int64_t count_ = 0;
+};
+
+double relative_error(double predicted, double measured) { return predicted / measured - 1; }
+
+void count_hit(bool right, CompileHits& hits) {
+  ++hits.of;
+  hits.right += right ? 1 : 0;
+}
+
+std::string out_of(const CompileHits& hits) { return fmt::format("{} of {}", hits.right, hits.of); }
+
+std::string cases_text(const CompileAccuracy& accuracy, bool kept_aside) {
+  Table table({kept_aside ? "kept aside" : "looked at", "bound by", "iteration", "GPU time", "kernels", "allocated",
+               "reserved", "eager", "eager GPU", "gain", "predicted"});
+  for (const CompileCase& c : accuracy.cases) {
+    if (c.kept_aside != kept_aside) continue;
+    const PairFigures &p = c.predicted, &m = c.measured;
+    table.add({c.name, c.host_bound() ? "host" : "GPU", signed_percent(relative_error(p.iter_ms, m.iter_ms)),
+               signed_percent(relative_error(p.gpu_ms, m.gpu_ms)), signed_percent(relative_error(p.kernels, m.kernels)),
+               signed_percent(relative_error(p.allocated, m.allocated)),
+               signed_percent(relative_error(p.reserved, m.reserved)),
+               signed_percent(relative_error(c.predicted_eager.iter_ms, c.measured_eager.iter_ms)),
+               signed_percent(relative_error(c.predicted_eager.gpu_ms, c.measured_eager.gpu_ms)),
+               fmt::format("x {:.2f}", c.measured_gain()), fmt::format("x {:.2f}", c.predicted_gain())});
+  }
+  return table.text();
+}
+
+std::string bars_text(const CompileAccuracy& accuracy) {
+  const CompileSummary aside = summary_of(accuracy, true), seen = summary_of(accuracy, false);
+  Table table({"mean error", "kept aside", "looked at", "asked for"});
+  table.add({"GPU time", percent(aside.gpu), percent(seen.gpu), "6 %"});
+  table.add({"iteration, the GPU bounds it", percent(aside.gpu_bound), percent(seen.gpu_bound), "7 %"});
+  table.add({"iteration, the host bounds it", percent(aside.host_bound), percent(seen.host_bound), "15 %"});
+  table.add({"kernels", percent(aside.kernels), percent(seen.kernels), "10 %"});
+  table.add({"peak allocated", percent(aside.allocated), percent(seen.allocated), "2 %"});
+  table.add({"peak reserved", percent(aside.reserved), percent(seen.reserved), "4 %"});
+  const auto points = [](double share) { return fmt::format("{:.1f} points", 100 * share); };
+  table.add({"gain", points(aside.gain), points(seen.gain), "6 points"});
+  table.add({"sign of gains above 5 %", out_of(aside.signs), out_of(seen.signs), "all"});
+  table.add({"iterations within the range", out_of(aside.iteration_range), out_of(seen.iteration_range), ""});
+  table.add({"GPU times within the range", out_of(aside.gpu_range), out_of(seen.gpu_range), ""});
+  table.add({"allocated within the range", out_of(aside.allocated_range), out_of(seen.allocated_range), ""});
+  table.add({"eager iteration", percent(aside.eager), percent(seen.eager), ""});
+  table.add({"eager GPU time", percent(aside.eager_gpu), percent(seen.eager_gpu), ""});
+  table.add({"eager peak allocated", percent(aside.eager_allocated), percent(seen.eager_allocated), ""});
+  return table.text();
+}
+
+void write(JsonWriter& json, std::string_view key, const CompileHits& hits) {
+  json.key(key).begin_object().field("right", hits.right).field("of", hits.of).end_object();
+}
+
+void write(JsonWriter& json, std::string_view key, const CompileSummary& sum) {
+  json.key(key)
+      .begin_object()
+      .field("cases", sum.cases)
+      .field("gpu_bound_cases", sum.gpu_bound_cases)
+      .field("gpu", sum.gpu)
+      .field("gpu_bound", sum.gpu_bound)
+      .field("host_bound", sum.host_bound)
+      .field("kernels", sum.kernels)
+      .field("allocated", sum.allocated)
+      .field("reserved", sum.reserved)
+      .field("gain", sum.gain)
+      .field("eager", sum.eager)
+      .field("eager_gpu", sum.eager_gpu)
+      .field("eager_allocated", sum.eager_allocated);
+  write(json, "signs", sum.signs);
+  write(json, "iteration_range", sum.iteration_range);
+  write(json, "gpu_range", sum.gpu_range);
+  write(json, "allocated_range", sum.allocated_range);
+  json.end_object();
+}
+
+void write(JsonWriter& json, std::string_view key, const PairFigures& figures) {
+  json.key(key)
+      .begin_object()
+      .field("iter_ms", figures.iter_ms)
+      .field("gpu_ms", figures.gpu_ms)
+      .field("kernels", figures.kernels)
+      .field("peak_allocated", figures.allocated)
+      .field("peak_reserved", figures.reserved)
+      .end_object();
+}
+
+}  // namespace
+
+CompileSummary summary_of(const CompileAccuracy& accuracy, bool kept_aside) {
+  CompileSummary sum;
+  AbsoluteMean gpu, gpu_bound, host_bound, kernels, allocated, reserved, gain, eager, eager_gpu, eager_allocated;
+  for (const CompileCase& c : accuracy.cases) {
+    if (c.kept_aside != kept_aside) continue;
+    const PairFigures &p = c.predicted, &m = c.measured;
+    ++sum.cases;
+    gpu.add(relative_error(p.gpu_ms, m.gpu_ms));
+    (c.host_bound() ? host_bound : gpu_bound).add(relative_error(p.iter_ms, m.iter_ms));
+    kernels.add(relative_error(p.kernels, m.kernels));
+    allocated.add(relative_error(p.allocated, m.allocated));
+    reserved.add(relative_error(p.reserved, m.reserved));
+    gain.add(c.predicted_gain() - c.measured_gain());
+    eager.add(relative_error(c.predicted_eager.iter_ms, c.measured_eager.iter_ms));
+    eager_gpu.add(relative_error(c.predicted_eager.gpu_ms, c.measured_eager.gpu_ms));
+    eager_allocated.add(relative_error(c.predicted_eager.allocated, c.measured_eager.allocated));
+    if (std::abs(c.measured_gain() - 1) > kCompileGain) {
+      count_hit((c.predicted_gain() < 1) == (c.measured_gain() < 1), sum.signs);
+    }
+    count_hit(c.iter_low_ms <= m.iter_ms && m.iter_ms <= c.iter_high_ms, sum.iteration_range);
+    count_hit(c.gpu_low_ms <= m.gpu_ms && m.gpu_ms <= c.gpu_high_ms, sum.gpu_range);
+    count_hit(c.allocated_low <= m.allocated && m.allocated <= c.allocated_high, sum.allocated_range);
+  }
+  sum.gpu_bound_cases = gpu_bound.count();
+  sum.gpu = gpu.value();
+  sum.gpu_bound = gpu_bound.value();
+  sum.host_bound = host_bound.value();
+  sum.kernels = kernels.value();
+  sum.allocated = allocated.value();
+  sum.reserved = reserved.value();
+  sum.gain = gain.value();
+  sum.eager = eager.value();
+  sum.eager_gpu = eager_gpu.value();
+  sum.eager_allocated = eager_allocated.value();
+  return sum;
+}
+
+std::string to_text(const CompileAccuracy& accuracy) {
+  std::string text = accuracy.data + "\n\n" + cases_text(accuracy, false) + "\n" + cases_text(accuracy, true) + "\n" +
+                     bars_text(accuracy) +
+                     "Errors are predicted over measured, less 1. Gain: compiled to eager iteration. eager: errors of "
+                     "the same set-up without the compiler.\n";
+  for (const std::string& problem : accuracy.problems) text += problem + "\n";
+  return text;
+}
+
+std::string to_json(const CompileAccuracy& accuracy) {
+  JsonWriter json;
+  json.begin_object().field("schema", eval_schema("compile")).field("data", accuracy.data);
+  write(json, "kept_aside", summary_of(accuracy, true));
+  write(json, "looked_at", summary_of(accuracy, false));
+  json.key("cases").begin_array();
+  for (const CompileCase& c : accuracy.cases) {
+    json.begin_object().field("name", c.name).field("kept_aside", c.kept_aside);
+    write(json, "measured_eager", c.measured_eager);
+    write(json, "measured", c.measured);
+    write(json, "predicted_eager", c.predicted_eager);
+    write(json, "predicted", c.predicted);
+    json.end_object();
+  }
+  json.end_array().key("problems").begin_array();
+  for (const std::string& problem : accuracy.problems) json.value(problem);
+  return json.end_array().end_object().take();
+}
+
+}  // namespace forerun

@@ -1,0 +1,44 @@
+// The suite compile on the committed data: figures stay within bands, and what cannot be judged is named.
+#include "lab/eval/compile_suite.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace forerun {
+namespace {
+
+TEST(CompileSuite, StaysWithinItsBands) {
+  const auto accuracy = evaluate_compile({});
+  ASSERT_TRUE(accuracy.ok()) << accuracy.error().message();
+  const CompileSummary aside = summary_of(*accuracy, true), seen = summary_of(*accuracy, false);
+  EXPECT_EQ(seen.cases, 33);
+  EXPECT_EQ(aside.cases, 17);
+  EXPECT_LT(seen.gpu, 0.08);
+  EXPECT_LT(aside.gpu, 0.15);
+  EXPECT_LT(seen.kernels, 0.09);
+  EXPECT_LT(aside.kernels, 0.10);
+  EXPECT_LT(seen.allocated, 0.05);
+  EXPECT_LT(aside.allocated, 0.10);
+  EXPECT_LT(aside.gain, 0.13);
+  EXPECT_LT(seen.eager_gpu, 0.05);  // the captures are those of what was measured
+  EXPECT_LT(seen.eager_allocated, 0.01);
+  // Dynamo does not trace recurrent layers; what else is not judged is told as well.
+  const std::string text = to_text(*accuracy);
+  EXPECT_NE(text.find("lstm/words: "), std::string::npos);
+  EXPECT_NE(text.find("kept aside"), std::string::npos);
+  EXPECT_NE(to_json(*accuracy).find("\"schema\":\"forerun.eval.compile/1\""), std::string::npos);
+}
+
+TEST(CompileSuite, AFolderWithoutItsFilesIsNamed) {
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "compile_suite";
+  std::filesystem::create_directories(folder);
+  EXPECT_FALSE(evaluate_compile({.folder = folder.string()}).ok());
+  std::ofstream(folder / "measured.jsonl") << "{\"name\": 3}\n";
+  EXPECT_FALSE(evaluate_compile({.folder = folder.string()}).ok());
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace forerun

@@ -1,0 +1,58 @@
+"""Constants of compiled iterations: fitted to samples made of known ones, and never to what is kept aside."""
+from typing import Any, Dict, List
+
+import pytest
+
+from forerun import compile_fit
+
+
+def pair(name: str, took_us: List[float], sizes: List[int]) -> Dict[str, Any]:
+    """A pair with one forward graph of pointwise kernels."""
+    names = [f"triton_poi_fused_add_{number}" for number in range(len(sizes))]
+    record = {"time_ms": {"pipelined_median": 2.0}, "mem": {"peak_allocated": 100, "peak_reserved": 200},
+              "kernel_names": names,
+              "kernels": {"name": list(range(len(sizes))), "ns": [1000 * took for took in took_us]}}
+    graph = {"kind": "forward", "nodes": {"target": [0] * 10},
+             "kernels": [{"kind": "pointwise", "bytes": size, "outputs": [f"buf{number}"]}
+                         for number, size in enumerate(sizes)],
+             "generated": [{"name": kernel, "bytes": 1, "buffers": [f"buf{number}"]}
+                           for number, kernel in enumerate(names)]}
+    return {"name": name, "graphs": [graph], "compiled": {**record, "first_s": 20.0, "counted": {}},
+            "eager": {**record, "status": "ok"}}
+
+
+def test_kernels_have_a_fixed_time_and_a_share_of_the_bandwidth() -> None:
+    sizes = [2 ** power for power in range(10, 30)]
+    took = [1.5 + size / (0.6 * compile_fit.H200_BYTES_PER_US) for size in sizes]
+    wrong = [100.0 for _ in sizes]
+    fitted = compile_fit.fitted_kind(list(zip(sizes, took)))
+    assert fitted == {"fixed_us": pytest.approx(1.5), "bandwidth_share": pytest.approx(0.6)}
+    rows = [pair("learned/a", took, sizes), pair("judged/b", wrong, sizes)]
+    samples = [sample for row in rows if not compile_fit.is_kept_aside(row)
+               for sample in compile_fit.measured_kernels(row)]
+    assert [size for _, size, _ in samples] == sizes
+
+
+def test_kernels_that_the_profile_has_in_another_order_are_left_out() -> None:
+    row = pair("learned/a", [1.0, 2.0], [10, 20])
+    row["compiled"]["kernels"]["name"] = [1, 0]
+    assert list(compile_fit.measured_kernels(row)) == []
+
+
+def test_ranges_are_quantiles_and_never_a_point() -> None:
+    assert compile_fit.quantiles([1.0, 1.0, 1.0]) == {"low": 0.97, "high": 1.03}
+    wide = compile_fit.quantiles([0.5 + number / 100 for number in range(101)])
+    assert wide == {"low": 0.55, "high": 1.45}
+
+
+def test_the_table_is_of_what_is_kept_aside() -> None:
+    said = {"iter_ms": 2.0, "compiled": {
+        "iter_ms": 2.2, "iter_low_ms": 1.9, "iter_high_ms": 2.3, "gpu_ms": 0.003, "gpu_low_ms": 0.004,
+        "gpu_high_ms": 0.005, "kernels": 2, "peak_allocated": 110, "peak_allocated_low": 90,
+        "peak_allocated_high": 120, "peak_reserved": 200, "iter_ratio": 1.1}}
+    rows = [(pair("learned/a", [1.0, 2.0], [10, 20]), said), (pair("judged/b", [1.0, 2.0], [10, 20]), said)]
+    text = compile_fit.table(rows, every=False)
+    assert "judged/b" in text and "learned/a" not in text and "+10.0 %" in text
+    assert "iteration 1 of 1, GPU time 0 of 1, allocated 1 of 1" in text
+    assert "learned/a" in compile_fit.table(rows, every=True)
+    assert '"kept_aside": true' in compile_fit.summary([rows[1][0]])

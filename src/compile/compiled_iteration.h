@@ -1,0 +1,37 @@
+// CompiledIteration: a training iteration as it runs when its model is compiled, again as a Graph.
+//
+// Every kernel that Inductor generates is one op in the namespace `inductor` (pointwise, reduction, scatter):
+// its inputs and outputs are what it reads and writes of memory, its attribute `ops` names what is computed in it. Calls of
+// libraries, and what runs outside of the compiled graphs, stay the ops they were. Storages live as long as compiled code
+// holds them: what the backward pass was kept for until it is read there, the rest until its last reader; a generated kernel
+// writes over an input of the same size that nobody reads any more. Cost, memory and timeline take the result as any other
+// iteration. Modes, time and memory of CUDA graphs are not known here.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "graph/training_run.h"
+
+namespace forerun::compile {
+
+inline constexpr std::string_view kPointwise = "inductor.pointwise.fused";
+inline constexpr std::string_view kReduction = "inductor.reduction.fused";
+inline constexpr std::string_view kScatter = "inductor.scatter.fused";
+
+bool is_generated(std::string_view op_name);
+
+struct CompiledIteration {
+  Graph graph;
+  CompiledParts parts;
+};
+
+// Whether runs that are trained so are compiled as here.
+Status check_setup(const TrainingSetup& setup);
+
+// `loss_inside`: the model computes its loss itself. An Error where the compiler would break the graph, with where.
+Result<CompiledIteration> compiled_iteration(const Graph& eager, bool loss_inside);
+
+}  // namespace forerun::compile

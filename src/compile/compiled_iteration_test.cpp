@@ -1,0 +1,99 @@
+// Compiled iterations of the zoo: numbers of kernels that Inductor generated (data/compile/measured.jsonl), and what must hold of any.
+#include "compile/compiled_iteration.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "derive/iteration.h"
+#include "zoo/zoo.h"
+
+namespace forerun::compile {
+namespace {
+
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+Graph iteration(const std::string& name, const Settings& settings, const TrainingSetup& setup) {
+  const Result<zoo::Model> model = zoo::build(name, settings);
+  EXPECT_TRUE(model.ok()) << (model.ok() ? "" : model.error().what);
+  Result<Graph> graph = derive::derive_iteration(model->forward, model->input, setup, {});
+  EXPECT_TRUE(graph.ok()) << (graph.ok() ? "" : graph.error().what);
+  return std::move(*graph);
+}
+
+struct Counts {
+  int64_t generated = 0;
+  int64_t libraries = 0;
+};
+Counts counts_of(const CompiledIteration& compiled, Phase phase) {
+  Counts counts;
+  for (size_t i = 0; i < compiled.graph.op_count(); ++i) {
+    const Op& op = compiled.graph.ops()[i];
+    if (!compiled.parts.inside[i] || op.phase != phase) continue;
+    ++(is_generated(compiled.graph.name(op)) ? counts.generated : counts.libraries);
+  }
+  return counts;
+}
+
+// ResNet-50 as it was measured: batch 64, bfloat16 under autocast, channels last.
+TEST(CompiledIteration, HasTheKernelsThatInductorGeneratedOfResNet50) {
+  const Graph eager =
+      iteration("resnet50", {{"batch", "64"}}, {.precision = Precision::amp_bf16, .channels_last = true});
+  const Result<CompiledIteration> compiled = compiled_iteration(eager, false);
+  ASSERT_TRUE(compiled.ok()) << compiled.error().what;
+  const Counts forward = counts_of(*compiled, Phase::forward);
+  const Counts backward = counts_of(*compiled, Phase::backward);
+  EXPECT_EQ(forward.libraries, 54);  // 53 convolutions and a product
+  EXPECT_EQ(backward.libraries, 55);
+  EXPECT_NEAR(static_cast<double>(forward.generated), 290, 6);
+  EXPECT_NEAR(static_cast<double>(backward.generated), 270, 6);
+}
+
+TEST(CompiledIteration, LeavesLossAndUpdateOutside) {
+  const Graph eager = iteration("resnet18", {{"batch", "8"}}, {});
+  const Result<CompiledIteration> compiled = compiled_iteration(eager, false);
+  ASSERT_TRUE(compiled.ok());
+  bool loss = false;
+  for (size_t i = 0; i < compiled->graph.op_count(); ++i) {
+    const Op& op = compiled->graph.ops()[i];
+    if (op.phase == Phase::update) {
+      EXPECT_FALSE(compiled->parts.inside[i]);
+    }
+    loss = loss || (!compiled->parts.inside[i] && compiled->graph.name(op).starts_with("aten._log_softmax."));
+  }
+  EXPECT_TRUE(loss);
+  EXPECT_EQ(compiled->graph.parameter_count(), eager.parameter_count());
+}
+
+// Every family, in two precisions: what is made is a sound graph (compiled_iteration verifies it) with fewer ops, each storage that
+// is read was written before, and nothing of the update changes.
+TEST(CompiledIteration, IsSoundForModelsOfEveryKind) {
+  for (const char* name : {"resnet18", "vit_b_16", "gpt2_small", "mobilenet_v3_small", "densenet121", "convnext_tiny",
+                           "swin_t", "bert_base", "tinyllama_1b"}) {
+    const Result<zoo::Model> model = zoo::build(name, {{"batch", "2"}});
+    ASSERT_TRUE(model.ok()) << name;
+    for (const Precision precision : {Precision::fp32, Precision::amp_bf16}) {
+      for (const int64_t accumulate : {1, 2}) {
+        const Graph eager = iteration(name, {{"batch", "2"}}, {.precision = precision, .accumulate = accumulate});
+        const Result<CompiledIteration> compiled = compiled_iteration(eager, model->input.flavour == "hf");
+        ASSERT_TRUE(compiled.ok()) << name << ": " << compiled.error().what << " " << compiled.error().where;
+        EXPECT_LT(compiled->graph.op_count(), eager.op_count()) << name;
+        EXPECT_EQ(compiled->parts.inside.size(), compiled->graph.op_count());
+        EXPECT_EQ(compiled->parts.graphs, 2 * accumulate);
+        EXPECT_GT(compiled->parts.kept_bytes, 0);
+      }
+    }
+  }
+}
+
+TEST(CompiledIteration, SaysWhereAGraphWouldBreak) {
+  const Graph eager = iteration("lstm_ptb_medium", {{"batch", "4"}}, {});
+  const Result<CompiledIteration> compiled = compiled_iteration(eager, false);
+  ASSERT_FALSE(compiled.ok());
+  EXPECT_NE(compiled.error().what.find("break the graph"), std::string::npos);
+  EXPECT_NE(compiled.error().where.find("module"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace forerun::compile

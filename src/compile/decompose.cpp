@@ -1,0 +1,360 @@
+#include "compile/decompose.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "derive/op_class.h"
+
+namespace forerun::compile {
+namespace {
+
+constexpr uint8_t kPlain = kComputedAgain | kFusible;
+using Outputs = std::vector<ValueId>;
+using Reads = std::span<const Read>;
+
+bool is_one_of(std::string_view name, std::string_view names) {
+  for (size_t at = names.find(name); at != std::string_view::npos; at = names.find(name, at + 1)) {
+    const size_t end = at + name.size();
+    if ((at == 0 || names[at - 1] == ' ') && (end == names.size() || names[end] == ' ')) return true;
+  }
+  return false;
+}
+
+// An op being taken apart: its inputs and outputs, by place.
+struct Call {
+  NodeBuilder& build;
+  const Op& op;
+  Reads in;
+
+  [[nodiscard]] const Graph& graph() const { return build.graph(); }
+  [[nodiscard]] TensorId output(size_t place) const { return graph().outputs(op)[place]; }
+  [[nodiscard]] int64_t elements(size_t place) const { return graph().element_count(output(place)); }
+  [[nodiscard]] DType dtype(size_t place) const { return graph().tensor(output(place)).dtype; }
+  [[nodiscard]] Read all(size_t place) const { return in[place]; }
+  [[nodiscard]] std::vector<Read> every() const { return {in.begin(), in.end()}; }
+  [[nodiscard]] Read of(ValueId value) const { return {value, build.joint().value(value).elements}; }
+};
+
+constexpr int64_t kUnrolled = 8;  // elements of a reduction that is written out
+
+// Whether the op reduces over the last dimension that has an extent.
+bool takes_last(const Call& call, std::span<const int64_t> from) {
+  auto rank = static_cast<int64_t>(from.size());
+  while (rank > 0 && from[static_cast<size_t>(rank - 1)] == 1) --rank;
+  const Attributes& attributes = call.graph().attributes(call.op);
+  Shape dims = attributes.get_ints("dim");
+  if (dims.empty() && attributes.find("dim") != nullptr) dims = {attributes.get_int("dim", -1)};
+  if (dims.empty()) return true;  // over everything
+  return std::any_of(dims.begin(), dims.end(), [&](int64_t dim) {
+    return (dim < 0 ? dim + static_cast<int64_t>(from.size()) : dim) == rank - 1;
+  });
+}
+
+Outputs elementwise(const Call& call, uint8_t flags = kPlain) {
+  Outputs made;
+  for (size_t place = 0; place < call.op.output_count; ++place) {
+    made.push_back(call.build.pointwise(call.every(), call.elements(place), call.dtype(place), flags));
+  }
+  return made;
+}
+
+Outputs reduced(const Call& call) {
+  Outputs made;
+  const std::span<const int64_t> from = call.graph().shape(call.graph().inputs(call.op)[0]);
+  const int64_t elements = call.in.empty() ? 1 : call.in[0].elements;
+  for (size_t place = 0; place < call.op.output_count; ++place) {
+    const int64_t results = std::max<int64_t>(call.elements(place), 1);
+    if (results >= elements || (results > 1 && elements / results <= kUnrolled)) {
+      made.push_back(call.build.pointwise(call.every(), results, call.dtype(place)));
+      continue;
+    }
+    made.push_back(call.build.reduction(call.every(), results, std::max<int64_t>(elements / results, 1),
+                                        takes_last(call, from), call.dtype(place)));
+  }
+  return made;
+}
+
+// A gradient through a kink reads where the input was, a byte an element, which the forward pass can tell.
+Outputs kink_backward(const Call& call) {
+  const ValueId where = call.build.pointwise({call.all(1)}, call.in[1].elements, DType::boolean);
+  return {call.build.pointwise({call.all(0), call.of(where)}, call.elements(0), call.dtype(0))};
+}
+
+Outputs softmax(const Call& call) {
+  const int64_t elements = call.in[0].elements;
+  const std::span<const int64_t> shape = call.graph().shape(call.output(0));
+  const int64_t width = shape.empty() ? 1 : std::max<int64_t>(shape.back(), 1);
+  const ValueId most = call.build.reduction({call.all(0)}, elements / width, width, true, DType::float32);
+  const ValueId sum = call.build.reduction({call.all(0), call.of(most)}, elements / width, width, true, DType::float32);
+  return {call.build.pointwise({call.all(0), call.of(most), call.of(sum)}, elements, call.dtype(0))};
+}
+
+Outputs softmax_backward(const Call& call) {
+  const int64_t elements = call.elements(0);
+  const std::span<const int64_t> shape = call.graph().shape(call.output(0));
+  const int64_t width = shape.empty() ? 1 : std::max<int64_t>(shape.back(), 1);
+  const ValueId sum = call.build.reduction({call.all(0), call.all(1)}, elements / width, width, true, DType::float32);
+  return {call.build.pointwise({call.all(0), call.all(1), call.of(sum)}, elements, call.dtype(0))};
+}
+
+// Statistics of groups of elements: how many groups, and whether their elements lie together.
+struct Groups {
+  int64_t count = 1;
+  bool inner = true;
+  bool rows = true;  // each is a row of the tensor
+};
+
+Groups groups_of(const Call& call, std::string_view base, int64_t elements) {
+  const bool backward = base.ends_with("_backward");
+  const bool layer =
+      base.find("layer_norm") != std::string_view::npos || base.find("rms_norm") != std::string_view::npos;
+  if (layer || base.find("group_norm") != std::string_view::npos) {
+    const size_t mean = layer && base.find("rms_norm") != std::string_view::npos && !backward ? 1 : 2;
+    const int64_t count = backward                   ? call.in[2].elements
+                          : call.op.output_count > 1 ? call.elements(std::min<size_t>(mean, 1))
+                                                     : 1;
+    return {std::max<int64_t>(count, 1), true, layer};
+  }
+  const TensorId input = call.graph().inputs(call.op)[backward && !base.starts_with("cudnn") ? 1 : 0];
+  const std::span<const int64_t> shape = call.graph().shape(input);
+  if (shape.size() < 2) return {std::max<int64_t>(elements, 1), false, false};
+  return {shape[1], false, false};  // convolutions are laid out with their channels last, whatever they are given
+}
+
+Outputs norm(const Call& call, std::string_view base) {
+  const int64_t elements = call.elements(0);
+  const Groups groups = groups_of(call, base, elements);
+  const int64_t each = std::max<int64_t>(elements / groups.count, 1);
+  const ValueId mean =
+      call.build.reduction({call.all(0)}, groups.count, each, groups.inner, DType::float32, !groups.rows);
+  const ValueId spread = call.build.reduction({call.all(0), call.of(mean)}, groups.count, each, groups.inner,
+                                              DType::float32, !groups.rows);
+  std::vector<Read> reads = {call.all(0), call.of(mean), call.of(spread)};
+  for (size_t place = 1; place < std::min<size_t>(call.in.size(), 3); ++place) reads.push_back(call.all(place));
+  Outputs made = {call.build.pointwise(std::move(reads), elements, call.dtype(0))};
+  made.resize(call.op.output_count);
+  if (made.size() > 1) made[1] = mean;
+  if (made.size() > 2) made[2] = spread;
+  return made;
+}
+
+// dx from two sums over each group, dw and db from sums over everything else.
+Outputs norm_backward(const Call& call, std::string_view base) {
+  const bool cudnn = base.starts_with("cudnn");
+  const Read input = call.all(cudnn ? 0 : 1);
+  const Read gradient = call.all(cudnn ? 1 : 0);
+  const int64_t elements = gradient.elements;
+  const Groups groups = groups_of(call, base, elements);
+  const int64_t each = std::max<int64_t>(elements / groups.count, 1);
+  std::vector<Read> wide = {gradient, input};
+  std::vector<Read> statistics;
+  for (size_t place = 2; place < call.in.size(); ++place) {
+    if (call.in[place].elements <= std::max(groups.count, elements / 16)) statistics.push_back(call.all(place));
+  }
+  wide.insert(wide.end(), statistics.begin(), statistics.end());
+  const bool per_channel = base.find("batch_norm") != std::string_view::npos;
+  std::vector<Read> sum_reads = {gradient};
+  if (!per_channel) sum_reads.insert(sum_reads.end(), statistics.begin(), statistics.end());
+  const ValueId sum = call.build.reduction(sum_reads, groups.count, each, groups.inner, DType::float32, !groups.rows);
+  const ValueId dot = call.build.reduction(wide, groups.count, each, groups.inner, DType::float32, !groups.rows);
+  std::vector<Read> reads = wide;
+  reads.push_back(call.of(sum));
+  reads.push_back(call.of(dot));
+  Outputs made(call.op.output_count);
+  made[0] = call.build.pointwise(std::move(reads), call.elements(0), call.dtype(0));
+  for (size_t place = 1; place < made.size(); ++place) {
+    const int64_t results = call.elements(place);
+    if (results <= 0) continue;
+    if (per_channel && results == groups.count) {
+      made[place] = call.build.pointwise({call.of(place == 1 ? dot : sum)}, results, call.dtype(place));
+    } else {
+      made[place] = call.build.reduction(place == 1 ? wide : std::vector<Read>{gradient}, results,
+                                         std::max<int64_t>(elements / results, 1), false, call.dtype(place));
+    }
+  }
+  return made;
+}
+
+// The mask is random, and so never made twice.
+Outputs dropout(const Call& call) {
+  const ValueId mask = call.build.pointwise({}, call.elements(0), DType::boolean, kFusible);
+  Outputs made = {call.build.pointwise({call.all(0), call.of(mask)}, call.elements(0), call.dtype(0))};
+  if (call.op.output_count > 1) made.push_back(mask);
+  return made;
+}
+
+Outputs pooled(const Call& call) {
+  Outputs made = {call.build.pointwise(call.every(), call.elements(0), call.dtype(0), kFusible)};
+  // Where the largest was, a byte each.
+  if (call.op.output_count > 1)
+    made.push_back(call.build.pointwise(call.every(), call.elements(1), DType::int8, kFusible));
+  return made;
+}
+
+// A table of zeros, and rows added into it.
+Outputs table_gradient(const Call& call) {
+  const ValueId zeros = call.build.pointwise({}, call.elements(0), call.dtype(0), kFusible);
+  std::vector<Read> reads = call.every();
+  reads.push_back({zeros, call.in[0].elements});
+  return {call.build.pointwise(std::move(reads), call.in[0].elements, call.dtype(0), kScatters)};
+}
+
+Outputs scattered(const Call& call) {
+  const int64_t moved = call.in.empty() ? call.elements(0) : call.in.back().elements;
+  const ValueId copy = call.build.pointwise({call.all(0)}, call.elements(0), call.dtype(0), kFusible);
+  std::vector<Read> reads(call.in.begin() + (call.in.empty() ? 0 : 1), call.in.end());
+  reads.push_back({copy, moved});
+  return {call.build.pointwise(std::move(reads), std::max<int64_t>(moved, 1), call.dtype(0), kScatters)};
+}
+
+// Rows of a table: no more of it is read than comes out.
+Outputs looked_up(const Call& call, uint8_t flags) {
+  std::vector<Read> reads = call.every();
+  if (!reads.empty()) reads[0].elements = std::min(reads[0].elements, call.elements(0));
+  return {call.build.pointwise(std::move(reads), call.elements(0), call.dtype(0), flags)};
+}
+
+// Of a few tensors in one kernel; more are each copied to their place.
+Outputs joined(const Call& call) {
+  constexpr size_t kFew = 8;
+  return elementwise(call, call.in.size() <= kFew ? kComputedAgain | kJoins : kComputedAgain | kJoins | kStored);
+}
+
+Outputs library(const Call& call) { return call.build.library(call.every()); }
+
+// A bias is added in a kernel of its own; its gradient is a sum.
+Outputs convolution(const Call& call) {
+  if (call.in.size() < 3) return call.build.library(call.every());
+  Outputs made = call.build.library({call.all(0), call.all(1)}, call.in[2].value);
+  made[0] = call.build.pointwise({call.of(made[0]), call.all(2)}, call.elements(0), call.dtype(0), kStored);
+  return made;
+}
+
+Outputs convolution_backward(const Call& call) {
+  Outputs made = call.build.library(call.every());
+  if (call.op.output_count < 3) return made;
+  const int64_t results = call.elements(2);
+  if (results <= 0) return made;
+  made[2] = call.build.reduction({call.all(0)}, results, std::max<int64_t>(call.in[0].elements / results, 1), false,
+                                 call.dtype(2));
+  return made;
+}
+
+// A loss of class labels: the probability of each label is looked up, and averaged.
+Outputs label_loss(const Call& call) {
+  const int64_t labels = call.in.size() > 1 ? call.in[1].elements : 1;
+  Outputs made(call.op.output_count);
+  made[0] = call.build.reduction({{call.in[0].value, labels}, call.all(1)}, 1, labels, true, call.dtype(0));
+  if (made.size() > 1) made[1] = call.build.reduction({call.all(1)}, 1, labels, true, call.dtype(1));
+  return made;
+}
+
+// One at each label, zero elsewhere: told by comparing, so nothing of the wide input is read.
+Outputs label_loss_backward(const Call& call) {
+  std::vector<Read> reads;
+  for (size_t place = 0; place < call.in.size(); ++place) {
+    if (place != 1) reads.push_back(call.all(place));
+  }
+  return {call.build.pointwise(std::move(reads), call.elements(0), call.dtype(0))};
+}
+
+Outputs by_class(const Call& call, std::string_view name, std::string_view base) {
+  switch (op_class(name)) {
+    case OpClass::elementwise: return elementwise(call);
+    case OpClass::reduction: return is_backward(name) ? elementwise(call) : reduced(call);
+    case OpClass::copy:
+      if (is_one_of(base, "cat stack concat")) return joined(call);
+      return elementwise(call);
+    case OpClass::creation: return elementwise({call.build, call.op, {}}, kPlain | kConstant);
+    case OpClass::random: return elementwise(call, kFusible);
+    case OpClass::pooling: return pooled(call);
+    case OpClass::embedding: return looked_up(call, kFusible);
+    case OpClass::indexing:
+      if (is_one_of(base, "index _unsafe_index index_select gather take roll flip one_hot"))
+        return looked_up(call, kPlain);
+      if (base.starts_with("index_put") || base.starts_with("_index_put") || base.starts_with("index_add") ||
+          base.starts_with("scatter") || base.starts_with("_unsafe_index_put")) {
+        return scattered(call);
+      }
+      return library(call);
+    default: return library(call);
+  }
+}
+
+}  // namespace
+
+ValueId NodeBuilder::value(DType dtype, int64_t elements) {
+  joint_.values.push_back({.made_by = NodeId(joint_.nodes.size()), .dtype = dtype, .elements = elements});
+  return ValueId(joint_.values.size() - 1);
+}
+
+ValueId NodeBuilder::pointwise(std::vector<Read> reads, int64_t elements, DType dtype, uint8_t flags) {
+  int64_t results = elements;
+  if ((flags & kScatters) != 0) {  // what it adds into is its result
+    results = joint_.value(reads.back().value).elements;
+  }
+  const ValueId made = value(dtype, results);
+  joint_.nodes.push_back({.kind = NodeKind::pointwise,
+                          .flags = flags,
+                          .backward = backward_,
+                          .op = op_,
+                          .elements = elements,
+                          .reads = std::move(reads),
+                          .makes = {made}});
+  return made;
+}
+
+ValueId NodeBuilder::reduction(std::vector<Read> reads, int64_t results, int64_t reduced, bool inner, DType dtype,
+                               bool spread) {
+  const ValueId made = value(dtype, results);
+  joint_.nodes.push_back({.kind = NodeKind::reduction,
+                          .flags = static_cast<uint8_t>(spread ? kPlain | kSpread : kPlain),
+                          .backward = backward_,
+                          .inner = inner,
+                          .op = op_,
+                          .elements = results,
+                          .reduced = reduced,
+                          .reads = std::move(reads),
+                          .makes = {made}});
+  return made;
+}
+
+std::vector<ValueId> NodeBuilder::library(std::vector<Read> reads, ValueId beside) {
+  const Op& op = graph_.op(op_);
+  Node node = {.kind = NodeKind::library, .flags = 0, .backward = backward_, .op = op_, .reads = std::move(reads)};
+  node.beside = beside;
+  for (const TensorId output : graph_.outputs(op)) {
+    node.makes.push_back(value(graph_.tensor(output).dtype, graph_.element_count(output)));
+    joint_.values.back().tensor = output;
+    node.elements = std::max(node.elements, graph_.element_count(output));
+  }
+  std::vector<ValueId> made = node.makes;
+  joint_.nodes.push_back(std::move(node));
+  return made;
+}
+
+std::vector<ValueId> decompose(NodeBuilder& build, const Op& op, std::span<const Read> reads) {
+  const std::string_view name = build.graph().name(op);
+  std::string_view base = base_name(name);
+  if (is_in_place(name)) base.remove_suffix(1);
+  const Call call{build, op, reads};
+  if (op.output_count == 0) return library(call);
+  if (is_one_of(base, "threshold_backward leaky_relu_backward hardtanh_backward") && reads.size() > 1) {
+    return kink_backward(call);
+  }
+  if (is_one_of(base, "_softmax _log_softmax _safe_softmax") && !reads.empty()) return softmax(call);
+  if (is_one_of(base, "_softmax_backward_data _log_softmax_backward_data")) return softmax_backward(call);
+  if (base == "native_dropout" && !reads.empty()) return dropout(call);
+  if (base == "embedding_dense_backward") return table_gradient(call);
+  if (is_one_of(base, "nll_loss_forward nll_loss2d_forward") && reads.size() > 1) return label_loss(call);
+  if (is_one_of(base, "nll_loss_backward nll_loss2d_backward") && reads.size() > 2) return label_loss_backward(call);
+  if (is_one_of(base, "convolution _convolution cudnn_convolution")) return convolution(call);
+  if (base == "convolution_backward") return convolution_backward(call);
+  if (op_class(name) == OpClass::normalization && !reads.empty()) {
+    if (!is_backward(name)) return norm(call, base);
+    if (reads.size() > 2) return norm_backward(call, base);
+  }
+  return by_class(call, name, base);
+}
+
+}  // namespace forerun::compile

@@ -1,0 +1,44 @@
+// Decomposition: one dispatched op as the nodes that Inductor makes of it.
+//
+// Norms become statistics and elementwise work, softmax two reductions and elementwise work, an embedding's gradient a
+// fill and a scatter; what is in no rule and no class of elementwise work stays a call of a library. Rules from
+// torch/_inductor/decomposition.py, torch/_decomp and torch/_inductor/lowering.py of PyTorch 2.13.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "compile/joint_graph.h"
+
+namespace forerun::compile {
+
+// Appends nodes to a joint graph.
+class NodeBuilder {
+ public:
+  NodeBuilder(const Graph& graph, JointGraph& joint) : graph_(graph), joint_(joint) {}
+
+  void begin(OpId op, bool backward) { op_ = op, backward_ = backward; }
+
+  ValueId pointwise(std::vector<Read> reads, int64_t elements, DType dtype, uint8_t flags = kComputedAgain | kFusible);
+  ValueId reduction(std::vector<Read> reads, int64_t results, int64_t reduced, bool inner, DType dtype,
+                    bool spread = false);
+  // The op as it is; the values of its outputs, in order. `beside`: Node::beside.
+  std::vector<ValueId> library(std::vector<Read> reads, ValueId beside = {});
+
+  [[nodiscard]] const Graph& graph() const { return graph_; }
+  [[nodiscard]] const JointGraph& joint() const { return joint_; }
+  [[nodiscard]] OpId op() const { return op_; }
+
+ private:
+  ValueId value(DType dtype, int64_t elements);
+
+  const Graph& graph_;
+  JointGraph& joint_;
+  OpId op_;
+  bool backward_ = false;
+};
+
+// The values of the op's outputs; `reads` are its inputs. An output that is nothing (an unused statistic) is invalid.
+std::vector<ValueId> decompose(NodeBuilder& build, const Op& op, std::span<const Read> reads);
+
+}  // namespace forerun::compile

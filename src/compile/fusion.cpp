@@ -1,0 +1,294 @@
+#include "compile/fusion.h"
+
+#include <algorithm>
+#include <queue>
+
+#include "compile/split_rule.h"
+
+namespace forerun::compile {
+namespace {
+
+constexpr size_t kManyReads = 4;   // with more, a value that is used again is stored
+constexpr size_t kMostNodes = 64;  // of a kernel
+constexpr int64_t kDistant = 64;   // nodes between two that share reads alone
+constexpr uint32_t kNone = UINT32_MAX;
+
+void add_read(std::vector<Read>& reads, Read read) {
+  for (Read& known : reads) {
+    if (known.value != read.value) continue;
+    known.elements = std::max(known.elements, read.elements);
+    return;
+  }
+  reads.push_back(read);
+}
+
+// What of a pass is stored, and what its kernels read of that.
+class Lowering {
+ public:
+  Lowering(const JointGraph& joint, const std::vector<bool>& runs, const std::vector<bool>& stored)
+      : joint_(joint),
+        runs_(runs),
+        real_(joint.values.size()),
+        inlined_(joint.nodes.size()),
+        users_(joint.values.size()) {
+    for (size_t i = 0; i < joint.nodes.size(); ++i) {
+      if (!runs[i]) continue;
+      for (const Read& read : joint.nodes[i].reads) {
+        ++users_[read.value.value];
+        if (joint.nodes[i].kind == NodeKind::library) real_[read.value.value] = true;
+      }
+      if (joint.nodes[i].has(kScatters)) real_[joint.nodes[i].reads.back().value.value] = true;  // what it adds into
+      if (joint.nodes[i].beside.valid()) real_[joint.nodes[i].beside.value] = true;
+    }
+    for (size_t i = 0; i < joint.nodes.size(); ++i) {
+      if (runs[i]) lower(i, stored);
+    }
+  }
+
+  [[nodiscard]] bool is_stored(ValueId value) const { return real_[value.value]; }
+  [[nodiscard]] const std::vector<Read>& reads(size_t node) const { return inlined_[node]; }
+
+ private:
+  void lower(size_t index, const std::vector<bool>& stored) {
+    const Node& node = joint_.nodes[index];
+    std::vector<Read>& reads = inlined_[index];
+    for (const Read& read : node.reads) {
+      const NodeId by = joint_.value(read.value).made_by;
+      const bool real = real_[read.value.value] || !by.valid() || !runs_[by.value];
+      if (real) {
+        add_read(reads, read);
+        continue;
+      }
+      for (const Read& further : inlined_[by.value]) add_read(reads, further);
+    }
+    for (const ValueId made : node.makes) {
+      const bool again = users_[made.value] > 1 && reads.size() > kManyReads;
+      const bool must =
+          stored[made.value] || node.kind != NodeKind::pointwise || node.has(kStored) || node.has(kScatters);
+      real_[made.value] = real_[made.value] || must || again;
+    }
+  }
+
+  const JointGraph& joint_;
+  const std::vector<bool>& runs_;
+  std::vector<bool> real_;                  // by value
+  std::vector<std::vector<Read>> inlined_;  // by node: what is read of what is stored
+  std::vector<int> users_;
+};
+
+struct Group {
+  Kernel kernel;
+  size_t first = 0;  // positions of its nodes
+  size_t last = 0;
+  std::vector<uint32_t> needs;  // groups
+};
+
+class Scheduler {
+ public:
+  Scheduler(const JointGraph& joint, const Lowering& lowering)
+      : joint_(joint), lowering_(lowering), maker_(joint.values.size(), kNone), reading_(joint.values.size()) {}
+
+  void add(size_t position) {
+    const Node& node = joint_.nodes[position];
+    const std::vector<Read>& reads = lowering_.reads(position);
+    uint32_t group = node.kind == NodeKind::library ? kNone : best_group(position, reads);
+    if (group == kNone) {
+      group = static_cast<uint32_t>(groups_.size());
+      groups_.push_back({.kernel = {.kind = node.kind,
+                                    .elements = node.elements,
+                                    .reduced = node.reduced,
+                                    .inner = node.inner,
+                                    .spread = node.has(kSpread)},
+                         .first = position,
+                         .last = position});
+    }
+    join(group, position, reads);
+  }
+
+  std::vector<Kernel> ordered(const std::vector<bool>& stored) {
+    for (Group& group : groups_) finish(group, stored);
+    std::vector<Kernel> kernels;
+    for (const uint32_t group : topological()) kernels.push_back(std::move(groups_[group].kernel));
+    return kernels;
+  }
+
+ private:
+  [[nodiscard]] bool loops_fit(const Kernel& kernel, const Node& node) const {
+    if (kernel.kind == NodeKind::library || node.has(kScatters)) return false;
+    const int64_t all = kernel.elements * kernel.reduced;
+    if (node.kind == NodeKind::pointwise) {
+      if (kernel.kind == NodeKind::pointwise) return node.elements == kernel.elements;
+      if (node.elements == kernel.elements) return true;
+      return kernel.inner && !kernel.spread && pieces(kernel) == 1 && node.elements == all;
+    }
+    if (kernel.kind == NodeKind::reduction) {
+      return kernel.elements == node.elements && kernel.reduced == node.reduced && kernel.inner == node.inner;
+    }
+    return node.inner && !node.has(kSpread) && kernel.elements == node.elements * node.reduced &&
+           split_of({.results = node.elements, .reduced = node.reduced, .inner = true}) == 1;
+  }
+
+  static int64_t pieces(const Kernel& kernel) {
+    if (kernel.kind != NodeKind::reduction) return 1;
+    return split_of({.results = kernel.elements, .reduced = kernel.reduced, .inner = kernel.inner});
+  }
+
+  // The kernel with which the node shares the most bytes, of those that it can join.
+  uint32_t best_group(size_t position, const std::vector<Read>& reads) {
+    std::vector<std::pair<uint32_t, int64_t>> shared;  // group, bytes
+    const auto share = [&](uint32_t group, int64_t bytes) {
+      for (auto& [known, sum] : shared) {
+        if (known != group) continue;
+        sum += bytes;
+        return;
+      }
+      shared.emplace_back(group, bytes);
+    };
+    for (const Read& read : reads) {
+      const Value& value = joint_.value(read.value);
+      const int64_t bytes = std::min(value.bytes(), read.elements * static_cast<int64_t>(size_of(value.dtype)));
+      if (maker_[read.value.value] != kNone) share(maker_[read.value.value], bytes);
+      for (const uint32_t group : reading_[read.value.value]) {
+        if (position - groups_[group].last <= static_cast<size_t>(kDistant)) share(group, bytes);
+      }
+    }
+    std::stable_sort(shared.begin(), shared.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+    for (const auto& [group, bytes] : shared) {
+      const Group& candidate = groups_[group];
+      if (candidate.kernel.nodes.size() >= kMostNodes || !loops_fit(candidate.kernel, joint_.nodes[position])) continue;
+      if (can_run_in(group, reads)) return group;
+    }
+    return kNone;
+  }
+
+  // Whether nothing that the node reads has to run behind the group.
+  bool can_run_in(uint32_t group, const std::vector<Read>& reads) {
+    std::vector<uint32_t> open;
+    for (const Read& read : reads) {
+      const uint32_t maker = maker_[read.value.value];
+      if (maker != kNone && maker != group) open.push_back(maker);
+    }
+    ++mark_;
+    seen_.resize(groups_.size());
+    while (!open.empty()) {
+      const uint32_t at = open.back();
+      open.pop_back();
+      if (at == group) return false;
+      if (seen_[at] == mark_ || groups_[at].last < groups_[group].first) continue;
+      seen_[at] = mark_;
+      open.insert(open.end(), groups_[at].needs.begin(), groups_[at].needs.end());
+    }
+    return true;
+  }
+
+  void join(uint32_t index, size_t position, const std::vector<Read>& reads) {
+    Group& group = groups_[index];
+    const Node& node = joint_.nodes[position];
+    group.last = position;
+    group.kernel.nodes.emplace_back(position);
+    if (node.kind == NodeKind::reduction && group.kernel.kind == NodeKind::pointwise) {
+      group.kernel.kind = NodeKind::reduction;
+      group.kernel.elements = node.elements;
+      group.kernel.reduced = node.reduced;
+      group.kernel.inner = node.inner;
+      group.kernel.spread = node.has(kSpread);
+    }
+    for (const Read& read : reads) {
+      add_read(group.kernel.reads, read);
+      const uint32_t maker = maker_[read.value.value];
+      if (maker != kNone && maker != index) group.needs.push_back(maker);
+      std::vector<uint32_t>& readers = reading_[read.value.value];
+      if (std::find(readers.begin(), readers.end(), index) == readers.end()) readers.push_back(index);
+    }
+    for (const ValueId made : node.makes) maker_[made.value] = index;
+  }
+
+  // Reads of what it makes itself are none; writes are what somebody else reads.
+  void finish(Group& group, const std::vector<bool>& stored) {
+    const auto index = static_cast<uint32_t>(&group - groups_.data());
+    std::erase_if(group.kernel.reads, [&](const Read& read) { return maker_[read.value.value] == index; });
+    for (const NodeId id : group.kernel.nodes) {
+      for (const ValueId made : joint_.node(id).makes) {
+        const std::vector<uint32_t>& readers = reading_[made.value];
+        const bool elsewhere =
+            std::any_of(readers.begin(), readers.end(), [&](uint32_t reader) { return reader != index; });
+        const bool library = group.kernel.kind == NodeKind::library;
+        if (stored[made.value] || elsewhere || library) group.kernel.writes.push_back(made);
+      }
+    }
+    group.kernel.pieces = pieces(group.kernel);
+    if (group.kernel.pieces > 1) group.kernel.further = further(group.kernel);
+  }
+
+  // Sums are put together one by one; mean and variance of one op at once, in several steps where there are many pieces.
+  [[nodiscard]] int further(const Kernel& kernel) const {
+    int sums = 0;
+    int steps = 1;
+    OpId last;
+    for (const NodeId id : kernel.nodes) {
+      const Node& node = joint_.node(id);
+      if (node.kind != NodeKind::reduction) continue;
+      const bool statistics = !node.backward && node.op == last;
+      if (!statistics) ++sums;
+      for (int64_t left = kernel.pieces; statistics && steps < 4; ++steps) {
+        left = split_of({.results = kernel.elements, .reduced = left, .inner = false});
+        if (left == 1) break;
+      }
+      last = node.op;
+    }
+    return std::max(sums, steps);
+  }
+
+  // Every kernel behind what it needs; of those that are ready, the one that begins first.
+  std::vector<uint32_t> topological() {
+    std::vector<std::vector<uint32_t>> users(groups_.size());
+    std::vector<size_t> open(groups_.size());
+    for (uint32_t i = 0; i < groups_.size(); ++i) {
+      std::vector<uint32_t>& needs = groups_[i].needs;
+      std::sort(needs.begin(), needs.end());
+      needs.erase(std::unique(needs.begin(), needs.end()), needs.end());
+      open[i] = needs.size();
+      for (const uint32_t need : needs) users[need].push_back(i);
+    }
+    using Entry = std::pair<size_t, uint32_t>;
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+    for (uint32_t i = 0; i < groups_.size(); ++i) {
+      if (open[i] == 0) ready.emplace(groups_[i].first, i);
+    }
+    std::vector<uint32_t> order;
+    while (!ready.empty()) {
+      const uint32_t at = ready.top().second;
+      ready.pop();
+      order.push_back(at);
+      for (const uint32_t user : users[at]) {
+        if (--open[user] == 0) ready.emplace(groups_[user].first, user);
+      }
+    }
+    return order;
+  }
+
+  const JointGraph& joint_;
+  const Lowering& lowering_;
+  std::vector<Group> groups_;
+  std::vector<uint32_t> maker_;                 // by value: the group that makes it
+  std::vector<std::vector<uint32_t>> reading_;  // by value: groups that read it
+  std::vector<uint32_t> seen_;
+  uint32_t mark_ = 0;
+};
+
+}  // namespace
+
+std::vector<Kernel> fuse(const JointGraph& joint, const std::vector<bool>& runs, const std::vector<bool>& stored) {
+  const Lowering lowering(joint, runs, stored);
+  Scheduler scheduler(joint, lowering);
+  for (size_t i = 0; i < joint.nodes.size(); ++i) {
+    if (!runs[i]) continue;
+    const Node& node = joint.nodes[i];
+    const bool real =
+        std::any_of(node.makes.begin(), node.makes.end(), [&](ValueId made) { return lowering.is_stored(made); });
+    if (real || node.kind == NodeKind::library) scheduler.add(i);
+  }
+  return scheduler.ordered(stored);
+}
+
+}  // namespace forerun::compile

@@ -1,0 +1,32 @@
+// Fusion: the nodes that one pass runs, as the kernels that Inductor generates for them.
+//
+// First lowering: elementwise work is part of whoever reads it, unless somebody needs it stored (a library, the other pass,
+// several readers of much). Then the scheduler: what is left joins a kernel that it reads from or shares reads with, where
+// their loops fit each other and nothing that lies between has to run in between; the kernel that saves the most bytes wins. Values
+// that only their own kernel reads are never written. Rules from torch/_inductor/lowering.py, ir.py, scheduler.py and
+// choices.py of PyTorch 2.13. Left out: kernels of several unrelated loops, tiling, fusion into templates.
+#pragma once
+
+#include <vector>
+
+#include "compile/joint_graph.h"
+
+namespace forerun::compile {
+
+struct Kernel {
+  NodeKind kind = NodeKind::pointwise;
+  std::vector<NodeId> nodes;  // a library's: one
+  int64_t elements = 1;       // of its loops; of a reduction, results
+  int64_t reduced = 1;
+  bool inner = true;
+  bool spread = false;  // NodeFlag::kSpread
+  int64_t pieces = 1;   // that each result is reduced in first (split_rule.h)
+  int further = 0;      // kernels that put them together
+  std::vector<Read> reads;
+  std::vector<ValueId> writes;
+};
+
+// `runs`: by node; `stored`: by value, whether somebody beyond this pass reads it.
+std::vector<Kernel> fuse(const JointGraph& joint, const std::vector<bool>& runs, const std::vector<bool>& stored);
+
+}  // namespace forerun::compile

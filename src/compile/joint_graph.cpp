@@ -1,0 +1,248 @@
+#include "compile/joint_graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "compile/decompose.h"
+#include "derive/op_class.h"
+
+namespace forerun::compile {
+namespace {
+
+// Ops at which Dynamo ends a graph. Where Python alone is the reason (a logger, a lock), the ops do not tell.
+std::string_view breaks(const Graph& graph, const Op& op) {
+  const std::string_view base = base_name(graph.name(op));
+  if (base == "nonzero" || base == "masked_select" || base == "_unique2" || base == "unique_dim") {
+    return "the size of a result depends on values";
+  }
+  if (op_class(graph.name(op)) == OpClass::rnn) return "recurrent layers are not traced";
+  return {};
+}
+
+// Libraries read values for checks of their own, which they leave out while they are traced.
+bool reads_on_host(const Graph& graph, const Op& op) {
+  const std::string_view base = base_name(graph.name(op));
+  return base == "_local_scalar_dense" || base == "item";
+}
+
+Error break_at(const Graph& graph, const Op& op, std::string_view why) {
+  const std::string& module = graph.module(op);
+  return Error{fmt::format("torch.compile would break the graph: {} ({})", why, graph.name(op)),
+               module.empty() ? "outside of any module" : fmt::format("module {}", module),
+               "compiled graphs in several pieces are not predicted; leave out --compile, or take the op out"};
+}
+
+bool is_loss(std::string_view name) {
+  const std::string_view base = base_name(name);
+  return base == "_log_softmax" || base.starts_with("nll_loss") || base.find("_loss") != std::string_view::npos ||
+         base.starts_with("binary_cross_entropy");
+}
+
+// The first op of the trailing stretch of the forward pass that belongs to no module: the loss. Where one of its ops is a loss
+// by name, what stands before that is the model's own, but for views and casts.
+size_t loss_begin(const Graph& graph, size_t first, size_t end) {
+  const auto name = [&](size_t op) -> const std::string& { return graph.name(graph.ops()[op]); };
+  size_t begin = end;
+  while (begin > first && graph.module(graph.ops()[begin - 1]).empty()) --begin;
+  if (begin == first) return end;  // no op names its module: nothing tells the loss apart
+  size_t loss = begin;
+  while (loss < end && !is_loss(name(loss))) ++loss;
+  if (loss == end) return begin;
+  while (loss > begin && (op_class(name(loss - 1)) == OpClass::view || base_name(name(loss - 1)) == "_to_copy")) --loss;
+  return loss;
+}
+
+void place_round(const Graph& graph, bool loss_inside, Round& round) {
+  size_t backward = round.first;
+  while (backward < round.end && graph.ops()[backward].phase == Phase::forward) ++backward;
+  const size_t loss = loss_inside ? backward : loss_begin(graph, round.first, backward);
+  std::unordered_set<uint32_t> outside;  // sequence numbers of the loss
+  std::unordered_set<uint32_t> inside;
+  round.places.assign(round.end - round.first, Place::outside);
+  for (size_t i = round.first; i < backward; ++i) {
+    const Op& op = graph.ops()[i];
+    round.places[i - round.first] = i < loss ? Place::forward : Place::outside;
+    (i < loss ? inside : outside).insert(op.sequence);
+  }
+  bool entered = loss_inside;
+  for (size_t i = backward; i < round.end; ++i) {
+    const Op& op = graph.ops()[i];
+    const bool known = op.sequence != 0 && inside.contains(op.sequence) && !outside.contains(op.sequence);
+    entered = entered || known;
+    const std::string& node = graph.names()[op.autograd_node];
+    const bool accumulates = node.find("AccumulateGrad") != std::string::npos;
+    const bool seeds = i == backward && op_class(graph.name(op)) == OpClass::creation;
+    if (entered && !accumulates && !seeds) round.places[i - round.first] = Place::backward;
+  }
+}
+
+// Follows which value a tensor has as ops write storages.
+class Values {
+ public:
+  Values(const Graph& graph, JointGraph& joint) : graph_(graph), joint_(joint), storages_(graph.storages().size()) {}
+
+  Read read(TensorId tensor) {
+    Held& held = storages_[graph_.tensor(tensor).storage.value];
+    if (!held.value.valid()) held.value = given(tensor);
+    return {held.value, graph_.element_count(tensor)};
+  }
+  void write(TensorId tensor, ValueId value) {
+    Held& held = storages_[graph_.tensor(tensor).storage.value];
+    held.value = value;
+    held.written = true;
+    if (!joint_.values[value.value].tensor.valid()) joint_.values[value.value].tensor = tensor;
+  }
+  [[nodiscard]] ValueId held(StorageId storage) const { return storages_[storage.value].value; }
+  [[nodiscard]] bool written(StorageId storage) const { return storages_[storage.value].written; }
+  void forget(StorageId storage) { storages_[storage.value] = {}; }
+
+ private:
+  struct Held {
+    ValueId value;
+    bool written = false;
+  };
+
+  ValueId given(TensorId tensor) {
+    const StorageId id = graph_.tensor(tensor).storage;
+    const Storage& storage = graph_.storage(id);
+    const DType dtype = graph_.tensor(tensor).dtype;
+    joint_.values.push_back({.dtype = dtype,
+                             .elements = storage.bytes.value / std::max<int64_t>(size_of(dtype), 1),
+                             .tensor = tensor,
+                             .given = id,
+                             .parameter = storage.root == Root::parameter || storage.root == Root::buffer});
+    return ValueId(joint_.values.size() - 1);
+  }
+
+  const Graph& graph_;
+  JointGraph& joint_;
+  std::vector<Held> storages_;
+};
+
+class JointBuilder {
+ public:
+  JointBuilder(const Graph& graph, const Round& round)
+      : graph_(graph), round_(round), build_(graph, joint_), values_(graph, joint_) {}
+
+  JointGraph built() {
+    for (size_t i = round_.first; i < round_.end; ++i) take(i);
+    for (size_t i = round_.end; i < graph_.op_count(); ++i) outside(graph_.ops()[i]);
+    keep_roots();
+    return std::move(joint_);
+  }
+
+ private:
+  void take(size_t index) {
+    const Op& op = graph_.ops()[index];
+    const Place place = round_.places[index - round_.first];
+    if (place == Place::outside) return outside(op);
+    if (reads_on_host(graph_, op)) return;
+    if (op_class(graph_.name(op)) == OpClass::view) return view(op);
+    build_.begin(OpId(index), place == Place::backward);
+    if (place == Place::backward && round_.loss_inside && op_class(graph_.name(op)) == OpClass::gemm) add_tangent(op);
+    std::vector<Read> reads;
+    for (const TensorId input : graph_.inputs(op)) reads.push_back(values_.read(input));
+    const std::vector<ValueId> made = decompose(build_, op, reads);
+    for (size_t i = 0; i < made.size(); ++i) {
+      if (made[i].valid()) values_.write(graph_.outputs(op)[i], made[i]);
+    }
+  }
+
+  // A model that returns its logits beside the loss is handed a gradient of them too: zeros, which are added to the real one before
+  // the first product reads it.
+  void add_tangent(const Op& op) {
+    if (tangent_added_) return;
+    for (const TensorId input : graph_.inputs(op)) {
+      const Read read = values_.read(input);
+      const Value logits = joint_.value(read.value);
+      if (!logits.made_by.valid() || !joint_.node(logits.made_by).backward) continue;
+      tangent_added_ = true;
+      const ValueId zeros = build_.pointwise({}, logits.elements, logits.dtype, kFusible | kStored);
+      joint_.values[zeros.value].tangent = true;
+      const ValueId sum =
+          build_.pointwise({{read.value, logits.elements}, {zeros, logits.elements}}, logits.elements, logits.dtype);
+      values_.write(input, sum);
+      return;
+    }
+  }
+
+  // A new storage that is merely allocated holds nothing yet.
+  void view(const Op& op) {
+    for (const TensorId output : graph_.outputs(op)) {
+      if (values_.held(graph_.tensor(output).storage).valid() || op.input_count == 0) continue;
+      bool shares = false;
+      for (const TensorId input : graph_.inputs(op)) {
+        shares = shares || graph_.tensor(input).storage == graph_.tensor(output).storage;
+      }
+      if (shares) values_.read(output);
+    }
+  }
+
+  // Reads results of the compiled graph; what it makes is given to it.
+  void outside(const Op& op) {
+    const bool behind = op.phase != Phase::forward;
+    for (const TensorId input : graph_.inputs(op)) {
+      const ValueId value = values_.held(graph_.tensor(input).storage);
+      if (value.valid()) is_result(value);
+    }
+    if (op_class(graph_.name(op)) == OpClass::view) return;
+    for (const TensorId output : graph_.outputs(op)) {
+      const StorageId storage = graph_.tensor(output).storage;
+      values_.forget(storage);
+      if (!behind || op.phase == Phase::update) continue;
+      joint_.values[values_.read(output).value.value].tangent = true;
+    }
+  }
+
+  void is_result(ValueId id) {
+    Value& value = joint_.values[id.value];
+    if (!value.made_by.valid()) return;
+    (joint_.node(value.made_by).backward ? value.backward_result : value.forward_result) = true;
+  }
+
+  // What lives beyond the iteration was written for somebody: gradients, running statistics.
+  void keep_roots() {
+    for (size_t i = 0; i < graph_.storages().size(); ++i) {
+      const StorageId id(i);
+      if (values_.written(id) && !graph_.storage(id).freed_before.valid()) is_result(values_.held(id));
+    }
+  }
+
+  const Graph& graph_;
+  const Round& round_;
+  JointGraph joint_;
+  NodeBuilder build_;
+  Values values_;
+  bool tangent_added_ = false;
+};
+
+}  // namespace
+
+Result<std::vector<Round>> rounds_of(const Graph& graph, bool loss_inside) {
+  std::vector<Round> rounds;
+  const std::vector<Op>& ops = graph.ops();
+  for (size_t i = 0; i < ops.size() && ops[i].phase != Phase::update; ++i) {
+    const bool begins = i == 0 || (ops[i].phase == Phase::forward && ops[i - 1].phase == Phase::backward);
+    if (begins) rounds.push_back({.first = i});
+    rounds.back().end = i + 1;
+  }
+  for (Round& round : rounds) {
+    round.loss_inside = loss_inside;
+    place_round(graph, loss_inside, round);
+  }
+  for (const Round& round : rounds) {
+    for (size_t i = round.first; i < round.end; ++i) {
+      if (round.places[i - round.first] == Place::outside) continue;
+      if (const std::string_view why = breaks(graph, ops[i]); !why.empty()) return break_at(graph, ops[i], why);
+    }
+  }
+  return rounds;
+}
+
+JointGraph joint_graph(const Graph& graph, const Round& round) { return JointBuilder(graph, round).built(); }
+
+}  // namespace forerun::compile

@@ -1,0 +1,100 @@
+// JointGraph: forward and backward pass of one micro-batch as torch.compile sees them: values and what makes them.
+//
+// AOTAutograd traces both passes into one functional graph: nothing is written twice, views are free, and composite ops
+// are taken apart into elementwise work, reductions and calls of libraries (decompose.h). Here a view is the value it
+// views; what is read of it is told by the reader. What the compiler does not see (the loss where a script computes it
+// outside of the model, the optimizer) stays outside: its results are `given`, what it reads are results of the graph.
+// Sources: torch/_functorch/partitioners.py and torch/_inductor/decomposition.py of PyTorch 2.13. Left out: dynamic
+// shapes, subclasses of tensors, ops that write into views of their inputs (taken as writes of the whole).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/id.h"
+#include "base/result.h"
+#include "graph/graph.h"
+
+namespace forerun::compile {
+
+using ValueId = Id<struct ValueTag>;
+using NodeId = Id<struct NodeTag>;
+
+enum class NodeKind : uint8_t {
+  pointwise,
+  reduction,
+  library,  // a product, convolution, attention, sort: runs as it does without the compiler
+};
+
+// What Inductor may do with a node, beside its kind.
+enum NodeFlag : uint8_t {
+  kComputedAgain = 1,  // may be computed again in the backward pass
+  kFusible = 2,        // with those that read it
+  kConstant = 4,       // reads nothing: part of whoever reads it
+  kJoins = 8,          // concatenates: what it reads can be fused into it, never it into another
+  kScatters = 16,      // adds into rows of a value that was filled before
+  kStored = 32,        // whatever reads it
+  kSpread = 64,        // a reduction whose groups do not lie in rows: nothing that runs over all elements joins it
+};
+
+struct Read {
+  ValueId value;
+  int64_t elements = 0;  // that are touched
+};
+
+struct Value {
+  NodeId made_by;  // invalid: given
+  DType dtype = DType::float32;
+  int64_t elements = 0;
+  TensorId tensor;  // of the iteration, for shape and strides; invalid: an intermediate of a composite op
+  StorageId given;  // where it lies, if it is given
+  bool parameter = false;
+  bool tangent = false;         // a gradient that the compiled backward pass is given
+  bool forward_result = false;  // read outside, or left in a buffer
+  bool backward_result = false;
+
+  [[nodiscard]] int64_t bytes() const { return elements * static_cast<int64_t>(size_of(dtype)); }
+};
+
+struct Node {
+  NodeKind kind = NodeKind::pointwise;
+  uint8_t flags = kComputedAgain | kFusible;
+  bool backward = false;  // of the backward pass, as eager autograd runs it
+  bool inner = true;      // a reduction over the last dimensions
+  OpId op;
+  int64_t elements = 1;  // of the result
+  int64_t reduced = 1;   // elements that become one
+  std::vector<Read> reads;
+  std::vector<ValueId> makes;
+  ValueId beside;  // stored for its sake, though it is another node that reads it
+
+  [[nodiscard]] bool has(NodeFlag flag) const { return (flags & flag) != 0; }
+};
+
+struct JointGraph {
+  std::vector<Value> values;
+  std::vector<Node> nodes;  // in the order of the iteration
+
+  [[nodiscard]] const Value& value(ValueId id) const { return values[id.value]; }
+  [[nodiscard]] const Node& node(NodeId id) const { return nodes[id.value]; }
+};
+
+// Where an op of an iteration runs.
+enum class Place : uint8_t { outside, forward, backward };
+
+struct Round {
+  size_t first = 0;  // op of the iteration
+  size_t end = 0;
+  std::vector<Place> places;  // by op of the round
+  bool loss_inside = false;
+};
+
+// The micro-batches of an iteration; `loss_inside`: the model computes its loss itself. An Error where the compiler would
+// break the graph or refuse, with where.
+Result<std::vector<Round>> rounds_of(const Graph& graph, bool loss_inside);
+
+JointGraph joint_graph(const Graph& graph, const Round& round);
+
+}  // namespace forerun::compile

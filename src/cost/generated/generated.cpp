@@ -1,0 +1,210 @@
+#include "cost/generated/generated.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <string>
+
+#include "base/json_file.h"
+#include "compile/compiled_iteration.h"
+#include "cost/host/cuda_graph.h"
+
+namespace forerun {
+namespace {
+
+GeneratedKind read_kind(JsonObject& kinds, const char* name) {
+  JsonObject kind = kinds.object(name);
+  return {.fixed = nanoseconds_from_us(kind.number("fixed_us", Sign::not_negative)),
+          .bandwidth_share = kind.number("bandwidth_share", Sign::positive)};
+}
+
+CompileRange read_range(JsonObject& ranges, const char* name) {
+  JsonObject range = ranges.object(name);
+  return {.low = range.number("low", Sign::positive), .high = range.number("high", Sign::positive)};
+}
+
+const GeneratedKind& kind_of(const CompileConstants& constants, std::string_view name) {
+  if (name == compile::kReduction) return constants.reduction;
+  return name == compile::kScatter ? constants.scatter : constants.pointwise;
+}
+
+}  // namespace
+
+Result<CompileConstants> load_compile_constants(const std::filesystem::path& path) {
+  Result<JsonObject> file = JsonObject::read(path);
+  if (!file.ok()) return file.error();
+  if (const std::string format = file->text("format"); format != "compile-kernels/1") {
+    file->fail("format", "unknown format \"" + format + "\"", "known is compile-kernels/1");
+  }
+  CompileConstants constants;
+  JsonObject kinds = file->object("kernels");
+  constants.pointwise = read_kind(kinds, "pointwise");
+  constants.reduction = read_kind(kinds, "reduction");
+  constants.scatter = read_kind(kinds, "scatter");
+  JsonObject host = file->object("host_us");
+  constants.host_kernel = nanoseconds_from_us(host.number("kernel", Sign::not_negative));
+  constants.host_library = nanoseconds_from_us(host.number("library", Sign::not_negative));
+  constants.host_graph = nanoseconds_from_us(host.number("graph", Sign::not_negative));
+  JsonObject compiling = file->object("compiling_s");
+  constants.start_s = compiling.number("start", Sign::not_negative);
+  constants.node_s = compiling.number("node", Sign::not_negative);
+  JsonObject ranges = file->object("ranges");
+  constants.gpu = read_range(ranges, "gpu");
+  constants.iteration = read_range(ranges, "gpu_bound");
+  constants.host_bound = read_range(ranges, "host_bound");
+  constants.allocated = read_range(ranges, "allocated");
+  if (!file->status().ok()) return file->status().error();
+  return constants;
+}
+
+CompileRange range_in(CompileMode mode, const CompileRange& measured) {
+  if (mode == CompileMode::standard) return measured;
+  return {.low = measured.low / kNeverMeasured, .high = measured.high * kNeverMeasured};
+}
+
+namespace {
+
+double moved_bytes(const Graph& graph, std::span<const TensorId> tensors) {
+  double bytes = 0;
+  for (const TensorId id : tensors) bytes += static_cast<double>(graph.bytes_of(id).value);
+  return bytes;
+}
+
+void cost_generated(const Graph& graph, const Device& device, const CompileConstants& constants,
+                    std::vector<OpCost>& costs) {
+  for (size_t i = 0; i < graph.op_count(); ++i) {
+    const Op& op = graph.ops()[i];
+    if (!compile::is_generated(graph.name(op))) continue;
+    const double bytes = moved_bytes(graph, graph.inputs(op)) + moved_bytes(graph, graph.outputs(op));
+    const GeneratedKind& kind = kind_of(constants, graph.name(op));
+    const double moving = bytes / (kind.bandwidth_share * device.memory_bandwidth) * 1e9;
+    costs[i] = {.gpu = kind.fixed + Nanoseconds(std::llround(moving)),
+                .overlapped = {},
+                .kernels = 1,
+                .measured = true,
+                .bound = moving > static_cast<double>(kind.fixed.value) ? Bound::memory : Bound::latency};
+  }
+}
+
+bool is_product(const std::string& name) {
+  return name == "aten.mm.default" || name == "aten.addmm.default" || name == "aten.bmm.default";
+}
+
+constexpr size_t kNobody = SIZE_MAX;
+
+// By op: the one op that reads what a product made, where it is all that does.
+class Readers {
+ public:
+  Readers(const Graph& graph, const std::vector<bool>& inside)
+      : writer_(graph.storages().size(), kNobody),
+        reader_(graph.op_count(), kNobody),
+        count_(graph.op_count()),
+        others_(graph.op_count(), kNobody) {
+    for (size_t i = 0; i < graph.op_count(); ++i) {
+      const Op& op = graph.ops()[i];
+      for (const TensorId id : graph.inputs(op)) note(i, writer_[graph.tensor(id).storage.value]);
+      for (const TensorId id : graph.outputs(op)) writer_[graph.tensor(id).storage.value] = inside[i] ? i : kNobody;
+    }
+  }
+
+  [[nodiscard]] size_t of(size_t op) const { return count_[op] == 1 ? reader_[op] : kNobody; }
+  // Whether all that `reader` reads beside the product was there before it.
+  [[nodiscard]] bool rest_is_there(size_t product, size_t reader) const {
+    return others_[reader] == kNobody || others_[reader] <= product;
+  }
+
+ private:
+  void note(size_t reader, size_t writer) {
+    if (writer == kNobody || reader_[writer] == reader) return;
+    reader_[writer] = reader;
+    ++count_[writer];
+    if (others_[reader] == kNobody || writer > others_[reader]) others_[reader] = writer;
+  }
+
+  std::vector<size_t> writer_;  // by storage: the op that wrote it last
+  std::vector<size_t> reader_;
+  std::vector<int> count_;
+  std::vector<size_t> others_;  // by op: the last of those that made what it reads
+};
+
+// Products whose only reader is elementwise become one kernel with it, where that is faster than both.
+void cost_templates(const Graph& graph, const CompiledParts& parts, const Device& device,
+                    const CompileConstants& constants, std::vector<OpCost>& costs) {
+  const Readers readers(graph, parts.inside);
+  for (size_t i = 0; i < graph.op_count(); ++i) {
+    const Op& op = graph.ops()[i];
+    if (!parts.inside[i] || !is_product(graph.name(op)) || op.output_count != 1) continue;
+    const TensorId product = graph.outputs(op)[0];
+    const size_t next = readers.of(i);
+    // What lives on is read by somebody later.
+    if (next == kNobody || !graph.storage(graph.tensor(product).storage).freed_before.valid()) continue;
+    const Op& reader = graph.ops()[next];
+    const bool joins = graph.name(reader) == compile::kPointwise && costs[next].kernels > 0 &&
+                       reader.phase == op.phase && readers.rest_is_there(i, next) &&
+                       graph.attributes(reader).get_int("elements", 0) == graph.element_count(product);
+    if (!joins) continue;
+    const double own = static_cast<double>(graph.bytes_of(product).value);
+    const double rest = moved_bytes(graph, graph.inputs(reader)) + moved_bytes(graph, graph.outputs(reader)) - 2 * own;
+    const double moving = std::max(rest, 0.0) / (constants.pointwise.bandwidth_share * device.memory_bandwidth) * 1e9;
+    const auto fused = Nanoseconds(std::llround(static_cast<double>(costs[i].gpu.value) / kTemplateShare + moving));
+    if (fused >= costs[i].gpu + costs[next].gpu) continue;
+    costs[i].gpu = fused;
+    costs[i].measured = false;
+    costs[next] = {};
+  }
+}
+
+// A graph reads where it read when it was captured: what it is given is copied there first, by one kernel.
+void cost_copies(const Graph& graph, const CompiledParts& parts, const Device& device,
+                 const CompileConstants& constants, std::vector<OpCost>& costs) {
+  for (const CompiledParts::Pass& pass : parts.passes) {
+    if (pass.given.empty()) continue;
+    double bytes = 0;
+    for (const StorageId storage : pass.given) bytes += static_cast<double>(graph.storage(storage).bytes.value);
+    const double moving = 2 * bytes / (constants.pointwise.bandwidth_share * device.memory_bandwidth) * 1e9;
+    OpCost& first = costs[pass.first.value];
+    first.gpu += constants.pointwise.fixed + Nanoseconds(std::llround(moving));
+    ++first.kernels;
+  }
+}
+
+}  // namespace
+
+void cost_compiled(const Graph& graph, const CompiledParts& parts, CompileMode mode, const Device& device,
+                   const CompileConstants& constants, std::vector<OpCost>& costs) {
+  cost_generated(graph, device, constants, costs);
+  if (tunes_products(mode)) cost_templates(graph, parts, device, constants, costs);
+  if (launches_graphs(mode)) cost_copies(graph, parts, device, constants, costs);
+}
+
+void cost_compiled_host(const Graph& graph, const CompiledParts& parts, CompileMode mode,
+                        const std::vector<OpCost>& costs, const CompileConstants& constants, double speed,
+                        HostCosts& host) {
+  const auto scaled = [speed](Nanoseconds cost) {
+    return Nanoseconds(std::llround(static_cast<double>(cost.value) / speed));
+  };
+  for (const CompiledParts::Pass& pass : parts.passes) {
+    int64_t kernels = 0;
+    for (size_t i = pass.first.value; i < pass.end.value; ++i) {
+      kernels += costs[i].kernels;
+      const bool generated = compile::is_generated(graph.name(graph.ops()[i]));
+      const bool launched = costs[i].kernels > 0 && !launches_graphs(mode);
+      host.ops[i] = launched ? scaled(generated ? constants.host_kernel : constants.host_library) : Nanoseconds();
+    }
+    host.ops[pass.first.value] += scaled(constants.host_graph);
+    if (launches_graphs(mode)) {
+      host.ops[pass.first.value] +=
+          scaled(constants.host_library + cuda_graph_launch(kernels));  // the copy, the launch
+    }
+  }
+}
+
+Nanoseconds outside_host(const CompiledParts& parts, const HostCosts& host) {
+  Nanoseconds outside = host.per_iteration + host.loop;
+  for (size_t i = 0; i < host.ops.size(); ++i) {
+    if (!parts.inside[i]) outside += host.ops[i];
+  }
+  return outside;
+}
+
+}  // namespace forerun

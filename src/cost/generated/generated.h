@@ -1,0 +1,68 @@
+// Kernels that torch.compile generates, and what compiled code costs the host: from data/compile/kernels.json.
+//
+//   kernel    = fixed time + bytes / (share of the memory's bandwidth), by kind; every operand once
+//   host      = cost of a generated kernel, of a call of a library, and of entering a compiled graph (guards, autograd)
+//   compiling = start + cost of every node that is lowered
+//   CUDA graph = entering it, a copy of what it is given anew, and one launch; nothing a kernel (cost/host/cuda_graph.h)
+//   template  = a product that is tuned: a share of the library's speed, and what reads the product alone is part of it where that
+//               saves time, as torch/_inductor/scheduler.py decides by measuring (benchmark_epilogue_fusion)
+// Fitted to kernels that PyTorch 2.11 generated on an H200 (docs/compile.md); on other GPUs the shares carry over. Left out:
+// what tuning gains over libraries that choose badly,
+// arithmetic, which bounds few of them, reads that do not lie together, and what of a kernel's input the cache still holds.
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <vector>
+
+#include "base/result.h"
+#include "cost/host/host.h"
+#include "cost/op_cost.h"
+#include "device/device.h"
+#include "graph/training_run.h"
+
+namespace forerun {
+
+struct GeneratedKind {
+  Nanoseconds fixed;
+  double bandwidth_share = 1;
+};
+
+struct CompileRange {
+  double low = 1;  // measured over predicted: from the 5 % to the 95 % quantile of what was fitted to
+  double high = 1;
+};
+
+struct CompileConstants {
+  GeneratedKind pointwise, reduction, scatter;
+  Nanoseconds host_kernel, host_library, host_graph;
+  double start_s = 0;
+  double node_s = 0;
+  CompileRange gpu, iteration, host_bound, allocated;
+};
+
+inline constexpr const char* kCompileFile = "compile/kernels.json";
+Result<CompileConstants> load_compile_constants(const std::filesystem::path& file);
+
+// How much wider a range is on both sides for modes that were never measured.
+inline constexpr double kNeverMeasured = 1.25;
+// What a template of a product reaches of a library's speed: assumed, nothing was measured. Triton's own tutorial has it on par with
+// cuBLAS on GPUs before Hopper.
+inline constexpr double kTemplateShare = 0.9;
+
+// Between which multiples of a prediction most measurements lie, in that mode.
+CompileRange range_in(CompileMode mode, const CompileRange& measured);
+
+// What the compiler made of an iteration on that device: ops in the namespace `inductor`, products that are tuned, and what
+// CUDA graphs copy. The others stay as they are. An op that became part of another has no kernels.
+void cost_compiled(const Graph& graph, const CompiledParts& parts, CompileMode mode, const Device& device,
+                   const CompileConstants& constants, std::vector<OpCost>& costs);
+
+// What the host does in a compiled iteration: ops outside of compiled graphs as ever. Entering a graph is part of its first op.
+void cost_compiled_host(const Graph& graph, const CompiledParts& parts, CompileMode mode,
+                        const std::vector<OpCost>& costs, const CompileConstants& constants, double speed,
+                        HostCosts& host);
+// Of that, what it does beside compiled graphs.
+Nanoseconds outside_host(const CompiledParts& parts, const HostCosts& host);
+
+}  // namespace forerun

@@ -1,0 +1,128 @@
+// Kernels that were generated cost their fixed time and their bytes; what is not sound in the file is named.
+#include "cost/generated/generated.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/data_dir.h"
+#include "compile/compiled_iteration.h"
+#include "cost/host/cuda_graph.h"
+#include "graph/graph_builder.h"
+
+namespace forerun {
+namespace {
+
+CompileConstants kept() {
+  const Result<CompileConstants> constants = load_compile_constants(*data_dir() / kCompileFile);
+  EXPECT_TRUE(constants.ok()) << (constants.ok() ? "" : constants.error().what);
+  return *constants;
+}
+
+TEST(GeneratedKernels, CostTheirBytesBesideAFixedTime) {
+  GraphBuilder build;
+  const int64_t shape[] = {1 << 20};
+  const TensorId in = build.add_tensor(build.add_storage(Bytes(4 << 20)), DType::float32, shape);
+  const TensorId out = build.add_tensor(build.add_storage(Bytes(4 << 20)), DType::float32, shape);
+  const TensorId inputs[] = {in};
+  const TensorId outputs[] = {out};
+  build.add_op({.name = compile::kPointwise, .inputs = inputs, .outputs = outputs});
+  build.add_op({.name = "aten.mm.default", .inputs = inputs, .outputs = outputs});
+  const Graph graph = build.finish();
+  Device device;
+  device.memory_bandwidth = 4e12;
+  CompileConstants constants;
+  constants.pointwise = {.fixed = Nanoseconds(1000), .bandwidth_share = 0.5};
+  std::vector<OpCost> costs(2);
+  costs[1].gpu = Nanoseconds(7);
+  CompiledParts parts;
+  parts.inside = {true, false};
+  parts.passes = {{.first = OpId(0), .end = OpId(1), .given = {}}};
+  cost_compiled(graph, parts, CompileMode::standard, device, constants, costs);
+  EXPECT_EQ(costs[0].gpu.value, 1000 + 4194);  // 8 MiB at 2 TB/s
+  EXPECT_EQ(costs[0].kernels, 1);
+  EXPECT_EQ(costs[1].gpu.value, 7);
+  HostCosts host{.ops = {Nanoseconds(1), Nanoseconds(2)}, .per_iteration = Nanoseconds(5), .loop = {}};
+  constants.host_kernel = Nanoseconds(100);
+  constants.host_graph = Nanoseconds(50);
+  cost_compiled_host(graph, parts, CompileMode::standard, costs, constants, 0.5, host);
+  EXPECT_EQ(host.ops[0].value, 300);  // at half the speed
+  EXPECT_EQ(host.ops[1].value, 2);
+  EXPECT_EQ(outside_host(parts, host).value, 7);
+}
+
+// A product, what alone reads it, and another reader of that.
+struct ProductAndReader {
+  Graph graph;
+  CompiledParts parts;
+  Device device;
+  CompileConstants constants;
+  std::vector<OpCost> costs = std::vector<OpCost>(2);
+
+  ProductAndReader() {
+    GraphBuilder build;
+    const int64_t elements = 1 << 20;
+    const int64_t square[] = {1 << 10, 1 << 10}, flat[] = {elements};
+    const StorageId storages[] = {build.add_storage(Bytes(4 << 20)), build.add_storage(Bytes(4 << 20)),
+                                  build.add_storage(Bytes(4 << 20))};
+    const TensorId given[] = {build.add_tensor(storages[0], DType::float32, square)};
+    const TensorId product[] = {build.add_tensor(storages[1], DType::float32, square)};
+    const TensorId read[] = {build.add_tensor(storages[1], DType::float32, flat)};
+    const TensorId result[] = {build.add_tensor(storages[2], DType::float32, flat)};
+    const Attributes size = {{"elements", elements}};
+    build.add_op({.name = "aten.mm.default", .inputs = given, .outputs = product});
+    build.add_op({.name = compile::kPointwise, .inputs = read, .outputs = result, .attributes = &size});
+    build.mark_freed(storages[1], OpId(2));
+    graph = build.finish();
+    parts.inside = {true, true};
+    parts.passes = {{.first = OpId(0), .end = OpId(2), .given = {storages[0]}}};
+    device.memory_bandwidth = 4e12;
+    constants.pointwise = {.fixed = Nanoseconds(1000), .bandwidth_share = 0.5};
+    costs[0] = {.gpu = Nanoseconds(9000), .overlapped = {}, .kernels = 1};
+  }
+};
+
+TEST(GeneratedKernels, ATunedProductTakesInWhatReadsItWhereThatIsFaster) {
+  ProductAndReader p;
+  cost_compiled(p.graph, p.parts, CompileMode::autotune_without_graphs, p.device, p.constants, p.costs);
+  EXPECT_EQ(p.costs[0].gpu.value, 10000);  // at nine tenths of the library's speed; nothing further is moved
+  EXPECT_EQ(p.costs[1].kernels, 0);
+  ProductAndReader large;
+  large.costs[0].gpu = Nanoseconds(90'000'000);  // the template would lose more than the reader takes
+  cost_compiled(large.graph, large.parts, CompileMode::autotune_without_graphs, large.device, large.constants,
+                large.costs);
+  EXPECT_EQ(large.costs[0].gpu.value, 90'000'000);
+  EXPECT_EQ(large.costs[1].kernels, 1);
+}
+
+TEST(GeneratedKernels, ACudaGraphCopiesWhatItIsGivenAndIsLaunchedOnce) {
+  ProductAndReader p;
+  cost_compiled(p.graph, p.parts, CompileMode::reduce_overhead, p.device, p.constants, p.costs);
+  EXPECT_EQ(p.costs[0].kernels, 2);
+  EXPECT_EQ(p.costs[0].gpu.value, 9000 + 1000 + 4194);  // 8 MiB at 2 TB/s
+  p.constants.host_graph = Nanoseconds(400'000);
+  p.constants.host_library = p.constants.host_kernel = Nanoseconds(20'000);
+  HostCosts host{.ops = {Nanoseconds(1), Nanoseconds(2)}, .per_iteration = {}, .loop = {}};
+  cost_compiled_host(p.graph, p.parts, CompileMode::reduce_overhead, p.costs, p.constants, 1, host);
+  EXPECT_EQ(host.ops[0].value, 400'000 + 20'000 + cuda_graph_launch(3).value);
+  EXPECT_EQ(host.ops[1].value, 0);
+}
+
+TEST(GeneratedKernels, AreReadFromTheDataFolder) {
+  const CompileConstants constants = kept();
+  EXPECT_GT(constants.reduction.fixed.value, 0);
+  EXPECT_LE(constants.gpu.low, 1);
+  EXPECT_GE(constants.gpu.high, 1);
+}
+
+TEST(GeneratedKernels, AFileThatIsNotSoundIsRefused) {
+  const std::string file = testing::TempDir() + "kernels.json";
+  for (const char* text :
+       {"{}", "{\"format\": \"compile-kernels/9\"}", "[", "{\"format\": \"compile-kernels/1\", \"kernels\": 3}"}) {
+    std::ofstream(file) << text;
+    EXPECT_FALSE(load_compile_constants(file).ok()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace forerun

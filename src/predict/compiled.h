@@ -1,0 +1,71 @@
+// "How will this run go if the model is compiled?": the same iteration under torch.compile.
+//
+// `compiled_run` is the one place where a run becomes a compiled one (compile/compiled_iteration.h): whoever builds a run whose setup says so
+// gets it, and asks the same of it as of any other. `predict_compiled` asks it beside the eager one, and what the compiler made. What the
+// Python code does to the compiler is not in the ops: that it traces the model in one piece is assumed and said.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "graph/training_run.h"
+#include "predict/cost_models.h"
+#include "predict/predicted_memory.h"
+#include "predict/prediction.h"
+
+namespace forerun {
+
+// The run as its setup has it compiled; one whose setup says nothing of that stays as it is. An Error where the compiler would break the
+// graph, and for what is not predicted compiled, with what to do.
+Result<TrainingRun> compiled_run(TrainingRun eager);
+
+// Whether what is asked of memory can be told of a run that is trained so.
+Status check_compiled(const TrainingSetup& setup, const MemoryQuestion& question);
+
+// A kernel that was generated, with those that are alike.
+struct FusedKernel {
+  std::string kind;    // pointwise, reduction, scatter
+  std::string ops;     // what is computed in it
+  std::string module;  // of its first op
+  int64_t count = 0;
+  Nanoseconds gpu;  // of all of them
+  Bytes bytes;      // read and written, of one
+};
+
+// What stays a call of a library.
+struct OutsideKernels {
+  std::string name;  // "aten.mm.default"
+  int64_t count = 0;
+  Nanoseconds gpu;
+};
+
+struct CompiledPrediction {
+  Prediction prediction;                                // of the compiled run
+  Nanoseconds gpu_low, gpu_high;                        // between which most measured busy times lie (docs/compile.md)
+  int64_t pointwise = 0, reductions = 0, scatters = 0;  // generated kernels
+  int64_t libraries = 0;                                // calls inside of compiled graphs
+  int64_t templates = 0;                                // of those, tuned products with what reads them
+  int64_t kept_values = 0;
+  Bytes kept;  // for the backward pass
+  int64_t computed_again = 0;
+  std::optional<double> compile_s;                // of the first iteration; nothing where it was never measured
+  Nanoseconds outside_host;                       // what the host does beside compiled graphs
+  std::vector<FusedKernel> largest;               // at most ten
+  std::vector<OutsideKernels> libraries_by_name;  // at most ten
+  std::vector<std::string> assumptions;
+
+  [[nodiscard]] CompileMode mode() const { return prediction.setup.compile; }
+};
+
+// Whether the model runs other ops while it is traced than it does eagerly (derive/dispatch.h): then the compiled run is not made of the
+// eager one.
+bool changes_when_traced(const TrainingRun& eager);
+
+// Of a compiled run.
+CompiledPrediction predict_compiled(const TrainingRun& run, const Device& device, const CostModels& cost_models,
+                                    const MemoryQuestion& question = {});
+
+}  // namespace forerun
