@@ -1,9 +1,10 @@
 // Block: a piece of a model that stays together when the model is cut into stages, and what it costs one GPU.
 //
 // Costs are of one micro-batch on one GPU of the tensor group. Times are what the GPU and the host that feeds it take
-// together; communication of the tensor group is apart, as nothing hides it.
+// together; communication of the tensor, context and expert groups is apart, as nothing hides it.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -17,15 +18,17 @@ namespace forerun::scale {
 
 struct Block {
   std::string name;
-  bool layer = false;      // one of the equal layers that are dealt out evenly to stages
-  int64_t parameters = 0;  // of one GPU
+  bool layer = false;             // one of the equal layers that are dealt out to stages
+  int64_t parameters = 0;         // of one GPU
+  int64_t expert_parameters = 0;  // of these, those that data-parallel GPUs deal out among them
   Nanoseconds forward;
   Nanoseconds backward;
-  Nanoseconds forward_exchange;   // within the tensor group
+  Nanoseconds weight_gradients;   // of the backward pass, what nobody waits for before the update; 0: not known
+  Nanoseconds forward_exchange;   // within the tensor, context and expert groups
   Nanoseconds backward_exchange;  // the same
   Bytes output;                   // passed on to the next block
   Bytes saved;                    // by the forward pass for the backward pass, its input included
-  Bytes transient;                // more while it runs
+  Bytes transient;                // more while it runs, a second forward pass included
 };
 
 struct ModelCosts {
@@ -39,8 +42,19 @@ struct ModelCosts {
   int64_t tokens_per_sample = 0;  // 0: no tokens
 };
 
-// What a model costs at so many samples a micro-batch, its layers shared by so many GPUs. An Error where it cannot be
-// shared so.
-using CostSource = std::function<Result<ModelCosts>(int64_t micro_batch, int64_t tensor)>;
+// How a GPU's share of a model runs.
+struct Cut {
+  int64_t micro_batch = 1;  // samples that pass through it at once
+  int64_t tensor = 1;       // GPUs that share its layers
+  bool checkpoint = false;  // layers keep their input alone; their second forward pass is part of the backward pass
+  bool selective = false;   // layers keep what takes long to make, and make the rest again
+  bool sequence = false;    // norms and the like are divided by the tensor group, along the sequence
+  int64_t context = 1;      // GPUs that share a sequence
+  int64_t experts = 1;      // GPUs that experts are dealt out to
+  friend auto operator<=>(const Cut&, const Cut&) = default;
+};
+
+// What a model costs when it is cut so; an Error where it cannot be.
+using CostSource = std::function<Result<ModelCosts>(const Cut& cut)>;
 
 }  // namespace forerun::scale

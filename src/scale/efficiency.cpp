@@ -30,6 +30,7 @@ constexpr NumberField kNumbers[] = {{"gemm", &Efficiency::gemm},
                                     {"host_head_us", &Efficiency::host_head_us},
                                     {"host_embedding_us", &Efficiency::host_embedding_us},
                                     {"hop_us", &Efficiency::hop_us},
+                                    {"zero3_share", &Efficiency::zero3_share},
                                     {"sharpness", &Efficiency::sharpness}};
 
 nlohmann::ordered_json link_json(const LinkEfficiency& link) {

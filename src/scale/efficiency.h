@@ -41,8 +41,9 @@ struct Efficiency {
   double host_tensor_us = 100;  // more of them where the layer is shared
   double host_head_us = 800;    // the head and the loss
   double host_embedding_us = 200;
-  double hop_us = 20;      // from a stage of a pipeline to the next, beside the bytes
-  double sharpness = 2.2;  // how hard the larger of host and GPU time rules: p of a p-norm
+  double hop_us = 20;         // from a stage of a pipeline to the next, beside the bytes
+  double zero3_share = 0.08;  // of the network, by ZeRO 3 as DeepSpeed has it
+  double sharpness = 2.2;     // how hard the larger of host and GPU time rules: p of a p-norm
   bool fused_attention = true;
   CollectiveEfficiency links;  // what NCCL reaches of them
   std::vector<ShapeCorrection> shapes;

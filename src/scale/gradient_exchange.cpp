@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "timeline/exchange_costs.h"
+#include "timeline/sharded_exchange.h"
 #include "timeline/simulator.h"
 
 namespace forerun::scale {
@@ -12,28 +13,27 @@ namespace {
 constexpr int64_t kPartsInFlight = 4;  // ByteScheduler's credit
 
 Bytes gradient_bytes(const Block& block, const StateBytes& bytes) { return Bytes(block.parameters * bytes.gradient); }
-Bytes parameter_bytes(const Block& block, const StateBytes& bytes) { return Bytes(block.parameters * bytes.parameter); }
+Bytes gathered_bytes(const Block& block, const StateBytes& bytes) { return Bytes(block.parameters * bytes.gathered); }
 
 // Passes of blocks on the stream of one GPU, and behind them a task that takes no time: the update.
 class BlockTasks {
  public:
-  BlockTasks(std::span<const Block> blocks, const Plan& plan, const ExchangeSetup& setup)
-      : blocks_(blocks), plan_(plan), setup_(setup) {
+  BlockTasks(std::span<const Block> blocks, const ExchangeSetup& setup) : blocks_(blocks), setup_(setup) {
     stream_ = builder_.add_lane({LaneKind::gpu_stream, 0, 0, true, "stream 0"});
   }
 
   void forward() {
     uses.emplace_back();
     for (const Block& block : blocks_) {
-      uses.back().push_back({add(forward_of(block), StepPhase::forward), parameter_bytes(block, setup_.bytes)});
+      uses.back().push_back({add(forward_of(block), StepPhase::forward), gathered_bytes(block, setup_.bytes)});
     }
   }
   void backward() {
     uses.emplace_back();
     passes.emplace_back();
     for (size_t i = blocks_.size(); i-- > 0;) {
-      const TaskId task = add(backward_of(blocks_[i], plan_.checkpoint), StepPhase::backward);
-      uses.back().push_back({task, parameter_bytes(blocks_[i], setup_.bytes)});
+      const TaskId task = add(backward_of(blocks_[i]), StepPhase::backward);
+      uses.back().push_back({task, gathered_bytes(blocks_[i], setup_.bytes)});
       const Bytes bytes = gradient_bytes(blocks_[i], setup_.bytes);
       if (bytes.value > 0) passes.back().gradients.push_back({task, TaskId(), bytes});
     }
@@ -67,28 +67,23 @@ class BlockTasks {
   }
 
   std::span<const Block> blocks_;
-  const Plan& plan_;
   const ExchangeSetup& setup_;
   TaskGraphBuilder builder_;
   LaneId stream_;
 };
 
-Bytes all_parameters(std::span<const Block> blocks, const ExchangeSetup& setup) {
+// Updated parameters go back to everyone, so many bytes of each.
+void gather_updated(std::span<const Block> blocks, const ExchangeSetup& setup, int64_t bytes, ExchangeTimes& times) {
   Bytes sum;
-  for (const Block& block : blocks) sum += parameter_bytes(block, setup.bytes);
-  return sum;
-}
-
-// Updated parameters go back to everyone.
-void gather_updated(std::span<const Block> blocks, const ExchangeSetup& setup, ExchangeTimes& times) {
-  const Nanoseconds gathered = setup.network.all_gather(all_parameters(blocks, setup), setup.group);
+  for (const Block& block : blocks) sum += Bytes(block.parameters * bytes);
+  const Nanoseconds gathered = setup.network.all_gather(sum, setup.group);
   times.exchange += gathered;
   times.exposed += gathered;
 }
 
 // Behind the last backward pass.
 Result<ExchangeTimes> replicas(std::span<const Block> blocks, const Plan& plan, const ExchangeSetup& setup) {
-  BlockTasks tasks(blocks, plan, setup);
+  BlockTasks tasks(blocks, setup);
   tasks.backward();
   tasks.passes.back().updates = {tasks.update()};
   const auto graph = tasks.build();
@@ -98,14 +93,25 @@ Result<ExchangeTimes> replicas(std::span<const Block> blocks, const Plan& plan, 
   const auto sent = exchanged_tasks(*graph, tasks.passes, exchange);
   if (!sent) return sent.error();
   ExchangeTimes times{sent->exchange, simulate(sent->tasks).end - tasks.computed};
-  if (plan.zero > 0) gather_updated(blocks, setup, times);
+  if (plan.zero > 0) gather_updated(blocks, setup, setup.bytes.parameter, times);
   return times;
+}
+
+// Copies of a shard add up its gradients, behind the reduce-scatter that makes them.
+void add_copies(const ExchangeSetup& setup, GradientExchange& exchange) {
+  const Topology topology = setup.network.topology_of(setup.copies);
+  exchange.parts = [&setup, topology, within = exchange.parts](Bytes bytes) {
+    std::vector<ExchangePart> parts = within(bytes);
+    const Bytes shard((bytes.value + setup.group.ranks - 1) / setup.group.ranks);
+    parts.push_back(collective_part(setup.network.all_reduce(shard, setup.copies), topology));
+    return parts;
+  };
 }
 
 // ZeRO 2 and 3 over so many micro-batches.
 Result<ExchangeTimes> sharded_passes(std::span<const Block> blocks, const Plan& plan, const ExchangeSetup& setup,
                                      int micro_batches) {
-  BlockTasks tasks(blocks, plan, setup);
+  BlockTasks tasks(blocks, setup);
   for (int i = 0; i < micro_batches; ++i) {
     tasks.forward();
     tasks.backward();
@@ -119,6 +125,7 @@ Result<ExchangeTimes> sharded_passes(std::span<const Block> blocks, const Plan& 
   const Nanoseconds call = setup.network.call_of(setup.group);
   GradientExchange exchange = by_reduce_scatter(topology, call);
   exchange.grouping = plan.overlap ? Grouping::each : Grouping::whole;
+  if (setup.copies.ranks > 1) add_copies(setup, exchange);
   GraphEdit edit(*graph);
   std::vector<CarriedDependency> carried;
   ExchangeCounts counts = add_exchange(edit, tasks.passes, exchange, carried);
@@ -130,7 +137,7 @@ Result<ExchangeTimes> sharded_passes(std::span<const Block> blocks, const Plan& 
     for (size_t pass = 0; plan.overlap && pass < tasks.passes.size(); ++pass) {
       tasks.set_sends(pass, counts.arrived[pass]);
     }
-    for (size_t i = 0; i < tasks.uses.size(); ++i) {
+    for (size_t i = 0; i < tasks.uses.size(); i += plan.reshard ? 1 : 2) {  // of a backward pass, unless all is there
       const GatherCounts gathers = add_gathers(edit, tasks.uses[i], gathering);
       counts.exchange += gathers.exchange;
       counts.contending.insert(counts.contending.end(), gathers.contending.begin(), gathers.contending.end());
@@ -158,7 +165,7 @@ Result<ExchangeTimes> sharded(std::span<const Block> blocks, const Plan& plan, c
     times.exposed += (both->exposed - first->exposed) * (plan.micro_batches - 1);
     times.exchange += (both->exchange - first->exchange) * (plan.micro_batches - 1);
   }
-  if (plan.zero == 2) gather_updated(blocks, setup, times);
+  if (plan.zero == 2) gather_updated(blocks, setup, setup.bytes.gathered, times);
   return times;
 }
 
@@ -168,7 +175,7 @@ ExchangeTimes asynchronous(std::span<const Block> blocks, const Plan& plan, cons
   Nanoseconds computed;
   for (const Block& block : blocks) {
     gradients += gradient_bytes(block, setup.bytes);
-    computed += (forward_of(block) + backward_of(block, plan.checkpoint)) * plan.micro_batches;
+    computed += (forward_of(block) + backward_of(block)) * plan.micro_batches;
   }
   const GradientExchange exchange = replica_exchange(plan, setup.network, setup.group);
   std::vector<Nanoseconds> busy(exchange.lanes.size());
@@ -198,10 +205,7 @@ Grouping grouping_of(const Plan& plan) {
 
 Nanoseconds forward_of(const Block& block) { return block.forward + block.forward_exchange; }
 
-Nanoseconds backward_of(const Block& block, bool checkpoint) {
-  const Nanoseconds again = checkpoint && block.layer ? forward_of(block) : Nanoseconds();
-  return again + block.backward + block.backward_exchange;
-}
+Nanoseconds backward_of(const Block& block) { return block.backward + block.backward_exchange; }
 
 GradientExchange replica_exchange(const Plan& plan, const Network& network, const Group& group) {
   const Topology topology = network.topology_of(group);
@@ -218,13 +222,14 @@ GradientExchange replica_exchange(const Plan& plan, const Network& network, cons
     exchange = by_all_reduce({.topology = topology, .per_message = call, .in_flight = cut ? kPartsInFlight : 1});
   }
   exchange.grouping = grouping_of(plan);
+  if (plan.zero == 3 && exchange.grouping == Grouping::buckets) exchange.grouping = sharded_grouping(plan.zero);
   if (cut) exchange.slice = kServerPart;
   exchange.prioritised = cut;
   return exchange;
 }
 
 Result<ExchangeTimes> exchange_of(std::span<const Block> blocks, const Plan& plan, const ExchangeSetup& setup) {
-  if (plan.data < 2) return ExchangeTimes{};
+  if (plan.replicas() < 2) return ExchangeTimes{};
   if (plan.exchange == Exchange::servers_async) return asynchronous(blocks, plan, setup);
   auto times = plan.zero >= 2 ? sharded(blocks, plan, setup) : replicas(blocks, plan, setup);
   if (times) times->exchange = std::max(times->exchange, times->exposed);

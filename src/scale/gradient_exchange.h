@@ -24,9 +24,10 @@ struct ExchangeTimes {
 
 struct ExchangeSetup {
   const Network& network;
-  Group group;
+  Group group;  // that shares parameters and their gradients out, or adds gradients up
   StateBytes bytes;
   Bytes bucket;
+  Group copies{};  // of shards (HSDP), over which gradients are added up behind their reduce-scatter
 };
 
 // Of the blocks one GPU holds, in the order of the forward pass.
@@ -37,6 +38,6 @@ GradientExchange replica_exchange(const Plan& plan, const Network& network, cons
 
 // Time of a block's passes on one GPU, exchange within the tensor group included.
 Nanoseconds forward_of(const Block& block);
-Nanoseconds backward_of(const Block& block, bool checkpoint);
+Nanoseconds backward_of(const Block& block);
 
 }  // namespace forerun::scale

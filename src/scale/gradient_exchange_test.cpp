@@ -61,7 +61,7 @@ struct TwoLanes {
     for (size_t i = 0; i < blocks.size(); ++i) to_come += gradient(i);
     bool first = true;
     for (size_t i = blocks.size(); i-- > 0;) {
-      run(i, backward_of(blocks[i], plan.checkpoint));
+      run(i, backward_of(blocks[i]));
       waiting += gradient(i);
       to_come -= gradient(i);
       if (waiting < (first ? kFirstBucket : setup.bucket) && to_come.value > 0) continue;
@@ -79,7 +79,7 @@ struct TwoLanes {
     for (size_t i = blocks.size(); i-- > 0;) {
       if (i + 1 == blocks.size()) gather(i);
       if (i > 0) gather(i - 1);
-      run(i, backward_of(blocks[i], plan.checkpoint));
+      run(i, backward_of(blocks[i]));
       if (gradient(i).value > 0) send(gpu, setup.network.reduce_scatter(gradient(i), setup.group));
     }
   }
@@ -93,7 +93,6 @@ TEST(ScaleExchange, BucketsAreTwoLanes) {
   plan.data = 8;
   for (int i = 0; i < 200; ++i) {
     const std::vector<Block> blocks = random_blocks(random);
-    plan.checkpoint = i % 2 == 0;
     const ExchangeSetup setup{network, {8, 1}, {2, 2, 12}, kBucket};
     TwoLanes lanes{blocks, plan, setup};
     lanes.buckets();

@@ -19,8 +19,8 @@ int64_t in_flight(const Plan& plan, int64_t device) {
 
 struct DeviceBlocks {
   int64_t parameters = 0;
+  int64_t expert_parameters = 0;
   int64_t saved = 0;      // of one micro-batch in all chunks
-  int64_t largest = 0;    // block's saved bytes
   int64_t transient = 0;  // block's
   int64_t largest_parameters = 0;
 };
@@ -33,8 +33,8 @@ DeviceBlocks blocks_of(std::span<const Block> blocks, std::span<const BlockRange
     for (size_t i = range.begin; i < range.end; ++i) {
       const Block& block = blocks[i];
       sum.parameters += block.parameters;
-      sum.saved += plan.checkpoint && block.layer ? block.output.value : block.saved.value;
-      sum.largest = std::max(sum.largest, block.saved.value);
+      sum.expert_parameters += block.expert_parameters;
+      sum.saved += block.saved.value;
       sum.transient = std::max(sum.transient, block.transient.value);
       sum.largest_parameters = std::max(sum.largest_parameters, block.parameters);
     }
@@ -44,26 +44,39 @@ DeviceBlocks blocks_of(std::span<const Block> blocks, std::span<const BlockRange
 
 }  // namespace
 
-MemoryUse memory_of(std::span<const Block> blocks, std::span<const BlockRange> stages, const Plan& plan,
-                    const StateBytes& bytes) {
-  MemoryUse most;
+std::vector<MemoryUse> memory_by_device(std::span<const Block> blocks, std::span<const BlockRange> stages,
+                                        const Plan& plan, const StateBytes& bytes) {
+  std::vector<MemoryUse> devices;
   for (int64_t device = 0; device < plan.pipeline; ++device) {
     const DeviceBlocks held = blocks_of(blocks, stages, plan, device);
     MemoryUse use;
-    const auto share = [&](int from) { return plan.zero >= from ? plan.data : 1; };
-    use.parameters = Bytes(divided(held.parameters * bytes.parameter, share(3)));
-    use.gradients = Bytes(divided(held.parameters * bytes.gradient, share(2)));
-    use.states = Bytes(divided(held.parameters * bytes.state, share(1)));
+    // Experts are the same on fewer GPUs than the rest.
+    const auto shared = [&](int64_t each, int from) {
+      if (plan.zero < from) return Bytes(held.parameters * each);
+      const int64_t dense = held.parameters - held.expert_parameters;
+      return Bytes(divided(dense * each, plan.shards()) +
+                   divided(held.expert_parameters * each, plan.shards() / plan.experts));
+    };
+    use.parameters = shared(bytes.parameter, 3);
+    if (!plan.reshard) use.parameters += Bytes(held.parameters * bytes.parameter);  // gathered ones stay
+    use.gradients = shared(bytes.gradient, 2);
+    use.states = shared(bytes.state, 1);
     use.activations = Bytes(held.saved * in_flight(plan, device) / plan.chunks);
-    if (plan.checkpoint) use.activations += Bytes(held.largest);
     use.transient = Bytes(held.transient);
     // Gathered parameters of this block and the next, and a block's gradients before they are scattered.
-    if (plan.zero >= 3) use.transient += Bytes(2 * held.largest_parameters * bytes.parameter);
+    if (plan.zero >= 3 && plan.reshard) use.transient += Bytes(2 * held.largest_parameters * bytes.parameter);
     if (plan.zero >= 2) use.transient += Bytes(held.largest_parameters * bytes.gradient);
     use.context = Bytes(kContextBytes);
-    if (use.total() > most.total()) most = use;
+    devices.push_back(use);
   }
-  return most;
+  return devices;
+}
+
+MemoryUse memory_of(std::span<const Block> blocks, std::span<const BlockRange> stages, const Plan& plan,
+                    const StateBytes& bytes) {
+  const std::vector<MemoryUse> devices = memory_by_device(blocks, stages, plan, bytes);
+  return *std::max_element(devices.begin(), devices.end(),
+                           [](const MemoryUse& a, const MemoryUse& b) { return a.total() < b.total(); });
 }
 
 }  // namespace forerun::scale

@@ -1,7 +1,7 @@
 // What a plan needs of each GPU's memory, by rules.
 //
 // Parameters, gradients and optimizer states as ZeRO (Rajbhandari et al. 2020) divides them; activations as the blocks
-// say, for as many micro-batches as 1F1B keeps in flight; with checkpointing each block's input, and one block in full.
+// say, for as many micro-batches as 1F1B keeps in flight.
 // The GPU that needs most is meant. Left out: fragmentation; the stage memory/ replays an allocator for plans of one
 // stage.
 #pragma once
@@ -20,7 +20,8 @@ namespace forerun::scale {
 struct StateBytes {
   int64_t parameter = 2;
   int64_t gradient = 2;
-  int64_t state = 12;  // of the optimizer, with float32 copies
+  int64_t state = 12;    // of the optimizer, with float32 copies
+  int64_t gathered = 2;  // as ZeRO 2 and 3 gather it
 };
 
 struct MemoryUse {
@@ -34,7 +35,10 @@ struct MemoryUse {
   [[nodiscard]] Bytes total() const { return parameters + gradients + states + activations + transient + context; }
 };
 
-// `stages`: by virtual stage.
+// By device of the pipeline. `stages`: by virtual stage.
+std::vector<MemoryUse> memory_by_device(std::span<const Block> blocks, std::span<const BlockRange> stages,
+                                        const Plan& plan, const StateBytes& bytes);
+// That of the one that needs most.
 MemoryUse memory_of(std::span<const Block> blocks, std::span<const BlockRange> stages, const Plan& plan,
                     const StateBytes& bytes);
 

@@ -44,6 +44,11 @@ Nanoseconds Network::all_gather(Bytes bytes, const Group& group) const {
   return call_of(group) + forerun::all_gather(bytes, topology_of(group));
 }
 
+Nanoseconds Network::all_to_all(Bytes bytes, const Group& group) const {
+  if (group.ranks < 2 || bytes.value <= 0) return {};
+  return call_of(group) + forerun::all_to_all(bytes, topology_of(group));
+}
+
 Nanoseconds Network::send(Bytes bytes, int64_t stride, int64_t split) const {
   const bool inside = stride < node_;
   Link link = inside ? links_.within : links_.between;

@@ -39,6 +39,7 @@ class Network {
   [[nodiscard]] Nanoseconds all_reduce(Bytes bytes, const Group& group) const;
   [[nodiscard]] Nanoseconds reduce_scatter(Bytes bytes, const Group& group) const;  // bytes: of the whole tensor
   [[nodiscard]] Nanoseconds all_gather(Bytes bytes, const Group& group) const;      // the same
+  [[nodiscard]] Nanoseconds all_to_all(Bytes bytes, const Group& group) const;      // of what one rank holds
   // From one stage of a pipeline to the next, `stride` ranks away; `split` GPUs of a tensor group send a part each.
   [[nodiscard]] Nanoseconds send(Bytes bytes, int64_t stride, int64_t split) const;
 

@@ -31,6 +31,9 @@ int64_t warm_up(const PipelineShape& shape, int64_t device) {
   return std::min(wanted, passes);
 }
 
+// The first device has nobody before it who would wait.
+bool parts_backward(const PipelineShape& shape, int64_t device) { return shape.zero_bubble && device > 0; }
+
 // Where passes end: by direction, virtual stage and micro-batch; below zero: not yet run.
 class Ends {
  public:
@@ -60,7 +63,9 @@ Before before(const PipelinePass& pass, int64_t stage, int64_t stages) {
   return {true, stage + 1, true};
 }
 
-PipelineRun play(std::span<const StageTimes> stages, const PipelineShape& shape, Nanoseconds hop) {
+// `passes`: may be null; else where each pass ends, by device.
+PipelineRun play(std::span<const StageTimes> stages, const PipelineShape& shape, Nanoseconds hop,
+                 std::vector<std::vector<Nanoseconds>>* passes = nullptr) {
   const auto devices = static_cast<size_t>(shape.devices);
   std::vector<std::vector<PipelinePass>> orders;
   for (int64_t d = 0; d < shape.devices; ++d) orders.push_back(device_order(shape, d));
@@ -77,14 +82,16 @@ PipelineRun play(std::span<const StageTimes> stages, const PipelineShape& shape,
         const int64_t stage = pass.chunk * shape.devices + static_cast<int64_t>(d);
         const Before waits = before(pass, stage, count);
         Nanoseconds ready{};
-        if (waits.stage >= 0) {
+        if (waits.stage >= 0 && !pass.weights) {
           ready = ends.at(waits.backward, waits.stage, pass.micro_batch);
           if (ready.value < 0) break;
           if (waits.hops && shape.devices > 1) ready += hop;
         }
         const StageTimes& times = stages[static_cast<size_t>(stage)];
-        const Nanoseconds end = std::max(ready, run.device_end[d]) + (pass.backward ? times.backward : times.forward);
-        ends.at(pass.backward, stage, pass.micro_batch) = end;
+        const Nanoseconds end =
+            std::max(ready, run.device_end[d]) + duration_of(pass, times, shape, static_cast<int64_t>(d));
+        if (passes != nullptr) (*passes)[d].push_back(end);
+        if (!pass.weights) ends.at(pass.backward, stage, pass.micro_batch) = end;
         run.device_end[d] = end;
         ++next[d];
         moved = true;
@@ -100,18 +107,42 @@ PipelineRun play(std::span<const StageTimes> stages, const PipelineShape& shape,
 
 }  // namespace
 
+Nanoseconds duration_of(const PipelinePass& pass, const StageTimes& stage, const PipelineShape& shape, int64_t device) {
+  if (pass.weights) return stage.weights;
+  if (!pass.backward) return stage.forward;
+  return parts_backward(shape, device) ? stage.backward - stage.weights : stage.backward;
+}
+
+std::vector<std::vector<Nanoseconds>> pass_ends(std::span<const StageTimes> stages, const PipelineShape& shape,
+                                                Nanoseconds hop) {
+  std::vector<std::vector<Nanoseconds>> passes(static_cast<size_t>(shape.devices));
+  play(stages, shape, hop, &passes);
+  return passes;
+}
+
 std::vector<PipelinePass> device_order(const PipelineShape& shape, int64_t device) {
   CHECK(shape.chunks == 1 || shape.micro_batches % shape.devices == 0, "micro-batches do not fill the rounds");
+  CHECK(shape.chunks == 1 || !shape.zero_bubble, "backward passes in two parts are those of one chunk");
   const int64_t passes = shape.micro_batches * shape.chunks;
   const int64_t first = warm_up(shape, device);
   std::vector<PipelinePass> order;
-  order.reserve(static_cast<size_t>(2 * passes));
+  const bool parted = parts_backward(shape, device);
+  order.reserve(static_cast<size_t>((parted ? 3 : 2) * passes));
+  int64_t weights = 0;  // micro-batches whose weights' gradients are made
+  const auto add_weights = [&] {
+    if (parted && weights < passes) order.push_back({0, static_cast<int32_t>(weights++), true, true});
+  };
   for (int64_t k = 0; k < first; ++k) order.push_back(pass_number(shape, k, false));
   for (int64_t k = first; k < passes; ++k) {
     order.push_back(pass_number(shape, k, false));
     order.push_back(pass_number(shape, k - first, true));
+    if (k - first >= device) add_weights();
   }
-  for (int64_t k = passes - first; k < passes; ++k) order.push_back(pass_number(shape, k, true));
+  for (int64_t k = passes - first; k < passes; ++k) {
+    order.push_back(pass_number(shape, k, true));
+    add_weights();
+  }
+  while (parted && weights < passes) add_weights();
   return order;
 }
 
@@ -148,11 +179,12 @@ Result<TaskGraph> pipeline_tasks(std::span<const StageTimes> stages, const Pipel
       const int64_t stage = pass.chunk * shape.devices + d;
       const StageTimes& times = stages[static_cast<size_t>(stage)];
       Task task;
-      task.duration = pass.backward ? times.backward : times.forward;
+      task.duration = duration_of(pass, times, shape, d);
       task.lane = lane;
       task.kind = TaskKind::kernel;
       task.phase = pass.backward ? StepPhase::backward : StepPhase::forward;
-      place(pass.backward, stage, pass.micro_batch) = builder.add(task);
+      const TaskId added = builder.add(task);
+      if (!pass.weights) place(pass.backward, stage, pass.micro_batch) = added;
     }
   }
   for (int64_t stage = 0; stage < count; ++stage) {

@@ -12,7 +12,10 @@ namespace {
 std::vector<StageTimes> random_stages(std::mt19937& random, int64_t count) {
   std::uniform_int_distribution<int64_t> time(1, 1000);
   std::vector<StageTimes> stages;
-  for (int64_t i = 0; i < count; ++i) stages.push_back({Nanoseconds(time(random)), Nanoseconds(time(random))});
+  for (int64_t i = 0; i < count; ++i) {
+    const Nanoseconds weights(time(random));
+    stages.push_back({Nanoseconds(time(random)), weights + Nanoseconds(time(random)), weights});
+  }
   return stages;
 }
 
@@ -44,6 +47,31 @@ TEST(Pipeline, InterleavingDividesTheBubble) {
   EXPECT_EQ(interleaved, Nanoseconds(3 * 600));
 }
 
+// Qi et al., table 2: of equal thirds the bubble is (p - 1)(F + B - W), where 1F1B has (p - 1)(F + B + W).
+TEST(Pipeline, GradientsOfWeightsFillTheBubble) {
+  const std::vector<StageTimes> stages(4, {Nanoseconds(10), Nanoseconds(20), Nanoseconds(10)});
+  const Nanoseconds work(16 * 30);
+  EXPECT_EQ(run_pipeline(stages, {4, 1, 16}, Nanoseconds(0)).end - work, Nanoseconds(3 * 30));
+  EXPECT_EQ(run_pipeline(stages, {4, 1, 16, true}, Nanoseconds(0)).end - work, Nanoseconds(3 * 10));
+}
+
+TEST(Pipeline, AsManyMicroBatchesAreInFlightAsWithOneForwardOneBackward) {
+  for (int64_t d = 0; d < 4; ++d) {
+    int64_t alive = 0, most = 0, weights = 0;
+    for (const PipelinePass& pass : device_order({4, 1, 16, true}, d)) {
+      if (pass.weights) {
+        ++weights;
+      } else {
+        alive += pass.backward ? -1 : 1;
+        most = std::max(most, alive);
+      }
+    }
+    EXPECT_EQ(most, 4 - d);
+    EXPECT_EQ(alive, 0);
+    EXPECT_EQ(weights, d == 0 ? 0 : 16);
+  }
+}
+
 // The timeline's simulator is the plain twin: it knows tasks and lanes, and nothing of pipelines.
 TEST(Pipeline, AgreesWithTheTimeline) {
   std::mt19937 random(7);
@@ -52,6 +80,7 @@ TEST(Pipeline, AgreesWithTheTimeline) {
     shape.devices = std::uniform_int_distribution<int64_t>(1, 6)(random);
     shape.chunks = shape.devices == 1 ? 1 : std::uniform_int_distribution<int64_t>(1, 3)(random);
     shape.micro_batches = shape.devices * std::uniform_int_distribution<int64_t>(1, 12)(random);
+    shape.zero_bubble = shape.chunks == 1 && trial % 2 == 1;
     const auto stages = random_stages(random, shape.devices * shape.chunks);
     const Nanoseconds hop(std::uniform_int_distribution<int64_t>(0, 50)(random));
     const auto tasks = pipeline_tasks(stages, shape, hop);

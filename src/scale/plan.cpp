@@ -41,7 +41,11 @@ const WordEffect kWords[] = {
     {"wfbp", "the schedule of gradients", [](PlanRequest& r) { r.plan.schedule = Schedule::each; }},
     {"mg-wfbp", "the schedule of gradients", [](PlanRequest& r) { r.plan.schedule = Schedule::merged; }},
     {"bytescheduler", "the schedule of gradients", [](PlanRequest& r) { r.plan.schedule = Schedule::prioritised; }},
-    {"checkpoint", "checkpoint", [](PlanRequest& r) { r.plan.checkpoint = true; }},
+    {"checkpoint", "what is run again", [](PlanRequest& r) { r.plan.checkpoint = true; }},
+    {"selective", "what is run again", [](PlanRequest& r) { r.plan.selective = true; }},
+    {"sp", "sp", [](PlanRequest& r) { r.plan.sequence = true; }},
+    {"zb", "zb", [](PlanRequest& r) { r.plan.zero_bubble = true; }},
+    {"no-reshard", "no-reshard", [](PlanRequest& r) { r.plan.reshard = false; }},
     {"no-overlap", "no-overlap", [](PlanRequest& r) { r.plan.overlap = false; }},
 };
 
@@ -49,9 +53,10 @@ struct NumberEffect {
   const char* name;
   int64_t Plan::*field;
 };
-constexpr NumberEffect kNumberFields[] = {{"tp", &Plan::tensor},      {"dp", &Plan::data},
-                                          {"pp", &Plan::pipeline},    {"chunks", &Plan::chunks},
-                                          {"mb", &Plan::micro_batch}, {"servers", &Plan::servers}};
+constexpr NumberEffect kNumberFields[] = {
+    {"tp", &Plan::tensor},      {"cp", &Plan::context},  {"dp", &Plan::data},
+    {"ep", &Plan::experts},     {"pp", &Plan::pipeline}, {"chunks", &Plan::chunks},
+    {"mb", &Plan::micro_batch}, {"shard", &Plan::shard}, {"servers", &Plan::servers}};
 
 std::vector<std::string> plan_words() {
   std::vector<std::string> words;
@@ -122,11 +127,20 @@ std::string_view name_of(Schedule schedule) {
 }
 
 std::string describe(const Plan& plan) {
-  std::string text = fmt::format("tp {} dp {} pp {}", plan.tensor, plan.data, plan.pipeline);
+  std::string text = fmt::format("tp {}", plan.tensor);
+  if (plan.sequence) text += " sp";
+  if (plan.context > 1) text += fmt::format(" cp {}", plan.context);
+  text += fmt::format(" dp {}", plan.data);
+  if (plan.experts > 1) text += fmt::format(" ep {}", plan.experts);
+  text += fmt::format(" pp {}", plan.pipeline);
   if (plan.chunks > 1) text += fmt::format(" x{}", plan.chunks);
+  if (plan.zero_bubble) text += " zb";
   text += fmt::format(", mb {} x {}", plan.micro_batch, plan.micro_batches);
   if (plan.zero > 0) text += fmt::format(", ZeRO {}", plan.zero);
+  if (plan.shard > 0) text += fmt::format(" in {}", plan.shard);
+  if (!plan.reshard) text += ", no reshard";
   if (plan.checkpoint) text += ", checkpoint";
+  if (plan.selective) text += ", selective";
   if (plan.schedule != Schedule::buckets) text += fmt::format(", {}", name_of(plan.schedule));
   if (plan.exchange != Exchange::all_reduce) {
     text += fmt::format(", {} server{}{}", plan.servers, plan.servers == 1 ? "" : "s",
@@ -157,14 +171,16 @@ Result<PlanRequest> parse_plan(std::string_view text) {
 Result<Plan> complete(const PlanRequest& request, int64_t gpus, int64_t node, int64_t global_batch,
                       int64_t micro_batch) {
   Plan plan = request.plan;
-  if (request.names_tensor && plan.tensor == 1) plan.tensor = std::min(node, gpus / plan.pipeline);
-  if (request.names_pipeline && plan.pipeline == 1) plan.pipeline = std::max<int64_t>(gpus / plan.tensor, 1);
-  const int64_t model = plan.tensor * plan.pipeline;
+  const int64_t others = gpus / plan.context;
+  if (request.names_tensor && plan.tensor == 1) plan.tensor = std::min(node, others / plan.pipeline);
+  if (request.names_pipeline && plan.pipeline == 1) plan.pipeline = std::max<int64_t>(others / plan.tensor, 1);
+  const int64_t model = plan.tensor * plan.context * plan.pipeline;
   if (plan.data == 0) plan.data = std::max<int64_t>(gpus / model, 1);
   if (plan.gpus() != gpus) {
-    return Error{
-        fmt::format("tensor {} x data {} x pipeline {} is not {} GPUs", plan.tensor, plan.data, plan.pipeline, gpus),
-        "--strategy", "leave out dp=, or choose numbers whose product is --gpus"};
+    const std::string context = plan.context > 1 ? fmt::format(" x context {}", plan.context) : "";
+    return Error{fmt::format("tensor {}{} x data {} x pipeline {} is not {} GPUs", plan.tensor, context, plan.data,
+                             plan.pipeline, gpus),
+                 "--strategy", "leave out dp=, or choose numbers whose product is --gpus"};
   }
   if (plan.micro_batch == 0) plan.micro_batch = micro_batch;
   if (plan.micro_batch == 0) plan.micro_batch = 1;
@@ -183,6 +199,39 @@ Result<Plan> complete(const PlanRequest& request, int64_t gpus, int64_t node, in
   return plan;
 }
 
+namespace {
+
+// The divisors of `of` on both sides of what was wanted.
+std::string nearest_divisors(int64_t of, int64_t wanted, const char* name) {
+  int64_t below = 1, above = 0;
+  for (int64_t number = 2; number <= of && above == 0; ++number) {
+    if (of % number != 0) continue;
+    if (number < wanted) below = number;
+    if (number > wanted) above = number;
+  }
+  return above > 0 ? fmt::format("choose {0}={1} or {0}={2}", name, below, above)
+                   : fmt::format("choose {}={}", name, below);
+}
+
+// Groups within the data-parallel GPUs.
+Status check_groups(const Plan& plan) {
+  if (plan.data % plan.experts != 0) {
+    return Error{fmt::format("experts cannot be dealt out to {} of {} data-parallel GPUs", plan.experts, plan.data),
+                 "plan", nearest_divisors(plan.data, plan.experts, "ep")};
+  }
+  if (plan.shard == 0) return {};
+  if (plan.zero < 3) return Error{"shard=N says among how many GPUs ZeRO 3 divides", "plan", "give zero=3 (fsdp) too"};
+  if (plan.replicas() % plan.shard != 0) {
+    return Error{
+        fmt::format("{} GPUs with the same weights are not divided into groups of {}", plan.replicas(), plan.shard),
+        "plan", nearest_divisors(plan.replicas(), plan.shard, "shard")};
+  }
+  if (plan.experts > 1) return Error{"experts are not modelled with shard=N", "plan", "leave out one of them"};
+  return {};
+}
+
+}  // namespace
+
 Status check_plan(const Plan& plan) {
   const auto wrong = [](std::string what, std::string remedy) {
     return Error{std::move(what), "plan", std::move(remedy)};
@@ -196,14 +245,29 @@ Status check_plan(const Plan& plan) {
     return wrong(fmt::format("ZeRO {} does not go with a pipeline", plan.zero),
                  "gradients are added up over micro-batches there; use zero=1");
   }
-  if (plan.schedule != Schedule::buckets && (plan.zero > 0 || plan.pipeline > 1 || plan.tensor > 1)) {
+  const bool plain = plan.zero == 0 && plan.pipeline == 1 && plan.tensor == 1 && plan.context == 1 && plan.experts == 1;
+  if (plan.schedule != Schedule::buckets && !plain) {
     return wrong(fmt::format("{} goes with plain data parallelism only", name_of(plan.schedule)),
-                 "leave out tp, pp and zero");
+                 "leave out tp, cp, ep, pp and zero");
   }
-  if (plan.exchange != Exchange::all_reduce && (plan.zero > 0 || plan.pipeline > 1 || plan.tensor > 1)) {
-    return wrong("parameter servers go with plain data parallelism only", "leave out tp, pp and zero");
+  if (plan.exchange != Exchange::all_reduce && !plain) {
+    return wrong("parameter servers go with plain data parallelism only", "leave out tp, cp, ep, pp and zero");
   }
-  return {};
+  if (plan.checkpoint && plan.selective) {
+    return wrong("layers are run again whole or selectively", "give one of checkpoint and selective");
+  }
+  if (plan.sequence && plan.tensor == 1) {
+    return wrong("sequence parallelism is a tensor group's", "give tp=2 or more, or cp=N to divide whole sequences");
+  }
+  if (plan.zero_bubble && (plan.pipeline == 1 || plan.chunks > 1)) {
+    return wrong(plan.pipeline == 1 ? "a zero-bubble schedule needs a pipeline"
+                                    : "the zero-bubble schedule that is modelled (ZB-H1) has one chunk a GPU",
+                 plan.pipeline == 1 ? "give pp=2 or more" : "leave out chunks");
+  }
+  if (!plan.reshard && plan.zero < 3) {
+    return wrong("only ZeRO 3 reshards parameters", "give zero=3, or leave out no-reshard");
+  }
+  return check_groups(plan);
 }
 
 }  // namespace forerun::scale

@@ -1,8 +1,10 @@
 // Plan: how a model's training is spread over GPUs.
 //
-// GPUs = tensor x data x pipeline. A data-parallel replica works through `micro_batches` micro-batches a step. Written
-// on the command line as "tp=8,pp=8,zero=1,mb=2,checkpoint", or as one name: dp, ddp, zero1, zero2, zero3, ps,
-// ps-async, tp, pp. What a text leaves open (data, micro-batches) follows from the number of GPUs and the global batch.
+// GPUs = tensor x context x data x pipeline, laid out in this order. A data-parallel replica works through `micro_batches`
+// micro-batches a step. The GPUs of a context group hold the same weights and a part of every sequence each; experts are
+// dealt out to neighbours among the data-parallel GPUs. Written on the command line as "tp=8,pp=8,zero=1,mb=2,checkpoint",
+// or as one name: dp, ddp, zero1, zero2, zero3, fsdp, ps, ps-async, tp, pp. What a text leaves open (data, micro-batches)
+// follows from the number of GPUs and the global batch.
 #pragma once
 
 #include <cstdint>
@@ -22,19 +24,28 @@ std::string_view name_of(Schedule schedule);  // "buckets", "BSP", "WFBP", "MG-W
 
 struct Plan {
   int64_t tensor = 1;
+  int64_t context = 1;  // GPUs that share a sequence
   int64_t data = 1;
+  int64_t experts = 1;  // data-parallel GPUs that experts are dealt out to
   int64_t pipeline = 1;
   int64_t chunks = 1;  // parts of the model on each GPU of a pipeline; 1: plain 1F1B
   int64_t micro_batch = 1;
   int64_t micro_batches = 1;
-  int zero = 0;             // 0 to 3
-  bool checkpoint = false;  // each layer's forward pass is run again for its backward pass
-  bool overlap = true;      // gradients travel while the backward pass goes on
+  int zero = 0;              // 0 to 3
+  int64_t shard = 0;         // ZeRO 3: GPUs that share a copy (HSDP); 0: all that have the same weights
+  bool reshard = true;       // ZeRO 3: gathered parameters are given up behind a block's forward pass
+  bool checkpoint = false;   // each layer's forward pass is run again for its backward pass
+  bool selective = false;    // of that, only what is cheap to run again
+  bool sequence = false;     // a tensor group divides what it does not share along the sequence
+  bool zero_bubble = false;  // gradients of weights fill the pipeline's waits (ZB-H1)
+  bool overlap = true;       // gradients travel while the backward pass goes on
   Exchange exchange = Exchange::all_reduce;
   int64_t servers = 1;                    // on as many nodes; a request leaves them open with 0: one a node
   Schedule schedule = Schedule::buckets;  // other than buckets: of plain replicas of a model that goes by its graph
 
-  [[nodiscard]] int64_t gpus() const { return tensor * data * pipeline; }
+  [[nodiscard]] int64_t gpus() const { return tensor * context * data * pipeline; }
+  [[nodiscard]] int64_t replicas() const { return context * data; }  // GPUs with the same weights, experts apart
+  [[nodiscard]] int64_t shards() const { return shard > 0 ? shard : replicas(); }
   [[nodiscard]] int64_t global_batch() const { return data * micro_batch * micro_batches; }
 };
 

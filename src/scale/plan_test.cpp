@@ -31,6 +31,35 @@ TEST(Plan, OneWordIsAPlan) {
   EXPECT_EQ(plan_from("ps-async", 4, 16)->exchange, Exchange::servers_async);
 }
 
+TEST(Plan, GroupsOfOtherKinds) {
+  const auto plan = plan_from("tp=2,sp,cp=2,ep=4,pp=2,zero=1", 64, 64);
+  ASSERT_TRUE(plan) << plan.error().message();
+  EXPECT_EQ(plan->data, 8);
+  EXPECT_EQ(plan->gpus(), 64);
+  EXPECT_EQ(plan->replicas(), 16);
+  EXPECT_EQ(describe(*plan), "tp 2 sp cp 2 dp 8 ep 4 pp 2, mb 1 x 8, ZeRO 1");
+  const auto hybrid = plan_from("fsdp,shard=8", 64, 64);
+  ASSERT_TRUE(hybrid) << hybrid.error().message();
+  EXPECT_EQ(hybrid->shards(), 8);
+  EXPECT_EQ(describe(*hybrid), "tp 1 dp 64 pp 1, mb 1 x 1, ZeRO 3 in 8");
+  EXPECT_EQ(plan_from("zero3", 64, 64)->shards(), 64);
+  EXPECT_TRUE(plan_from("pp=4,zb", 4, 16)->zero_bubble);
+  EXPECT_FALSE(plan_from("fsdp,no-reshard", 4, 16)->reshard);
+}
+
+TEST(Plan, GroupsThatCannotBeAreNamed) {
+  const auto problem = [](const char* text) {
+    const auto plan = plan_from(text, 48, 48);
+    return plan ? std::string() : plan.error().message();
+  };
+  EXPECT_NE(problem("ep=5").find("ep=4 or ep=6"), std::string::npos) << problem("ep=5");
+  EXPECT_NE(problem("zero3,shard=10").find("shard=8 or shard=12"), std::string::npos) << problem("zero3,shard=10");
+  for (const char* text : {"shard=8", "zero=1,shard=8", "sp", "zb", "pp=2,chunks=2,zb", "no-reshard", "cp=2,ps",
+                           "ep=2,wfbp", "checkpoint,selective", "zero3,shard=8,ep=2", "cp=5"}) {
+    EXPECT_NE(problem(text), "") << text;
+  }
+}
+
 TEST(Plan, ServersAreOneANodeUnlessTheyAreCounted) {
   EXPECT_EQ(plan_from("ps", 32, 32)->servers, 4);  // nodes of eight
   EXPECT_EQ(plan_from("ps-async", 4, 16)->servers, 1);
@@ -70,7 +99,13 @@ TEST(Stages, LayersAreDealtEvenly) {
   EXPECT_EQ((*stages)[0].end, 3);
   EXPECT_EQ((*stages)[3].begin, 7);
   EXPECT_EQ((*stages)[3].end, 10);
-  EXPECT_FALSE(cut_into_stages(blocks, 3));
+  const auto uneven = cut_into_stages(blocks, 3);
+  ASSERT_TRUE(uneven);
+  EXPECT_EQ(uneven->size(), 3U);
+  EXPECT_EQ(uneven->back().end, 10U);
+  const auto many = cut_into_stages(blocks, 11);
+  ASSERT_FALSE(many);
+  EXPECT_NE(many.error().message().find("pp=10"), std::string::npos);
 }
 
 TEST(Stages, OtherModelsAreCutSoThatTheSlowestIsFast) {

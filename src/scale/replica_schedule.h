@@ -18,8 +18,9 @@ struct ReplicaTimes {
   Nanoseconds exchange;   // that the busiest part of the network is used for
 };
 
-// `plan` has one stage and whole layers; with ZeRO 2 and 3 one micro-batch.
+// `plan` has one stage; with ZeRO 2 and 3 one micro-batch. `gathered`: bytes of a parameter that ZeRO gathers, over those of its
+// gradient.
 Result<ReplicaTimes> replica_times(const ModelTasks& model, const Plan& plan, const GpuCluster& cluster,
-                                   const Efficiency& efficiency);
+                                   const Efficiency& efficiency, double gathered = 1);
 
 }  // namespace forerun::scale

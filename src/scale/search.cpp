@@ -15,8 +15,7 @@ std::vector<int64_t> powers_of_two(int64_t most) {
 
 void add_variants(Plan plan, const SearchSpace& space, std::vector<Plan>& plans) {
   for (const int64_t chunks : {1, 2, 4}) {
-    if (chunks > 1 && (plan.pipeline == 1 || space.layers == 0 || space.layers % (plan.pipeline * chunks) != 0))
-      continue;
+    if (chunks > 1 && (plan.pipeline == 1 || space.layers < plan.pipeline * chunks)) continue;
     plan.chunks = chunks;
     for (int zero = 0; zero <= 3; ++zero) {
       if (zero > 0 && plan.data == 1) continue;
@@ -31,14 +30,24 @@ void add_variants(Plan plan, const SearchSpace& space, std::vector<Plan>& plans)
   }
 }
 
+// How experts may be dealt out: not at all, or as far as a node goes.
+std::vector<int64_t> expert_groups(const Plan& plan, const SearchSpace& space, const GpuCluster& cluster) {
+  std::vector<int64_t> groups = {1};
+  for (const int64_t group : powers_of_two(std::min(cluster.node / plan.tensor, plan.data))) {
+    if (group == 1 || space.experts % group != 0 || plan.data % group != 0) continue;
+    groups.resize(1);
+    groups.push_back(group);
+  }
+  return groups;
+}
+
 // A source that remembers its answers.
 CostSource remembering(const CostSource& costs) {
-  auto known = std::make_shared<std::map<std::pair<int64_t, int64_t>, Result<ModelCosts>>>();
-  return [known, costs](int64_t micro_batch, int64_t tensor) -> Result<ModelCosts> {
-    const auto key = std::make_pair(micro_batch, tensor);
-    const auto found = known->find(key);
+  auto known = std::make_shared<std::map<Cut, Result<ModelCosts>>>();
+  return [known, costs](const Cut& cut) -> Result<ModelCosts> {
+    const auto found = known->find(cut);
     if (found != known->end()) return found->second;
-    return known->emplace(key, costs(micro_batch, tensor)).first->second;
+    return known->emplace(cut, costs(cut)).first->second;
   };
 }
 
@@ -50,7 +59,6 @@ std::vector<Plan> plans_of(const SearchSpace& space, const GpuCluster& cluster) 
     if (cluster.gpus % tensor != 0) continue;
     for (int64_t stages = 1; stages <= std::min(cluster.gpus / tensor, space.most_stages); ++stages) {
       if ((cluster.gpus / tensor) % stages != 0) continue;
-      if (space.layers > 0 && space.layers % stages != 0) continue;
       Plan plan;
       plan.tensor = tensor;
       plan.pipeline = stages;
@@ -59,7 +67,10 @@ std::vector<Plan> plans_of(const SearchSpace& space, const GpuCluster& cluster) 
         if (space.global_batch % (plan.data * micro_batch) != 0) continue;
         plan.micro_batch = micro_batch;
         plan.micro_batches = space.global_batch / (plan.data * micro_batch);
-        add_variants(plan, space, plans);
+        for (const int64_t experts : expert_groups(plan, space, cluster)) {
+          plan.experts = experts;
+          add_variants(plan, space, plans);
+        }
       }
     }
   }
@@ -85,7 +96,7 @@ Result<Ranking> rank_plans(const CostSource& costs, const StepSetup& setup, cons
     if (const Status status = work.advance(); !status) return status.error();
   }
   std::stable_sort(ranking.steps.begin(), ranking.steps.end(),
-                   [](const Step& a, const Step& b) { return a.time < b.time; });
+                   [](const Step& a, const Step& b) { return a.ranked() < b.ranked(); });
   return ranking;
 }
 

@@ -1,8 +1,9 @@
 // All plans that make sense for a model on a cluster, and the best of them.
 //
-// Tensor groups stay within a node and are powers of two; pipelines have as many stages as divide the layers; data
-// parallelism is the rest. Micro-batches are powers of two whose product with data parallelism divides the global
-// batch. Every plan is estimated in full (step.h); those that do not fit in memory are counted and left out.
+// Tensor groups stay within a node and are powers of two; pipelines have any number of stages that the layers go
+// round; data parallelism is the rest. Experts are on every GPU, or dealt out to as many as a node has beside the tensor
+// groups. Micro-batches are powers of two whose product with data parallelism divides the global batch. Every plan is
+// estimated in full (step.h); those that do not fit in memory are counted and left out.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +20,7 @@ struct SearchSpace {
   int64_t most_tensor = 1;  // 1: layers cannot be shared
   int64_t most_stages = 1;
   int64_t most_micro_batch = 32;
+  int64_t experts = 1;  // of a layer
 };
 
 std::vector<Plan> plans_of(const SearchSpace& space, const GpuCluster& cluster);

@@ -11,11 +11,7 @@ int64_t time_of(const Block& block) {
   return (block.forward + block.backward + block.forward_exchange + block.backward_exchange).value;
 }
 
-Result<std::vector<BlockRange>> deal_layers(size_t blocks, size_t first, size_t layers, int64_t stages) {
-  if (static_cast<int64_t>(layers) % stages != 0) {
-    return Error{fmt::format("{} layers cannot be dealt out to {} stages", layers, stages), "pipeline parallelism",
-                 "choose a number of stages that divides the layers"};
-  }
+std::vector<BlockRange> deal_layers(size_t blocks, size_t first, size_t layers, int64_t stages) {
   const size_t each = layers / static_cast<size_t>(stages);
   std::vector<BlockRange> ranges(static_cast<size_t>(stages));
   for (size_t i = 0; i < ranges.size(); ++i) ranges[i] = {first + i * each, first + (i + 1) * each};
@@ -51,12 +47,12 @@ Result<std::vector<BlockRange>> cut_into_stages(std::span<const Block> blocks, i
   const auto is_layer = [](const Block& block) { return block.layer; };
   const auto first = std::find_if(blocks.begin(), blocks.end(), is_layer);
   const auto layers = std::count_if(blocks.begin(), blocks.end(), is_layer);
-  if (layers > 0) {
+  if (layers > 0 && layers % stages == 0) {
     return deal_layers(blocks.size(), static_cast<size_t>(first - blocks.begin()), static_cast<size_t>(layers), stages);
   }
   if (static_cast<int64_t>(blocks.size()) < stages) {
     return Error{fmt::format("{} blocks cannot be cut into {} stages", blocks.size(), stages), "pipeline parallelism",
-                 "choose fewer stages"};
+                 fmt::format("choose at most pp={}", blocks.size())};
   }
   int64_t low = 0;
   int64_t high = 0;

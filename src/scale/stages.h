@@ -1,7 +1,8 @@
 // Which blocks of a model each stage of a pipeline holds.
 //
-// Equal layers are dealt out evenly, with what comes before them in the first and what comes after in the last stage,
-// as Megatron does; any other model is cut so that the slowest stage is as fast as can be.
+// Equal layers are dealt out evenly where they divide, with what comes before them in the first and what comes after in the
+// last stage, as Megatron does. Where they do not (126 layers on 16 stages), and in any other model, stages are cut so that
+// the slowest is as fast as can be: the first and the last, which have the embedding and the head, then get fewer layers.
 #pragma once
 
 #include <span>
@@ -17,7 +18,7 @@ struct BlockRange {
   size_t end = 0;
 };
 
-// `stages` ranges that cover all blocks in order. An Error where the layers cannot be dealt out.
+// `stages` ranges that cover all blocks in order. An Error where there are fewer blocks than stages.
 Result<std::vector<BlockRange>> cut_into_stages(std::span<const Block> blocks, int64_t stages);
 
 }  // namespace forerun::scale

@@ -11,6 +11,7 @@
 #include "scale/memory_use.h"
 #include "scale/network.h"
 #include "scale/plan.h"
+#include "scale/step_range.h"
 #include "timeline/gradient_exchange.h"
 
 namespace forerun::scale {
@@ -19,7 +20,7 @@ struct Step {
   Plan plan;
   Nanoseconds time;
   Nanoseconds compute;          // of the busiest GPU: forward and backward passes
-  Nanoseconds tensor_exchange;  // of the same GPU, within tensor groups; never hidden
+  Nanoseconds tensor_exchange;  // of the same GPU, within tensor, context and expert groups; never hidden
   Nanoseconds bubble;           // waiting for other stages
   Nanoseconds exchange;         // of gradients and parameters, hidden or not
   Nanoseconds exposed;          // of that, what adds to the step
@@ -33,6 +34,10 @@ struct Step {
   double efficiency = 0;         // speed over that of as many GPUs that share all work evenly and never wait
   MemoryUse memory;
   bool fits = true;
+  Nanoseconds low, high;                 // eight of ten measured steps lie between them
+  std::vector<std::string> unvalidated;  // what the plan rests on that no published run tells of
+  // By which plans are ranked: those that rest on nothing that was validated by the slow end of their range.
+  [[nodiscard]] Nanoseconds ranked() const { return unvalidated.empty() ? time : high; }
 };
 
 struct StepSetup {
@@ -41,10 +46,15 @@ struct StepSetup {
   StateBytes bytes;
   Unit unit = Unit::bf16_tensor;  // of a transformer's arithmetic
   Bytes bucket = kBucket;
+  RatioRange computation = {};  // of the passes' times
+  bool megatron = false;        // Megatron-LM trains it; ZeRO 3 is then DeepSpeed's
 };
 
 // Puts other times of the exchange of gradients in place of the estimated ones.
 void set_exchange(Step& step, Nanoseconds exchange, Nanoseconds exposed);
+
+// How the model is cut by a plan.
+Cut cut_of(const Plan& plan);
 
 Result<Step> estimate_step(const CostSource& costs, const StepSetup& setup, const Plan& plan);
 

@@ -4,6 +4,8 @@
 
 #include "scale/gradient_exchange.h"
 #include "scale/search.h"
+#include "scale/stages.h"
+#include "scale/step_picture.h"
 #include "scale/test_cluster.h"
 
 namespace forerun::scale {
@@ -118,6 +120,166 @@ TEST(Step, ThePipelinesEndHoldsTheTiedEmbeddingToo) {
               0.02 * static_cast<double>(tied.value));
 }
 
+// As Llama 3 405B has it: the first and last of 16 stages have a layer less than the others of 126.
+TEST(Step, StagesMayBeUneven) {
+  TestCase test(16);
+  test.model.layers = 30;
+  const auto costs = test.costs()({1, 1});
+  ASSERT_TRUE(costs);
+  const auto stages = cut_into_stages(costs->blocks, 16);
+  ASSERT_TRUE(stages) << stages.error().message();
+  EXPECT_EQ(stages->front().begin, 0U);
+  EXPECT_EQ(stages->back().end, costs->blocks.size());
+  for (size_t i = 1; i < stages->size(); ++i) {
+    EXPECT_EQ((*stages)[i].begin, (*stages)[i - 1].end);
+    EXPECT_LE((*stages)[i].end - (*stages)[i].begin, 3U);
+  }
+  EXPECT_GT(step_of(test, plan_of(1, 1, 16, 1, 64)).efficiency, 0.5);
+}
+
+TEST(Step, ZeroBubbleShrinksTheBubbleAndNothingElse) {
+  const TestCase test(4);
+  Plan plan = plan_of(1, 1, 4, 1, 16);
+  const Step plain = step_of(test, plan);
+  plan.zero_bubble = true;
+  const Step filled = step_of(test, plan);
+  EXPECT_LT(filled.bubble.value, plain.bubble.value * 3 / 4);
+  EXPECT_GT(filled.bubble, Nanoseconds());
+  EXPECT_EQ(filled.memory.total(), plain.memory.total());
+}
+
+TEST(Step, SequenceParallelismDividesWhatIsKept) {
+  const TestCase test(8);
+  Plan plan = plan_of(8, 1, 1, 4, 1);
+  const Step whole = step_of(test, plan);
+  plan.sequence = true;
+  const Step divided = step_of(test, plan);
+  EXPECT_LT(divided.memory.activations.value, whole.memory.activations.value / 2);
+  EXPECT_LT(divided.compute, whole.compute);
+  EXPECT_EQ(divided.memory.parameters, whole.memory.parameters);
+}
+
+TEST(Step, ContextParallelismDividesSequences) {
+  TestCase test(8);
+  test.model.sequence = test.model.positions = 16384;
+  const Step whole = step_of(test, plan_of(1, 8, 1, 1, 8));
+  Plan plan = plan_of(1, 1, 1, 1, 64);
+  plan.context = 8;
+  const Step divided = step_of(test, plan);
+  EXPECT_EQ(divided.samples, whole.samples);
+  EXPECT_LT(divided.memory.activations.value, whole.memory.activations.value / 7);
+  EXPECT_EQ(divided.memory.parameters, whole.memory.parameters);
+  EXPECT_NEAR(static_cast<double>(divided.compute.value) / static_cast<double>(whole.compute.value), 1, 0.2);
+  EXPECT_EQ(divided.tensor_exchange, Nanoseconds());  // long sequences: attention hides the ring
+  plan.zero = 1;
+  EXPECT_LT(step_of(test, plan).memory.states.value,
+            divided.memory.states.value / 7);  // the group has the same weights
+}
+
+TEST(Step, AttentionThatKeepsScoresIsRunAgain) {
+  TestCase test(2);
+  test.setup.efficiency.fused_attention = false;
+  Plan plan = plan_of(2, 1, 1, 2, 1);
+  const Step kept = step_of(test, plan);
+  plan.selective = true;
+  const Step again = step_of(test, plan);
+  EXPECT_LT(again.memory.activations, kept.memory.activations);
+  EXPECT_GT(again.compute, kept.compute);
+  test.setup.efficiency.fused_attention = true;
+  EXPECT_FALSE(test.step(plan));  // keeps none
+}
+
+// Of nodes that a slow network joins: parameters are gathered within the nodes, and only gradients cross it.
+TEST(Step, ShardsWithinNodesSpareTheNetwork) {
+  TestCase test(64);
+  test.setup.cluster.between.bandwidth = 12.5e9;
+  Plan plan = plan_of(1, 64, 1, 1, 1);
+  plan.zero = 3;
+  const Step all = step_of(test, plan);
+  plan.shard = 8;
+  const Step hybrid = step_of(test, plan);
+  EXPECT_LT(hybrid.time, all.time);
+  EXPECT_GT(hybrid.memory.states, all.memory.states);
+  plan.shard = 64;
+  EXPECT_EQ(step_of(test, plan).time, all.time);
+}
+
+TEST(Step, ParametersThatStayAreGatheredOnce) {
+  TestCase test(64);
+  test.setup.cluster.between.bandwidth = 12.5e9;
+  Plan plan = plan_of(1, 64, 1, 1, 1);
+  plan.zero = 3;
+  const Step again = step_of(test, plan);
+  plan.reshard = false;
+  const Step once = step_of(test, plan);
+  EXPECT_LT(once.exchange, again.exchange);
+  EXPECT_GT(once.memory.parameters, again.memory.parameters);
+}
+
+// A model with a block that is half experts, on two nodes.
+TEST(Step, ExpertsAreTheSameOnFewerGpus) {
+  const TestCase test(16);
+  const CostSource source = [](const Cut& cut) -> Result<ModelCosts> {
+    ModelCosts costs;
+    costs.update_ns = 0.01;
+    Block block;
+    block.forward = Nanoseconds(1'000'000);
+    block.backward = Nanoseconds(2'000'000);
+    block.expert_parameters = 800'000'000 / cut.experts;
+    block.parameters = 200'000'000 + block.expert_parameters;
+    costs.blocks = {block};
+    return costs;
+  };
+  Plan plan = plan_of(1, 16, 1, 1, 1);
+  const auto whole = estimate_step(source, test.setup, plan);
+  ASSERT_TRUE(whole);
+  plan.experts = 8;
+  const auto dealt = estimate_step(source, test.setup, plan);
+  ASSERT_TRUE(dealt);
+  EXPECT_EQ(dealt->memory.parameters.value, 2 * 300'000'000);
+  EXPECT_LT(dealt->exchange, whole->exchange);
+  EXPECT_LT(dealt->update, whole->update);
+  plan.zero = 1;  // experts have two owners, the rest sixteen
+  const auto shared = estimate_step(source, test.setup, plan);
+  ASSERT_TRUE(shared);
+  EXPECT_EQ(shared->memory.states.value, 12 * (200'000'000 / 16 + 100'000'000 / 2));
+  plan.experts = 16;  // every expert is on one GPU alone: nothing of it is exchanged
+  plan.zero = 0;
+  const auto alone = estimate_step(source, test.setup, plan);
+  ASSERT_TRUE(alone);
+  EXPECT_LT(alone->exchange, dealt->exchange);
+}
+
+TEST(StepPicture, HasEveryPassAndEndsWithTheStep) {
+  const TestCase test(16);
+  Plan plan = plan_of(2, 2, 4, 1, 8);
+  for (const bool zero_bubble : {false, true}) {
+    plan.zero_bubble = zero_bubble;
+    const Step step = step_of(test, plan);
+    const auto picture = picture_of(test.costs(), test.setup, step);
+    ASSERT_TRUE(picture) << picture.error().message();
+    Nanoseconds end;
+    int64_t passes = 0;
+    std::vector<Nanoseconds> free(4);
+    for (const StepEvent& event : picture->events) {
+      end = std::max(end, event.begin + event.duration);
+      if (event.kind == StepEventKind::exchange) continue;
+      EXPECT_GE(event.begin, free[static_cast<size_t>(event.stage)]);  // one thing at a time
+      free[static_cast<size_t>(event.stage)] = event.begin + event.duration;
+      if (event.kind != StepEventKind::update) ++passes;
+    }
+    EXPECT_EQ(end, step.time);
+    EXPECT_EQ(passes, zero_bubble ? 2 * 8 * 4 + 8 * 3 : 2 * 8 * 4);
+    ASSERT_EQ(picture->memory.size(), 4U);
+    Bytes most;
+    for (const MemoryUse& use : picture->memory) most = std::max(most, use.total());
+    EXPECT_EQ(most, step.memory.total());
+  }
+  plan.micro_batches = 1'000'000;
+  plan.zero_bubble = false;
+  EXPECT_FALSE(picture_of(test.costs(), test.setup, step_of(test, plan)));
+}
+
 TEST(Step, InterleavingShrinksTheBubble) {
   const TestCase test(4);
   Plan plan = plan_of(1, 1, 4, 1, 16);
@@ -143,8 +305,8 @@ TEST(Step, ParameterServersAreASharedLink) {
 
 TEST(Step, SaysWhatCannotBe) {
   const TestCase test(8);
-  EXPECT_FALSE(test.step(plan_of(3, 1, 1, 1, 1)));  // 16 heads
-  EXPECT_FALSE(test.step(plan_of(1, 1, 5, 1, 1)));  // 16 layers
+  EXPECT_FALSE(test.step(plan_of(3, 1, 1, 1, 1)));   // 16 heads
+  EXPECT_FALSE(test.step(plan_of(1, 1, 20, 1, 1)));  // 16 layers, embedding and head
   Plan plan = plan_of(1, 2, 2, 1, 4);
   plan.zero = 3;
   EXPECT_FALSE(test.step(plan));
@@ -165,9 +327,23 @@ TEST(Search, RanksWhatFits) {
     EXPECT_EQ(ranking.steps[i].plan.gpus(), 16);
     EXPECT_EQ(ranking.steps[i].plan.global_batch(), 64);
     if (i > 0) {
-      EXPECT_LE(ranking.steps[i - 1].time, ranking.steps[i].time);
+      EXPECT_LE(ranking.steps[i - 1].ranked(), ranking.steps[i].ranked());
     }
   }
+}
+
+TEST(Search, ExpertsAreDealtOutWithinANode) {
+  const TestCase test(32);
+  SearchSpace space{.global_batch = 32, .layers = 16, .most_tensor = 8, .most_stages = 1};
+  for (const Plan& plan : plans_of(space, test.setup.cluster)) EXPECT_EQ(plan.experts, 1);
+  space.experts = 8;
+  int64_t dealt = 0;
+  for (const Plan& plan : plans_of(space, test.setup.cluster)) {
+    EXPECT_TRUE(check_plan(plan)) << describe(plan);
+    EXPECT_TRUE(plan.experts == 1 || plan.experts * plan.tensor == 8) << describe(plan);
+    if (plan.experts > 1) ++dealt;
+  }
+  EXPECT_GT(dealt, 0);
 }
 
 TEST(Search, WhatDoesNotFitIsLeftOut) {

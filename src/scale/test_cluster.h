@@ -39,9 +39,7 @@ struct TestCase {
 
   explicit TestCase(int64_t gpus) { setup.cluster = test_cluster(gpus); }
   [[nodiscard]] CostSource costs() const {
-    return [this](int64_t micro_batch, int64_t tensor) {
-      return transformer_costs(model, setup.cluster, setup.efficiency, {}, micro_batch, tensor);
-    };
+    return [this](const Cut& cut) { return transformer_costs(model, setup.cluster, setup.efficiency, {}, cut); };
   }
   [[nodiscard]] Result<Step> step(const Plan& plan) const { return estimate_step(costs(), setup, plan); }
 };

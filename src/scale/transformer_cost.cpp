@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace forerun::scale {
 namespace {
@@ -18,11 +19,14 @@ constexpr double kForwardPart = 1.0 / 3;  // of elementwise work and of the host
 
 struct Shape {
   double tokens, hidden, sequence, micro_batch, tensor;
+  double queries;       // of a sequence, on one GPU
+  double unshared = 1;  // GPUs that norms, dropout and residuals are divided by
 };
 
 struct Seconds {
   double forward = 0;
   double backward = 0;
+  double weights = 0;    // of the backward pass, gradients of weights
   double computing = 0;  // of both, what arithmetic limits; the rest is the memory's, or the host's
   double moving = 0;
 };
@@ -44,7 +48,9 @@ class LayerTimer {
   [[nodiscard]] Seconds linear(double m, double n, double k) const {
     const Product result = product(m, n, k);
     const Product gradients[] = {product(m, k, n), product(k, n, m)};
-    Seconds sum{.forward = result.seconds, .backward = gradients[0].seconds + gradients[1].seconds};
+    Seconds sum{.forward = result.seconds,
+                .backward = gradients[0].seconds + gradients[1].seconds,
+                .weights = gradients[1].seconds};
     for (const Product& one : {result, gradients[0], gradients[1]}) {
       (one.computes ? sum.computing : sum.moving) += one.seconds;
     }
@@ -57,8 +63,8 @@ class LayerTimer {
   }
 
   [[nodiscard]] Seconds attention(const Transformer& model, const Shape& s) const {
-    const double queries = static_cast<double>(model.hidden) / s.tensor;
-    const double scores = s.micro_batch * s.sequence * s.sequence;
+    const double queries = static_cast<double>(model.query_size()) / s.tensor;
+    const double scores = s.micro_batch * s.queries * s.sequence;
     const double flops = 4 * scores * queries;
     const double rate = peak_ * e_.attention;
     if (e_.fused_attention) {
@@ -79,8 +85,10 @@ class LayerTimer {
       return std::pow(std::pow(a, e_.sharpness) + std::pow(b, e_.sharpness), 1 / e_.sharpness);
     };
     const double host = host_us * 1e-6;
+    const double backward = both(gpu.backward, (1 - kForwardPart) * host);
     return {.forward = both(gpu.forward, kForwardPart * host),
-            .backward = both(gpu.backward, (1 - kForwardPart) * host),
+            .backward = backward,
+            .weights = gpu.backward > 0 ? backward * gpu.weights / gpu.backward : 0,
             .computing = gpu.computing,
             .moving = gpu.moving};
   }
@@ -106,6 +114,7 @@ class LayerTimer {
 void add(Seconds& sum, const Seconds& more) {
   sum.forward += more.forward;
   sum.backward += more.backward;
+  sum.weights += more.weights;
   sum.computing += more.computing;
   sum.moving += more.moving;
 }
@@ -116,14 +125,15 @@ Seconds layer_seconds(const Transformer& model, const LayerTimer& timer, const E
   const double h = s.hidden;
   const double keys =
       std::max(static_cast<double>(model.kv_heads) / s.tensor, 1.0) * static_cast<double>(model.head_size());
+  const double queries = static_cast<double>(model.query_size()) / s.tensor;
   const double inner = static_cast<double>(model.inner) / s.tensor;
-  Seconds gpu = timer.linear(s.tokens, h / s.tensor + 2 * keys, h);
-  add(gpu, timer.linear(s.tokens, h, h / s.tensor));
+  Seconds gpu = timer.linear(s.tokens, queries + 2 * keys, h);
+  add(gpu, timer.linear(s.tokens, h, queries));
   add(gpu, timer.linear(s.tokens, model.gated ? 2 * inner : inner, h));
   add(gpu, timer.linear(s.tokens, h, inner));
   add(gpu, timer.attention(model, s));
   const double shared = h / s.tensor + (model.gated ? 1.5 : 1) * inner;
-  add(gpu, timer.moved(e.elementwise * s.tokens * (kUnsharedBytes * h + kSharedBytes * shared)));
+  add(gpu, timer.moved(e.elementwise * s.tokens * (kUnsharedBytes * h / s.unshared + kSharedBytes * shared)));
   return timer.issued(gpu, e.host_layer_us + (s.tensor > 1 ? e.host_tensor_us : 0));
 }
 
@@ -131,17 +141,17 @@ Seconds head_seconds(const Transformer& model, const LayerTimer& timer, const Ef
   const auto tensor = static_cast<int64_t>(s.tensor);
   const double words = static_cast<double>(padded_vocab(model.vocab, tensor)) / s.tensor;
   Seconds gpu = timer.linear(s.tokens, words, s.hidden);
-  add(gpu, timer.moved(s.tokens * words * e.loss_bytes + s.tokens * s.hidden * kHeadNormBytes));
+  add(gpu, timer.moved(s.tokens * words * e.loss_bytes + s.tokens * s.hidden * kHeadNormBytes / s.unshared));
   return timer.issued(gpu, e.host_head_us);
 }
 
 // Bytes that a layer keeps for the backward pass.
-double saved_by_layer(const Transformer& model, const Efficiency& e, const Shape& s, double element) {
+double saved_by_layer(const Transformer& model, const Efficiency& e, const Shape& s, double element, bool selective) {
   const double inner = (model.gated ? 3 : 2) * static_cast<double>(model.inner) / s.hidden;  // results of that width
   const double shared = element * (4 + inner) + static_cast<double>(model.gated ? 1 : 0);
-  double bytes = s.tokens * s.hidden * (5 * element + shared / s.tensor);
-  if (!e.fused_attention) {
-    bytes += (2 * element + 1) * s.micro_batch * static_cast<double>(model.heads) / s.tensor * s.sequence * s.sequence;
+  double bytes = s.tokens * s.hidden * (5 * element / s.unshared + shared / s.tensor);
+  if (!e.fused_attention && !selective) {
+    bytes += (2 * element + 1) * s.micro_batch * static_cast<double>(model.heads) / s.tensor * s.queries * s.sequence;
   }
   return bytes;
 }
@@ -156,20 +166,85 @@ int64_t padded_vocab(int64_t vocab, int64_t tensor) {
   return (vocab + multiple - 1) / multiple * multiple;
 }
 
-Result<ModelCosts> transformer_costs(const Transformer& model, const GpuCluster& cluster, const Efficiency& e,
-                                     const Arithmetic& arithmetic, int64_t micro_batch, int64_t tensor) {
+namespace {
+
+// Which groups could share its layers in place of `tensor` GPUs.
+std::string nearest_tensor_groups(const Transformer& model, int64_t tensor) {
+  const int64_t common = std::gcd(std::gcd(model.heads, model.hidden), model.inner);
+  int64_t below = 1, above = 0;
+  for (int64_t group = 1; group <= common && above == 0; ++group) {
+    if (common % group != 0) continue;
+    if (group < tensor) below = group;
+    if (group > tensor) above = group;
+  }
+  return above > 0 ? fmt::format("choose tp={} or tp={}", below, above) : fmt::format("choose tp={}", below);
+}
+
+// What can be asked of a model.
+Status check_cut(const Transformer& model, const Efficiency& e, const Cut& cut) {
+  const int64_t tensor = cut.tensor;
   if (model.heads % tensor != 0 || model.hidden % tensor != 0 || model.inner % tensor != 0) {
     return Error{fmt::format("{} heads cannot be shared by {} GPUs", model.heads, tensor), "tensor parallelism",
-                 "choose a divisor of the number of heads"};
+                 nearest_tensor_groups(model, tensor)};
   }
+  // Two parts a GPU, one of the beginning and one of the end, so that causal attention is the same work for all.
+  if (cut.context > 1 && model.sequence % (2 * cut.context) != 0) {
+    return Error{
+        fmt::format("sequences of {} tokens are not divided by {} GPUs in two parts each", model.sequence, cut.context),
+        "context parallelism", "choose cp=N so that twice as much divides the sequence"};
+  }
+  if (cut.experts > 1) {
+    return Error{"the model has no experts", "expert parallelism", "leave out ep"};
+  }
+  if (cut.selective && e.fused_attention) {
+    return Error{"fused attention keeps no scores that could be made again instead", "selective",
+                 "leave it out (nothing is lost), take checkpoint, or --attention eager"};
+  }
+  return {};
+}
+
+// How long keys and values of a context group travel for a layer, of which attention hides its own time.
+struct RingTimes {
+  Nanoseconds forward, backward;  // that nothing hides
+};
+RingTimes ring_exchange(const Transformer& model, const Network& network, const Cut& cut, const Shape& s,
+                        double element, const Seconds& attention) {
+  if (cut.context == 1) return {};
+  const double keys =
+      std::max(static_cast<double>(model.kv_heads) / s.tensor, 1.0) * static_cast<double>(model.head_size());
+  const Bytes all(std::llround(2 * keys * element * s.micro_batch * s.sequence));
+  const Group group{cut.context, cut.tensor};
+  const double beside = (s.sequence - s.queries) / s.sequence;  // a GPU's own part waits for nobody
+  const auto shown = [&](Bytes bytes, double hidden) {
+    return std::max(network.all_gather(bytes, group) - whole(beside * hidden), Nanoseconds());
+  };
+  return {shown(all, attention.forward), shown(Bytes(2 * all.value), attention.backward)};  // gradients go round too
+}
+
+}  // namespace
+
+Result<ModelCosts> transformer_costs(const Transformer& model, const GpuCluster& cluster, const Efficiency& e,
+                                     const Arithmetic& arithmetic, const Cut& cut) {
+  const int64_t micro_batch = cut.micro_batch, tensor = cut.tensor;
+  if (const Status status = check_cut(model, e, cut); !status) return status.error();
   const Network network(cluster, e);
   const LayerTimer timer(cluster.gpu, e, arithmetic);
-  const Shape s{static_cast<double>(micro_batch * model.sequence), static_cast<double>(model.hidden),
-                static_cast<double>(model.sequence), static_cast<double>(micro_batch), static_cast<double>(tensor)};
+  const int64_t queries = model.sequence / cut.context;
+  const Shape s{.tokens = static_cast<double>(micro_batch * queries),
+                .hidden = static_cast<double>(model.hidden),
+                .sequence = static_cast<double>(model.sequence),
+                .micro_batch = static_cast<double>(micro_batch),
+                .tensor = static_cast<double>(tensor),
+                .queries = static_cast<double>(queries),
+                .unshared = cut.sequence ? static_cast<double>(tensor) : 1};
   const ShapeFactors factors = factors_at(e, s.tokens, s.hidden, s.tensor);
   const auto element = static_cast<double>(arithmetic.element);
-  const Bytes state = whole_bytes(s.tokens * s.hidden * element);
-  const Nanoseconds exchange = network.all_reduce(state, {tensor, 1});
+  const Bytes whole_state = whole_bytes(s.tokens * s.hidden * element);
+  const Bytes state = whole_bytes(s.tokens * s.hidden * element / s.unshared);
+  const Group group{tensor, 1};
+  const Nanoseconds scattered = cut.sequence ? network.reduce_scatter(whole_state, group) : Nanoseconds();
+  const Nanoseconds gathered = cut.sequence ? network.all_gather(whole_state, group) : Nanoseconds();
+  const Nanoseconds exchange = cut.sequence ? scattered + gathered : network.all_reduce(whole_state, group);
 
   ModelCosts costs;
   const auto block = [&](std::string name, const Seconds& time, double factor, int64_t parameters) {
@@ -178,6 +253,7 @@ Result<ModelCosts> transformer_costs(const Transformer& model, const GpuCluster&
     b.parameters = parameters;
     b.forward = whole(time.forward * factor);
     b.backward = whole(time.backward * factor);
+    b.weight_gradients = whole(time.weights * factor);
     b.output = state;
     return b;
   };
@@ -191,17 +267,30 @@ Result<ModelCosts> transformer_costs(const Transformer& model, const GpuCluster&
   count(embedding_time, factors.ends, 1);
   Block embedding = block("embedding", embedding_time, factors.ends,
                           (padded_vocab(model.vocab, tensor) / tensor + model.positions) * model.hidden);
-  embedding.forward_exchange = exchange;
-  embedding.saved = whole_bytes(s.tokens * s.hidden);  // dropout's mask
+  embedding.forward_exchange = cut.sequence ? scattered : exchange;
+  embedding.backward_exchange = gathered;
+  embedding.saved = whole_bytes(s.tokens * s.hidden / s.unshared);  // dropout's mask
   costs.blocks.push_back(embedding);
 
   const Seconds layer_time = layer_seconds(model, timer, e, s);
   count(layer_time, factors.layer, model.layers);
   Block layer = block("layer", layer_time, factors.layer, model.layer_parameters() / tensor);
   layer.layer = true;
-  layer.forward_exchange = exchange * 2;
-  layer.backward_exchange = exchange * 2;
-  layer.saved = whole_bytes(saved_by_layer(model, e, s, element));
+  const Seconds attention = timer.attention(model, s);
+  const RingTimes ring = ring_exchange(model, network, cut, s, element, attention);
+  layer.forward_exchange = exchange * 2 + ring.forward;
+  layer.backward_exchange = exchange * 2 + ring.backward;
+  layer.saved = whole_bytes(saved_by_layer(model, e, s, element, cut.selective));
+  if (cut.selective) {
+    layer.backward += whole(attention.forward * factors.layer);
+    layer.transient = whole_bytes(saved_by_layer(model, e, s, element, false)) - layer.saved;
+  }
+  if (cut.checkpoint) {
+    layer.backward += layer.forward;
+    layer.backward_exchange += layer.forward_exchange;
+    layer.transient = layer.saved;
+    layer.saved = layer.output;
+  }
   for (int64_t i = 0; i < model.layers; ++i) costs.blocks.push_back(layer);
 
   const int64_t words = padded_vocab(model.vocab, tensor) / tensor;
@@ -209,7 +298,8 @@ Result<ModelCosts> transformer_costs(const Transformer& model, const GpuCluster&
   count(head_time, factors.ends, 1);
   Block head = block("head", head_time, factors.ends,
                      model.tied ? model.head_parameters() : words * model.hidden + model.hidden);
-  head.backward_exchange = exchange;
+  head.forward_exchange = gathered;
+  head.backward_exchange = cut.sequence ? scattered : exchange;
   head.saved = Bytes(2 * state.value);
   head.transient = whole_bytes(s.tokens * static_cast<double>(words) * (element + 8));  // logits, and twice in float32
   costs.blocks.push_back(head);

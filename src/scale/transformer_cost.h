@@ -4,8 +4,12 @@
 // columns, the second by rows, heads dealt out, two all-reduces forward and two backward; the vocabulary dealt out. GPU
 // time is products at a share of the peak (at least what their bytes take), attention's products and scores, and bytes
 // of everything elementwise; the host's time to issue it is combined by a p-norm. Constants: efficiency.h. What is kept
-// for the backward pass: Korthikanti et al. (2022), 34 + 5 as/h bytes per element. Left out: sequence parallelism,
-// experts.
+// for the backward pass: Korthikanti et al. (2022), 34 + 5 as/h bytes per element, and so is what sequence parallelism
+// (norms, dropout and residuals divided along the sequence, reduce-scatter and all-gather in place of all-reduce) and
+// selective recomputation (attention's scores) change. Context groups pass keys and values round a ring beside attention
+// (Liu et al., 2023, as Megatron has it), with causal parts dealt out evenly; what attention does not hide is exposed. Left
+// out: experts; that the gathered input of a layer, which sequence parallelism gathers once more in the backward pass,
+// is not always hidden.
 #pragma once
 
 #include "device/device.h"
@@ -26,6 +30,6 @@ struct Arithmetic {
 int64_t padded_vocab(int64_t vocab, int64_t tensor);
 
 Result<ModelCosts> transformer_costs(const Transformer& model, const GpuCluster& cluster, const Efficiency& efficiency,
-                                     const Arithmetic& arithmetic, int64_t micro_batch, int64_t tensor);
+                                     const Arithmetic& arithmetic, const Cut& cut);
 
 }  // namespace forerun::scale

@@ -12,20 +12,23 @@ namespace forerun::scale {
 namespace {
 
 TEST(Transformer, CountsParametersAsTheZooDoes) {
-  for (const char* name : {"gpt2_small", "gpt2_xl", "llama2_7b", "llama3_8b"}) {
+  for (const char* name : {"gpt2_small", "gpt2_xl", "llama2_7b", "llama3_8b", "meta-llama/Llama-3.1-405B",
+                           "mistralai/Mistral-7B-v0.3", "Qwen/Qwen2.5-7B", "Qwen/Qwen3-8B"}) {
     const auto model = zoo::build(name, {{"batch", "1"}});
     ASSERT_TRUE(model);
     const auto shape = transformer_of(*model);
     ASSERT_TRUE(shape) << name;
     EXPECT_EQ(shape->parameters(), model->forward.parameter_count()) << name;
   }
-  EXPECT_FALSE(transformer_of(*zoo::build("resnet18", {{"batch", "1"}})));
+  for (const char* name : {"resnet18", "mistralai/Mixtral-8x7B-v0.1", "google/gemma-2-9b", "deepseek-ai/DeepSeek-V3"}) {
+    EXPECT_FALSE(transformer_of(*zoo::build(name, {{"batch", "1"}}))) << name;
+  }
 }
 
 TEST(TransformerCost, SharedLayersAreFasterButNotByAsMuch) {
   const TestCase test(8);
-  const auto alone = test.costs()(8, 1);
-  const auto shared = test.costs()(8, 4);
+  const auto alone = test.costs()({8, 1});
+  const auto shared = test.costs()({8, 4});
   ASSERT_TRUE(alone && shared);
   const Block& one = alone->blocks[1];
   const Block& four = shared->blocks[1];
@@ -40,9 +43,9 @@ TEST(TransformerCost, SharedLayersAreFasterButNotByAsMuch) {
 TEST(TransformerCost, AnOddVocabularyIsSlow) {
   TestCase test(1);
   test.model.vocab = 50304;
-  const Nanoseconds even = test.costs()(4, 1)->blocks.back().forward;
+  const Nanoseconds even = test.costs()({4, 1})->blocks.back().forward;
   test.model.vocab = 50257;
-  EXPECT_GT(test.costs()(4, 1)->blocks.back().forward, even);
+  EXPECT_GT(test.costs()({4, 1})->blocks.back().forward, even);
   EXPECT_EQ(padded_vocab(50257, 1), 50257);
   EXPECT_EQ(padded_vocab(50257, 8) % (128 * 8), 0);
 }

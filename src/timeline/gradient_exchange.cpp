@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/check.h"
+#include "graph/op_modules.h"
 #include "timeline/simulator.h"
 
 namespace forerun {
@@ -50,7 +52,7 @@ class Exchanger {
     std::vector<Bytes> sizes;
     for (const TaskGradient& gradient : pass.gradients) sizes.push_back(gradient.bytes);
     size_t first = 0;
-    for (const size_t end : message_ends(sizes, ready, exchange_)) {
+    for (const size_t end : ends_of(pass, sizes, ready)) {
       send(pass, first, end, arrived);
       first = end + 1;
       ++counts.messages;
@@ -72,6 +74,17 @@ class Exchanger {
   ExchangeCounts counts;
 
  private:
+  [[nodiscard]] std::vector<size_t> ends_of(const BackwardPass& pass, const std::vector<Bytes>& sizes,
+                                            const std::vector<Nanoseconds>& ready) const {
+    if (exchange_.grouping != Grouping::units) return message_ends(sizes, ready, exchange_);
+    std::vector<size_t> ends;
+    const std::vector<bool> units = unit_ends(edit_.original(), pass.gradients);
+    for (size_t i = 0; i < units.size(); ++i) {
+      if (units[i]) ends.push_back(i);
+    }
+    return units.empty() ? message_ends(sizes, ready, exchange_) : ends;
+  }
+
   void send(const BackwardPass& pass, size_t first, size_t end, std::vector<std::vector<TaskId>>& arrived) {
     Bytes bytes{};
     uint32_t soonest = UINT32_MAX;  // use of any of its parameters
@@ -199,12 +212,25 @@ void spread_update(GraphEdit& edit, const BackwardPass& pass, const BackwardPass
 
 }  // namespace
 
+std::vector<bool> unit_ends(const TaskGraph& tasks, std::span<const TaskGradient> gradients) {
+  std::set<std::string_view> blocks;
+  std::vector<std::string_view> units;
+  for (const TaskGradient& gradient : gradients) {
+    units.push_back(gradient.used.valid() ? block_of(tasks.text(tasks.module(gradient.used))) : std::string_view());
+    if (!units.back().empty()) blocks.insert(units.back());
+  }
+  if (blocks.size() < 2) return {};
+  std::vector<bool> ends(units.size(), true);
+  for (size_t i = 0; i + 1 < units.size(); ++i) ends[i] = units[i] != units[i + 1];
+  return ends;
+}
+
 std::vector<size_t> message_ends(std::span<const Bytes> gradients, std::span<const Nanoseconds> ready,
                                  const GradientExchange& exchange) {
   std::vector<size_t> ends;
   if (exchange.grouping == Grouping::each) {
     for (size_t i = 0; i < gradients.size(); ++i) ends.push_back(i);
-  } else if (exchange.grouping == Grouping::buckets) {
+  } else if (exchange.grouping == Grouping::buckets || exchange.grouping == Grouping::units) {
     ends = bucket_ends(gradients, exchange.first_bucket, exchange.bucket);
   } else if (exchange.grouping == Grouping::merged) {
     ends = merged_ends(gradients, ready, exchange);
@@ -300,10 +326,12 @@ GatherCounts add_gathers(GraphEdit& edit, std::span<const ParameterUse> uses, co
     user = ParameterUse();
     bytes = Bytes(0);
   };
-  for (const ParameterUse& use : uses) {
-    if (!user.user.valid()) user = use;
-    bytes += use.bytes;
-    if (bytes >= gathering.message && bytes.value > 0) gather();
+  for (size_t i = 0; i < uses.size(); ++i) {
+    if (!user.user.valid()) user = uses[i];
+    bytes += uses[i].bytes;
+    const bool shared = i + 1 < uses.size() && uses[i + 1].user == uses[i].user;  // one task waits for both
+    const bool full = gathering.units ? uses[i].closes : bytes >= gathering.message && !shared;
+    if (full && bytes.value > 0) gather();
   }
   if (bytes.value > 0) gather();
   return counts;

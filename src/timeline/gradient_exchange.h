@@ -37,7 +37,9 @@ struct BackwardPass {
   std::vector<TaskId> updates;          // tasks of the GPU that apply them, in order
 };
 
-enum class Grouping : uint8_t { whole, each, buckets, merged };
+// units: those of a block together, as FSDP wraps them (block_of in graph/op_modules.h), by the modules that tasks name; in buckets
+// where they name fewer than two blocks.
+enum class Grouping : uint8_t { whole, each, buckets, merged, units };
 
 // The part of an exchange that occupies one lane: for `busy`; the next part may begin `lag` after that.
 struct ExchangePart {
@@ -100,12 +102,14 @@ Result<TaskGraph> build_contended(const GraphEdit& edit, std::span<const Contend
 struct ParameterUse {
   TaskId user;
   Bytes bytes;
-  TaskId sends = {};  // the message of the user's own gradients; invalid: there is none
+  TaskId sends = {};    // the message of the user's own gradients; invalid: there is none
+  bool closes = false;  // a message, where messages are units
 };
 struct ParameterGathering {
   LaneId lane;                               // of the network
   std::function<ExchangePart(Bytes)> costs;  // of a message; its lane is not read
   Bytes message = kBucket;                   // that closes a message
+  bool units = false;                        // messages end where a use says so, whatever their size
   StepPhase phase = StepPhase::forward;
 };
 struct GatherCounts {
@@ -114,6 +118,9 @@ struct GatherCounts {
   Nanoseconds exchange;  // all of them
 };
 GatherCounts add_gathers(GraphEdit& edit, std::span<const ParameterUse> uses, const ParameterGathering& gathering);
+
+// By gradient: whether it is the last of those of its unit in a row. Empty where there are no units to go by.
+std::vector<bool> unit_ends(const TaskGraph& tasks, std::span<const TaskGradient> gradients);
 
 // Which gradients share a message, by the index of the last in each: what add_exchange does with `grouping`. `ready`: when
 // each is, read where they are merged.

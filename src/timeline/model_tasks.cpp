@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/check.h"
+#include "graph/op_modules.h"
 #include "timeline/host_gpu_timeline.h"
 
 namespace forerun {
@@ -24,15 +25,22 @@ StepPhase step_phase(Phase phase) {
 std::vector<OpGradient> op_gradients(const Graph& graph) {
   std::map<uint32_t, OpGradient> found;             // by storage
   std::unordered_map<uint32_t, size_t> forward_op;  // by sequence number
+  std::unordered_map<uint32_t, size_t>
+      first_of;     // the first op of a module: blocks that run again read the same weights
+  size_t used = 0;  // by the op that is differentiated, or was last: a gradient is accumulated right behind it
   for (size_t i = 0; i < graph.op_count(); ++i) {
     const Op& op = graph.ops()[i];
+    if (op.phase == Phase::forward) first_of.try_emplace(op.module.value, i);
     if (op.phase == Phase::forward && op.sequence != 0) forward_op.try_emplace(op.sequence, i);
     if (op.phase != Phase::backward) continue;
+    if (const auto first = first_of.find(op.module.value); runs_again(graph, op) && first != first_of.end()) {
+      forward_op.try_emplace(op.sequence, first->second);
+    }
+    if (const auto reads = forward_op.find(op.sequence); reads != forward_op.end()) used = reads->second;
     for (const TensorId id : graph.outputs(op)) {
       const StorageId storage = graph.tensor(id).storage;
       if (graph.storage(storage).freed_before.valid() || graph.storage(storage).root != Root::none) continue;
-      const auto reads = forward_op.find(op.sequence);
-      const OpGradient made{i, i, reads == forward_op.end() ? 0 : reads->second, graph.storage(storage).bytes};
+      const OpGradient made{i, i, used, graph.storage(storage).bytes};
       found.try_emplace(storage.value, made).first->second.last = i;
     }
   }

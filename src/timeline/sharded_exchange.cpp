@@ -1,6 +1,7 @@
 #include "timeline/sharded_exchange.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "timeline/exchange_costs.h"
 
@@ -33,17 +34,35 @@ struct UpdateBefore {
   std::vector<CarriedDependency>* carried;  // null: the pass before is in the graph
 };
 
+Bytes share_of(Bytes bytes, double share) { return Bytes(std::llround(static_cast<double>(bytes.value) * share)); }
+
+// Of parameters in the order of their first use.
+std::vector<ParameterUse> forward_uses(const GraphEdit& edit, const BackwardPass& pass, double share) {
+  std::vector<TaskGradient> used;
+  std::copy_if(pass.gradients.begin(), pass.gradients.end(), std::back_inserter(used),
+               [](const TaskGradient& gradient) { return gradient.used.valid(); });
+  std::stable_sort(used.begin(), used.end(),
+                   [](const TaskGradient& a, const TaskGradient& b) { return a.used < b.used; });
+  const std::vector<bool> ends = unit_ends(edit.original(), used);
+  std::vector<ParameterUse> uses;
+  for (size_t i = 0; i < used.size(); ++i) {
+    uses.push_back({used[i].used, share_of(used[i].bytes, share), TaskId(), !ends.empty() && ends[i]});
+  }
+  return uses;
+}
+
 // Before their uses in the forward pass and again in the backward pass.
 void gather_before_use(GraphEdit& edit, const BackwardPass& pass, const std::vector<std::vector<TaskId>>& arrived,
-                       ParameterGathering gathering, const UpdateBefore& update, ExchangeCounts& counts) {
-  std::vector<ParameterUse> forward, backward;
+                       ParameterGathering gathering, double share, const UpdateBefore& update, ExchangeCounts& counts) {
+  const std::vector<bool> ends = unit_ends(edit.original(), pass.gradients);
+  gathering.units = !ends.empty();
+  const std::vector<ParameterUse> forward = forward_uses(edit, pass, share);
+  std::vector<ParameterUse> backward;
   for (size_t i = 0; i < pass.gradients.size(); ++i) {
     const TaskGradient& gradient = pass.gradients[i];
-    if (gradient.used.valid()) forward.push_back({gradient.used, gradient.bytes});
-    backward.push_back({gradient.ready, gradient.bytes, arrived[i].empty() ? TaskId() : arrived[i].back()});
+    backward.push_back({gradient.ready, share_of(gradient.bytes, share),
+                        arrived[i].empty() ? TaskId() : arrived[i].back(), !ends.empty() && ends[i]});
   }
-  std::stable_sort(forward.begin(), forward.end(),
-                   [](const ParameterUse& a, const ParameterUse& b) { return a.user < b.user; });
   const GatherCounts ahead = add_gathers(edit, forward, gathering);
   for (const TaskId first : ahead.first) {
     if (!update.last.valid()) break;
@@ -62,6 +81,13 @@ void gather_before_use(GraphEdit& edit, const BackwardPass& pass, const std::vec
 
 }  // namespace
 
+double gathered_share(int stage, Precision precision) {
+  const bool autocast = precision == Precision::amp_bf16 || precision == Precision::amp_fp16;
+  return autocast && stage >= 2 ? 0.5 : 1;
+}
+
+Grouping sharded_grouping(int stage) { return stage == 3 ? Grouping::units : Grouping::buckets; }
+
 void share_out(GraphEdit& edit, const std::vector<BackwardPass>& passes, const ShardedTraining& sharded,
                ExchangeCounts& counts, std::vector<CarriedDependency>& carried) {
   const Topology& topology = sharded.topology;
@@ -77,10 +103,10 @@ void share_out(GraphEdit& edit, const std::vector<BackwardPass>& passes, const S
     if (sharded.stage == 3) {
       const BackwardPass& before = passes[i == 0 ? passes.size() - 1 : i - 1];
       const bool unknown = before.updates.empty() || (i == 0 && passes.size() > 1);
-      gather_before_use(edit, pass, counts.arrived[i], gathering,
+      gather_before_use(edit, pass, counts.arrived[i], gathering, sharded.gathered,
                         {unknown ? TaskId() : before.updates.back(), passes.size() == 1 ? &carried : nullptr}, counts);
     } else if (!pass.updates.empty()) {
-      const Nanoseconds gathered = gathering.costs(bytes).busy;
+      const Nanoseconds gathered = gathering.costs(share_of(bytes, sharded.gathered)).busy;
       gather_updated(edit, pass, gathering.lane, gathered);
       counts.exchange += gathered;
     }

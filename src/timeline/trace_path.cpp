@@ -8,32 +8,18 @@ namespace {
 
 using Key = std::pair<TaskKind, std::string>;
 
-// The same graph with the durations of some tasks halved.
-Result<TaskGraph> with_halved(const TaskGraph& graph, const std::vector<bool>& halved) {
-  TaskGraphBuilder builder(graph.names());
-  builder.reserve(graph.size(), graph.dependency_count());
-  for (const Lane& lane : graph.lanes()) builder.add_lane(lane);
-  for (size_t i = 0; i < graph.size(); ++i) {
-    Task task = graph[TaskId(i)];
-    if (halved[i]) task.duration = Nanoseconds(task.duration.value / 2);
-    builder.add(task);
-    for (const Dependency& dependency : graph.dependencies(TaskId(i))) builder.depend(TaskId(i), dependency);
-  }
-  return std::move(builder).build();
-}
-
 void add_levers(const TaskGraph& graph, const std::vector<PathShare>& names, size_t most, Nanoseconds before,
                 std::vector<Lever>& levers) {
   for (const PathShare& share : names) {
     if (levers.size() == most) break;
-    std::vector<bool> halved(graph.size(), false);
+    std::vector<Nanoseconds> durations(graph.size());
     for (size_t i = 0; i < graph.size(); ++i) {
       const TaskId task(i);
-      halved[i] = graph.kind(task) == share.kind && graph.text(graph.name(task)) == share.name;
+      const bool halved = graph.kind(task) == share.kind && graph.text(graph.name(task)) == share.name;
+      durations[i] = halved ? Nanoseconds(graph.duration(task).value / 2) : graph.duration(task);
     }
-    const auto changed = with_halved(graph, halved);
-    if (!changed) continue;
-    levers.push_back({share.name, share.kind, share.time, before - simulate(*changed).end});
+    const TaskGraph changed = graph.with_durations(std::move(durations));
+    levers.push_back({share.name, share.kind, share.time, before - simulate(changed).end});
   }
   std::stable_sort(levers.begin(), levers.end(), [](const Lever& a, const Lever& b) { return a.saved > b.saved; });
 }

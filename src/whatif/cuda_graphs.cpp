@@ -2,10 +2,10 @@
 //
 // Source: CUDA graphs launch all kernels with one call. Assumed: shapes do not change and nothing in the iteration waits for
 // the GPU, so that all of it can be captured; kernels and their gaps on the stream stay; data loading stays; a launch takes
-// what timeline/cuda_graph.h says.
+// what cost/host/cuda_graph.h says.
 #include <array>
 
-#include "timeline/cuda_graph.h"
+#include "cost/host/cuda_graph.h"
 #include "whatif/optimizations.h"
 
 namespace forerun::whatif {

@@ -77,6 +77,7 @@ Status EditableIteration::commit(const GraphEdit& edit) {
   auto graph = edit.build(&now);
   if (!graph) return graph.error();
   graph_ = std::move(*graph);
+  only_setup_changed_ = false;
   for (TaskId& mark : steps_.marks) mark = now[mark.value];
   for (CarriedDependency& link : carried) {
     link.after = now[link.after.value];

@@ -38,6 +38,8 @@ class EditableIteration {
   [[nodiscard]] const OpTimer* timer() const { return timer_; }
   void use_timer(OpTimer timer);                                         // of another device from now on
   [[nodiscard]] double host_slowdown() const { return host_slowdown_; }  // of the trace against an unprofiled run
+  // By how much longer a model's kernels take beside other GPUs that train (cost/analytic/full_machine.h); 1 of a trace.
+  [[nodiscard]] double full_machine_slowdown() const { return full_machine_slowdown_; }
 
   // The innermost op that a task of the device was launched by, with shapes; nothing where the trace does not tell.
   [[nodiscard]] std::optional<TracedOp> op_of(TaskId task) const;
@@ -62,6 +64,12 @@ class EditableIteration {
 
   // Takes over what an edit made.
   Status commit(const GraphEdit& edit);
+
+  // Whether nothing was changed but how the run is set up, so that it can be derived anew as a whole; change_setup keeps it so.
+  [[nodiscard]] bool only_setup_changed() const { return only_setup_changed_; }
+  void set_only_setup_changed(bool only) { only_setup_changed_ = only; }
+  // Where there is only a model: its iteration in another setup, in place of the one so far.
+  Status derive_again(const TrainingSetup& to);
 
   // Host tasks and gaps divided by the profiler's slowdown, but for data loading and runs of calls within one op; the
   // first op, which pays for the start of recording, as long as its like.
@@ -98,6 +106,8 @@ class EditableIteration {
   RankSteps steps_;
   TaskId beginning_;
   double host_slowdown_ = kProfilerSlowdown;
+  double full_machine_slowdown_ = 1;
+  bool only_setup_changed_ = true;
 };
 
 }  // namespace forerun::whatif

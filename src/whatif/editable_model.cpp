@@ -4,6 +4,7 @@
 // stream runs their kernels (an op's kernels are one task).
 #include <map>
 
+#include "cost/analytic/full_machine.h"
 #include "timeline/model_tasks.h"
 #include "whatif/editable_iteration.h"
 #include "whatif/iteration_cost.h"
@@ -31,32 +32,43 @@ TracedOp recorded(const Graph& graph, const Op& op) {
 
 Result<EditableIteration> EditableIteration::of_model(TracedModel model, const OpTimer* timer) {
   CHECK(timer != nullptr, "a model's iteration is timed by a cost model");
-  const auto derived = derived_iteration(model, 1, model.setup, *timer);
-  if (!derived) return derived.error();
   EditableIteration edited;
   auto none = std::make_shared<Trace>();
   none->file = model.name;
   edited.untraced_ = std::move(none);
   edited.trace_ = edited.untraced_.get();
   edited.timer_ = timer;
-  edited.setup = model.setup;
-  edited.variant = {model.setup.precision, model.setup.channels_last};
   edited.host_slowdown_ = 1;
-  auto made = model_tasks(derived->graph, derived->costs,
-                          {.gap = timer->device().launch_gap,
-                           .host = &derived->host,
-                           .rules = rules_of(model.setup.loop),
-                           .calls = derived->calls});
-  if (!made) return made.error();
-  edited.graph_ = std::move(made->tasks);
-  edited.beginning_ = made->beginning;
-  edited.steps_.marks = {edited.beginning_};
-  edited.steps_.to_the_end = true;
-  for (const Op& op : derived->graph.ops()) edited.model_ops_.push_back(recorded(derived->graph, op));
-  edited.model_gradients_ = op_gradients(derived->graph);
+  const TrainingSetup setup = model.setup;
   for (uint32_t call = 0; call < model.calls; ++call) model.call_of[call] = call;
   edited.model_ = std::make_shared<const TracedModel>(std::move(model));
+  if (Status status = edited.derive_again(setup); !status.ok()) return status.error();
   return edited;
+}
+
+Status EditableIteration::derive_again(const TrainingSetup& to) {
+  CHECK(!is_traced() && only_setup_changed_, "what was edited is not derived again");
+  const auto derived = derived_iteration(*model_, batch_factor, to, *timer_);
+  if (!derived) return derived.error();
+  auto made = model_tasks(derived->graph, derived->costs,
+                          {.gap = timer_->device().launch_gap,
+                           .host = &derived->host,
+                           .rules = rules_of(to.loop),
+                           .calls = derived->calls});
+  if (!made) return made.error();
+  setup = to;
+  variant = {to.precision, to.channels_last};
+  graph_ = std::move(made->tasks);
+  beginning_ = made->beginning;
+  steps_ = {};
+  steps_.marks = {beginning_};
+  steps_.to_the_end = true;
+  model_ops_.clear();
+  for (const Op& op : derived->graph.ops()) model_ops_.push_back(recorded(derived->graph, op));
+  model_gradients_ = op_gradients(derived->graph);
+  full_machine_slowdown_ =
+      forerun::full_machine_slowdown(derived->graph, derived->costs, timer_->device(), to.precision);
+  return {};
 }
 
 }  // namespace forerun::whatif

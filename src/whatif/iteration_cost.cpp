@@ -3,6 +3,7 @@
 #include <charconv>
 #include <unordered_map>
 
+#include "compile/compiled_iteration.h"
 #include "cost/host/parameters_in_place.h"
 #include "derive/iteration.h"
 
@@ -17,27 +18,52 @@ uint32_t call_number(const TracedModel& model, const std::string& module) {
   return error == std::errc() && number < model.calls ? number : model.calls;
 }
 
-Result<Graph> iteration_of(const TracedModel& model, double batch_factor, const TrainingSetup& setup,
-                           const OpTimer& timer) {
+// The ops alone, compiled where the setup says so.
+Result<DerivedIteration> iteration_of(const TracedModel& model, double batch_factor, const TrainingSetup& setup,
+                                      const OpTimer& timer) {
+  DerivedIteration made;
   if (model.iteration) {
-    if (setup == model.setup) return model.iteration(batch_factor, timer.device());
-    return Error{"a capture is taken as it was recorded, with its precision, optimizer, layout and loop", model.name,
-                 "capture the model again with those"};
+    TrainingSetup eager = setup;
+    eager.compile = model.setup.compile;
+    if (eager != model.setup) {
+      return Error{"a capture is taken as it was recorded, with its precision, optimizer, layout and loop", model.name,
+                   "capture the model again with those"};
+    }
+    auto run = model.iteration(batch_factor, timer.device(), setup.compile);
+    if (!run) return run.error();
+    made.graph = std::move(run->graph);
+    made.compiled = std::move(run->compiled);
+    return made;
   }
   const auto forward = model.forward(batch_factor);
   if (!forward) return forward.error();
-  return derive::derive_iteration(*forward, model.input, setup, timer.target());
+  auto graph =
+      derive::derive_iteration(*forward, model.input, setup, derive::target_of(timer.device(), setup, model.input));
+  if (!graph) return graph.error();
+  made.graph = std::move(*graph);
+  if (setup.compile == CompileMode::none) return made;
+  if (const Status status = compile::check_setup(setup); !status.ok()) return status.error();
+  auto compiled = compile::compiled_iteration(made.graph, model.input.flavour == "hf");
+  if (!compiled) return compiled.error();
+  made.graph = std::move(compiled->graph);
+  made.compiled = std::make_shared<const CompiledParts>(std::move(compiled->parts));
+  return made;
 }
 
 }  // namespace
 
 Result<DerivedIteration> derived_iteration(const TracedModel& model, double batch_factor, const TrainingSetup& setup,
                                            const OpTimer& timer) {
-  auto graph = iteration_of(model, batch_factor, setup, timer);
-  if (!graph) return graph.error();
-  DerivedIteration made;
-  made.graph = std::move(*graph);
+  if (setup.compile != CompileMode::none && !timer.compile()) {
+    return Error{"the costs of compiled models are not there", "data folder", "keep data/compile"};
+  }
+  auto derived = iteration_of(model, batch_factor, setup, timer);
+  if (!derived) return derived.error();
+  DerivedIteration made = std::move(*derived);
   made.costs = timer.costs(made.graph, setup);
+  if (made.compiled) {
+    cost_compiled(made.graph, *made.compiled, setup.compile, timer.device(), *timer.compile(), made.costs);
+  }
   made.host.ops.resize(made.graph.op_count());
   if (timer.host()) {
     made.host = host_costs(made.graph, made.costs, *timer.host(), timer.host_speed());
@@ -45,6 +71,10 @@ Result<DerivedIteration> derived_iteration(const TracedModel& model, double batc
       made.host = parameters_in_place(made.graph, std::move(made.host), *timer.host(), timer.host_speed());
     }
     made.host.loop = loop_cost(setup, timer.loops(), timer.host_speed());
+    if (made.compiled) {
+      cost_compiled_host(made.graph, *made.compiled, setup.compile, made.costs, *timer.compile(), timer.host_speed(),
+                         made.host);
+    }
   }
   std::unordered_map<uint32_t, uint32_t> call_of;  // by sequence number
   for (const Op& op : made.graph.ops()) {

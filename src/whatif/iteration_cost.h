@@ -15,8 +15,9 @@ namespace forerun::whatif {
 struct DerivedIteration {
   Graph graph;
   std::vector<OpCost> costs;
-  HostCosts host;               // zero where the timer has no host model
-  std::vector<uint32_t> calls;  // by op; the model's number of calls where it stems from none
+  HostCosts host;                                 // zero where the timer has no host model
+  std::shared_ptr<const CompiledParts> compiled;  // null: the model runs eagerly
+  std::vector<uint32_t> calls;                    // by op; the model's number of calls where it stems from none
 };
 Result<DerivedIteration> derived_iteration(const TracedModel& model, double batch_factor, const TrainingSetup& setup,
                                            const OpTimer& timer);

@@ -6,6 +6,7 @@
 
 #include "base/data_dir.h"
 #include "base/nearest.h"
+#include "cost/analytic/full_machine.h"
 #include "cost/collective/link_efficiency.h"
 #include "cost/collective/link_name.h"
 #include "device/catalogue.h"
@@ -142,6 +143,10 @@ Status exchange_gradients(EditableIteration& edited, const Parameters& parameter
   if (!passes) return passes.error();
   GraphEdit edit(edited.graph());
   if (remove_communication(edit)) edited.assume("communication that the trace holds is taken out");
+  if (ranks_of(links.topology) > 1 && edited.full_machine_slowdown() > 1) {
+    edit.scale(select(edited.graph(), is_on_gpu()), edited.full_machine_slowdown());
+    edited.assume(full_machine_text(edited.full_machine_slowdown()));
+  }
   std::vector<CarriedDependency> carried;
   ExchangeCounts counts = add_exchange(edit, *passes, exchange, carried);
   if (also) also(edit, *passes, counts, carried);

@@ -22,8 +22,6 @@ std::vector<OpCost> OpTimer::costs(const Graph& graph, const TrainingSetup& setu
   return costs;
 }
 
-derive::DispatchTarget OpTimer::target() const { return derive::target_of(device_); }
-
 std::optional<double> OpTimer::seconds(const TracedOp& op, const Variant& variant) const {
   const std::optional<Graph> graph = graph_of(op, variant);
   if (!graph) return std::nullopt;

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "cost/analytic/constants.h"
+#include "cost/generated/generated.h"
 #include "cost/host/host.h"
 #include "cost/hybrid/hybrid.h"
 #include "derive/dispatch.h"
@@ -43,6 +44,10 @@ class OpTimer {
   }
   [[nodiscard]] const std::optional<HostConstants>& host() const { return host_; }
 
+  // What compiled models cost; without it none can be asked about.
+  void set_compile(const CompileConstants& constants) { compile_ = constants; }
+  [[nodiscard]] const std::optional<CompileConstants>& compile() const { return compile_; }
+
   // A machine that was read: what it changes of the GPU times of a graph, and how fast its host is beside the one of the constants.
   using Correction = std::function<void(const Graph&, const TrainingSetup&, std::vector<OpCost>&)>;
   void set_machine(Correction correction, double host_speed) {
@@ -57,9 +62,6 @@ class OpTimer {
   void set_lookup(Lookup lookup) { lookup_ = std::move(lookup); }
   [[nodiscard]] Result<OpTimer> on(const std::string& gpu) const;
 
-  // What PyTorch chooses on the device.
-  [[nodiscard]] derive::DispatchTarget target() const;
-
   [[nodiscard]] const Device& device() const { return device_; }
   [[nodiscard]] Nanoseconds kernel_floor() const { return constants_.kernel_floor; }
   // Moving so many bytes in one pass of large kernels.
@@ -72,6 +74,7 @@ class OpTimer {
   std::optional<hybrid::OtherGpu> other_;
   std::optional<HostConstants> host_;
   LoopCosts loops_;
+  std::optional<CompileConstants> compile_;
   Correction correction_;
   double host_speed_ = 1;
   Lookup lookup_;

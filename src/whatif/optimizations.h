@@ -63,6 +63,7 @@ Status apply_batch(EditableIteration& edited, const Parameters& parameters);
 Status apply_faster_kernel(EditableIteration& edited, const Parameters& parameters);
 Status apply_gpu(EditableIteration& edited, const Parameters& parameters);
 Status apply_cuda_graphs(EditableIteration& edited, const Parameters& parameters);
+Status apply_compile(EditableIteration& edited, const Parameters& parameters);
 Status apply_fusion(EditableIteration& edited, const Parameters& parameters);
 Status apply_metaflow(EditableIteration& edited, const Parameters& parameters);
 Status apply_restructured_batch_norm(EditableIteration& edited, const Parameters& parameters);

@@ -184,7 +184,9 @@ Status change_setup(EditableIteration& edited, const TrainingSetup& to, double b
     const Predicate updates = both(in_phase(StepPhase::update), is_kind(TaskKind::kernel));
     edit.scale(select(edited.graph(), updates), ratio(after->update.gpu, before->update.gpu));
   }
+  const bool only_setup = edited.only_setup_changed();
   if (Status status = edited.commit(edit); !status.ok()) return status;
+  edited.set_only_setup_changed(only_setup);
   edited.setup = to;
   edited.batch_factor = batch_factor;
   return {};

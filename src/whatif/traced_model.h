@@ -24,8 +24,9 @@ namespace forerun::whatif {
 struct TracedModel {
   // The forward graph with the batch times a factor. A call's module is its number among the calls ("12").
   std::function<Result<Graph>(double factor)> forward;
-  // Of a capture, which has no forward graph: the whole iteration with the batch times a factor, as `setup` has it and no other.
-  std::function<Result<Graph>(double factor, const Device& device)> iteration;
+  // Of a capture, which has no forward graph: the whole iteration with the batch times a factor, as `setup` has it and no other, but
+  // for torch.compile.
+  std::function<Result<TrainingRun>(double factor, const Device& device, CompileMode compile)> iteration;
   InputSpec input;                                 // batch as traced; the rest is not told
   TrainingSetup setup;                             // as traced
   std::string name;                                // of the file or model

@@ -14,9 +14,12 @@ Status apply_zero(EditableIteration& edited, const Parameters& parameters) {
   }
   const auto links = worker_links(edited, parameters);
   if (!links) return links.error().within("zero");
-  const ShardedTraining sharded{stage.front() - '0', links->topology, links->call};
+  const int number = stage.front() - '0';
+  const ShardedTraining sharded{number, links->topology, links->call, gathered_share(number, edited.setup.precision)};
+  GradientExchange exchange = by_reduce_scatter(links->topology, links->call);
+  exchange.grouping = sharded_grouping(number);
   return exchange_gradients(
-      edited, parameters, by_reduce_scatter(links->topology, links->call), *links, "zero: stage " + stage + ", ",
+      edited, parameters, exchange, *links, "zero: stage " + stage + ", ",
       [&](GraphEdit& edit, const std::vector<BackwardPass>& passes, ExchangeCounts& counts,
           std::vector<CarriedDependency>& carried) { share_out(edit, passes, sharded, counts, carried); });
 }
