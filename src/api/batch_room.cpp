@@ -41,8 +41,8 @@ double needed_bytes(const TrainingRun& run, const Device& device, const CostMode
 }
 
 // What may be taken: the rest is for the range that runs were seen within.
-double room_on(const Device& device, const CostModels& cost_models, const MemoryQuestion& question) {
-  const double high = question.margin ? 1 + *question.margin : cost_models.memory_intervals.driver.high;
+double room_on(const Device& device, const RatioRange& range, const MemoryQuestion& question) {
+  const double high = question.margin ? 1 + *question.margin : range.high;
   return static_cast<double>((device.memory - question.reserve).value) / std::max(high, 1.0) -
          static_cast<double>(context_of(device).value);
 }
@@ -107,15 +107,16 @@ std::vector<std::optional<int64_t>> batches_with_room(const ModelRequest& model,
   const auto trains = [&](const Device& device) { return derive::check_precision(precision, device).ok(); };
   const auto first = std::find_if(devices.begin(), devices.end(), trains);
   if (first == devices.end()) return batches;
+  const RatioRange range = memory_intervals_of(cost_models, model.setup.compile).driver;
   double most = 0;
-  for (const Device& device : devices) most = std::max(most, room_on(device, cost_models, question));
+  for (const Device& device : devices) most = std::max(most, room_on(device, range, question));
   BatchLine line(model, *first, cost_models, question);
   line.find_points(most, model.batch.value_or(1));
   if (!line.any()) return batches;
   for (size_t i = 0; i < devices.size(); ++i) {
     if (!trains(devices[i])) continue;
     const auto workspace = static_cast<double>((devices[i].blas_workspace - first->blas_workspace).value);
-    batches[i] = line.largest(room_on(devices[i], cost_models, question), 2 * workspace);
+    batches[i] = line.largest(room_on(devices[i], range, question), 2 * workspace);
   }
   return batches;
 }

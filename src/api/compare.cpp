@@ -10,6 +10,7 @@
 #include "base/options_text.h"
 #include "base/parallel.h"
 #include "predict/across_devices.h"
+#include "predict/compiled.h"
 
 namespace forerun {
 namespace {
@@ -191,6 +192,7 @@ Result<CompareAnswer> compare_gpus(const CompareRequest& request, const CostMode
                                    const WorkControl& control) {
   if (const Status status = check_limits(request); !status.ok()) return status.error();
   if (const Status status = check_memory(request.memory); !status.ok()) return status.error();
+  if (const Status status = check_compiled(request.model.setup, request.memory); !status.ok()) return status.error();
   const auto devices = compared_devices(request, cost_models.devices);
   if (!devices) return devices.error();
   if (const Status status = check_prices(request, *devices); !status.ok()) return status.error();

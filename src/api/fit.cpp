@@ -7,6 +7,7 @@
 #include "api/fit_search.h"
 #include "base/parallel.h"
 #include "derive/optimizer.h"
+#include "predict/compiled.h"
 
 namespace forerun {
 namespace {
@@ -33,7 +34,7 @@ class Variant {
       : request_(request), device_(device), cost_models_(cost_models), work_(work) {
     request_.memory.reserve =
         Bytes(std::llround(static_cast<double>(device.memory.value) * request.reserve_share)) + request.reserve;
-    request_.memory.intervals = &cost_models.memory_intervals;
+    request_.memory.intervals = memory_intervals_of(cost_models, request.model.setup.compile);
   }
 
   [[nodiscard]] Result<TrainingRun> build(int64_t value) const {
@@ -62,7 +63,7 @@ class Variant {
     return Bytes(std::llround(whole / (1 + margin()))) - context_of(device_);
   }
   [[nodiscard]] double margin() const {
-    return request_.memory.margin.value_or(cost_models_.memory_intervals.driver.high - 1);
+    return request_.memory.margin.value_or(request_.memory.intervals->driver.high - 1);
   }
   [[nodiscard]] Result<Prediction> predicted(int64_t value) const {
     if (const Status status = work_.check(); !status.ok()) return status.error();
@@ -244,6 +245,7 @@ Result<FitAnswer> fit(const FitRequest& given, const Device& device, const CostM
                       const WorkControl& control) {
   Work work(control, "iterations derived");
   if (const Status status = check_memory(given.memory); !status.ok()) return status.error();
+  if (const Status status = check_compiled(given.model.setup, given.memory); !status.ok()) return status.error();
   if (!(given.reserve_share >= 0 && given.reserve_share < 1) || given.reserve.value < 0) {
     return Error{"the reserve is no share or size", "--reserve", "give a share or a size: 5%, 2GiB"};
   }

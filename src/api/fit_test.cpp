@@ -28,7 +28,7 @@ bool fits(const FitRequest& request, const FitAnswer& answer, int64_t batch) {
   CHECK(run.ok(), run.error().message());
   MemoryQuestion question = request.memory;
   question.reserve = answer.reserve;
-  question.intervals = &known().memory_intervals;
+  question.intervals = known().memory_intervals;
   return predicted_memory(*run, fit_gpu("h200"), known().workspaces, question).answer.verdict == FitVerdict::fits;
 }
 

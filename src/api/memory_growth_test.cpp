@@ -91,7 +91,7 @@ TEST(MemoryGrowth, WhatFitAnswersFitsAndTheNextDoesNot) {
       const Result<TrainingRun> run = build_run(grown(what, value), device);
       if (!run) return FitVerdict::does_not_fit;
       return predicted_memory(*run, device, all_cost_models().workspaces,
-                              {.intervals = &all_cost_models().memory_intervals})
+                              {.intervals = all_cost_models().memory_intervals})
           .answer.verdict;
     };
     EXPECT_EQ(verdict(*answer->largest), FitVerdict::fits) << where << " " << *answer->largest;

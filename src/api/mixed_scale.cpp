@@ -76,7 +76,8 @@ Result<ScaleAnswer> answer_of_kind(ScaleQuestion question, int64_t micro_batch, 
   auto answer = scale_out(question, cost_models, control);
   if (!answer) return answer.error();
   const scale::Plan& plan = answer->steps.front().plan;
-  if (plan.tensor > 1 || plan.pipeline > 1 || plan.exchange != scale::Exchange::all_reduce) {
+  const bool groups = plan.tensor * plan.context * plan.experts * plan.pipeline > 1 || plan.shard > 0;
+  if (groups || plan.exchange != scale::Exchange::all_reduce) {
     return Error{"mixed GPUs are data-parallel replicas that exchange gradients by all-reduce", "--strategy",
                  "take dp, zero1, zero2 or zero3, or one kind of GPU"};
   }
@@ -120,6 +121,7 @@ scale::Step whole_step(const std::vector<KindStep>& kinds) {
   whole.tokens_per_second = tokens * whole.samples_per_second;
   whole.efficiency = whole.samples_per_second / ideal;
   whole.model_flops_share = whole.samples_per_second / peak;
+  whole.unvalidated.emplace_back("GPUs of several kinds");
   return whole;
 }
 

@@ -5,12 +5,12 @@
 
 namespace forerun {
 
-Result<std::vector<PredictedOp>> op_table(const PredictRequest& request, const CostModels& cost_models,
-                                          const WorkControl& control) {
+Result<std::vector<PredictedOp>> op_table(const PredictRequest& request, RunBuilder* build,
+                                          const CostModels& cost_models, const WorkControl& control) {
   Work work(control);
   const Result<Device> device = asked_gpu(request.gpu, cost_models);
   if (!device) return device.error();
-  const Result<TrainingRun> run = build_run(request.model, *device);
+  const Result<TrainingRun> run = build(request.model, *device);
   if (!run) return run.error();
   if (const Status status = work.check(); !status.ok()) return status.error();
   const Graph& graph = run->graph;

@@ -20,8 +20,8 @@ struct PredictedOp {
   Bytes bytes;  // read and written
 };
 
-// In program order. Of `request` the model and the GPU count.
-Result<std::vector<PredictedOp>> op_table(const PredictRequest& request, const CostModels& cost_models,
-                                          const WorkControl& control = {});
+// In program order. Of `request` the model and the GPU count; `build` makes the iteration, as of predict_built.
+Result<std::vector<PredictedOp>> op_table(const PredictRequest& request, RunBuilder* build,
+                                          const CostModels& cost_models, const WorkControl& control = {});
 
 }  // namespace forerun

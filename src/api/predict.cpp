@@ -1,5 +1,6 @@
 #include "api/predict.h"
 
+#include "base/parallel.h"
 #include "predict/host_remedies.h"
 
 namespace forerun {
@@ -13,13 +14,30 @@ Result<PredictAnswer> predict_built(const PredictRequest& request, RunBuilder* b
   if (!device) return device.error();
   const auto price = price_of_run(request.prices, *device, request.job);
   if (!price) return price.error();
-  const Result<TrainingRun> run = build(request.model, *device);
+  const CompileMode mode = request.eager_beside ? request.model.setup.compile : CompileMode::none;
+  ModelRequest asked = request.model;
+  if (request.eager_beside) asked.setup.compile = CompileMode::none;
+  if (const Status status = check_compiled(request.model.setup, request.memory); !status.ok()) return status.error();
+  const Result<TrainingRun> run = build(asked, *device);
   if (!run) return run.error();
   if (request.built) request.built();
   if (const Status status = work.check(); !status.ok()) return status.error();
-  PredictAnswer answer{.prediction = predict(*run, *device, cost_models, request.memory), .memory_log = std::nullopt};
+  PredictAnswer answer;
+  Result<TrainingRun> compiled = Error{"was not compiled", "", ""};
+  const size_t sides = mode == CompileMode::none ? 1 : 2;
+  parallel_for(sides, sides, [&](size_t side) {
+    if (side == 0) {
+      answer.prediction = predict(*run, *device, cost_models, request.memory);
+      return;
+    }
+    TrainingRun eager = *run;
+    eager.setup.compile = mode;
+    compiled = changes_when_traced(*run) ? build(request.model, *device) : compiled_run(std::move(eager));
+    if (compiled) answer.compiled = predict_compiled(*compiled, *device, cost_models, request.memory);
+  });
+  if (sides == 2 && !compiled) return compiled.error();
   if (request.remedies) {
-    for (HostRemedy& remedy : rebuilt_remedies(request.model, build, *device, cost_models, answer.prediction)) {
+    for (HostRemedy& remedy : rebuilt_remedies(asked, build, *device, cost_models, answer.prediction)) {
       answer.prediction.remedies.push_back(std::move(remedy));
     }
   }

@@ -12,6 +12,7 @@
 
 #include "api/prices.h"
 #include "base/work_control.h"
+#include "predict/compiled.h"
 #include "predict/memory_text.h"
 #include "predict/model_file.h"
 #include "predict/model_name.h"
@@ -26,7 +27,9 @@ struct PredictRequest {
   MemoryQuestion memory;
   JobLength job;
   Prices prices;
-  bool remedies = true;     // where the host bounds it, also what would take the bound away: further predictions
+  bool remedies = true;  // where the host bounds it, also what would take the bound away: further predictions
+  bool eager_beside =
+      true;  // of a model that is compiled, the eager prediction with the compiled one beside it; false: it alone
   bool memory_log = false;  // also every allocation and free of the iteration
   std::function<void()> built =
       {};  // hears that the iteration is derived, before anything is predicted of it; may be null
@@ -35,6 +38,7 @@ struct PredictRequest {
 struct PredictAnswer {
   Prediction prediction;
   std::optional<PredictedLog> memory_log;
+  std::optional<CompiledPrediction> compiled;  // where it was asked beside the eager one
 };
 
 Result<PredictAnswer> predict(const PredictRequest& request, const CostModels& cost_models,

@@ -9,6 +9,7 @@
 #include "api/scaled_model.h"
 #include "base/check.h"
 #include "base/data_dir.h"
+#include "cost/analytic/full_machine.h"
 #include "cost/collective/link_name.h"
 #include "predict/machine_calibration.h"
 #include "scale/plan.h"
@@ -18,8 +19,10 @@
 namespace forerun {
 namespace {
 
-constexpr int64_t kUsualBatch = 32;  // samples a GPU of models other than transformers, where none is given
 constexpr int64_t kMostStages = 128;
+constexpr int64_t kFewStages = 8;  // of models that are not made of equal layers
+constexpr int64_t kMostMicroBatch = 256;
+constexpr size_t kSettled = 10;  // plans of a search of which all is said that is known
 
 Result<scale::GpuCluster> scale_cluster(const ScaleQuestion& question, const CostModels& cost_models) {
   auto gpu = asked_gpu(question.gpu, cost_models);
@@ -37,6 +40,7 @@ Result<scale::GpuCluster> scale_cluster(const ScaleQuestion& question, const Cos
   auto between = network_by_name(question.network, cost_models.devices);
   if (!between) return between.error().within("--network");
   cluster.between = *between;
+  cluster.between.bandwidth /= question.oversubscription;
   return cluster;
 }
 
@@ -56,9 +60,55 @@ Result<scale::Efficiency> chosen_efficiency(const ScaleQuestion& question) {
   return efficiency;
 }
 
-std::vector<std::string> scale_assumptions(const ScaledModel& model, const scale::StepSetup& setup,
-                                           const ScaleAnswer& answer, const CostModels& cost_models) {
+// What is known of plans less well than of others.
+std::vector<std::string> plan_caveats(const ScaleAnswer& answer) {
+  const auto any = [&](const auto& is) {
+    return std::any_of(answer.steps.begin(), answer.steps.end(),
+                       [&](const scale::Step& step) { return is(step.plan); }) ||
+           (answer.explained && is(answer.explained->plan));
+  };
   std::vector<std::string> list;
+  std::string unjudged;
+  const auto add = [&](bool is, const char* name) {
+    if (is) unjudged += (unjudged.empty() ? "" : ", ") + std::string(name);
+  };
+  add(any([](const scale::Plan& p) { return p.experts > 1; }), "expert parallelism");
+  add(any([](const scale::Plan& p) { return p.context > 1; }), "context parallelism");
+  add(any([](const scale::Plan& p) { return p.zero_bubble; }), "the zero-bubble schedule");
+  add(any([](const scale::Plan& p) { return p.shard > 0; }), "sharding within groups");
+  if (!unjudged.empty()) {
+    list.push_back(unjudged + ": composed of parts that were judged each by itself, by no measured run as a whole");
+  }
+  if (any([](const scale::Plan& p) { return p.sequence; })) {
+    list.emplace_back("sequence parallelism: held to one published run alone (docs/scale.md)");
+  }
+  if (any([](const scale::Plan& p) { return p.experts > 1; })) {
+    list.emplace_back("tokens are spread evenly over the experts, so that no GPU waits for a popular one");
+  }
+  return list;
+}
+
+std::string risks_text(const scale::RunRisks& risks) {
+  const std::string storage =
+      risks.storage_rate ? fmt::format("storage that takes {:g} GB/s", *risks.storage_rate / 1e9)
+                         : fmt::format("storage that takes {:.2g} GB/s of each node (Llama 3's 2 TB/s of 2,048)",
+                                       scale::kUsualStorageRate / 1e9);
+  return fmt::format("the whole run: a GPU fails every {:.0f} hours{}, a restart takes {:g} minutes{}, {}{}",
+                     risks.mttf_hours.value_or(scale::kUsualMttfHours),
+                     risks.mttf_hours ? "" : " (Llama 3: 419 interruptions of 16,384 GPUs in 54 days)",
+                     risks.restart_minutes.value_or(scale::kUsualRestartMinutes),
+                     risks.restart_minutes ? "" : " (an assumption)", storage,
+                     risks.spread > 0 ? "" : "; all GPUs are equally fast (--spread)");
+}
+
+std::vector<std::string> scale_assumptions(const ScaleQuestion& question, const ScaledModel& model,
+                                           const scale::StepSetup& setup, const ScaleAnswer& answer,
+                                           const CostModels& cost_models) {
+  std::vector<std::string> list;
+  if (model.transformer && !question.megatron) {
+    list.emplace_back(
+        "Megatron-LM trains it, as is usual with tensor groups and stages; --stack pytorch is eager PyTorch");
+  }
   if (cost_models.machine != nullptr) {
     const auto& machine = *cost_models.machine;
     const bool host = machine.host_slowness(cost_models.host).has_value();
@@ -70,8 +120,14 @@ std::vector<std::string> scale_assumptions(const ScaledModel& model, const scale
   if (model.transformer) {
     list.push_back(fmt::format("layers at the shares of the peak fitted to Megatron on two A100 ({}), attention {}",
                                setup.efficiency.name, setup.efficiency.fused_attention ? "fused" : "not fused"));
+    if (setup.cluster.gpu.compute_capability >= kHopper) {
+      list.push_back(
+          fmt::format("{:g} times these shares on Hopper GPUs and later, after what Megatron-LM's authors publish",
+                      setup.efficiency.hopper));
+    }
   } else {
-    list.emplace_back("blocks of the iteration that `forerun predict` sees on one GPU; layers are not shared");
+    list.emplace_back(
+        "the iteration that `forerun predict` sees, in eager PyTorch; --stack megatron has fused kernels");
   }
   list.push_back(precision_text(model, setup.cluster.gpu));
   const bool servers = !answer.steps.empty() && answer.steps.front().plan.exchange != scale::Exchange::all_reduce;
@@ -82,32 +138,87 @@ std::vector<std::string> scale_assumptions(const ScaledModel& model, const scale
   list.push_back(
       fmt::format("NCCL reaches {:.0f} % of the links of a node and {:.0f} % of the network; nothing else uses them",
                   100 * setup.efficiency.links.within.share, 100 * setup.efficiency.links.between.share));
-  const bool exchanged = std::any_of(answer.steps.begin(), answer.steps.end(),
-                                     [](const scale::Step& step) { return step.plan.data > 1 && step.plan.overlap; });
+  const bool exchanged = std::any_of(answer.steps.begin(), answer.steps.end(), [](const scale::Step& step) {
+    return step.plan.replicas() > 1 && step.plan.overlap;
+  });
   if (exchanged) list.push_back(contention_text());
+  const bool many = std::any_of(answer.steps.begin(), answer.steps.end(),
+                                [](const scale::Step& step) { return step.plan.gpus() > 1; });
+  if (many && slows_in_full_machines(setup.cluster.gpu, model.setup.precision) && !model.transformer)
+    list.push_back(full_machine_text(1 / kHopperPace));
+  const bool gathers = std::any_of(answer.steps.begin(), answer.steps.end(),
+                                   [](const scale::Step& step) { return step.plan.zero == 3; });
+  if (gathers && model.transformer) {
+    list.push_back(fmt::format("ZeRO 3 is DeepSpeed's, which reached {:.0f} % of the network of Megatron's authors",
+                               100 * setup.efficiency.zero3_share));
+  } else if (gathers && setup.bytes.gathered < setup.bytes.gradient) {
+    list.emplace_back("ZeRO 3 gathers half-precision parameters block by block and adds up float32 gradients, as FSDP");
+  }
   list.push_back(fmt::format("{} bytes a parameter: {} weights, {} gradients, {} optimizer",
                              setup.bytes.parameter + setup.bytes.gradient + setup.bytes.state, setup.bytes.parameter,
                              setup.bytes.gradient, setup.bytes.state));
-  list.emplace_back(!model.transformer && !answer.searched
-                        ? "memory of a replica by a simulation of PyTorch's allocator, of several stages by rules"
-                        : "memory by rules, without fragmentation");
+  const std::string replayed =
+      answer.searched ? "the first ten plans, where they have one stage," : "plans of one stage";
+  list.push_back(model.transformer
+                     ? "memory by rules, without fragmentation"
+                     : "memory of " + replayed + " by a simulation of PyTorch's allocator, of others by rules");
   list.emplace_back("`scaling` is against GPUs that share the work evenly and never wait");
+  if (question.job.any()) list.push_back(risks_text(question.risks));
   if (answer.searched) list.emplace_back("tensor groups stay within a node; gradients travel during the backward pass");
+  if (question.oversubscription > 1) {
+    list.emplace_back("all that leaves a node crosses the oversubscribed part of the network");
+  }
+  for (std::string& line : plan_caveats(answer)) list.push_back(std::move(line));
   return list;
+}
+
+// Of Megatron's formulas, as they were fitted: to A100 and attention that is not fused, where four and eight GPUs were off by 4 % on
+// the average. With other GPUs or fused attention an estimate.
+constexpr scale::RatioRange kFormulas = {0.92, 1.1}, kFormulasElsewhere = {0.8, 1.3};
+
+scale::RatioRange computation_range(const ScaledModel& model, const Device& gpu, const scale::Efficiency& efficiency,
+                                    const CostModels& cost_models) {
+  const bool fitted = !efficiency.fused_attention && gpu.name.find("A100") != std::string::npos;
+  if (model.transformer) return fitted ? kFormulas : kFormulasElsewhere;
+  const RatioInterval range =
+      interval_of(cost_models.intervals, false, distance_to(gpu, cost_models, model.setup.precision));
+  return {range.low, range.high};
 }
 
 scale::SearchSpace space_of(const ScaleQuestion& question, const ScaledModel& model, int64_t gpus) {
   scale::SearchSpace space;
   space.global_batch = question.global_batch > 0 ? question.global_batch : 4 * gpus;
-  if (model.transformer) {
-    space.layers = model.transformer->layers;
-    space.most_tensor = question.node;
-    space.most_stages = std::min(model.transformer->layers, kMostStages);
-  } else {
-    space.most_stages = std::min<int64_t>(question.node, 8);
-    space.most_micro_batch = 256;
-  }
+  const bool layered = model.shares_layers && model.layers > 1;  // equal ones, and blocks of other models
+  space.layers = layered ? model.layers : 0;
+  space.most_tensor = model.shares_layers ? question.node : 1;
+  space.most_stages = layered ? std::min(model.layers, kMostStages) : std::min(question.node, kFewStages);
+  if (!layered) space.most_micro_batch = kMostMicroBatch;
+  space.experts = model.experts;
   return space;
+}
+
+Status check_risks(const ScaleQuestion& question) {
+  const scale::RunRisks& risks = question.risks;
+  if (risks.any() && !question.job.any()) {
+    return Error{"failures and slow GPUs lengthen a job, and none is told", "--mttf, --restart, --storage, --spread",
+                 "say how long it is: --tokens, --samples, --iterations or --epochs"};
+  }
+  const auto beyond = [](const std::optional<double>& value, double low, double high) {
+    return value && !(*value >= low && *value <= high);
+  };
+  if (beyond(risks.mttf_hours, 1, 1e12)) {
+    return Error{"a GPU's mean time to failure is out of range", "--mttf", "give 1 to 1e12 hours"};
+  }
+  if (beyond(risks.restart_minutes, 0, 1e5)) {
+    return Error{"the time of a restart is out of range", "--restart", "give 0 to 100000 minutes"};
+  }
+  if (beyond(risks.storage_rate, 1e6, 1e18)) {
+    return Error{"the rate of the storage is out of range", "--storage", "give 0.001 to 1e9 GB/s"};
+  }
+  if (!(risks.spread >= 0 && risks.spread <= 0.5)) {
+    return Error{"the spread of GPUs' speeds is out of range", "--spread", "give 0 to 50 per cent"};
+  }
+  return {};
 }
 
 Status check_question(const ScaleQuestion& question) {
@@ -116,6 +227,14 @@ Status check_question(const ScaleQuestion& question) {
     return Error{question.node < 1 ? "a node needs a GPU" : "no node has so many GPUs", "--node",
                  "give 1 to 1,000,000"};
   }
+  if (!(question.oversubscription >= 1 && question.oversubscription <= 1000)) {
+    return Error{"a network has from as much to a thousandth of what its nodes may send", "--oversubscription",
+                 "give 1 to 1000: 2 where leaf switches have half as many links up as down"};
+  }
+  if (!question.explain.empty() && (!question.search || question.gpus.size() > 1)) {
+    return Error{"a plan is explained against the best of a search on one number of GPUs", "--explain",
+                 "add --search and give one --gpus, or ask for the plan with --strategy"};
+  }
   constexpr int64_t kMostSamples = int64_t{1} << 40;
   if (question.global_batch < 0 || question.global_batch > kMostSamples || question.micro_batch < 0 ||
       question.micro_batch > kMostSamples) {
@@ -123,6 +242,11 @@ Status check_question(const ScaleQuestion& question) {
                  fmt::format("give 1 to {}", kMostSamples)};
   }
   if (Status status = check_job_length(question.job); !status) return status;
+  if (Status status = check_risks(question); !status) return status;
+  if (question.setup.accumulate > 1 && (question.global_batch > 0 || question.search)) {
+    return Error{"the global batch says how many micro-batches a step has", "--accumulate, --global-batch",
+                 "give one of them, and --global-batch with --search"};
+  }
   for (const int64_t gpus : question.gpus) {
     if (gpus < 1 || gpus > 1'000'000)
       return Error{fmt::format("{} GPUs make no cluster", gpus), "--gpus", "give 1 to 1,000,000"};
@@ -134,33 +258,120 @@ Status check_question(const ScaleQuestion& question) {
   return {};
 }
 
-Status search_plans(const ScaleQuestion& question, const ScaledModel& model, const scale::StepSetup& setup,
-                    const scale::CostSource& costs, const WorkControl& control, ScaleAnswer& answer) {
+// Where the steps of plans come from.
+struct StepSource {
+  const ScaleQuestion& question;
+  const ScaledModel& model;
+  const CostModels& cost_models;
+  scale::StepSetup setup;
+  scale::CostSource costs, whole_costs;
+
+  // Its cluster has so many GPUs from here on.
+  void set_gpus(int64_t gpus) { setup.cluster.gpus = gpus; }
+  [[nodiscard]] const scale::CostSource& costs_of(const scale::Plan& plan) const {
+    return plan.tensor * plan.pipeline == 1 ? whole_costs : costs;
+  }
+  // Everything that is known of a plan: its exchange gradient by gradient and its memory replayed, where it has one stage.
+  [[nodiscard]] Result<scale::Step> step(const scale::Plan& plan) const {
+    auto step = scale::estimate_step(costs_of(plan), setup, plan);
+    if (!step) return step.error();
+    if (const Status status = refine_exchange(question, model, setup, cost_models, *step); !status)
+      return status.error();
+    if (const Status status = replay_memory(question, model, setup, cost_models, *step); !status) return status.error();
+    return step;
+  }
+};
+
+// Says of the first plans of a ranking what is said of them when they are asked for, until they are in order.
+Status settle_first(const StepSource& source, size_t first, scale::Ranking& ranking) {
+  std::vector<scale::Step>& steps = ranking.steps;
+  std::vector<scale::Step> settled;
+  while (settled.size() < first && !steps.empty()) {
+    auto step = source.step(steps.front().plan);
+    if (!step) return step.error();
+    steps.erase(steps.begin());
+    if (!step->fits) {
+      ++ranking.too_large;
+    } else {
+      settled.push_back(*step);
+    }
+  }
+  std::stable_sort(settled.begin(), settled.end(),
+                   [](const scale::Step& a, const scale::Step& b) { return a.ranked() < b.ranked(); });
+  steps.insert(steps.begin(), settled.begin(), settled.end());
+  return {};
+}
+
+Status explain_plan(const StepSource& source, const scale::SearchSpace& space, ScaleAnswer& answer) {
+  const ScaleQuestion& question = source.question;
+  const auto request = scale::parse_plan(question.explain);
+  if (!request) return request.error().within("--explain");
+  const auto plan =
+      scale::complete(*request, source.setup.cluster.gpus, question.node, space.global_batch, question.micro_batch);
+  if (!plan) return plan.error().within("--explain");
+  auto step = source.step(*plan);
+  if (!step) return step.error().within("--explain");
+  answer.explained = std::move(*step);
+  return {};
+}
+
+Status search_plans(const StepSource& source, const WorkControl& control, ScaleAnswer& answer) {
   const auto begin = std::chrono::steady_clock::now();
-  auto found = scale::rank_plans(costs, setup, space_of(question, model, setup.cluster.gpus), control);
+  const scale::SearchSpace space = space_of(source.question, source.model, source.setup.cluster.gpus);
+  auto found = scale::rank_plans(source.costs, source.setup, space, control);
   if (!found) return found.error();
   scale::Ranking& ranking = *found;
+  if (Status status = settle_first(source, kSettled, ranking); !status) return status;
   answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   answer.considered = ranking.considered;
   answer.feasible = static_cast<int64_t>(ranking.steps.size());
   answer.too_large = ranking.too_large;
   answer.steps = std::move(ranking.steps);
-  return {};
+  return source.question.explain.empty() ? Status() : explain_plan(source, space, answer);
 }
 
 // The best plan for each number of GPUs.
-Status search_each(const ScaleQuestion& question, const ScaledModel& model, scale::StepSetup& setup,
-                   const scale::CostSource& costs, const WorkControl& control, ScaleAnswer& answer) {
-  for (const int64_t gpus : question.gpus) {
-    setup.cluster.gpus = gpus;
-    auto found = scale::rank_plans(costs, setup, space_of(question, model, gpus), control);
+Status search_each(StepSource& source, const WorkControl& control, ScaleAnswer& answer) {
+  for (const int64_t gpus : source.question.gpus) {
+    source.set_gpus(gpus);
+    auto found = scale::rank_plans(source.costs, source.setup, space_of(source.question, source.model, gpus), control);
     if (!found) return found.error();
     scale::Ranking& ranking = *found;
+    if (Status status = settle_first(source, kSettled, ranking); !status) return status;
     if (ranking.steps.empty()) {
       answer.assumptions.push_back(fmt::format("no plan fits on {} GPUs, of {} considered", gpus, ranking.considered));
     } else {
       answer.steps.push_back(ranking.steps.front());
     }
+  }
+  return {};
+}
+
+// Micro-batches and checkpointing that are told as `forerun predict` takes them.
+Status take_from_setup(const ScaleQuestion& question, scale::Plan& plan) {
+  plan.checkpoint = plan.checkpoint || question.setup.checkpointing == Checkpointing::block;
+  plan.selective = plan.selective || question.setup.checkpointing == Checkpointing::selective;
+  if (question.setup.accumulate > 1) plan.micro_batches = question.setup.accumulate;
+  return scale::check_plan(plan);
+}
+
+// The plan of the question on each number of GPUs.
+Status ask_plans(StepSource& source, const WorkControl& control, ScaleAnswer& answer) {
+  const ScaleQuestion& question = source.question;
+  const auto request = scale::parse_plan(question.strategy);
+  if (!request) return request.error();
+  const bool open = question.micro_batch == 0 && question.global_batch == 0;
+  const int64_t micro_batch = open ? source.model.own_batch : question.micro_batch;
+  Work work(control, "numbers of GPUs", static_cast<int64_t>(question.gpus.size()));
+  for (const int64_t gpus : question.gpus) {
+    source.set_gpus(gpus);
+    auto plan = scale::complete(*request, gpus, question.node, question.global_batch, micro_batch);
+    if (!plan) return plan.error();
+    if (Status status = take_from_setup(question, *plan); !status) return status;
+    auto step = source.step(*plan);
+    if (!step) return step.error();
+    answer.steps.push_back(*step);
+    if (Status status = work.advance(); !status) return status;
   }
   return {};
 }
@@ -173,16 +384,26 @@ ScaleAnswer empty_answer(const ScaleQuestion& question, const ScaledModel& model
   answer.node = cluster.node;
   answer.within = fmt::format("{} {:.0f} GB/s a direction", cluster.within.name, cluster.within.bandwidth / 1e9);
   answer.between = fmt::format("{} {:g} GB/s a node", cluster.between.name, cluster.between.bandwidth / 1e9);
+  if (question.oversubscription > 1) {
+    answer.between += fmt::format(", oversubscribed {:g} to 1", question.oversubscription);
+  }
   answer.device_memory = cluster.gpu.memory;
-  answer.precision = name_of(model.setup.precision);
+  answer.stack = model.transformer ? "megatron" : "pytorch";
+  answer.precision = precision_name(model, cluster.gpu);
   answer.searched = question.search && question.gpus.size() == 1;
   answer.job = question.job;
+  answer.risks = question.risks;
   answer.power_w = cluster.gpu.power_w;
   answer.price = question.prices.of(cluster.gpu.name);  // checked before
   return answer;
 }
 
 }  // namespace
+
+const scale::Step* shown_step(const ScaleAnswer& answer) {
+  if (answer.steps.empty()) return nullptr;
+  return answer.searched ? &answer.steps.front() : &answer.steps.back();
+}
 
 JobTime job_time(const JobLength& length, const scale::Step& step) {
   const double tokens = step.samples_per_second > 0 ? step.tokens_per_second / step.samples_per_second : 0;
@@ -202,6 +423,17 @@ JobTime job_time(const ScaleAnswer& answer, const scale::Step& step) {
   return job;
 }
 
+scale::WholeRun whole_run(const ScaleAnswer& answer, const scale::Step& step) {
+  const int64_t gpus = step.plan.gpus();
+  const auto whole = static_cast<double>(std::max<int64_t>(step.time.value, 1));
+  return scale::whole_run({.hours = job_time(answer.job, step).hours,
+                           .gpus = gpus,
+                           .nodes = (gpus + answer.node - 1) / answer.node,
+                           .state = answer.state,
+                           .busy = static_cast<double>((step.compute + step.update).value) / whole},
+                          answer.risks);
+}
+
 Result<ScaleAnswer> scale_out(const ScaleQuestion& question, const CostModels& cost_models,
                               const WorkControl& control) {
   if (const Status status = check_question(question); !status) return status.error();
@@ -212,41 +444,38 @@ Result<ScaleAnswer> scale_out(const ScaleQuestion& question, const CostModels& c
   if (!efficiency) return efficiency.error();
   const auto model = scaled_model(question, cluster->gpu);
   if (!model) return model.error();
-  scale::StepSetup setup{.cluster = *cluster,
-                         .efficiency = *efficiency,
-                         .bytes = state_bytes(*model),
-                         .unit = scale_unit(model->setup.precision, cluster->gpu)};
-  setup.cluster.gpus = question.gpus.front();
-  const scale::CostSource costs = cost_source(question, *model, setup, cost_models);
-  ScaleAnswer answer = empty_answer(question, *model, setup.cluster);
+  StepSource source{.question = question,
+                    .model = *model,
+                    .cost_models = cost_models,
+                    .setup = {.cluster = *cluster,
+                              .efficiency = *efficiency,
+                              .bytes = state_bytes(*model),
+                              .unit = scale_unit(model->setup.precision, cluster->gpu),
+                              .computation = computation_range(*model, cluster->gpu, *efficiency, cost_models),
+                              .megatron = model->transformer.has_value()},
+                    .costs = {},
+                    .whole_costs = {}};
+  source.set_gpus(question.gpus.front());
+  source.costs = cost_source(question, *model, source.setup, cost_models, false);
+  source.whole_costs = cost_source(question, *model, source.setup, cost_models, true);
+  ScaleAnswer answer = empty_answer(question, *model, source.setup.cluster);
+  answer.state = Bytes(model->parameters * (source.setup.bytes.parameter + source.setup.bytes.state));
   if (answer.searched) {
-    if (Status status = search_plans(question, *model, setup, costs, control, answer); !status) return status.error();
+    if (Status status = search_plans(source, control, answer); !status) return status.error();
   } else if (question.search) {
-    if (Status status = search_each(question, *model, setup, costs, control, answer); !status) return status.error();
+    if (Status status = search_each(source, control, answer); !status) return status.error();
   } else {
-    const auto request = scale::parse_plan(question.strategy);
-    if (!request) return request.error();
-    const bool open = question.micro_batch == 0 && question.global_batch == 0 && !model->transformer;
-    const int64_t micro_batch = open ? model->own_batch.value_or(kUsualBatch) : question.micro_batch;
-    Work work(control, "numbers of GPUs", static_cast<int64_t>(question.gpus.size()));
-    for (const int64_t gpus : question.gpus) {
-      setup.cluster.gpus = gpus;
-      const auto plan = scale::complete(*request, gpus, question.node, question.global_batch, micro_batch);
-      if (!plan) return plan.error();
-      auto step = scale::estimate_step(costs, setup, *plan);
-      if (!step) return step.error();
-      if (const Status status = refine_exchange(question, *model, setup, cost_models, *step); !status) {
-        return status.error();
-      }
-      if (const Status status = replay_memory(question, *model, setup, cost_models, *step); !status)
-        return status.error();
-      answer.steps.push_back(*step);
-      if (const Status status = work.advance(); !status) return status.error();
-    }
+    if (Status status = ask_plans(source, control, answer); !status) return status.error();
   }
   const bool reads_tokens = answer.steps.empty() || answer.steps.front().tokens_per_second > 0;
   if (question.job.tokens > 0 && !reads_tokens) return question.job.in_iterations({}).error();
-  for (std::string& line : scale_assumptions(*model, setup, answer, cost_models))
+  if (const scale::Step* shown = shown_step(answer); question.picture && shown != nullptr) {
+    source.set_gpus(shown->plan.gpus());
+    auto picture = scale::picture_of(source.costs_of(shown->plan), source.setup, *shown);
+    if (!picture) return picture.error();
+    answer.picture = std::move(*picture);
+  }
+  for (std::string& line : scale_assumptions(question, *model, source.setup, answer, cost_models))
     answer.assumptions.push_back(std::move(line));
   return answer;
 }

@@ -10,10 +10,14 @@
 
 #include "api/scale_records.h"
 #include "api/scale_resources.h"
+#include "api/scaled_model.h"
 #include "base/needs_dataset.h"
+#include "base/test_rounds.h"
+#include "cost/collective/link_name.h"
 #include "predict/predict.h"
 #include "report/scale.h"
 #include "report/scale_resources.h"
+#include "zoo/zoo.h"
 
 namespace forerun {
 namespace {
@@ -34,16 +38,19 @@ ScaleAnswer answer_to(const ScaleQuestion& question) {
 }
 
 TEST(Scale, AnswersForGpt3On512Gpus) {
-  const ScaleAnswer answer =
-      answer_to({.model = "gpt3_175b", .gpu = "a100", .gpus = {512}, .search = true, .global_batch = 1536});
+  const ScaleAnswer answer = answer_to(
+      {.model = "gpt3_175b", .gpu = "a100", .gpus = {512}, .search = true, .global_batch = 1536, .megatron = true});
   EXPECT_GT(answer.feasible, 50);
   EXPECT_GT(answer.too_large, 50);
   EXPECT_EQ(answer.feasible, static_cast<int64_t>(answer.steps.size()));
   for (const scale::Step& step : answer.steps) EXPECT_LE(step.memory.total(), answer.device_memory);
   EXPECT_GT(answer.steps.front().plan.tensor * answer.steps.front().plan.pipeline, 8);
-  EXPECT_EQ(
-      to_json(answer),
-      to_json(answer_to({.model = "gpt3_175b", .gpu = "a100", .gpus = {512}, .search = true, .global_batch = 1536})));
+  EXPECT_EQ(to_json(answer), to_json(answer_to({.model = "gpt3_175b",
+                                                .gpu = "a100",
+                                                .gpus = {512},
+                                                .search = true,
+                                                .global_batch = 1536,
+                                                .megatron = true})));
 }
 
 TEST(Scale, TakesWhateverIsAModel) {
@@ -63,24 +70,272 @@ TEST(Scale, TakesWhateverIsAModel) {
   EXPECT_EQ(own.steps[0].samples, 8);
 }
 
+// What a search says of the plans that it puts first is what is said of them when they are asked for.
+TEST(Scale, SearchAndPlanGiveOneAnswer) {
+  ScaleQuestion question{
+      .model = "gpt2_medium", .gpu = "a100", .gpus = {8}, .global_batch = 64, .default_precision = false};
+  question.setup.precision = Precision::amp_bf16;
+  question.search = true;
+  const ScaleAnswer found = answer_to(question);
+  ASSERT_GT(found.steps.size(), 10U);
+  question.search = false;
+  for (size_t i = 0; i < 10; ++i) {
+    const scale::Plan& plan = found.steps[i].plan;
+    question.strategy = fmt::format("tp={},pp={},chunks={},zero={},mb={}{}", plan.tensor, plan.pipeline, plan.chunks,
+                                    plan.zero, plan.micro_batch, plan.checkpoint ? ",checkpoint" : "");
+    const scale::Step asked = answer_to(question).steps.front();
+    EXPECT_EQ(asked.time, found.steps[i].time) << question.strategy;
+    EXPECT_EQ(asked.memory.total(), found.steps[i].memory.total()) << question.strategy;
+  }
+}
+
+// Groups of every kind, of a model with experts: the same samples, each GPU with its part of the weights.
+TEST(Scale, ExpertsAreDealtOut) {
+  ScaleQuestion question{.model = "Mixtral-8x7B-v0.1",
+                         .settings = {{"layers", "4"}, {"length", "1024"}},
+                         .gpu = "h100",
+                         .gpus = {16},
+                         .strategy = "dp",
+                         .global_batch = 32,
+                         .micro_batch = 1,
+                         .default_precision = false};
+  question.setup.precision = Precision::bf16;
+  const auto asked = [&](const char* strategy) {
+    question.strategy = strategy;
+    return answer_to(question).steps.front();
+  };
+  const scale::Step whole = asked("dp");
+  const scale::Step dealt = asked("ep=8");
+  EXPECT_LT(dealt.memory.parameters.value, whole.memory.parameters.value / 3);
+  EXPECT_GT(dealt.tensor_exchange, Nanoseconds());
+  EXPECT_LT(dealt.exchange, whole.exchange);
+  EXPECT_NEAR(dealt.model_flops_share * static_cast<double>(dealt.time.value) /
+                  (whole.model_flops_share * static_cast<double>(whole.time.value)),
+              1, 0.01);  // of the same products
+  const scale::Step shared = asked("tp=2,ep=4");
+  EXPECT_LT(shared.memory.parameters.value, whole.memory.parameters.value / 3);
+  EXPECT_NEAR(shared.model_flops_share * static_cast<double>(shared.time.value) /
+                  (whole.model_flops_share * static_cast<double>(whole.time.value)),
+              1, 0.02);
+  EXPECT_TRUE(answer_to(question).steps.front().fits);
+}
+
+TEST(Scale, ContextGroupsTrainTheSameTokens) {
+  ScaleQuestion question{.model = "llama3_8b",
+                         .settings = {{"layers", "4"}, {"length", "8192"}},
+                         .gpu = "h100",
+                         .gpus = {8},
+                         .strategy = "dp",
+                         .global_batch = 8,
+                         .micro_batch = 1,
+                         .default_precision = false};
+  question.setup.precision = Precision::bf16;
+  const scale::Step whole = answer_to(question).steps.front();
+  question.strategy = "cp=4";
+  const scale::Step divided = answer_to(question).steps.front();
+  const auto tokens = [](const scale::Step& step) {
+    return step.tokens_per_second * static_cast<double>(step.time.value) * 1e-9;
+  };
+  EXPECT_NEAR(tokens(divided), tokens(whole), 1);
+  EXPECT_LT(divided.memory.activations.value, whole.memory.activations.value / 2);
+  EXPECT_NEAR(divided.model_flops_share * static_cast<double>(divided.time.value) /
+                  (whole.model_flops_share * static_cast<double>(whole.time.value)),
+              1, 0.01);
+  EXPECT_NEAR(static_cast<double>(divided.compute.value) / static_cast<double>(whole.compute.value), 1, 0.3);
+}
+
+TEST(Scale, APlanIsHeldAgainstTheBest) {
+  ScaleQuestion question{.model = "gpt2_medium",
+                         .gpu = "a100",
+                         .gpus = {8},
+                         .search = true,
+                         .explain = "pp=8",
+                         .picture = true,
+                         .global_batch = 64};
+  const ScaleAnswer answer = answer_to(question);
+  ASSERT_TRUE(answer.explained);
+  EXPECT_EQ(answer.explained->plan.pipeline, 8);
+  EXPECT_GT(answer.explained->time, answer.steps.front().time);
+  ASSERT_TRUE(answer.picture);
+  EXPECT_FALSE(answer.picture->events.empty());
+  question.explain = "zero1";
+  EXPECT_EQ(answer_to(question).explained->plan.zero, 1);
+}
+
+TEST(Scale, AnOversubscribedNetworkIsSlower) {
+  ScaleQuestion question{.model = "gpt2_medium", .gpu = "a100", .gpus = {32}, .network = "25gbe", .micro_batch = 4};
+  const Nanoseconds full = answer_to(question).steps.front().time;
+  question.oversubscription = 4;
+  EXPECT_GT(answer_to(question).steps.front().time, full);
+}
+
 TEST(Scale, SearchesForEachNumberOfGpus) {
-  const ScaleAnswer answer =
-      answer_to({.model = "gpt3_175b", .gpu = "a100", .gpus = {8, 128, 512}, .search = true, .global_batch = 1536});
+  const ScaleAnswer answer = answer_to({.model = "gpt3_175b",
+                                        .gpu = "a100",
+                                        .gpus = {8, 128, 512},
+                                        .search = true,
+                                        .global_batch = 1536,
+                                        .megatron = true});
   ASSERT_EQ(answer.steps.size(), 2);  // eight cannot hold it
   EXPECT_NE(answer.assumptions.front().find("no plan fits on 8 GPUs"), std::string::npos);
   EXPECT_EQ(answer.steps[0].plan.gpus(), 128);
   EXPECT_LT(answer.steps[1].time, answer.steps[0].time);
 }
 
+// A Hopper GPU that products keep busy is slower beside others than alone, whatever is asked together.
+TEST(Scale, OneGpuAndManyAreAskedTogetherOrApart) {
+  ScaleQuestion question{.model = "meta-llama/Llama-3.1-8B", .gpu = "h100", .gpus = {1, 8}, .micro_batch = 8};
+  question.setup.precision = Precision::amp_bf16;
+  question.default_precision = false;
+  const ScaleAnswer together = answer_to(question);
+  ASSERT_EQ(together.steps.size(), 2);
+  EXPECT_GT(milliseconds(together.steps[1].compute), 1.1 * milliseconds(together.steps[0].compute));
+  for (const size_t i : {0, 1}) {
+    question.gpus = {i == 0 ? 1 : 8};
+    EXPECT_EQ(answer_to(question).steps.front().time, together.steps[i].time);
+  }
+}
+
+// On one GPU `scale` and `predict` say the same: time within 0.5 %, memory to the byte.
+void expect_one_answer(const ModelRequest& request, const std::string& gpu_name) {
+  const Device gpu = *scale_cost_models().devices.find(gpu_name);
+  ScaleQuestion question{.model = request.model, .settings = request.settings, .gpu = gpu_name, .gpus = {1}};
+  question.micro_batch = request.batch.value_or(0);
+  question.setup = request.setup;
+  question.default_precision = false;
+  question.default_optimizer = request.default_optimizer;
+  const auto run = build_run(request, gpu);
+  ASSERT_TRUE(run.ok()) << request.model << ": " << run.error().message();
+  const Prediction prediction = predict(*run, gpu, scale_cost_models());
+  const scale::Step step = answer_to(question).steps.front();
+  const std::string what = fmt::format("{} on {} in {}", request.model, gpu_name, name_of(request.setup.precision));
+  EXPECT_NEAR(milliseconds(step.time) / milliseconds(prediction.times.iteration), 1, 0.005) << what;
+  EXPECT_EQ(step.memory.total(), prediction.memory.peak_reserved + prediction.context) << what;
+  EXPECT_EQ(step.fits, prediction.fits) << what;
+  if (request.setup.checkpointing == Checkpointing::none) {
+    EXPECT_NEAR(step.efficiency, 1, 1e-3) << what;
+  }
+}
+
 TEST(Scale, OneGpuIsWhatPredictSays) {
-  const ScaleAnswer answer = answer_to({.model = "resnet50", .gpus = {1}, .micro_batch = 32});
-  ModelRequest request{.model = "resnet50", .batch = 32};
-  const Device gpu = *scale_cost_models().devices.find("h200");
+  for (const char* model : {"resnet50", "mobilenet_v2", "vit_b_16", "lstm", "dlrm", "gpt2_small", "bert_base",
+                            "t5_small", "opt-125m", "Qwen/Qwen3-0.6B", "unet"}) {
+    expect_one_answer({.model = model}, "h200");
+    ModelRequest half{.model = model, .batch = 16};
+    half.setup.precision = Precision::amp_bf16;
+    expect_one_answer(half, "a100");
+  }
+}
+
+// Every model of the zoo by its name, at a small batch, one in three a run under the sanitizers.
+TEST(Scale, OneGpuIsWhatPredictSaysOverTheZoo) {
+  size_t number = 0;
+  for (const zoo::NamedModel& model : zoo::models()) {
+    if (++number % (test_rounds(30) < 30 ? 3 : 1) != 0) continue;
+    ModelRequest request{.model = model.name, .batch = 2};
+    request.setup.precision = Precision::amp_bf16;
+    expect_one_answer(request, "h200");
+  }
+  EXPECT_GT(number, 50U);
+}
+
+TEST(Scale, OneGpuIsWhatPredictSaysOfOtherSetups) {
+  for (const Precision precision : {Precision::tf32, Precision::amp_fp16, Precision::bf16, Precision::fp16}) {
+    ModelRequest request{.model = "gpt2_small", .batch = 4};
+    request.setup.precision = precision;
+    expect_one_answer(request, "h100");
+  }
+  ModelRequest request{.model = "gpt2_small", .batch = 4, .default_optimizer = false};
+  request.setup.optimizer.kind = OptimizerKind::adam;
+  request.setup.optimizer.impl = OptimizerImpl::fused;
+  request.setup.attention = Attention::eager;
+  expect_one_answer(request, "a100");
+  for (const Checkpointing checkpointing : {Checkpointing::block, Checkpointing::selective}) {
+    request.setup.checkpointing = checkpointing;
+    expect_one_answer(request, "a100");
+  }
+}
+
+// The amount of micro-batches, told as `predict` takes it or as a global batch.
+TEST(Scale, AccumulationIsThatOfPredict) {
+  ModelRequest request{.model = "gpt2_small", .batch = 4};
+  request.setup.accumulate = 4;
+  const Device gpu = *scale_cost_models().devices.find("a100");
   const Prediction prediction = predict(*build_run(request, gpu), gpu, scale_cost_models());
-  const scale::Step& step = answer.steps.front();
-  EXPECT_NEAR(milliseconds(step.time), milliseconds(prediction.times.iteration), 0.01);
-  EXPECT_EQ(step.memory.total(), prediction.memory.peak_reserved + prediction.context);
-  EXPECT_NEAR(step.efficiency, 1, 1e-4);
+  ScaleQuestion question{.model = "gpt2_small", .gpu = "a100", .gpus = {1}, .micro_batch = 4};
+  question.setup = request.setup;
+  const scale::Step told = answer_to(question).steps.front();
+  EXPECT_NEAR(milliseconds(told.time) / milliseconds(prediction.times.iteration), 1, 0.01);
+  EXPECT_EQ(told.samples, 16);
+  question.setup.accumulate = 1;
+  question.global_batch = 16;
+  EXPECT_EQ(answer_to(question).steps.front().time, told.time);
+  question.setup.accumulate = 4;
+  EXPECT_FALSE(scale_out(question, scale_cost_models()));
+}
+
+// Plans of several stages derive equal layers once; nothing else comes of it than of all.
+TEST(Scale, LayersThatRepeatAreCostedOnce) {
+  const Device gpu = *scale_cost_models().devices.find("a100");
+  for (const char* model : {"gpt2_medium", "bert_large", "llama2_7b"}) {
+    ScaleQuestion question{.model = model, .gpu = "a100", .gpus = {8}, .default_precision = false};
+    question.setup.precision = Precision::bf16;
+    const auto scaled = scaled_model(question, gpu);
+    ASSERT_TRUE(scaled) << scaled.error().message();
+    scale::StepSetup setup{.cluster = {gpu, 8, 8, link_within(gpu, 8), link_within(gpu, 8)}, .efficiency = {}};
+    setup.bytes = state_bytes(*scaled);
+    for (const bool checkpoint : {false, true}) {
+      const scale::Cut cut{4, 2, checkpoint};
+      const auto whole = cost_source(question, *scaled, setup, scale_cost_models(), true)(cut);
+      const auto brief = cost_source(question, *scaled, setup, scale_cost_models(), false)(cut);
+      ASSERT_TRUE(whole && brief) << model;
+      ASSERT_EQ(whole->blocks.size(), brief->blocks.size()) << model;
+      const auto near = [&](auto of) { EXPECT_NEAR(of(*brief) / of(*whole), 1, 0.02) << model << checkpoint; };
+      const auto sum = [](auto field) {
+        return [field](const scale::ModelCosts& costs) {
+          double all = 0;
+          for (const scale::Block& block : costs.blocks) all += static_cast<double>((block.*field).value);
+          return all;
+        };
+      };
+      near(sum(&scale::Block::forward));
+      near(sum(&scale::Block::backward));
+      near(sum(&scale::Block::forward_exchange));
+      near(sum(&scale::Block::backward_exchange));
+      near(sum(&scale::Block::saved));
+      near([](const scale::ModelCosts& costs) { return costs.peak_seconds; });
+      near([](const scale::ModelCosts& costs) { return costs.update_ns; });
+      for (size_t i = 0; i < whole->blocks.size(); ++i) {
+        EXPECT_EQ(whole->blocks[i].parameters, brief->blocks[i].parameters) << model;
+        EXPECT_EQ(whole->blocks[i].layer, brief->blocks[i].layer) << model;
+      }
+    }
+  }
+}
+
+// Llama 3 405B as its authors trained it: 126 layers over 16 stages.
+TEST(Scale, TakesThePlanOfLlama405B) {
+  ScaleQuestion question{.model = "llama",
+                         .settings = {{"hidden", "16384"},
+                                      {"intermediate", "53248"},
+                                      {"layers", "126"},
+                                      {"heads", "128"},
+                                      {"kv_heads", "8"},
+                                      {"vocab", "128256"},
+                                      {"length", "8192"}},
+                         .gpu = "h100",
+                         .gpus = {16384},
+                         .network = "8xndr",
+                         .strategy = "tp=8,pp=16,zero=1,checkpoint",
+                         .global_batch = 2048,
+                         .default_precision = false};
+  question.setup.precision = Precision::bf16;
+  const ScaleAnswer answer = answer_to(question);
+  ASSERT_EQ(answer.steps.size(), 1U);
+  EXPECT_EQ(answer.parameters, 405'853'388'800);
+  EXPECT_GT(answer.steps[0].model_flops_share, 0.1);
+  EXPECT_LT(answer.steps[0].model_flops_share, 0.6);
+  EXPECT_GT(answer.steps[0].tensor_exchange, Nanoseconds());
 }
 
 TEST(Scale, MoreGpusAreFasterAndNeverIdeal) {
@@ -118,7 +373,7 @@ TEST(Scale, SchedulesOfReplicasDiffer) {
 // Winograd's algorithm multiplies less than is counted.
 TEST(Scale, NoModelIsFasterThanThePeak) {
   for (const char* model : {"resnet50", "mobilenet_v2", "vgg16", "convnext_tiny", "vit_b_16", "lstm", "unet", "dlrm",
-                            "gpt2_small", "bert_large", "llama2_7b"}) {
+                            "gpt2_small", "bert_large", "Qwen/Qwen3-0.6B"}) {
     for (const Device& gpu : scale_cost_models().devices.devices()) {
       for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::amp_bf16}) {
         ScaleQuestion question{
@@ -161,12 +416,31 @@ TEST(Scale, ParameterServersDoNotGetSlowerByGpusOfANode) {
   }
 }
 
+TEST(Scale, SharedLayersMeanMegatronUnlessToldOtherwise) {
+  const auto stack = [](const ScaleQuestion& question) { return answer_to(question).stack; };
+  EXPECT_EQ(stack({.model = "gpt2_small", .gpus = {1}, .strategy = "tp"}), "pytorch");
+  EXPECT_EQ(stack({.model = "gpt2_small", .strategy = "dp"}), "pytorch");
+  EXPECT_EQ(stack({.model = "gpt2_small", .strategy = "zero3"}), "pytorch");
+  EXPECT_EQ(stack({.model = "gpt2_small", .strategy = "tp=4"}), "megatron");
+  EXPECT_EQ(stack({.model = "gpt2_small", .strategy = "zero=3,tp=1,pp=1"}), "megatron");
+  EXPECT_EQ(stack({.model = "gpt2_small", .strategy = "pp=2"}), "megatron");
+  EXPECT_EQ(stack({.model = "gpt2_small", .strategy = "tp=4", .megatron = false}), "pytorch");
+  EXPECT_EQ(stack({.model = "resnet18", .strategy = "pp=2"}), "pytorch");  // Megatron has none
+  ScaleQuestion question{.model = "gpt2_small", .strategy = "tp=4", .default_precision = false};
+  EXPECT_EQ(stack(question), "pytorch");  // nor float32
+  question.setup.precision = Precision::amp_bf16;
+  EXPECT_EQ(stack(question), "megatron");
+  const std::string text = to_text(answer_to(question));
+  EXPECT_NE(text.find("--stack pytorch is eager PyTorch"), std::string::npos) << text;
+}
+
 TEST(Scale, SaysWhichPrecision) {
-  EXPECT_EQ(answer_to({.model = "gpt2"}).precision, "amp_bf16");
+  EXPECT_EQ(answer_to({.model = "gpt2_small"}).precision, "fp32");
   EXPECT_EQ(answer_to({.model = "resnet18"}).precision, "fp32");
-  const std::string text = to_text(answer_to({.model = "gpt2", .gpu = "v100"}));
+  EXPECT_EQ(answer_to({.model = "gpt2_small", .gpu = "a100", .megatron = true}).precision, "bf16_main");
+  const std::string text = to_text(answer_to({.model = "gpt2_small", .gpu = "v100", .megatron = true}));
   EXPECT_NE(text.find("float16 weights"), std::string::npos) << text;
-  ScaleQuestion question{.model = "resnet18", .gpu = "v100", .default_precision = false};
+  ScaleQuestion question{.model = "gpt2_small", .gpu = "v100", .default_precision = false};
   question.setup.precision = Precision::amp_bf16;
   EXPECT_FALSE(scale_out(question, scale_cost_models()));
   question.setup.precision = Precision::tf32;
@@ -178,11 +452,14 @@ TEST(Scale, NamesWhatIsWrong) {
     const auto answer = scale_out(question, scale_cost_models());
     return answer ? std::string() : answer.error().message();
   };
-  EXPECT_NE(problem({.model = "resnet50", .strategy = "tp=2"}).find("not shared"), std::string::npos);
+  EXPECT_NE(problem({.model = "resnet50", .strategy = "tp=2"}).find("leave out tp"), std::string::npos);
+  EXPECT_NE(problem({.model = "gpt2_small", .strategy = "tp=8"}).find("tp=6 or tp=12"), std::string::npos);
+  EXPECT_NE(problem({.model = "resnet50", .megatron = true}).find("gpt2, llama and bert"), std::string::npos);
   EXPECT_NE(problem({.model = "gpt2", .gpus = {12}}).find("--node"), std::string::npos);
-  EXPECT_NE(problem({.model = "gpt2", .strategy = "pp=8"}).find("layers"), std::string::npos);
+  EXPECT_NE(problem({.model = "gpt2_small", .gpus = {32}, .strategy = "pp=32"}).find("choose at most pp="),
+            std::string::npos);
   EXPECT_NE(problem({.model = "gpt2", .network = "carrier pigeon"}).find("--network"), std::string::npos);
-  EXPECT_NE(problem({.model = "gpt2", .strategy = "wfbp"}).find("WFBP"), std::string::npos);
+  EXPECT_NE(problem({.model = "gpt2", .strategy = "wfbp", .megatron = true}).find("WFBP"), std::string::npos);
   EXPECT_NE(problem({.model = "gtp2"}).find("gpt2"), std::string::npos);
 }
 

@@ -3,28 +3,42 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
+#include <set>
+#include <string_view>
 
 #include "cost/analytic/analytic.h"
+#include "cost/analytic/full_machine.h"
+#include "cost/host/parameters_in_place.h"
+#include "derive/context_parallel.h"
+#include "derive/expert_parallel.h"
 #include "derive/precision_support.h"
+#include "derive/repeated_blocks.h"
+#include "derive/tensor_parallel.h"
+#include "derive/tensor_splits.h"
 #include "derive/work.h"
+#include "graph/op_modules.h"
 #include "predict/model_file.h"
 #include "predict/predict.h"
 #include "predict/predicted_memory.h"
 #include "scale/graph_cost.h"
 #include "scale/replica_schedule.h"
 #include "scale/transformer_cost.h"
+#include "timeline/sharded_exchange.h"
 #include "zoo/zoo.h"
 
 namespace forerun {
 namespace {
 
-// Whether all weights are trained, in one pass an iteration, and nothing is done but the update.
+// Whether all weights are trained, and nothing is done but the update. Micro-batches and checkpointing are the plan's.
 bool is_plain(const TrainingSetup& setup) {
   const TrainingSetup plain = {.precision = setup.precision,
                                .optimizer = setup.optimizer,
                                .channels_last = setup.channels_last,
+                               .accumulate = setup.accumulate,
+                               .checkpointing = setup.checkpointing,
                                .attention = setup.attention};
   return setup == plain;
 }
@@ -45,27 +59,87 @@ int64_t optimizer_bytes(const OptimizerSpec& optimizer) {
   return 8;
 }
 
-scale::ProductWork product_work(const Graph& graph, const Device& gpu, Precision precision) {
+// Of the whole model, nothing run twice.
+scale::ProductWork product_work(const Graph& graph, const Device& gpu, Precision precision,
+                                const scale::RepeatedBlock& repeated, int64_t tensor) {
   scale::ProductWork sum;
-  for (const Op& op : graph.ops()) {
-    if (op.phase == Phase::update) continue;
+  const std::vector<NameId> modules = op_modules(graph);
+  const ModuleBlocks blocks(graph);
+  for (size_t i = 0; i < graph.op_count(); ++i) {
+    const Op& op = graph.ops()[i];
+    if (op.phase == Phase::update || runs_again(graph, op)) continue;
     const OpWork work = work_of(graph, op);
     if (work.gemm_count == 0 || !work.on_gpu) continue;
-    sum.flops += work.flops.value;
-    sum.peak_seconds += work.flops.value / gpu.rate(arithmetic_unit(work, precision));
+    const bool again = repeated.others > 0 && blocks.of(graph.names()[modules[i]]) == repeated.name;
+    const double flops = work.flops.value * static_cast<double>(tensor * (again ? 1 + repeated.others : 1));
+    sum.flops += flops;
+    sum.peak_seconds += flops / gpu.rate(arithmetic_unit(work, precision));
   }
   return sum;
 }
 
-Result<TrainingRun> run_of(const ScaleQuestion& question, const ScaledModel& model, const Device& gpu,
-                           int64_t micro_batch) {
+ModelRequest request_of(const ScaleQuestion& question, const ScaledModel& model, const scale::Cut& cut) {
   ModelRequest request{.model = question.model,
                        .file = model.file,
                        .settings = question.settings,
                        .setup = model.setup,
                        .default_optimizer = false};
-  if (micro_batch != model.own_batch) request.batch = micro_batch;
-  return build_run(request, gpu);
+  if (cut.checkpoint) request.setup.checkpointing = Checkpointing::block;
+  if (cut.selective) request.setup.checkpointing = Checkpointing::selective;
+  if (cut.micro_batch != model.own_batch) request.batch = cut.micro_batch;
+  if (cut.context > 1) {
+    std::erase_if(request.settings, [](const auto& setting) { return setting.first == "length"; });
+    request.settings.emplace_back("length", std::to_string(model.sequence / cut.context));
+  }
+  return request;
+}
+
+// What its iteration's graph can be cut into.
+Status check_cut(const ScaledModel& model, const scale::Cut& cut) {
+  if (cut.sequence) {
+    return Error{"sequence parallelism is Megatron's: eager PyTorch's graph is not divided so", "--strategy sp",
+                 "take --stack megatron (gpt2, llama, bert), or leave out sp"};
+  }
+  if (cut.context == 1) return {};
+  if (model.sequence == 0 || model.file == FileKind::onnx_model) {
+    return Error{"only sequences of tokens of a model known by name or config.json are divided", "--strategy cp",
+                 "leave out cp"};
+  }
+  // Two parts a GPU, one of the beginning and one of the end, so that causal attention is the same work for all.
+  if (model.sequence % (2 * cut.context) != 0) {
+    return Error{
+        fmt::format("sequences of {} tokens are not divided by {} GPUs in two parts each", model.sequence, cut.context),
+        "--strategy cp", "choose cp=N so that twice as much divides the sequence"};
+  }
+  return {};
+}
+
+// The iteration of one micro-batch on a GPU of a tensor group. `repeated`: may be null; else blocks that repeat are left out,
+// and told there.
+Result<TrainingRun> run_of(const ScaleQuestion& question, const ScaledModel& model, const Device& gpu,
+                           const scale::Cut& cut, scale::RepeatedBlock* repeated = nullptr) {
+  const ModelRequest request = request_of(question, model, cut);
+  if (model.file == FileKind::records) {
+    const bool as_recorded = cut.tensor == 1 && cut.context == 1 && cut.experts == 1;
+    if (as_recorded && !cut.checkpoint && !cut.selective) return build_run(request, gpu);
+    return Error{"a captured iteration is taken as it was recorded: its layers are not shared, nor run twice",
+                 "--strategy",
+                 "take the model's name, config.json or ONNX file, or leave out tp, cp, ep, checkpoint and selective"};
+  }
+  if (const Status status = check_cut(model, cut); !status) return status.error();
+  auto forward = forward_model(request);
+  if (!forward) return forward.error();
+  auto shared = derive::tensor_parallel(forward->forward, cut.tensor);
+  if (shared) shared = derive::context_parallel(*shared, cut.context);
+  if (shared) shared = derive::expert_parallel(*shared, cut.experts);
+  if (!shared) return shared.error().within(question.model);
+  forward->forward = std::move(*shared);
+  if (repeated != nullptr) {
+    derive::ShortForward brief = derive::without_repeats(forward->forward);
+    *repeated = {brief.block, brief.others};
+    forward->forward = std::move(brief.graph);
+  }
+  return forerun::run_of(*forward, request, gpu);
 }
 
 struct GraphTimes {
@@ -74,32 +148,91 @@ struct GraphTimes {
   IterationTiming lanes;
 };
 
-GraphTimes graph_times(const TrainingRun& run, const Device& gpu, const CostModels& cost_models) {
+void slow_down(std::vector<OpCost>& costs, double times) {
+  const auto longer = [&](Nanoseconds time) {
+    return Nanoseconds(std::llround(static_cast<double>(time.value) * times));
+  };
+  for (OpCost& cost : costs) {
+    cost.gpu = longer(cost.gpu);
+    cost.overlapped = longer(cost.overlapped);
+  }
+}
+
+// What an op exchanges within a tensor, context or expert group; nothing where it is none of these.
+std::optional<Nanoseconds> exchange_time(const Graph& graph, const Op& op, const scale::Network& network,
+                                         const scale::Cut& cut) {
+  const std::string_view name = graph.name(op);
+  const auto of = [&](std::span<const TensorId> operands) { return graph.bytes_of(operands[0]); };
+  const scale::Group context{cut.context, cut.tensor};
+  if (name == derive::kGroupReduction) return network.all_reduce(of(graph.outputs(op)), {cut.tensor, 1});
+  if (name == derive::kSequenceGathering) return network.all_gather(of(graph.outputs(op)), context);
+  if (name == derive::kSequenceScattering) return network.reduce_scatter(of(graph.inputs(op)), context);
+  if (name == derive::kRowSwap) {
+    return network.all_to_all(of(graph.inputs(op)), {cut.experts, cut.tensor * cut.context});
+  }
+  return std::nullopt;
+}
+
+// As `predict` has them, with what the plan's groups exchange as ops of the stream.
+GraphTimes graph_times(const TrainingRun& run, const scale::StepSetup& setup, const scale::Cut& cut,
+                       const CostModels& cost_models) {
+  const Device& gpu = setup.cluster.gpu;
   GraphTimes times;
   times.costs = gpu_costs(run, gpu, cost_models);
+  if (setup.cluster.gpus > 1)
+    slow_down(times.costs, full_machine_slowdown(run.graph, times.costs, gpu, run.setup.precision));
+  const scale::Network network(setup.cluster, setup.efficiency);
+  const bool exchanges = cut.tensor * cut.context * cut.experts > 1;
+  for (size_t i = 0; exchanges && i < run.graph.op_count(); ++i) {
+    const auto time = exchange_time(run.graph, run.graph.ops()[i], network, cut);
+    if (time) times.costs[i] = {.gpu = *time, .overlapped = {}, .kernels = 1, .bound = Bound::latency};
+  }
   const double speed = host_speed(cost_models, run);
   times.host = host_costs(run.graph, times.costs, cost_models.host, speed);
-  times.lanes = host_gpu_timeline(lane_ops(run.graph, times.costs, times.host),
+  if (host_waits(run.graph, rules_of(run.setup.loop))) {
+    times.host = parameters_in_place(run.graph, std::move(times.host), cost_models.host, speed);
+  }
+  times.lanes = host_gpu_timeline(lane_ops(run.graph, times.costs, times.host, rules_of(run.setup.loop)),
                                   {.gap = gpu.launch_gap, .per_iteration = times.host.per_iteration});
   return times;
 }
 
-// The iteration of one GPU at that micro-batch, block by block.
-Result<scale::ModelCosts> costs_of_graph(const ScaleQuestion& question, const ScaledModel& model, const Device& gpu,
-                                         const CostModels& cost_models, int64_t micro_batch) {
-  const auto run = run_of(question, model, gpu, micro_batch);
+Result<scale::ModelCosts> costs_of_graph(const ScaleQuestion& question, const ScaledModel& model,
+                                         const scale::StepSetup& setup, const CostModels& cost_models,
+                                         const scale::Cut& cut, bool whole) {
+  scale::RepeatedBlock repeated;
+  auto run = run_of(question, model, setup.cluster.gpu, cut, whole ? nullptr : &repeated);
   if (!run) return run.error();
-  const GraphTimes times = graph_times(*run, gpu, cost_models);
-  return scale::graph_costs(*run, times.costs, times.host, times.lanes,
-                            product_work(run->graph, gpu, run->setup.precision));
+  GraphTimes times = graph_times(*run, setup, cut, cost_models);
+  if (repeated.others > 0 && times.lanes.bound == Bottleneck::host) {  // the host's part is not that of a block
+    return costs_of_graph(question, model, setup, cost_models, cut, true);
+  }
+  scale::ModelCosts costs = scale::graph_costs(
+      *run, times.costs, times.host, times.lanes,
+      product_work(run->graph, setup.cluster.gpu, run->setup.precision, repeated, cut.tensor * cut.context), repeated);
+  costs.tokens_per_sample *= cut.context;
+  return costs;
 }
 
 Error not_plain() {
   return {
-      "checkpointing, accumulation, adapters, frozen and quantized weights, clipping and averages are not modelled on "
+      "adapters, frozen and quantized weights, clipping, averages, libraries' loops and torch.compile are not modelled "
+      "on "
       "several GPUs",
-      "--checkpoint, --accumulate, --lora, --freeze, --quantize, --clip-grad, --ema, --loop",
+      "--lora, --freeze, --quantize, --clip-grad, --ema, --loop, --compile",
       "leave them out, or ask `forerun predict` for one GPU"};
+}
+
+// The longest list of blocks of a model.
+int64_t layers_of(const Graph& forward) {
+  std::map<std::string, std::set<std::string, std::less<>>> lists;
+  for (const Op& op : forward.ops()) {
+    const std::string_view block = block_of(forward.module(op));
+    if (!block.empty()) lists[folded_module(block)].emplace(block);
+  }
+  size_t most = 0;
+  for (const auto& [list, blocks] : lists) most = std::max(most, blocks.size());
+  return static_cast<int64_t>(most);
 }
 
 // A capture is trained as it was recorded.
@@ -109,7 +242,9 @@ Result<ScaledModel> captured_model(const ScaleQuestion& question, const Device& 
   request.default_optimizer = question.default_optimizer;
   const auto run = build_run(request, gpu);
   if (!run) return run.error();
-  if (!is_plain(run->setup)) return not_plain().within(question.model);
+  if (!is_plain(run->setup) || run->setup.accumulate > 1 || run->setup.checkpointing != Checkpointing::none) {
+    return not_plain().within(question.model);
+  }
   ScaledModel model;
   model.name = run->id;
   model.file = FileKind::records;
@@ -119,41 +254,82 @@ Result<ScaledModel> captured_model(const ScaleQuestion& question, const Device& 
   return model;
 }
 
+// As Megatron-LM trains it.
+Result<ScaledModel> megatron_model(const ScaleQuestion& question, ScaledModel model) {
+  const Precision asked = question.setup.precision;
+  if (!question.default_precision && asked != Precision::amp_bf16 && asked != Precision::bf16) {
+    return Error{"Megatron's precision is its own: bfloat16 weights with float32 copies", "--precision",
+                 "leave it out, or --stack megatron"};
+  }
+  auto settings = question.settings;
+  settings.emplace_back("batch", "1");
+  const auto built = model.file ? zoo::build_config(question.model, settings) : zoo::build(question.model, settings);
+  if (!built) return built.error();
+  model.transformer = scale::transformer_of(*built);
+  if (!model.transformer) {
+    return Error{fmt::format("{} is no transformer that is trained so here", question.model), "--stack megatron",
+                 "gpt2, llama and bert (head=mlm) are; leave it out for other models"};
+  }
+  model.layers = model.transformer->layers;
+  model.shares_layers = true;
+  model.own_batch = 1;
+  model.setup.precision = Precision::bf16;
+  return model;
+}
+
+// Whether it is asked how layers are shared by a tensor group or dealt out to stages: plans that name either, as every plan
+// of a search does when it is written out.
+bool shares_work_in_layers(const ScaleQuestion& question) {
+  if (std::all_of(question.gpus.begin(), question.gpus.end(), [](int64_t gpus) { return gpus == 1; })) return false;
+  if (question.search) return true;
+  std::string_view rest = question.strategy;
+  while (!rest.empty()) {
+    const std::string_view part = rest.substr(0, rest.find(','));
+    if (part.starts_with("tp") || part.starts_with("pp") || part == "sp" || part == "zb") return true;
+    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<ScaledModel> scaled_model(const ScaleQuestion& question, const Device& gpu) {
-  auto settings = question.settings;
-  for (const auto& [key, value] : settings) {
+  for (const auto& [key, value] : question.settings) {
     if (key == "batch") return Error{"--set batch is not read here", "--set", "give --micro-batch or --global-batch"};
   }
-  settings.emplace_back("batch", "1");
   const auto file = model_file(question.model, "scale");
   if (!file) return file.error();
   if (!is_plain(question.setup)) return not_plain();
-  if (*file == FileKind::records) return captured_model(question, gpu);
+  if (*file == FileKind::records) {
+    if (!question.megatron.value_or(false)) return captured_model(question, gpu);
+    return Error{"a captured iteration is what PyTorch ran", "--stack megatron", "leave it out"};
+  }
+  const ModelRequest request{.model = question.model,
+                             .file = *file,
+                             .settings = question.settings,
+                             .setup = question.setup,
+                             .default_optimizer = question.default_optimizer};
+  const auto read = forward_model(request);
+  if (!read) return read.error();
   ScaledModel model;
   model.name = question.model;
   model.file = *file;
-  model.setup = question.setup;
-  InputKind input = InputKind::image;
-  if (*file == FileKind::onnx_model) {
-    const auto read = forward_model({.model = question.model, .file = *file, .settings = question.settings});
-    if (!read) return read.error();
-    model.parameters = read->forward.parameter_count();
-    input = read->input.kind;
-  } else {
-    const auto built = *file ? zoo::build_config(question.model, settings) : zoo::build(question.model, settings);
-    if (!built) return built.error();
-    model.transformer = scale::transformer_of(*built);
-    model.parameters = model.transformer ? model.transformer->parameters() : built->forward.parameter_count();
-    input = built->input.kind;
+  model.setup = chosen_setup(request, read->input.kind);
+  model.setup.accumulate = 1;
+  model.setup.checkpointing = Checkpointing::none;
+  model.parameters = read->forward.parameter_count();
+  model.own_batch = read->input.batch;
+  model.sequence = read->input.kind == InputKind::tokens ? read->input.size : 0;
+  if (question.megatron.value_or(false)) {
+    if (*file != FileKind::onnx_model) return megatron_model(question, std::move(model));
+    return Error{"an ONNX file does not say which transformer it is", "--stack megatron", "leave it out"};
   }
-  if (question.default_precision && model.transformer) model.setup.precision = Precision::amp_bf16;
-  if (question.default_optimizer) {
-    const bool tokens = input == InputKind::tokens;
-    model.setup.optimizer.kind = tokens ? OptimizerKind::adamw : OptimizerKind::sgd;
-    model.setup.optimizer.momentum = tokens ? 0 : 0.9;
+  if (!question.megatron && *file != FileKind::onnx_model && shares_work_in_layers(question)) {
+    if (auto trained = megatron_model(question, model)) return trained;  // else a model that Megatron does not have
   }
+  model.layers = layers_of(read->forward);
+  model.experts = derive::experts_of(read->forward);
+  model.shares_layers = derive::tensor_splits(read->forward, 2).ok();
   return model;
 }
 
@@ -169,45 +345,43 @@ Unit scale_unit(Precision precision, const Device& gpu) {
   return gpu.peak.bf16_tensor > 0 ? Unit::bf16_tensor : Unit::fp16_tensor;
 }
 
+std::string precision_name(const ScaledModel& model, const Device& gpu) {
+  if (!model.transformer) return std::string(name_of(model.setup.precision));
+  return gpu.peak.bf16_tensor > 0 ? "bf16_main" : "fp16_main";
+}
+
 std::string precision_text(const ScaledModel& model, const Device& gpu) {
-  if (std::string caveat = derive::precision_caveat(model.setup.precision, gpu); !caveat.empty()) return caveat;
-  if (!model.transformer || !is_half(model.setup.precision)) {
-    return fmt::format("precision {}", name_of(model.setup.precision));
+  if (model.transformer) {
+    const bool bfloat16 = gpu.peak.bf16_tensor > 0;
+    return fmt::format("{} weights and products with a float32 copy for the optimizer, as Megatron has it{}",
+                       bfloat16 ? "bfloat16" : "float16", bfloat16 ? "" : "; the GPU has no bfloat16 units");
   }
-  const bool bfloat16 = gpu.peak.bf16_tensor > 0;
-  return fmt::format(
-      "precision amp_bf16: {} weights and products with a float32 copy for the optimizer, as Megatron has it{}",
-      bfloat16 ? "bfloat16" : "float16", bfloat16 ? "" : "; the GPU has no bfloat16 units");
+  if (std::string caveat = derive::precision_caveat(model.setup.precision, gpu); !caveat.empty()) return caveat;
+  return fmt::format("precision {}", name_of(model.setup.precision));
 }
 
 scale::StateBytes state_bytes(const ScaledModel& model) {
-  // Transformers keep half-precision weights and float32 copies for the optimizer, as Megatron does; other models are
-  // trained under autocast, which keeps float32 weights.
   const int64_t state = optimizer_bytes(model.setup.optimizer);
-  if (model.transformer && is_half(model.setup.precision)) return {2, 2, 4 + state};
-  return {4, 4, state};
+  if (model.transformer) return {2, 2, 4 + state, 2};  // a float32 copy of each weight
+  const auto weight = static_cast<int64_t>(size_of(weight_type(model.setup.precision)));
+  const double gathered = static_cast<double>(weight) * gathered_share(3, model.setup.precision);
+  return {weight, weight, state * weight / 4, std::llround(gathered)};
 }
 
 scale::CostSource cost_source(const ScaleQuestion& question, const ScaledModel& model, const scale::StepSetup& setup,
-                              const CostModels& cost_models) {
+                              const CostModels& cost_models, bool whole) {
   if (model.transformer) {
-    const bool half = is_half(model.setup.precision);
-    const scale::Arithmetic arithmetic{.unit = setup.unit, .element = half ? 2 : 4, .update_bytes = half ? 30 : 28};
-    return [&model, &setup, arithmetic](int64_t micro_batch, int64_t tensor) {
-      return scale::transformer_costs(*model.transformer, setup.cluster, setup.efficiency, arithmetic, micro_batch,
-                                      tensor);
+    return [&model, &setup](const scale::Cut& cut) {
+      return scale::transformer_costs(*model.transformer, setup.cluster, setup.efficiency, {.unit = setup.unit}, cut);
     };
   }
-  auto known = std::make_shared<std::map<int64_t, Result<scale::ModelCosts>>>();
-  return [&, known](int64_t micro_batch, int64_t tensor) -> Result<scale::ModelCosts> {
-    if (tensor > 1) {
-      return Error{fmt::format("layers of {} are not shared among GPUs", question.model), "tensor parallelism",
-                   "tp goes with gpt2, llama and bert (head=mlm); leave it out"};
-    }
-    const auto found = known->find(micro_batch);
+  // By cut, of one GPU apart from many.
+  auto known = std::make_shared<std::map<std::pair<scale::Cut, bool>, Result<scale::ModelCosts>>>();
+  return [&, known, whole](const scale::Cut& cut) -> Result<scale::ModelCosts> {
+    const std::pair asked(cut, setup.cluster.gpus > 1);
+    const auto found = known->find(asked);
     if (found != known->end()) return found->second;
-    return known->emplace(micro_batch, costs_of_graph(question, model, setup.cluster.gpu, cost_models, micro_batch))
-        .first->second;
+    return known->emplace(asked, costs_of_graph(question, model, setup, cost_models, cut, whole)).first->second;
   };
 }
 
@@ -216,20 +390,25 @@ Status refine_exchange(const ScaleQuestion& question, const ScaledModel& model, 
   const scale::Plan& plan = step.plan;
   if (model.transformer) {
     if (plan.schedule == scale::Schedule::buckets) return {};
-    return Error{fmt::format("{} is not a schedule of transformers", name_of(plan.schedule)), "--strategy",
-                 "their gradients travel layer by layer: leave it out, or take another model"};
+    return Error{fmt::format("{} is not a schedule that Megatron has", name_of(plan.schedule)), "--strategy",
+                 "its gradients travel layer by layer: leave it out, or --stack megatron"};
   }
-  if (plan.pipeline > 1 || plan.data < 2 || plan.exchange == scale::Exchange::servers_async) return {};
-  if (plan.zero > 1 && plan.micro_batches > 1) return {};  // each micro-batch exchanges: block by block
-  const auto run = run_of(question, model, setup.cluster.gpu, plan.micro_batch);
+  if (plan.pipeline > 1 || plan.replicas() < 2 || plan.exchange == scale::Exchange::servers_async) return {};
+  if (plan.experts > 1 || plan.shard > 0 || !plan.reshard) return {};  // groups of several kinds: block by block
+  if (plan.zero > 1 && plan.micro_batches > 1) return {};              // each micro-batch exchanges: block by block
+  const auto run = run_of(question, model, setup.cluster.gpu, cut_of(plan));
   if (!run) return run.error();
-  const GraphTimes times = graph_times(*run, setup.cluster.gpu, cost_models);
-  const auto tasks = model_tasks(run->graph, times.costs, {.gap = setup.cluster.gpu.launch_gap, .host = &times.host});
+  const GraphTimes times = graph_times(*run, setup, cut_of(plan), cost_models);
+  const auto tasks =
+      model_tasks(run->graph, times.costs,
+                  {.gap = setup.cluster.gpu.launch_gap, .host = &times.host, .rules = rules_of(run->setup.loop)});
   if (!tasks) return tasks.error();
-  const auto replicas = scale::replica_times(*tasks, plan, setup.cluster, setup.efficiency);
+  const auto replicas = scale::replica_times(*tasks, plan, setup.cluster, setup.efficiency,
+                                             gathered_share(plan.zero, model.setup.precision));
   if (!replicas) return replicas.error();
   const Nanoseconds computed = times.lanes.phases[0] + times.lanes.phases[1] + step.update;
   scale::set_exchange(step, replicas->exchange, std::max(replicas->iteration - computed, Nanoseconds()));
+  scale::set_range(step, setup);
   return {};
 }
 
@@ -237,21 +416,23 @@ Status replay_memory(const ScaleQuestion& question, const ScaledModel& model, co
                      const CostModels& cost_models, scale::Step& step) {
   const scale::Plan& plan = step.plan;
   if (model.transformer || plan.pipeline > 1) return {};
-  const auto run = run_of(question, model, setup.cluster.gpu, plan.micro_batch);
+  if (plan.zero > 0 && plan.experts > 1) return {};  // experts and the rest are divided by different numbers of GPUs
+  const auto run = run_of(question, model, setup.cluster.gpu, cut_of(plan));
   if (!run) return run.error();
   MemoryQuestion asked;
-  asked.parallel = {.gpus = plan.data, .replicas = true, .zero = plan.zero};
+  asked.parallel = {.gpus = plan.shards(), .replicas = true, .zero = plan.reshard ? plan.zero : 2};
   asked.accumulating = plan.micro_batches > 1;
   const PredictedMemory memory = predicted_memory(*run, setup.cluster.gpu, cost_models.workspaces, asked);
   const MemoryEstimate& estimate = memory.estimate;
-  step.memory.parameters = estimate.parameters + estimate.buffers;
+  const Bytes shard(plan.reshard ? 0 : estimate.parameters.value / plan.shards());  // beside what is gathered
+  step.memory.parameters = estimate.parameters + estimate.buffers + shard;
   step.memory.gradients = estimate.gradients;
   step.memory.states = estimate.optimizer_state;
   step.memory.activations = estimate.activations + estimate.inputs;
-  step.memory.transient = estimate.peak_reserved - step.memory.parameters - step.memory.gradients - step.memory.states -
-                          step.memory.activations;
+  step.memory.transient = estimate.peak_reserved + shard - step.memory.parameters - step.memory.gradients -
+                          step.memory.states - step.memory.activations;
   step.memory.context = memory.context;
-  step.fits = memory.fits;
+  step.fits = memory.fits && step.memory.total() <= setup.cluster.gpu.memory;
   return {};
 }
 

@@ -1,9 +1,10 @@
 // A model as the stage scale sees it: what its blocks cost at a micro-batch, and what memory a replica
 // takes.
 //
-// Transformers (gpt2, llama, bert with its language-model head) go by formulas (scale/transformer_cost.h) and can be
-// shared in every way. Any other model goes by the iteration that `forerun predict` sees on one GPU, cut into blocks;
-// memory of its replicas is replayed through the allocator.
+// A model goes by the iteration that `forerun predict` sees: its forward graph, shared by a tensor group
+// (derive/tensor_parallel.h), derived, costed and cut into blocks; memory of plans of one stage is replayed through the
+// allocator. `--stack megatron` asks for another program, Megatron-LM with its fused kernels: gpt2, llama, and bert with its
+// language-model head go by formulas fitted to it (scale/transformer_cost.h).
 #pragma once
 
 #include <optional>
@@ -22,9 +23,13 @@ struct ScaledModel {
   std::string name;
   int64_t parameters = 0;
   TrainingSetup setup;                            // what the question left open is chosen
-  std::optional<scale::Transformer> transformer;  // nothing: its iteration's graph is cut
+  std::optional<scale::Transformer> transformer;  // as Megatron trains it; nothing: its iteration's graph is cut
   std::optional<FileKind> file;                   // nothing: a name
-  std::optional<int64_t> own_batch;               // that of a capture
+  int64_t sequence = 0;                           // tokens of a sample; 0: it reads none
+  int64_t own_batch = 1;                          // where the question leaves it open
+  int64_t layers = 0;                             // of its longest list of blocks; 0: not known
+  int64_t experts = 1;                            // of a layer
+  bool shares_layers = false;                     // among the GPUs of a tensor group
 };
 
 Result<ScaledModel> scaled_model(const ScaleQuestion& question, const Device& gpu);
@@ -32,14 +37,16 @@ Result<ScaledModel> scaled_model(const ScaleQuestion& question, const Device& gp
 // Where its arithmetic runs: half-precision tensor cores without bfloat16 take float16.
 Unit scale_unit(Precision precision, const Device& gpu);
 scale::StateBytes state_bytes(const ScaledModel& model);
-// What its precision means there, in words.
+// Its precision there; and what that means, in words.
+std::string precision_name(const ScaledModel& model, const Device& gpu);
 std::string precision_text(const ScaledModel& model, const Device& gpu);
 
+// `whole`: every block is derived and costed, as `forerun predict` does; else equal ones once (derive/repeated_blocks.h).
 // `question`, `model`, `setup` and `cost_models` must outlive it.
 scale::CostSource cost_source(const ScaleQuestion& question, const ScaledModel& model, const scale::StepSetup& setup,
-                              const CostModels& cost_models);
+                              const CostModels& cost_models, bool whole);
 
-// Replicas of a model that goes by its graph: the exchange gradient by gradient in place of block by block.
+// Plans of one stage of a model that goes by its graph: the exchange gradient by gradient in place of block by block.
 Status refine_exchange(const ScaleQuestion& question, const ScaledModel& model, const scale::StepSetup& setup,
                        const CostModels& cost_models, scale::Step& step);
 

@@ -85,6 +85,10 @@ struct PartialCase {
       const auto quantize = parse_quantize(value);
       if (!quantize) return quantize.error();
       request.setup.quantize = *quantize;
+    } else if (name == "compile") {
+      const auto mode = parse_compile_mode(value);
+      if (!mode) return mode.error();
+      request.setup.compile = *mode;
     } else if (name == "lora") {
       const auto lora = parse_lora(value);
       if (!lora) return lora.error();

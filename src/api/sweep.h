@@ -34,7 +34,7 @@ struct SweepCase {
 };
 
 // What a sweep goes over. A value of an axis, or a fixed word, is parsed by its name: "model", "gpu", "batch", "precision",
-// "optimizer" and "channels_last" say how the model is trained, and on what; any other name is a parameter of the model's
+// "optimizer", "compile" and "channels_last" say how the model is trained, and on what; any other name is a parameter of the model's
 // family.
 struct SweepRequest {
   ModelRequest base;                                       // what stays the same; its model may be left to an axis

@@ -30,6 +30,7 @@ Result<OpTimer> timer_of(const std::string& gpu, const CostModels& cost_models) 
   }
   OpTimer timer(*device, cost_models.analytic, residual_model, std::move(other));
   timer.set_host(cost_models.host, cost_models.loops);
+  timer.set_compile(cost_models.compile);
   if (const auto& machine = cost_models.machine) {
     timer.set_machine(
         [&cost_models, on = *device](const Graph& graph, const TrainingSetup& setup, std::vector<OpCost>& costs) {
@@ -126,10 +127,10 @@ Result<whatif::TracedModel> captured_iteration(const ModelRequest& request, cons
   model.setup = run->setup;
   model.warnings = run->warnings;
   number_modules(run->graph, model);
-  model.iteration = [request, batch = run->input.batch](double factor, const Device& on) -> Result<Graph> {
-    auto made = build_run(with_batch(request, batch, factor), on);
-    if (!made) return made.error();
-    return std::move(made->graph);
+  model.iteration = [request, batch = run->input.batch](double factor, const Device& on, CompileMode compile) {
+    ModelRequest asked = with_batch(request, batch, factor);
+    asked.setup.compile = compile;
+    return build_run(asked, on);
   };
   return model;
 }
@@ -202,6 +203,10 @@ void set_range(const EditableIteration& base, const EditableIteration& edited, c
   if (!edited.is_traced()) {
     gpu = interval_of(cost_models.intervals, false, distance);
     host = interval_of(cost_models.intervals, true, distance);
+    if (const CompileMode mode = edited.setup.compile; mode != CompileMode::none) {
+      gpu = compiled_interval(cost_models, mode, false, distance, gpu);
+      host = compiled_interval(cost_models, mode, true, distance, host);
+    }
   } else {
     const bool swapped = edited.timer() != nullptr && edited.timer()->device().name != base.timer()->device().name;
     if (swapped) gpu = interval_of(cost_models.intervals, false, distance);

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ask/kept_traces.h"
 #include "ask/knowledge.h"
 #include "base/work_control.h"
 #include "cluster/policies.h"
@@ -25,7 +26,8 @@ struct Asking {
   Knowledge& knowledge;
   WorkControl control = {};
   std::map<std::string, cluster::PolicyMaker> policies =
-      {};  // of the asker's own, by the name that `schedule` gives them
+      {};                        // of the asker's own, by the name that `schedule` gives them
+  KeptTraces* traces = nullptr;  // where the asker keeps them from question to question
 };
 
 // The names of the questions there are.

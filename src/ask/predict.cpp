@@ -2,15 +2,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
 #include "api/op_table.h"
 #include "ask/answers.h"
-#include "ask/columns.h"
 #include "ask/predictions.h"
 #include "ask/run_words.h"
 #include "memory/memory_timeline.h"
 #include "report/prediction.h"
+#include "report/prediction_compiled.h"
+#include "report/prediction_series.h"
 
 namespace forerun::ask {
 namespace {
@@ -101,12 +100,11 @@ Result<Asked> asked_of(Question& question, const Asking& asking) {
 // A timeline has a sample for every allocation; a chart or a table needs as many as it has places.
 constexpr size_t kMostSamples = 200'000;
 
-}  // namespace
-
-Result<std::vector<Prediction>> predictions(Question& question, const Asking& asking) {
-  Result<Asked> asked = asked_of(question, asking);
+// One, or those of a file of records; a compiled model is answered as that alone.
+Result<std::vector<Prediction>> predictions_of(Result<Asked> asked) {
   if (!asked) return asked.error();
-  if (asked->request.model.file == FileKind::records) {
+  asked->request.eager_beside = false;
+  if (asked->request.model.file == FileKind::records && asked->words.model.setup.compile.empty()) {
     return predict_file(asked->words, std::move(asked->request.memory), std::move(asked->request.prices),
                         *asked->models);
   }
@@ -115,8 +113,20 @@ Result<std::vector<Prediction>> predictions(Question& question, const Asking& as
   return std::vector{std::move(answer->prediction)};
 }
 
+}  // namespace
+
+Result<std::vector<Prediction>> predictions(Question& question, const Asking& asking) {
+  return predictions_of(asked_of(question, asking));
+}
+
 Result<std::string> answer_predict(Question& question, const Asking& asking) {
-  const auto predicted = predictions(question, asking);
+  Result<Asked> asked = asked_of(question, asking);
+  if (asked && asked->request.model.setup.compile != CompileMode::none) {
+    const Result<PredictAnswer> answer = predict(asked->request, *asked->models, asked->words.control);
+    if (!answer) return answer.error();
+    return to_json(answer->prediction, *answer->compiled);
+  }
+  const auto predicted = predictions_of(std::move(asked));
   if (!predicted) return predicted.error();
   std::string lines;
   for (const Prediction& prediction : *predicted) lines += (lines.empty() ? "" : "\n") + to_json(prediction);
@@ -126,20 +136,10 @@ Result<std::string> answer_predict(Question& question, const Asking& asking) {
 Result<std::string> answer_ops(Question& question, const Asking& asking) {
   Result<Asked> asked = asked_of(question, asking);
   if (!asked) return asked.error();
-  const Result<std::vector<PredictedOp>> rows = op_table(asked->request, *asked->models, asked->words.control);
+  const Result<std::vector<PredictedOp>> rows =
+      op_table(asked->request, build_run, *asked->models, asked->words.control);
   if (!rows) return rows.error();
-  JsonWriter json;
-  json.begin_object().field("schema", "forerun.ops/1").key("columns").begin_object();
-  column(json, "op", *rows, [](const PredictedOp& row) { return row.name; });
-  column(json, "phase", *rows, [](const PredictedOp& row) { return row.phase; });
-  column(json, "module", *rows, [](const PredictedOp& row) { return row.module; });
-  column(json, "gpu_us", *rows, [](const PredictedOp& row) { return microseconds(row.gpu); });
-  column(json, "kernels", *rows, [](const PredictedOp& row) { return row.kernels; });
-  column(json, "bound", *rows, [](const PredictedOp& row) { return row.bound; });
-  column(json, "measured", *rows, [](const PredictedOp& row) { return row.measured; });
-  column(json, "flops", *rows, [](const PredictedOp& row) { return row.flops; });
-  column(json, "bytes", *rows, [](const PredictedOp& row) { return row.bytes.value; });
-  return json.end_object().end_object().take();
+  return to_json(*rows);
 }
 
 Result<std::string> answer_memory(Question& question, const Asking& asking) {
@@ -147,6 +147,7 @@ Result<std::string> answer_memory(Question& question, const Asking& asking) {
   if (!asked) return asked.error();
   asked->request.memory_log = true;
   asked->request.remedies = false;
+  asked->request.eager_beside = false;
   const Result<PredictAnswer> answer = predict(asked->request, *asked->models, asked->words.control);
   if (!answer) return answer.error();
   const PredictedLog& log = *answer->memory_log;
@@ -155,29 +156,7 @@ Result<std::string> answer_memory(Question& question, const Asking& asking) {
     return Error{fmt::format("memory changes {} times in an iteration", timeline.samples.size()),
                  asked->words.model.model, "`forerun predict MODEL --memory-svg FILE` draws it"};
   }
-  JsonWriter json;
-  json.begin_object()
-      .field("schema", "forerun.memory/1")
-      .field("peak", timeline.peak)
-      .field("peak_op", timeline.peak_op)
-      .field("forward_from", timeline.phases[0])
-      .field("backward_from", timeline.phases[1])
-      .field("update_from", timeline.phases[2])
-      .field("ops", timeline.phases[3])
-      .field("device_memory", answer->prediction.device_memory.value)
-      .field("context", answer->prediction.context.value)
-      .key("columns")
-      .begin_object();
-  const auto& samples = timeline.samples;
-  column(json, "at_op", samples, [](const MemorySample& sample) { return sample.at; });
-  for (size_t use = 0; use < kUses; ++use) {
-    std::string name(name_of(static_cast<Use>(use)));
-    std::replace(name.begin(), name.end(), ' ', '_');
-    column(json, name, samples, [&](const MemorySample& sample) { return sample.live[use]; });
-  }
-  column(json, "allocated", samples, [](const MemorySample& sample) { return sample.total(); });
-  column(json, "reserved", samples, [](const MemorySample& sample) { return sample.reserved; });
-  return json.end_object().end_object().take();
+  return to_json(timeline, answer->prediction);
 }
 
 }  // namespace forerun::ask

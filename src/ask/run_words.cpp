@@ -24,6 +24,7 @@ SetupText read_setup(Question& question) {
   text.clip_norm = question.number("clip_grad", 0, std::numeric_limits<double>::max());
   text.loop = question.text("loop");
   text.attention = question.text("attention");
+  text.compile = question.text("compile");
   text.ema = question.flag("ema");
   return text;
 }

@@ -36,15 +36,32 @@ Result<std::string> answer_scale(Question& question, const Asking& asking) {
   const std::string strategy = question.text("strategy");
   if (!strategy.empty()) asked.strategy = strategy;
   asked.search = question.flag("search");
+  asked.explain = question.text("explain");
+  asked.oversubscription = question.number("oversubscription", 1, 1000).value_or(1);
   asked.global_batch = question.whole("global_batch", 1, kMost).value_or(0);
   asked.micro_batch = question.whole("micro_batch", 1, kMost).value_or(0);
   asked.job = read_job(question);
+  asked.risks.mttf_hours = question.number("mttf", 1, 1e12);
+  asked.risks.restart_minutes = question.number("restart", 0, 1e5);
+  if (const auto rate = question.number("storage", 1e-3, 1e9)) asked.risks.storage_rate = *rate * 1e9;
+  asked.risks.spread = question.number("spread", 0, 50).value_or(0) / 100;
   asked.efficiency = question.text("efficiency");
   const std::string batches = question.text("batches");
+  const std::string stack = question.text("stack");
+  if (!stack.empty()) asked.megatron = stack == "megatron";
+  if (!stack.empty() && stack != "pytorch" && stack != "megatron") {
+    question.refuse("stack", "cannot be '" + stack + "'", "give pytorch or megatron");
+  }
   const WorkControl control = read_limits(question, asking.control);
   if (!kinds.empty()) {
     if (question.has("gpu") || question.has("gpus")) {
       question.refuse("kinds", "tells already which GPUs there are and how many", "leave out gpu and gpus");
+    }
+    if (asked.oversubscription > 1) {
+      question.refuse("oversubscription", "is told of GPUs of one kind", "leave it out");
+    }
+    if (asked.risks.any()) {
+      question.refuse("mttf, restart, storage, spread", "are told of plans on GPUs of one kind", "leave them out");
     }
     if (!price_words.file.empty() || !price_words.given.empty()) {
       question.refuse("price", "makes the cost of a plan on GPUs of one kind", "name one kind of GPU");

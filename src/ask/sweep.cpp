@@ -7,9 +7,9 @@
 #include <algorithm>
 
 #include "ask/answers.h"
-#include "ask/columns.h"
 #include "ask/run_words.h"
 #include "guard/models_version.h"
+#include "report/columns.h"
 
 namespace forerun::ask {
 namespace {

@@ -4,6 +4,7 @@
 #include "ask/check.h"
 #include "cli/command.h"
 #include "cli/command_work.h"
+#include "cli/html_option.h"
 #include "cli/standard_streams.h"
 #include "report/check.h"
 
@@ -13,6 +14,7 @@ namespace {
 struct CheckOptions {
   ask::CheckRequest request;
   WorkLimits limits;
+  HtmlOption html;
   bool json = false;
   bool markdown = false;
 };
@@ -22,6 +24,9 @@ int run_check(const CheckOptions& options) {
   const CommandWork work(options.limits);
   const auto answer = ask::check(options.request, {.knowledge = knowledge, .control = work.control()});
   if (!answer) return fail(answer.error());
+  if (options.html.asked()) {
+    if (const Status status = write_html(options.html, to_json(*answer)); !status.ok()) return fail(status.error());
+  }
   if (options.json) {
     fmt::print("{}\n", to_json(*answer));
   } else {
@@ -42,6 +47,7 @@ void add_check(CLI::App& app, Run& chosen) {
   verb->add_flag("--update", options->request.update,
                  "Keep the figures of now as the baseline; limits that need none are judged all the same");
   add_work_limits(*verb, options->limits);
+  add_html_option(*verb, options->html);
   CLI::Option* json = verb->add_flag("--json", options->json, "One JSON object on standard output");
   verb->add_flag("--markdown", options->markdown, "The table in Markdown, for a comment in a review")->excludes(json);
   verb->footer(

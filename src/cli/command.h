@@ -31,6 +31,8 @@ void add_replay(CLI::App& app, Run& chosen);
 void add_whatif(CLI::App& app, Run& chosen);
 void add_scale(CLI::App& app, Run& chosen);
 void add_monitor(CLI::App& app, Run& chosen);
+void add_serve(CLI::App& app, Run& chosen);
+void add_store(CLI::App& app, Run& chosen);
 void add_installation(CLI::App& app, Run& chosen);  // completions, man
 
 // Prints "forerun: MESSAGE" to standard error and returns kInputAtFault, or kStopped where the user stopped it.

@@ -8,6 +8,7 @@
 #include "base/output_file.h"
 #include "cli/command.h"
 #include "cli/command_work.h"
+#include "cli/html_option.h"
 #include "cli/job_options.h"
 #include "cli/setup_options.h"
 #include "report/compare.h"
@@ -32,6 +33,7 @@ struct CompareOptions {
   unsigned threads = 0;
   std::string svg;
   WorkLimits limits;
+  HtmlOption html;
   bool json = false;
   bool csv = false;
 };
@@ -77,6 +79,9 @@ int run_compare(const CompareOptions& options) {
   if (!options.svg.empty()) {
     if (const Status status = write_whole_file(options.svg, to_svg(*answer)); !status.ok()) return fail(status.error());
   }
+  if (options.html.asked()) {
+    if (const Status status = write_html(options.html, to_json(*answer)); !status.ok()) return fail(status.error());
+  }
   fmt::print("{}", options.json ? to_json(*answer) + "\n" : options.csv ? to_csv(*answer) : to_text(*answer));
   const auto& rows = answer->rows;
   if (std::none_of(rows.begin(), rows.end(), [](const auto& row) { return row.prediction.ok(); })) return kInputAtFault;
@@ -100,6 +105,7 @@ void add_compare(CLI::App& app, Run& chosen) {
                    "KEY=VALUE of the model's family, or of a dynamic ONNX dimension; repeatable")
       ->allow_extra_args(false);
   add_setup_options(*verb, options->setup);
+  add_compile_option(*verb, options->setup);
   add_job_options(*verb, options->job);
   add_price_options(*verb, options->prices);
   verb->add_option("--by", options->by,
@@ -116,6 +122,7 @@ void add_compare(CLI::App& app, Run& chosen) {
       ->allow_extra_args(false);
   verb->add_option("--svg", options->svg, "Draw the iteration times and their ranges");
   add_work_limits(*verb, options->limits);
+  add_html_option(*verb, options->html);
   auto* json = verb->add_flag("--json", options->json, "One JSON object on standard output");
   verb->add_flag("--csv", options->csv, "One CSV row a GPU on standard output")->excludes(json);
   verb->footer(

@@ -5,6 +5,7 @@
 #include "base/line_writer.h"
 #include "cli/command.h"
 #include "cli/command_work.h"
+#include "cli/html_option.h"
 #include "report/data_check.h"
 #include "report/data_export.h"
 #include "report/data_noise.h"
@@ -23,6 +24,7 @@ struct DataOptions {
   bool force = false;
   bool compact = false;
   WorkLimits limits;
+  HtmlOption html;
 };
 
 // Tells about records on standard error, and remembers whether any was broken.
@@ -42,6 +44,9 @@ int summary(const DataOptions& options) {
   Problems problems;
   const auto result = data_summary({options.paths, std::ref(problems)}, CommandWork(options.limits).control());
   if (!result) return fail(result.error());
+  if (options.html.asked()) {
+    if (const Status status = write_html(options.html, to_json(*result)); !status.ok()) return fail(status.error());
+  }
   fmt::print("{}", options.json ? to_json(*result) + "\n" : to_text(*result));
   return problems.exit_code();
 }
@@ -155,6 +160,7 @@ void add_data(CLI::App& app, Run& chosen) {
       "docs/records.md describes the records; python/forerun measures and captures them.");
 
   CLI::App* verb = add_verb(*data, "summary", "Counts by family, split, precision, bound, op; what to know", *options);
+  add_html_option(*verb, options->html);
   verb->add_flag("--json", options->json, "One JSON object on standard output");
   verb->footer(
       "The split of the families is read from the split.json beside the files, where there is one:\n"

@@ -4,6 +4,7 @@
 #include "api/fit.h"
 #include "cli/command.h"
 #include "cli/command_work.h"
+#include "cli/html_option.h"
 #include "cli/job_options.h"
 #include "cli/memory_options.h"
 #include "cli/setup_options.h"
@@ -28,6 +29,7 @@ struct FitOptions {
   JobLength job;
   PriceOptions prices;
   WorkLimits limits;
+  HtmlOption html;
   bool brief = false;
   bool details = false;
   bool json = false;
@@ -73,6 +75,9 @@ int run(const FitOptions& options) {
   if (!device) return fail(device.error());
   const Result<FitAnswer> answer = fit(*request, *device, *cost_models, CommandWork(options.limits).control());
   if (!answer) return fail(answer.error());
+  if (options.html.asked()) {
+    if (const Status status = write_html(options.html, to_json(*answer)); !status.ok()) return fail(status.error());
+  }
   fmt::print("{}{}", options.json ? to_json(*answer) : to_text(*answer, text_style(options.details)),
              options.json ? "\n" : "");
   return answer->largest ? kDone : kDoesNotFit;
@@ -99,6 +104,7 @@ void add_fit(CLI::App& app, Run& chosen) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   verb->add_option("--set", options->settings, "KEY=VALUE of the model's family; repeatable")->allow_extra_args(false);
   add_setup_options(*verb, options->setup);
+  add_compile_option(*verb, options->setup);
   add_memory_options(*verb, options->memory);
   add_job_options(*verb, options->job);
   add_price_options(*verb, options->prices);
@@ -108,6 +114,7 @@ void add_fit(CLI::App& app, Run& chosen) {
   verb->add_option("--device-file", options->device_files, "JSON file with a further GPU; repeatable")
       ->allow_extra_args(false);
   add_work_limits(*verb, options->limits);
+  add_html_option(*verb, options->html);
   verb->add_flag("--json", options->json, "One JSON object on standard output");
   verb->footer(
       "Examples:\n"

@@ -186,8 +186,13 @@ TEST(MachineOption, TheConfiguredFileCountsForJobsAndIsNamedForShards) {
   EXPECT_NE(shard.out.find("name it with --machine"), std::string::npos) << shard.out;
 }
 
-TEST(MachineOption, FormulasOfTransformersSayThatNothingOfItCounts) {
+TEST(MachineOption, CountsInPlansOfTransformersToo) {
   const std::string words = "scale gpt2_small --gpus 8 --json --gpu h200 --machine ";
+  EXPECT_NE(answered(words + "none")["steps"][0]["step_ms"], answered(words + kMachine)["steps"][0]["step_ms"]);
+}
+
+TEST(MachineOption, FormulasOfMegatronSayThatNothingOfItCounts) {
+  const std::string words = "scale gpt2_small --stack megatron --gpus 8 --json --gpu h200 --machine ";
   const auto plain = answered(words + "none");
   const auto calibrated = answered(words + kMachine);
   EXPECT_EQ(plain["steps"][0]["step_ms"], calibrated["steps"][0]["step_ms"]);

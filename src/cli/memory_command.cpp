@@ -5,6 +5,7 @@
 #include "api/memory_replay.h"
 #include "cli/command.h"
 #include "cli/command_work.h"
+#include "cli/html_option.h"
 #include "report/memory_replay.h"
 
 namespace forerun::cli {
@@ -14,6 +15,7 @@ struct MemoryReplayOptions {
   std::vector<std::string> paths;
   std::string settings;
   WorkLimits limits;
+  HtmlOption html;
   bool json = false;
 };
 
@@ -39,6 +41,12 @@ int replay(const MemoryReplayOptions& options) {
                                       CommandWork(options.limits, CommandWork::Answer::as_it_comes).control());
   if (!status.ok()) return fail(status.error());
   if (rows.empty()) return fail(nothing_in(*files, "allocator traces of measured runs"));
+  if (options.html.asked()) {
+    std::string page;
+    for (const MemoryReplayRow& row : rows) page += to_json(row) + "\n";
+    if (const Status written = write_html(options.html, page + to_json(rows)); !written.ok())
+      return fail(written.error());
+  }
   fmt::print("{}{}", options.json ? "" : "\n", options.json ? to_json(rows) + "\n" : to_text(rows));
   return broken ? kInputAtFault : kDone;
 }
@@ -54,6 +62,7 @@ void add_memory(CLI::App& app, Run& chosen) {
   verb->add_option("--allocator", options->settings,
                    "What PYTORCH_CUDA_ALLOC_CONF says, as expandable_segments:True,max_split_size_mb:128");
   verb->add_flag("--json", options->json, "One JSON object a run, and one with the totals");
+  add_html_option(*verb, options->html);
   add_work_limits(*verb, options->limits);
   verb->footer(
       "Takes the sizes, streams and order of requests from the trace, and simulates which blocks they get.\n"

@@ -11,6 +11,7 @@
 #include "base/line_appender.h"
 #include "base/output_file.h"
 #include "cli/command.h"
+#include "cli/html_option.h"
 #include "report/monitor.h"
 
 namespace forerun::cli {
@@ -52,6 +53,7 @@ class MonitorSignals {
 struct MonitorOptions {
   MonitorRequest recording;
   std::string out, svg;
+  HtmlOption html;
   bool json = false;
 };
 
@@ -100,7 +102,13 @@ int run_monitor(MonitorOptions& options) {
     return monitor_command(options.recording);
   }();
   if (!recording) return fail(recording.error());
-  const bool whole = write_outputs(*recording, outputs);
+  bool whole = write_outputs(*recording, outputs);
+  if (options.html.asked()) {
+    if (const Status status = write_html(options.html, to_json(*recording)); !status) {
+      fail(status.error());
+      whole = false;
+    }
+  }
   fmt::print("{}", options.json ? to_json(*recording) + "\n" : to_text(*recording));
   return recording->exit_code == kDone && !whole ? static_cast<int>(kInputAtFault) : recording->exit_code;
 }
@@ -129,6 +137,7 @@ void add_monitor(CLI::App& app, Run& chosen) {
   verb->add_option("--pid", recording.pid, "The network namespace of this process")->excludes(space);
   verb->add_option("--out", options->out, "Append the record (resources/1) to this file");
   verb->add_option("--svg", options->svg, "Draw the series");
+  add_html_option(*verb, options->html);
   verb->add_flag("--json", options->json, "Print the record");
   verb->footer(
       "Separates burst from idle by 2-means; patterns: I idle only, BIB both in turns, B burst only.\n"

@@ -9,6 +9,8 @@
 #include "cli/job_options.h"
 #include "cli/standard_streams.h"
 #include "report/prediction.h"
+#include "report/prediction_compiled.h"
+#include "report/prediction_series.h"
 
 namespace forerun::cli {
 
@@ -27,8 +29,10 @@ Result<Settings> predict_settings(const PredictOptions& options) {
 }
 
 Result<PredictRequest> predict_request(const PredictOptions& options, std::optional<FileKind> file, Settings settings) {
-  PredictRequest question{
-      .gpu = options.gpu, .job = options.job, .remedies = !options.brief, .memory_log = options.memory_files.any()};
+  PredictRequest question{.gpu = options.gpu,
+                          .job = options.job,
+                          .remedies = !options.brief,
+                          .memory_log = options.memory_files.any() || options.html.asked()};
   ModelRequest& request = question.model;
   request.model = options.model;
   request.file = file;
@@ -45,6 +49,20 @@ Result<PredictRequest> predict_request(const PredictOptions& options, std::optio
 }
 
 namespace {
+
+constexpr size_t kSamplesOfPage = 2000;  // more than a screen has places for
+
+Status write_prediction_html(const PredictOptions& options, const PredictRequest& question, const PredictAnswer& answer,
+                             const CostModels& cost_models, const PredictFiles& files) {
+  PredictRequest eager = question;
+  eager.model.setup.compile = CompileMode::none;
+  const auto ops = op_table(eager, files.build_run, cost_models, CommandWork(options.limits).control());
+  if (!ops) return ops.error();
+  const PredictedLog& log = *answer.memory_log;
+  const MemoryTimeline memory = thinned(memory_timeline(log.graph, log.log, ""), kSamplesOfPage);
+  const std::string json = answer.compiled ? to_json(answer.prediction, *answer.compiled) : to_json(answer.prediction);
+  return write_html(options.html, json, {{"memory", to_json(memory, answer.prediction)}, {"ops", to_json(*ops)}});
+}
 
 int predict_model(const PredictOptions& options, std::optional<FileKind> file, const CostModels& cost_models,
                   const PredictFiles& files) {
@@ -77,8 +95,17 @@ int predict_model(const PredictOptions& options, std::optional<FileKind> file, c
       return fail(status.error());
     }
   }
+  if (options.html.asked()) {
+    const Status status = write_prediction_html(options, *question, *answer, cost_models, files);
+    if (!status.ok()) return fail(status.error());
+  }
   if (options.csv) fmt::print("{}", csv_header());
-  print_prediction(options, p);
+  if (answer->compiled && options.json) {
+    fmt::print("{}\n", to_json(p, *answer->compiled));
+  } else {
+    print_prediction(options, p);
+    if (answer->compiled) fmt::print("{}", to_text(*answer->compiled, p, text_style(options.details)));
+  }
   return p.memory_answer.verdict == FitVerdict::does_not_fit ? kDoesNotFit : kDone;
 }
 
@@ -97,7 +124,7 @@ int run(const PredictOptions& options, const PredictFiles& files) {
   });
   if (!cost_models) return fail(cost_models.error());
   if (!file) return fail(file.error());
-  if (*file == FileKind::records) return files.predict_records(options, *cost_models);
+  if (*file == FileKind::records && options.setup.compile.empty()) return files.predict_records(options, *cost_models);
   return predict_model(options, *file, *cost_models, files);
 }
 
@@ -133,13 +160,15 @@ void add_predict_with(const PredictFiles& files, CLI::App& app, Run& chosen) {
   verb->add_option("--op-csv", options->op_trace.csv, "With --with ets: time of each op, measured beside predicted");
   verb->add_option("--op-svg", options->op_trace.svg, "The same drawn over time");
   verb->add_option("--op-chrome", options->op_trace.chrome, "The same as a Chrome trace, for Perfetto");
+  CLI::Option* compile = add_compile_option(*verb, options->setup);
   verb->add_flag("--details", options->details,
                  "All there is to tell: costliest ops and modules, what lives at the peak, all assumptions");
   verb->add_flag("--brief", options->brief,
                  "Without what would take away a bound by the host, which takes further predictions");
   add_work_limits(*verb, options->limits);
+  add_html_option(*verb, options->html);
   auto* json = verb->add_flag("--json", options->json, "One JSON object a run on standard output");
-  verb->add_flag("--csv", options->csv, "One CSV row a run on standard output")->excludes(json);
+  verb->add_flag("--csv", options->csv, "One CSV row a run on standard output")->excludes(json)->excludes(compile);
   verb->footer(
       "Examples:\n"
       "  forerun predict resnet50 --batch 256 --precision amp_bf16 --channels-last\n"
@@ -148,6 +177,8 @@ void add_predict_with(const PredictFiles& files, CLI::App& app, Run& chosen) {
       "  forerun predict resnet50 --machine machine.json   a machine that `python -m forerun.calibrate` has read\n"
       "  forerun predict resnet50 --epochs 90 --dataset-size 1.28M --price h200=3.5   hours, kWh and money\n"
       "  forerun predict gpt2_small --zero 3 --gpus 8 --memory-svg memory.svg\n"
+      "  forerun predict resnet50 --html resnet50.html     the answer as a page: charts, tables, memory over time\n"
+      "  forerun predict gpt2_small --batch 8 --compile    eager and under torch.compile, side by side\n"
       "  forerun predict runs.jsonl.gz --csv > predictions.csv\n"
       "  forerun predict resnet50 --with ets,dnnperf --op-svg trace.svg\n"
       "Exit code 3: the run does not fit in the GPU's memory. Where it may or may not (the range of such runs crosses "

@@ -9,6 +9,7 @@
 #include "api/predict.h"
 #include "cli/command.h"
 #include "cli/command_work.h"
+#include "cli/html_option.h"
 #include "cli/job_options.h"
 #include "cli/memory_options.h"
 #include "cli/setup_options.h"
@@ -37,6 +38,7 @@ struct PredictOptions {
   std::vector<std::string> with;  // learned predictors that are asked beside Forerun
   std::string weights;            // folder of weights of the user's own, for one of those
   OpTraceFiles op_trace;
+  HtmlOption html;
   bool details = false;
   bool brief = false;
   bool json = false;

@@ -56,10 +56,12 @@ int predict_file(const PredictOptions& options, const CostModels& cost_models) {
   if (!prices) return fail(prices.error());
   const bool text = !options.json && !options.csv;
   bool first = true;
+  std::string page;
   TableOfRuns table;
   const RecordHandlers handlers{
       .prediction =
           [&](const Prediction& p) {
+            if (options.html.asked()) page += to_json(p) + "\n";
             if (text) return table.add(p);
             if (options.csv) fmt::print(stderr, "{}", warnings_text(p));
             if (options.csv && first) fmt::print("{}", csv_header());
@@ -80,6 +82,9 @@ int predict_file(const PredictOptions& options, const CostModels& cost_models) {
   const std::vector<Prediction>& predictions = answer->predictions;
   if (options.csv && first) fmt::print("{}", csv_header());
   if (const Prediction* only = table.only()) print_prediction(options, *only);
+  if (options.html.asked()) {
+    if (const Status status = write_html(options.html, page); !status.ok()) return fail(status.error());
+  }
   if (!answer->errors.empty()) fmt::print("\n{}", error_table(answer->errors));
   if (answer->bad > 0) {
     fmt::print(stderr, "forerun: {} of {} records could not be predicted\n", answer->bad,

@@ -4,6 +4,7 @@
 #include "api/replay.h"
 #include "cli/command.h"
 #include "cli/command_work.h"
+#include "cli/html_option.h"
 #include "report/replay.h"
 
 namespace forerun::cli {
@@ -13,6 +14,7 @@ struct ReplayCommandOptions {
   std::vector<std::string> paths;
   ReplayOptions replay;
   WorkLimits limits;
+  HtmlOption html;
   bool usual = false;  // as it is without it
   bool json = false;
 };
@@ -41,6 +43,11 @@ int run_replay(const ReplayCommandOptions& options) {
   const Status status = replay_traces(*files, options.replay, handlers,
                                       CommandWork(options.limits, CommandWork::Answer::as_it_comes).control());
   if (!status.ok()) return fail(status.error());
+  if (options.html.asked()) {
+    std::string page;
+    for (const ReplayRow& row : rows) page += to_json(row) + "\n";
+    if (const Status written = write_html(options.html, page); !written.ok()) return fail(written.error());
+  }
   if (!options.json) fmt::print("{}", to_text(rows));
   return broken ? kInputAtFault : kDone;
 }
@@ -56,6 +63,7 @@ void add_replay(CLI::App& app, Run& chosen) {
                                     "Launches, kernels and syncs take their own measured lags: 0 by construction");
   verb->add_flag("--usual", options->usual, "The trace's usual lags, as without the option")->excludes(own);
   add_work_limits(*verb, options->limits);
+  add_html_option(*verb, options->html);
   verb->add_flag("--json", options->json, "One JSON object a trace, or a set of ranks");
   verb->footer(
       "Builds the dependency graph of each trace (order on threads and streams, launches, syncs, events, collectives)\n"

@@ -11,6 +11,7 @@
 #include "base/options_text.h"
 #include "base/output_file.h"
 #include "cli/command_work.h"
+#include "cli/html_option.h"
 #include "cli/job_options.h"
 #include "cli/lab_program.h"
 #include "cli/setup_options.h"
@@ -24,12 +25,18 @@ namespace {
 struct ScaleOptions {
   std::string machine;
   ScaleQuestion question;
+  std::string stack;
   std::vector<std::string> settings;
   SetupOptions setup;
   PriceOptions prices;
-  std::vector<int64_t> gpus;  // empty: not given
-  std::string batches;        // the same: even
+  double mttf = 0, storage = 0;  // 0: not given
+  double restart = -1;           // below 0: not given
+  double spread = 0;             // per cent
+  std::vector<int64_t> gpus;     // empty: not given
+  std::string batches;           // the same: even
   std::string svg;
+  std::string timeline;
+  std::vector<std::string> device_files;
   size_t top = 10;
   bool json = false;
   std::string testbed;
@@ -39,6 +46,7 @@ struct ScaleOptions {
   std::vector<std::string> with;  // learned predictors that are asked beside the simulation
   std::string weights;            // folder of weights of the user's own, for one of those
   WorkLimits limits;
+  HtmlOption html;
 };
 
 Status read_settings(const std::vector<std::string>& texts, ScaleQuestion& question) {
@@ -79,7 +87,7 @@ int simulate_command(const ScaleOptions& options, const AskResources& ask) {
                                   .setting = options.testbed,
                                   .async = options.mode == "async",
                                   .own_gpus = options.own_gpus};
-  const auto cost_models = load_cost_models_for(options.machine);
+  const auto cost_models = load_cost_models_for(options.machine, options.device_files);
   if (!cost_models) return fail(cost_models.error());
   auto answer = simulate_training(question, *cost_models);
   if (!answer) return fail(answer.error());
@@ -88,13 +96,16 @@ int simulate_command(const ScaleOptions& options, const AskResources& ask) {
     if (!learned) return fail(learned.error());
     answer->with.push_back(std::move(*learned));
   }
+  if (options.html.asked()) {
+    if (const Status status = write_html(options.html, to_json(*answer)); !status.ok()) return fail(status.error());
+  }
   fmt::print("{}", options.json ? to_json(*answer) + "\n" : to_text(*answer));
   return options.svg.empty() ? kDone : write_picture(to_svg(*answer), options.svg);
 }
 
 // Records of the same workloads with simulated metrics, one a line.
 int simulate_files(const ScaleOptions& options) {
-  const auto cost_models = load_cost_models_for(options.machine);
+  const auto cost_models = load_cost_models_for(options.machine, options.device_files);
   if (!cost_models) return fail(cost_models.error());
   int64_t done = 0;
   std::set<std::string> calibrations;
@@ -119,19 +130,44 @@ int mixed_command(const ScaleOptions& options, const CostModels& cost_models) {
   const auto share = options.batches == "by-speed" ? BatchShare::by_speed : BatchShare::even;
   const auto answer = scale_out_mixed(options.question, share, cost_models, CommandWork(options.limits).control());
   if (!answer) return fail(answer.error());
+  if (options.html.asked()) {
+    if (const Status status = write_html(options.html, to_json(*answer)); !status.ok()) return fail(status.error());
+  }
   fmt::print("{}", options.json ? to_json(*answer) + "\n" : to_text(*answer));
   return answer->whole.steps.front().fits ? kDone : kDoesNotFit;
 }
 
 // Options that say nothing of what is asked are refused rather than passed over.
 std::optional<Error> fault_of_options(const ScaleOptions& options) {
+  if (!options.stack.empty() && options.stack != "pytorch" && options.stack != "megatron") {
+    return Error{"there is no stack '" + options.stack + "'", "--stack", "pytorch or megatron"};
+  }
+  if (options.stack == "megatron" && (!options.testbed.empty() || !options.records.empty())) {
+    return Error{"the testbed trains with PyTorch", "--stack megatron", "leave it out"};
+  }
   const bool kinds = names_kinds(options.question.gpu);
+  if (!options.timeline.empty() && (!options.testbed.empty() || !options.records.empty())) {
+    return Error{"a step's timeline is that of a plan; the testbed's series are drawn by --svg", "--timeline",
+                 "leave it out"};
+  }
+  if (!options.timeline.empty() && !options.timeline.ends_with(".json") && !options.timeline.ends_with(".svg")) {
+    return Error{"'" + options.timeline + "' is neither a trace nor a picture", "--timeline",
+                 "name a .json file for Perfetto and chrome://tracing, or an .svg file"};
+  }
   if (!options.testbed.empty() && options.question.job.any()) {
     return Error{"hours of a job are told of a plan, not of the testbed", "--iterations, --samples",
                  "leave out --testbed"};
   }
   if (options.prices.any() && (kinds || !options.testbed.empty())) {
     return Error{"a price makes the cost of a plan on GPUs of one kind", "--price, --prices", "name one kind of GPU"};
+  }
+  const bool risks = options.mttf != 0 || options.restart != -1 || options.storage != 0 || options.spread != 0;
+  if (risks && (kinds || !options.testbed.empty() || !options.records.empty())) {
+    return Error{"failures and slow GPUs are told of plans on GPUs of one kind",
+                 "--mttf, --restart, --storage, --spread", "leave them out"};
+  }
+  if (options.question.oversubscription != 1 && (kinds || !options.testbed.empty() || !options.records.empty())) {
+    return Error{"an oversubscribed network is modelled for GPUs of one kind", "--oversubscription", "leave it out"};
   }
   if (!options.batches.empty() && !kinds) {
     return Error{"batches are dealt out to several kinds of GPU", "--batches", "name them, as --gpu h200=8,a100=8"};
@@ -142,7 +178,9 @@ std::optional<Error> fault_of_options(const ScaleOptions& options) {
   }
   if (!options.gpus.empty())
     return Error{"--gpu tells already how many there are of each kind", "--gpus", "leave it out"};
-  if (!options.svg.empty()) return Error{"there is no picture of several kinds of GPU", "--svg", "leave it out"};
+  if (!options.svg.empty() || !options.timeline.empty()) {
+    return Error{"there is no picture of several kinds of GPU", "--svg, --timeline", "leave it out"};
+  }
   if (options.question.global_batch > 0 && options.question.micro_batch > 0) {
     return Error{"of several kinds of GPU, each has one batch a step", "--global-batch, --micro-batch",
                  "give one of them"};
@@ -170,12 +208,16 @@ int scale_command(ScaleOptions options, const AskResources& ask) {
   if (!options.gpus.empty()) options.question.gpus = options.gpus;
   if (!options.with.empty() && !ask) return hand_all_to_lab("`--with " + options.with.front() + "`");
   ScaleQuestion& question = options.question;
+  if (!options.records.empty() && options.html.asked()) {
+    return refuse({"records of simulated workloads are no page", "--html", "ask about one with MODEL and --testbed"});
+  }
   if (!options.records.empty()) return simulate_files(options);
   if (question.model.empty()) {
     fmt::print(stderr, "forerun: give MODEL or --records; see `forerun scale --help`\n");
     return kUsage;
   }
   if (const Status status = read_settings(options.settings, question); !status) return fail(status.error());
+  if (!options.stack.empty()) question.megatron = options.stack == "megatron";
   question.default_precision = options.setup.precision.empty();
   question.default_optimizer = options.setup.optimizer.empty();
   const auto setup = parse_setup(options.setup);
@@ -183,35 +225,52 @@ int scale_command(ScaleOptions options, const AskResources& ask) {
   question.setup = *setup;
   if (!options.testbed.empty()) return simulate_command(options, ask);
   question.plain_attention = setup->attention == Attention::eager;
-  const auto cost_models = load_cost_models_for(options.machine);
+  const auto cost_models = load_cost_models_for(options.machine, options.device_files);
   if (!cost_models) return fail(cost_models.error());
   if (names_kinds(question.gpu)) return mixed_command(options, *cost_models);
+  if (options.mttf != 0) question.risks.mttf_hours = options.mttf;
+  if (options.restart != -1) question.risks.restart_minutes = options.restart;
+  if (options.storage != 0) question.risks.storage_rate = options.storage * 1e9;
+  question.risks.spread = options.spread / 100;
+  question.picture = !options.timeline.empty();
   auto prices = asked_prices(options.prices, cost_models->devices);
   if (!prices) return fail(prices.error());
   question.prices = std::move(*prices);
   const auto answer = scale_out(question, *cost_models, CommandWork(options.limits).control());
   if (!answer) return fail(answer.error());
+  if (options.html.asked()) {
+    if (const Status status = write_html(options.html, to_json(*answer)); !status.ok()) return fail(status.error());
+  }
   fmt::print("{}", options.json ? to_json(*answer) + "\n" : to_text(*answer, options.top));
-  if (answer->seconds > 1) fmt::print(stderr, "{} plans in {:.1f} s\n", answer->considered, answer->seconds);
+  if (answer->seconds > 10) fmt::print(stderr, "{} plans in {:.1f} s\n", answer->considered, answer->seconds);
   if (!options.svg.empty()) {
     if (const int code = write_picture(to_svg(*answer), options.svg); code != kDone) return code;
+  }
+  if (!options.timeline.empty()) {
+    const std::string drawn = options.timeline.ends_with(".svg") ? step_svg(*answer) : step_trace(*answer);
+    if (const int code = write_picture(drawn, options.timeline); code != kDone) return code;
   }
   const bool fits = std::any_of(answer->steps.begin(), answer->steps.end(), [](const auto& step) { return step.fits; });
   return fits ? kDone : kDoesNotFit;
 }
 
 constexpr const char* kScaleFooter =
-    "A plan is a product: tensor (tp) x data (dp) x pipeline (pp) parallelism = GPUs. Write it as\n"
-    "  dp | zero1 | zero2 | zero3 | ps | ps-async | tp | pp          one kind over all GPUs\n"
+    "A plan is a product: tensor (tp) x context (cp) x data (dp) x pipeline (pp) parallelism = GPUs. Write it as\n"
+    "  dp | zero1 | zero2 | zero3 | fsdp | ps | ps-async | tp | pp   one kind over all GPUs\n"
     "  tp=8,pp=4,chunks=2,zero=1,mb=2,checkpoint                     a product; dp is what is left\n"
-    "Of models that are no transformers gradients travel in buckets of 25 MiB, or by bsp, wfbp, mg-wfbp, "
-    "bytescheduler.\n"
+    "  tp=8,sp,cp=2,pp=16,zb                                         sequence parallelism, context groups, zero "
+    "bubble\n"
+    "  fsdp,shard=8 | fsdp,no-reshard | fsdp,selective               HSDP; gathered once; cheap results made again\n"
+    "  tp=2,ep=8,zero=1                                              experts dealt out to 8 of the data-parallel GPUs\n"
+    "Gradients travel in buckets of 25 MiB, or by bsp, wfbp, mg-wfbp, bytescheduler.\n"
     "chunks interleaves a pipeline, mb is the micro-batch, servers=N counts parameter servers (default: one a node),\n"
     "to which a node pushes the sum of its GPUs' gradients; no-overlap sends gradients after the backward pass.\n"
     "--global-batch says how many samples a step has.\n"
-    "gpt2, llama and bert are trained as Megatron does it: --precision amp_bf16, their default, means weights in half\n"
-    "precision with a float32 copy (float16 where the GPU has no bfloat16 units), fp32 and tf32 mean float32 weights.\n"
-    "Other models are trained as eager PyTorch does it, under autocast with amp_bf16.\n"
+    "The iteration is the one that `forerun predict` tells of, with the same options: on one GPU both say the same.\n"
+    "Plans with tp or pp, and a search, take gpt2, llama and bert as Megatron-LM trains them: fused kernels, weights "
+    "in\n"
+    "half precision with a float32 copy (float16 where the GPU has no bfloat16 units); --stack pytorch is eager "
+    "PyTorch.\n"
     "Columns: `scaling` is the speed against as many GPUs that never wait for each other, `peak` what the model's own\n"
     "products use of the peak of the units that run them (TF32 for convolutions in float32), `bubble` waiting for "
     "other\n"
@@ -219,11 +278,13 @@ constexpr const char* kScaleFooter =
     "all\n"
     "it takes, ! does not fit in memory.\n"
     "Examples:\n"
-    "  forerun scale gpt2_xl --gpu a100 --gpus 8 --strategy zero1 --micro-batch 4\n"
+    "  forerun scale gpt2_xl --gpu a100 --gpus 8 --strategy zero1 --micro-batch 4 --precision amp_bf16\n"
     "  forerun scale resnet50 --gpu v100 --gpus 1,2,4,8,16,32 --node 4 --network 25gbe --micro-batch 64 --svg out.svg\n"
-    "  forerun scale gpt3_175b --gpu a100 --gpus 512 --global-batch 1536 --search\n"
+    "  forerun scale gpt3_175b --gpu a100 --gpus 512 --global-batch 1536 --search --explain tp=8,pp=8\n"
+    "  forerun scale Mixtral-8x7B-v0.1 --gpu h100 --gpus 64 --strategy ep=8,zero=1 --precision bf16\n"
+    "  forerun scale Llama-3.1-405B --gpu h100 --gpus 16384 --strategy tp=8,sp,pp=16 --tokens 15.6T\n"
     "  forerun scale gpt2 --set layers=48,width=8192,heads=64,length=2048,positions=2048 --gpu h100 --gpus 64 \\\n"
-    "      --network 8xndr --strategy tp=8,pp=2,checkpoint --global-batch 512\n"
+    "      --network 8xndr --strategy tp=8,pp=2,checkpoint --global-batch 512 --precision bf16\n"
     "--testbed prints what training does to GPU and network: Driple's idle duration, burst duration and burst amount "
     "of\n"
     "GPU, GPU memory, sent and received bytes:\n"
@@ -242,7 +303,8 @@ void add_scale_asking(const AskResources& ask, CLI::App& app, Run& chosen) {
   ScaleQuestion& question = options->question;
   CLI::App* verb =
       app.add_subcommand("scale", "Time, throughput and memory of training on many GPUs; finds the best plan");
-  verb->add_option("MODEL", question.model, "A model or family of `forerun zoo`");
+  verb->add_option("MODEL", question.model,
+                   "A model or family of `forerun zoo`, a config.json, an ONNX file or a captured run");
   verb->add_option("--set", options->settings, "Parameters of the family: NAME=VALUE,...")->allow_extra_args(false);
   verb->add_option("--gpu", question.gpu,
                    "A GPU of `forerun devices` (default: that of --machine, else h200); or several kinds with numbers, "
@@ -258,14 +320,28 @@ void add_scale_asking(const AskResources& ask, CLI::App& app, Run& chosen) {
   verb->add_option("--strategy", question.strategy, "The plan (default dp); see below");
   verb->add_flag("--search", question.search,
                  "Try all plans that make sense and rank those that fit; the best for each of several --gpus");
+  verb->add_option("--explain", question.explain,
+                   "With --search: a plan whose time is told part by part beside that of the best, and why it loses");
+  verb->add_option("--oversubscription", question.oversubscription,
+                   "Of the network: how many times more its nodes may send than it carries (default 1)");
+  verb->add_option("--device-file", options->device_files,
+                   "JSON file with a further GPU or links of your own; repeatable")
+      ->allow_extra_args(false);
   verb->add_option("--top", options->top, "Plans of a search to print (default 10)");
   verb->add_option("--global-batch", question.global_batch, "Samples a step (default: one micro-batch a replica)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   verb->add_option("--micro-batch", question.micro_batch,
-                   "Samples that pass through the model at once (default: 1 of a transformer, 32 of others)")
+                   "Samples that pass through the model at once (default: the batch that `forerun predict` takes)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   add_job_options(*verb, question.job);
   add_price_options(*verb, options->prices);
+  verb->add_option("--mttf", options->mttf,
+                   "Of the job: hours after which a GPU fails in the mean (default 50,677, as Llama 3's did)");
+  verb->add_option("--restart", options->restart, "Of the job: minutes until it trains again (default 10)");
+  verb->add_option("--storage", options->storage,
+                   "Of the job: GB/s at which checkpoints are written, of all nodes (default 1 for each node)");
+  verb->add_option("--spread", options->spread,
+                   "Of the job: per cent by which GPUs' speeds differ (standard deviation); the slowest decides");
   verb->add_option("--efficiency", question.efficiency, "File of constants, in place of data/scale/a100_megatron.json");
   verb->add_option("--testbed", options->testbed,
                    "Simulate the testbed instead: P1w2-10G (servers, workers, links) or AR4-10G (all-reduce)");
@@ -278,11 +354,20 @@ void add_scale_asking(const AskResources& ask, CLI::App& app, Run& chosen) {
       ->delimiter(',')
       ->allow_extra_args(false);
   verb->add_option("--weights", options->weights, "Folder of weights that `forerun train driple` wrote, for --with");
-  add_setup_options(*verb, options->setup, "amp_bf16 for gpt2, llama and bert, fp32 for others and --testbed");
+  verb->add_option(
+      "--stack", options->stack,
+      "Whose software trains: pytorch (eager, as `forerun predict` has it) or megatron (Megatron-LM; gpt2, "
+      "llama and bert). Default: megatron where layers are shared (tp, pp, --search), else pytorch");
+  add_setup_options(*verb, options->setup);
   add_machine_option(*verb, options->machine);
   verb->add_option("--svg", options->svg,
                    "Write throughput over the number of GPUs as a picture; with --testbed the series");
+  verb->add_option(
+      "--timeline", options->timeline,
+      "Write the step by stage, computation and network: .json for Perfetto and chrome://tracing, .svg as a "
+      "picture with the memory of each stage");
   add_work_limits(*verb, options->limits);
+  add_html_option(*verb, options->html);
   verb->add_flag("--json", options->json, "One JSON object on standard output");
   verb->footer(kScaleFooter);
   verb->callback([options, ask, &chosen] { chosen = [options, ask] { return scale_command(*options, ask); }; });

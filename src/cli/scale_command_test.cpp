@@ -1,7 +1,9 @@
 // `forerun scale` as a user meets it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "cli/program_outcome.h"
@@ -22,6 +24,34 @@ TEST(ScaleCommand, TableForSeveralNumbersOfGpus) {
   std::filesystem::remove(svg);
 }
 
+TEST(ScaleCommand, TheStepIsDrawn) {
+  const std::string trace = testing::TempDir() + "/step.json", picture = testing::TempDir() + "/step.svg";
+  const std::string asked = "scale gpt2_xl --gpu a100 --gpus 8 --strategy pp=4,zb --global-batch 16 --timeline ";
+  EXPECT_EQ(forerun_outcome(asked + trace).code, 0);
+  EXPECT_EQ(forerun_outcome(asked + picture).code, 0);
+  std::ifstream file(trace);
+  const auto events = nlohmann::json::parse(file)["traceEvents"];
+  EXPECT_EQ(std::count_if(events.begin(), events.end(), [](const auto& event) { return event["name"] == "forward 0"; }),
+            4);
+  EXPECT_GT(std::filesystem::file_size(picture), 1000U);
+  std::filesystem::remove(trace);
+  std::filesystem::remove(picture);
+}
+
+TEST(ScaleCommand, AJobIsToldWithItsFailures) {
+  const std::string asked =
+      "scale Mixtral-8x7B-v0.1 --gpu h100 --gpus 64 --strategy ep=8,zero=1 --tokens 1T --precision bf16";
+  const Outcome usual = forerun_outcome(asked);
+  EXPECT_TRUE(scale_says(usual, "goodput")) << usual.out;
+  EXPECT_TRUE(scale_says(usual, "419 interruptions")) << usual.out;
+  const auto whole = [&](const std::string& more) {
+    return nlohmann::json::parse(
+        outcome_of(std::string(FORERUN_PROGRAM) + " " + asked + " --json" + more).out)["steps"][0]["whole_run"];
+  };
+  EXPECT_LT(whole(" --mttf 500")["goodput"].get<double>(), whole("")["goodput"].get<double>());
+  EXPECT_GT(whole(" --spread 3")["hours"].get<double>(), whole("")["hours"].get<double>());
+}
+
 TEST(ScaleCommand, SearchGivesJson) {
   const Outcome found = outcome_of(std::string(FORERUN_PROGRAM) +
                                    " scale gpt2 --set layers=24,width=4096,heads=32 --gpu a100 --gpus 16 "
@@ -30,6 +60,17 @@ TEST(ScaleCommand, SearchGivesJson) {
   const auto written = nlohmann::json::parse(found.out);
   EXPECT_GT(written["plans"].size(), 5);
   EXPECT_LE(written["plans"][0]["step_ms"].get<double>(), written["plans"][1]["step_ms"].get<double>());
+}
+
+// Megatron's way is another program, and has a name of its own.
+TEST(ScaleCommand, MegatronIsAskedForByName) {
+  const std::string asked = "scale gpt2_xl --gpu a100 --gpus 8 --strategy zero1 --micro-batch 4";
+  const Outcome eager = forerun_outcome(asked + " --precision amp_bf16");
+  const Outcome megatron = forerun_outcome(asked + " --stack megatron");
+  EXPECT_EQ(megatron.code, 0) << megatron.out;
+  EXPECT_TRUE(scale_says(eager, "precision amp_bf16")) << eager.out;
+  EXPECT_TRUE(scale_says(megatron, "as Megatron has it")) << megatron.out;
+  EXPECT_NE(eager.out, megatron.out);
 }
 
 TEST(ScaleCommand, WhatDoesNotFitExitsWithThree) {

@@ -5,8 +5,10 @@
 
 #include <charconv>
 
+#include "base/json_writer.h"
 #include "base/output_file.h"
 #include "cli/command_work.h"
+#include "cli/html_option.h"
 #include "cli/lab_program.h"
 #include "cli/setup_options.h"
 #include "cli/shard_options.h"
@@ -36,6 +38,7 @@ struct ScheduleOptions {
   std::vector<std::string> policies, compare, by, quotas;
   std::string predictor = "perfect";
   WorkLimits limits;
+  HtmlOption html;
   ShardOptions shard;
   bool json = false, list = false;
 };
@@ -94,7 +97,7 @@ Status fill(ScheduleOptions& options) {
     if (!by) return by.error();
     request.by.push_back(*by);
   }
-  request.keep_schedules = !options.svg.empty() || !options.jobs_out.empty();
+  request.keep_schedules = !options.svg.empty() || !options.jobs_out.empty() || options.html.asked();
   auto quotas = cluster::parse_quotas(options.quotas);
   if (!quotas) return quotas.error();
   request.simulation.quotas = *std::move(quotas);
@@ -111,6 +114,23 @@ Status write_jobs(const ScheduleAnswer& answer, const std::string& path) {
   const auto add = [&](std::string_view text) { return file->write(text); };
   if (Status status = write_jobs_csv(answer, add); !status) return status;
   return file->finish();
+}
+
+// With the jobs, as --jobs-out has them, where a page can still show them.
+constexpr size_t kJobsOfPage = 200'000;
+
+Status write_schedule_html(const ScheduleAnswer& answer, const HtmlOption& html) {
+  const size_t rows = answer.workload.jobs.size() * answer.report.outcomes.size();
+  if (rows > kJobsOfPage) {
+    return write_html(html, to_json(answer.report), {{"jobs_left_out", fmt::format("{}", rows)}});
+  }
+  std::string jobs;
+  const auto add = [&](std::string_view text) {
+    jobs += text;
+    return Status();
+  };
+  if (Status status = write_jobs_csv(answer, add); !status) return status;
+  return write_html(html, to_json(answer.report), {{"jobs", json_quoted(jobs)}});
 }
 
 // Files that the request reads.
@@ -195,6 +215,9 @@ int run(ScheduleOptions& options, const AskPredictor& ask, const CLI::App& verb)
   }
   if (!options.jobs_out.empty()) {
     if (const Status status = write_jobs(*answer, options.jobs_out); !status) return fail(status.error());
+  }
+  if (options.html.asked()) {
+    if (const Status status = write_schedule_html(*answer, options.html); !status) return fail(status.error());
   }
   fmt::print("{}{}", options.json ? to_json(answer->report) : to_text(answer->report), options.json ? "\n" : "");
   return kDone;
@@ -312,6 +335,7 @@ void add_answer_options(CLI::App& verb, ScheduleOptions& options) {
       ->group(group);
   verb.add_option("--svg", options.svg, "Draws completion times, use of GPUs and a Gantt chart into this file")
       ->group(group);
+  add_html_option(verb, options.html)->group(group);
   verb.add_flag("--json", options.json, "JSON: an object, or a list of them for several policies")->group(group);
   verb.add_flag("--list,--policies", options.list, "Policies, formats and predictors there are")->group(group);
 }
@@ -341,7 +365,7 @@ void add_schedule_asking(const AskPredictor& ask, CLI::App& app, Run& chosen) {
       "Seconds are simulated ones. docs/cluster.md says what is simulated, docs/jobs.md how jobs are described.");
   verb->callback([options, ask, verb, &chosen] {
     if (asks_merge(*verb)) return;
-    for (const char* one : {"--svg", "--jobs-out", "--json", "--list"}) {
+    for (const char* one : {"--svg", "--jobs-out", "--html", "--json", "--list"}) {
       if (!options->shard.any() || verb->get_option(one)->count() == 0) continue;
       throw CLI::ValidationError(one, std::string_view(one) == "--json"
                                           ? "is for `forerun schedule merge`: --out keeps all that it needs"

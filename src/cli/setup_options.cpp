@@ -39,6 +39,16 @@ void add_setup_options(CLI::App& verb, SetupOptions& options, const std::string&
   verb.add_flag("--ema", options.ema, "Keep a moving average of the weights");
 }
 
+CLI::Option* add_compile_option(CLI::App& verb, SetupOptions& options) {
+  return verb
+      .add_option("--compile", options.compile,
+                  "The model under torch.compile, in its mode default, reduce-overhead (CUDA graphs), max-autotune or "
+                  "max-autotune-no-cudagraphs (docs/compile.md); without a mode: default")
+      ->type_name("[MODE]")
+      ->expected(0, 1)
+      ->default_str("default");
+}
+
 void add_machine_option(CLI::App& verb, std::string& machine) {
   verb.add_option(
       "--machine", machine,

@@ -15,9 +15,9 @@ namespace {
 constexpr const char* kGroup = "Many machines";
 
 // Options that change nothing of what is answered to a case.
-constexpr std::array<std::string_view, 11> kNotAsked = {"--help",       "--shard",        "--out",          "--threads",
-                                                        "--time-limit", "--memory-limit", "--json",         "--csv",
-                                                        "--slurm",      "--slurm-option", "--slurm-dry-run"};
+constexpr std::array<std::string_view, 12> kNotAsked = {
+    "--help", "--shard", "--out",   "--threads",      "--time-limit",    "--memory-limit",
+    "--json", "--csv",   "--slurm", "--slurm-option", "--slurm-dry-run", "--html"};
 
 bool is_asked(const CLI::Option& option) {
   const std::string name = option.get_name();

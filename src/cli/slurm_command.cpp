@@ -7,6 +7,7 @@
 #include "base/line_writer.h"
 #include "cli/command.h"
 #include "cli/command_work.h"
+#include "cli/html_option.h"
 #include "cli/setup_options.h"
 #include "report/slurm.h"
 
@@ -27,6 +28,7 @@ struct SlurmOptions {
   bool json = false;
   bool csv = false;
   std::string out;
+  HtmlOption limits_html, replay_html;
   bool partial = false;
   std::string socket;
   ServeOptions serve;
@@ -102,6 +104,10 @@ int limits(const SlurmOptions& options) {
   if (!options.json) tell_calibration(*found);
   tell_what_does_not_fit(*found);
   if (bad > 0) fmt::print(stderr, "forerun: {} rows could not be predicted\n", bad);
+  if (options.limits_html.asked()) {
+    if (const Status status = write_html(options.limits_html, limits_json(*found)); !status.ok())
+      return fail(status.error());
+  }
   const std::string text = options.json ? limits_json(*found) : limits_csv(*found);
   if (options.out.empty()) {
     fmt::print("{}", text);
@@ -177,6 +183,10 @@ int replay(const SlurmOptions& options) {
   request->replay.back = [&](double seconds) { messages.back(seconds); };
   const auto answer = slurm_replay(*request, SlurmWork(CommandWork::Answer::when_whole).control());
   if (!answer) return fail(answer.error());
+  if (options.replay_html.asked()) {
+    if (const Status status = write_html(options.replay_html, replay_json(*answer)); !status.ok())
+      return fail(status.error());
+  }
   fmt::print("{}", options.json ? replay_json(*answer) : options.csv ? replay_csv(*answer) : replay_text(*answer));
   if (answer->other_jobs > 0) {
     fmt::print(stderr, "forerun: {} jobs of others waited or ran when the replay began; they share in its times\n",
@@ -245,6 +255,7 @@ void add_limits(CLI::App& slurm, const std::shared_ptr<SlurmOptions>& options, R
   CLI::App* verb = slurm.add_subcommand("limits", "Predict time limits, memory and priorities of a file of jobs");
   verb->add_option("JOBS", options->jobs, "CSV with id, model, batch, iterations, gpus; see docs/slurm.md")->required();
   add_limit_options(*verb, *options);
+  add_html_option(*verb, options->limits_html);
   verb->add_flag("--json", options->json, "One JSON object a job");
   CLI::Option* out = verb->add_option("--out", options->out,
                                       "Write to a file, replaced as a whole, or left as it is where a row is at fault");
@@ -297,6 +308,7 @@ void add_replay_verb(CLI::App& slurm, const std::shared_ptr<SlurmOptions>& optio
   verb->add_option("--gpus", options->gpus, "For the simulation and for checking the trace; default 8");
   verb->add_option("--away", options->replay.away, "Seconds that the controller may be away at a time; default 600")
       ->check(CLI::Range(0.0, 1e6));
+  add_html_option(*verb, options->replay_html);
   verb->add_flag("--json", options->json, "One JSON object");
   verb->add_flag("--csv", options->csv, "A row a job");
   verb->footer(

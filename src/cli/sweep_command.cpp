@@ -6,6 +6,7 @@
 #include "base/json_writer.h"
 #include "cli/command.h"
 #include "cli/command_work.h"
+#include "cli/html_option.h"
 #include "cli/job_options.h"
 #include "cli/setup_options.h"
 #include "cli/shard_options.h"
@@ -31,6 +32,7 @@ struct SweepOptions {
   WorkLimits limits;
   ShardOptions shard;
   SlurmArrayOptions slurm;
+  HtmlOption html;
   SweepForm form = SweepForm::text;
 };
 
@@ -42,6 +44,7 @@ Settings given_by_option(const SweepOptions& options) {
   if (!options.setup.precision.empty()) given.emplace_back("precision", "--precision");
   if (!options.setup.optimizer.empty()) given.emplace_back("optimizer", "--optimizer");
   if (!options.setup.checkpoint.empty()) given.emplace_back("checkpoint", "--checkpoint");
+  if (!options.setup.compile.empty()) given.emplace_back("compile", "--compile");
   if (!options.setup.lora.empty()) given.emplace_back("lora", "--lora");
   if (!options.setup.quantize.empty()) given.emplace_back("quantize", "--quantize");
   if (options.setup.accumulate != 1) given.emplace_back("accumulate", "--accumulate");
@@ -201,7 +204,9 @@ int run(const SweepOptions& options, const CLI::App& verb) {
     return Status();
   });
   (void)rows.begin();
+  std::string page;
   const auto take = [&](const SweepCase& one, const Result<Prediction>& prediction) {
+    if (options.html.asked()) page += sweep_json(heading.axes, one.values, prediction) + "\n";
     (void)rows.add(one.values, prediction);
   };
   const auto printing =
@@ -209,6 +214,9 @@ int run(const SweepOptions& options, const CLI::App& verb) {
   const Status status =
       sweep(*cases, *cost_models, options.threads, take, CommandWork(options.limits, printing).control());
   if (!status.ok()) return fail(status.error());
+  if (options.html.asked()) {
+    if (const Status written = write_html(options.html, page); !written.ok()) return fail(written.error());
+  }
   (void)rows.end();
   return rows.exit_code();
 }
@@ -276,6 +284,7 @@ void add_sweep(CLI::App& app, Run& chosen) {
   verb->add_option("--gpu", options->gpu, "GPU by name (`forerun devices` lists them); default h200");
   verb->add_option("--set", options->settings, "KEY=VALUE that stays the same; repeatable")->allow_extra_args(false);
   add_setup_options(*verb, options->setup);
+  add_compile_option(*verb, options->setup);
   add_machine_option(*verb, options->machine);
   add_job_options(*verb, options->job);
   add_price_options(*verb, options->prices);
@@ -283,6 +292,7 @@ void add_sweep(CLI::App& app, Run& chosen) {
       ->check(CLI::Range(0, 1024));
   add_work_limits(*verb, options->limits);
   add_forms(*verb, options->form);
+  add_html_option(*verb, options->html);
   add_shard_options(*verb, options->shard, "configurations");
   add_slurm_array_options(*verb, options->slurm);
   add_sweep_merge(*verb, chosen);
@@ -305,6 +315,9 @@ void add_sweep(CLI::App& app, Run& chosen) {
     if (options->shard.any() && !options->slurm.any() && options->form != SweepForm::text) {
       throw CLI::ValidationError("--out",
                                  "keeps all that any form needs: give --json or --csv to `forerun sweep merge`");
+    }
+    if (options->shard.any() && options->html.asked()) {
+      throw CLI::ValidationError("--html", "shows all configurations, and a shard has a part of them: leave out --out");
     }
     chosen = [options, verb] { return run(*options, *verb); };
   });

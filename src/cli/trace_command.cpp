@@ -1,14 +1,17 @@
 // forerun trace: where the time of profiler traces went.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "api/trace.h"
 #include "cli/command.h"
 #include "cli/command_work.h"
+#include "cli/html_option.h"
 #include "report/execution_trace_report.h"
 #include "report/trace_chrome.h"
 #include "report/trace_report.h"
+#include "report/trace_timeline.h"
 
 namespace forerun::cli {
 namespace {
@@ -20,6 +23,7 @@ struct TraceOptions {
   AnalysisOptions analysis;
   double kernel_gap_us = 5.0;
   WorkLimits limits;
+  HtmlOption html;
   bool hta = false, no_path = false, partial = false;
   bool json = false, csv = false;
 };
@@ -43,6 +47,17 @@ int write_chrome(const std::vector<Trace>& traces, const TraceAnalysis& analysis
   return kDone;
 }
 
+// A page cannot ask for more detail as one zooms in: it has more of it than a screen has pixels.
+constexpr int64_t kPixelsOfPage = 3000;
+constexpr uint32_t kDeepestOfPage = 5;
+
+// A page has room for longer lists.
+TraceReportOptions page_lists(const TraceOptions& options) {
+  TraceReportOptions lists = options.report;
+  lists.top = std::max<size_t>(lists.top, 500);
+  return lists;
+}
+
 int compare(const TraceAnalysis& analysis, const TraceOptions& options) {
   const auto files = trace_files(options.compare, "replay");  // what has a timeline
   if (!files) return fail(files.error());
@@ -54,6 +69,11 @@ int compare(const TraceAnalysis& analysis, const TraceOptions& options) {
   warn(other);
   if (analysis.ranks.empty() || other.ranks.empty()) return kDone;
   const TraceChanges changes = changes_between(analysis.ranks.front(), other.ranks.front());
+  if (options.html.asked()) {
+    if (const Status status = write_html(options.html, to_json(analysis, other, changes, page_lists(options)));
+        !status.ok())
+      return fail(status.error());
+  }
   if (options.json) {
     fmt::print("{}\n", to_json(analysis, other, changes, options.report));
   } else if (options.csv) {
@@ -73,15 +93,20 @@ int summarize(const std::vector<TraceFile>& files, const TraceOptions& options) 
     return fail({"an execution trace has no timeline to compare or draw", files.front().path,
                  "give --compare and --chrome profiler traces"});
   }
+  std::string page;
   for (const TraceFile& file : files) {
     const auto trace = read_execution_trace(file.path, options.partial);
     if (!trace) return fail(trace.error());
+    const ExecutionSummary summary = summary_of(*trace);
+    if (options.html.asked()) page += to_json(summary, page_lists(options).top) + "\n";
     if (options.csv) {
       fmt::print("{}", to_csv(*trace));
       continue;
     }
-    const ExecutionSummary summary = summary_of(*trace);
     fmt::print("{}\n", options.json ? to_json(summary, options.report.top) : to_text(summary, options.report.top));
+  }
+  if (options.html.asked()) {
+    if (const Status status = write_html(options.html, page); !status.ok()) return fail(status.error());
   }
   return kDone;
 }
@@ -105,6 +130,16 @@ int run(TraceOptions options) {
     if (const int code = write_chrome(*traces, analysis, options); code != kDone) return code;
   }
   if (comparing) return compare(analysis, options);
+  if (options.html.asked()) {
+    PageSeries series;
+    if (!traces->empty()) {
+      const Trace& first = traces->front();
+      const TimelineRows rows(first, kDeepestOfPage);
+      series.emplace_back("timeline", timeline_json(first, rows, {0, rows.length(), kPixelsOfPage}));
+    }
+    const Status status = write_html(options.html, to_json(analysis, page_lists(options)), series);
+    if (!status.ok()) return fail(status.error());
+  }
   if (options.json) {
     fmt::print("{}\n", to_json(analysis, options.report));
   } else {
@@ -125,6 +160,7 @@ void add_trace(CLI::App& app, Run& chosen) {
       ->required();
   verb->add_option("--compare", options->compare, "Another trace (or its ranks): what changed from FILE to it");
   verb->add_option("--top", options->report.top, "Rows of each list")->default_val(10);
+  add_html_option(*verb, options->html);
   CLI::Option* json = verb->add_flag("--json", options->json, "One JSON object");
   verb->add_flag("--csv", options->csv, "Comma-separated: every kernel, op, module and phase")->excludes(json);
   verb->add_option("--chrome", options->chrome,

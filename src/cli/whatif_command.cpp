@@ -7,6 +7,7 @@
 #include "base/output_file.h"
 #include "cli/command.h"
 #include "cli/command_work.h"
+#include "cli/html_option.h"
 #include "cli/setup_options.h"
 #include "report/whatif.h"
 #include "report/whatif_sweep.h"
@@ -22,6 +23,7 @@ struct WhatIfOptions {
   std::vector<std::string> settings;
   SetupOptions setup;
   WorkLimits limits;
+  HtmlOption html;
   std::string sweep;
   std::string svg;
   bool each = false;
@@ -32,9 +34,14 @@ struct WhatIfOptions {
   bool json = false;
 };
 
-int print_ranking(const Result<std::vector<WhatIfAnswer>>& ranking, bool json) {
+int print_ranking(const Result<std::vector<WhatIfAnswer>>& ranking, const WhatIfOptions& options) {
   if (!ranking) return fail(ranking.error());
-  if (json) {
+  if (options.html.asked()) {
+    std::string page;
+    for (const WhatIfAnswer& answer : *ranking) page += to_json(answer) + "\n";
+    if (const Status status = write_html(options.html, page); !status.ok()) return fail(status.error());
+  }
+  if (options.json) {
     for (const WhatIfAnswer& answer : *ranking) fmt::print("{}\n", to_json(answer));
   } else {
     fmt::print("{}", to_text(*ranking));
@@ -42,9 +49,12 @@ int print_ranking(const Result<std::vector<WhatIfAnswer>>& ranking, bool json) {
   return kDone;
 }
 
-int print_answer(const Result<WhatIfAnswer>& answer, bool json) {
+int print_answer(const Result<WhatIfAnswer>& answer, const WhatIfOptions& options) {
   if (!answer) return fail(answer.error());
-  fmt::print("{}", json ? to_json(*answer) + "\n" : to_text(*answer));
+  if (options.html.asked()) {
+    if (const Status status = write_html(options.html, to_json(*answer)); !status.ok()) return fail(status.error());
+  }
+  fmt::print("{}", options.json ? to_json(*answer) + "\n" : to_text(*answer));
   return kDone;
 }
 
@@ -52,6 +62,9 @@ int print_sweep(const Result<WhatIfSweepAnswer>& answer, const WhatIfOptions& op
   if (!answer) return fail(answer.error());
   if (!options.svg.empty()) {
     if (const Status status = write_whole_file(options.svg, to_svg(*answer)); !status.ok()) return fail(status.error());
+  }
+  if (options.html.asked()) {
+    if (const Status status = write_html(options.html, to_json(*answer)); !status.ok()) return fail(status.error());
   }
   fmt::print("{}", options.json ? to_json(*answer) + "\n" : options.csv ? to_csv(*answer) : to_text(*answer));
   return kDone;
@@ -98,10 +111,10 @@ int what_if_model(const WhatIfOptions& options, const ModelRequest& request, con
   }
   if (!options.all) {
     const auto answer = what_if(request, options.question, cost_models, CommandWork(options.limits).control());
-    return print_answer(answer, options.json);
+    return print_answer(answer, options);
   }
   const auto ranking = rank_what_ifs(request, options.question, cost_models, CommandWork(options.limits).control());
-  return print_ranking(ranking, options.json);
+  return print_ranking(ranking, options);
 }
 
 int what_if_traced(const WhatIfOptions& options, const CostModels& cost_models) {
@@ -118,11 +131,11 @@ int what_if_traced(const WhatIfOptions& options, const CostModels& cost_models) 
   if (options.all) {
     const auto ranking = rank_what_ifs(*trace, options.question, cost_models, work->control());
     work.reset();
-    return print_ranking(ranking, options.json);
+    return print_ranking(ranking, options);
   }
   const auto answer = what_if(*trace, options.question, cost_models, work->control());
   work.reset();
-  return print_answer(answer, options.json);
+  return print_answer(answer, options);
 }
 
 int what_if_command(const WhatIfOptions& given) {
@@ -210,6 +223,7 @@ void add_whatif(CLI::App& app, Run& chosen) {
   add_setup_options(*verb, options->setup);
   add_machine_option(*verb, options->machine);
   add_work_limits(*verb, options->limits);
+  add_html_option(*verb, options->html);
   auto* json = verb->add_flag("--json", options->json, "One JSON object; with --all one a line");
   verb->add_flag("--csv", options->csv, "With --sweep: one CSV row a value and curve")->needs(sweep)->excludes(json);
   verb->footer(whatif_footer());

@@ -6,6 +6,7 @@
 #include "base/nearest.h"
 #include "cli/command.h"
 #include "cli/command_work.h"
+#include "cli/html_option.h"
 #include "report/catalogue.h"
 #include "report/zoo_check.h"
 
@@ -70,9 +71,14 @@ int list(const std::string& only, bool json) {
   return kDone;
 }
 
-int check(const std::string& file, bool json) {
+int check(const std::string& file, bool json, const HtmlOption& html) {
   const Result<ZooCheck> result = check_zoo(file, CommandWork().control());
   if (!result) return fail(result.error());
+  if (html.asked()) {
+    std::string page;
+    for (const FamilyCheck& family : result->families) page += to_json(family) + "\n";
+    if (const Status status = write_html(html, page); !status.ok()) return fail(status.error());
+  }
   if (json) {
     for (const FamilyCheck& family : result->families) fmt::print("{}\n", to_json(family));
     for (const std::string& problem : result->problems) fmt::print(stderr, "forerun: not compared: {}\n", problem);
@@ -90,6 +96,7 @@ void add_zoo(CLI::App& app, Run& chosen) {
   struct ZooOptions {
     std::string name;
     std::string file;
+    HtmlOption html;
     bool json = false;
   };
   auto options = std::make_shared<ZooOptions>();
@@ -99,10 +106,12 @@ void add_zoo(CLI::App& app, Run& chosen) {
   CLI::App* compare = verb->add_subcommand("check", "Compare the zoo with recorded runs, op by op");
   compare->add_option("FILE", options->file, "Run records with measurements (.jsonl, .gz, .zst)")->required();
   compare->add_flag("--json", options->json, "One JSON object a family on standard output");
+  add_html_option(*compare, options->html);
   compare->footer(
       "An op counts as matched if the derived iteration has one of the same name, phase, types and shapes.\n"
       "Misses are listed, costliest first. Exit code 1: a record could not be read or built.");
-  compare->callback([options, &chosen] { chosen = [options] { return check(options->file, options->json); }; });
+  compare->callback(
+      [options, &chosen] { chosen = [options] { return check(options->file, options->json, options->html); }; });
   verb->callback([options, compare, &chosen] {
     if (!compare->parsed()) chosen = [options] { return list(options->name, options->json); };
   });

@@ -23,6 +23,7 @@ constexpr double kMostOfBandwidth = 12;  // operands may lie in the cache
 constexpr double kLongUs = 20;           // below, the resolution of clocks counts
 constexpr double kMostRepeat = 0.05;     // median difference of ops that were timed twice
 constexpr double kMostSpread = 0.2;
+constexpr const char* kFamilyOfNets = "calibration";  // of op records out of iterations
 constexpr double kMostDrift = 0.5;  // of a kind of host reading, largest over smallest less one, in the median kind
 
 // Faster than the GPU can be; empty: it is not.
@@ -80,12 +81,13 @@ std::string described(const OpReading& reading) {
   write_tensors(json, "inputs", reading.inputs);
   write_tensors(json, "outputs", reading.outputs);
   json.key("attributes").raw(reading.attributes.to_json());
-  return json.end_object().take();
+  return json.field("within", reading.within).end_object().take();
 }
 
 std::string record_of(const OpReading& reading, const std::string& id) {
   JsonWriter json;
   json.begin_object().field("schema", "op/1").field("id", id).field("status", "ok").field("grid", "machine");
+  if (reading.within) json.field("family", kFamilyOfNets);
   json.field("op", reading.op).field("precision", name_of(reading.precision));
   write_tensors(json, "inputs", reading.inputs);
   json.key("attributes").raw(reading.attributes.to_json());
@@ -139,7 +141,7 @@ int64_t check_machine(const Machine& machine, const std::string& file, const Dev
   std::vector<double> spreads;
   for (size_t i = 0; i < machine.ops.size(); ++i) {
     const OpReading& reading = machine.ops[i];
-    spreads.push_back(reading.spread);
+    if (!reading.within) spreads.push_back(reading.spread);
     if (reading.again_us > 0) repeats.push_back(std::abs(std::log(reading.again_us / reading.span_us)));
     if (!device) continue;
     const Graph graph = graph_of({&reading});

@@ -72,7 +72,10 @@ std::string links_text(const DeviceCatalogue& devices) {
     table.add({link.name, fmt::format("{}", fmt::join(link.aliases, ", ")), fmt::format("{:g}", link.bandwidth / 1e9),
                fmt::format("{:g}", microseconds(link.latency))});
   }
-  return table.text("") + "\nOne direction, before protocol overhead. Sources: data/devices/links.json.\n";
+  return table.text("") +
+         "\nOne direction, before protocol overhead; NVLink: of one GPU, to all others of its domain. "
+         "Several side by side: 8xndr."
+         "\nSources: data/devices/links.json. Add links of your own with --device-file FILE (links/1).\n";
 }
 
 std::string to_json(const Device& device, const GpuEvidence& evidence) {

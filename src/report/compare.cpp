@@ -279,6 +279,7 @@ std::string to_json(const CompareAnswer& answer) {
     json.field("batch", p->input.batch)
         .field("precision", name_of(p->setup.precision))
         .field("optimizer", name_of(p->setup.optimizer.kind));
+    if (p->setup.compile != CompileMode::none) json.field("compile", name_of(p->setup.compile));
   }
   if (answer.iterations > 0) json.field("iterations", answer.iterations);
   if (!answer.currency.empty()) json.field("currency", answer.currency);

@@ -131,6 +131,7 @@ void write_fields(JsonWriter& json, const Prediction& p) {
       .field("batch", p.input.batch)
       .field("precision", name_of(p.setup.precision))
       .field("optimizer", name_of(p.setup.optimizer.kind));
+  if (p.setup.compile != CompileMode::none) json.field("compile", name_of(p.setup.compile));
   write_time(json, p);
   if (p.job) write_json(json.key("job"), *p.job);
   json.field("params", p.parameters)

@@ -99,6 +99,7 @@ std::string setup_text(const TrainingSetup& s) {
   if (s.clip_norm > 0) text += ", gradients clipped";
   if (s.ema) text += ", moving average";
   if (s.attention != Attention::sdpa) text += fmt::format(", {} attention", name_of(s.attention));
+  if (s.compile != CompileMode::none) text += fmt::format(", torch.compile ({})", name_of(s.compile));
   if (s.loop != TrainingLoop::plain) text += fmt::format(", {} loop", name_of(s.loop));
   return text;
 }

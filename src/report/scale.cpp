@@ -1,6 +1,10 @@
 #include "report/scale.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
 
 #include "base/json_writer.h"
 #include "report/job_time.h"
@@ -11,7 +15,8 @@ namespace {
 
 std::string scale_ms(Nanoseconds time) {
   const double value = milliseconds(time);
-  return fmt::format("{:.{}f}", value, value < 10 ? 2 : value < 1000 ? 1 : 0);
+  const double size = std::abs(value);
+  return fmt::format("{:.{}f}", value, size < 10 ? 2 : size < 1000 ? 1 : 0);
 }
 
 std::string scale_gib(Bytes bytes) { return fmt::format("{:.1f}", gibibytes(bytes)); }
@@ -22,6 +27,7 @@ std::string scale_rate(double value) {
 
 std::vector<std::string> step_cells(const scale::Step& step, bool tokens) {
   return {scale_ms(step.time),
+          scale_ms(step.low) + " to " + scale_ms(step.high),
           scale_rate(tokens ? step.tokens_per_second : step.samples_per_second),
           percent(step.efficiency, 0),
           percent(step.model_flops_share, 0),
@@ -43,13 +49,20 @@ std::string memory_line(const scale::MemoryUse& m, Bytes device) {
 void write_json(JsonWriter& json, const scale::Plan& p) {
   json.begin_object()
       .field("tensor", p.tensor)
+      .field("sequence_parallel", p.sequence)
+      .field("context", p.context)
       .field("data", p.data)
+      .field("experts", p.experts)
       .field("pipeline", p.pipeline)
+      .field("zero_bubble", p.zero_bubble)
       .field("chunks", p.chunks)
       .field("micro_batch", p.micro_batch)
       .field("micro_batches", p.micro_batches)
       .field("zero", p.zero)
+      .field("shard", p.zero < 3 ? 0 : p.shards())
+      .field("reshard", p.reshard)
       .field("checkpoint", p.checkpoint)
+      .field("selective", p.selective)
       .field("overlap", p.overlap)
       .field("exchange", name_of(p.exchange))
       .field("servers", p.exchange == scale::Exchange::all_reduce ? 0 : p.servers)
@@ -68,11 +81,27 @@ void write_json(JsonWriter& json, const scale::MemoryUse& memory) {
       .end_object();
 }
 
+void write_json(JsonWriter& json, const scale::WholeRun& run) {
+  json.begin_object()
+      .field("hours", run.hours)
+      .field("low_hours", run.low_hours)
+      .field("high_hours", run.high_hours)
+      .field("goodput", run.goodput)
+      .field("failures", run.failures)
+      .field("mttf_hours", run.mttf_hours)
+      .field("checkpoint_seconds", run.checkpoint_seconds)
+      .field("checkpoint_interval_minutes", run.interval_minutes)
+      .field("slowdown", run.slowdown)
+      .end_object();
+}
+
 void write_json(JsonWriter& json, const scale::Step& s, const ScaleAnswer& answer) {
   json.begin_object().field("gpus", s.plan.gpus());
   write_json(json.key("plan"), s.plan);
   json.field("global_batch", s.samples)
       .field("step_ms", milliseconds(s.time))
+      .field("step_low_ms", milliseconds(s.low))
+      .field("step_high_ms", milliseconds(s.high))
       .field("samples_per_second", s.samples_per_second)
       .field("tokens_per_second", s.tokens_per_second)
       .field("scaling_efficiency", s.efficiency)
@@ -83,11 +112,41 @@ void write_json(JsonWriter& json, const scale::Step& s, const ScaleAnswer& answe
       .field("exchange_ms", milliseconds(s.exchange))
       .field("exposed_ms", milliseconds(s.exposed))
       .field("update_ms", milliseconds(s.update))
-      .field("fits", s.fits);
+      .field("fits", s.fits)
+      .field("validated", s.unvalidated.empty());
+  json.key("unvalidated").begin_array();
+  for (const std::string& part : s.unvalidated) json.value(part);
+  json.end_array();
   write_json(json.key("parts_ms"), s.parts);
-  if (answer.job.any()) write_json(json.key("job"), job_time(answer, s));
+  if (answer.job.any()) {
+    write_json(json.key("job"), job_time(answer, s));
+    write_json(json.key("whole_run"), whole_run(answer, s));
+  }
   write_json(json.key("memory"), s.memory);
   json.end_object();
+}
+
+// What the plans that are shown rest on and no published run tells of.
+std::string unvalidated_text(const ScaleAnswer& answer, size_t most) {
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < answer.steps.size() && i < most; ++i) {
+    for (const std::string& part : answer.steps[i].unvalidated) {
+      if (std::find(parts.begin(), parts.end(), part) == parts.end()) parts.push_back(part);
+    }
+  }
+  if (parts.empty()) return "";
+  return fmt::format("  * never validated: {}{}\n", fmt::join(parts, "; "),
+                     answer.searched ? "; ranked by the slow end of the range" : "");
+}
+
+// The fastest plan that a search did not put first because of what is not known of it; empty where there is none.
+std::string held_back_text(const ScaleAnswer& answer) {
+  if (!answer.searched || answer.steps.empty()) return "";
+  const auto fastest = std::min_element(answer.steps.begin(), answer.steps.end(),
+                                        [](const scale::Step& a, const scale::Step& b) { return a.time < b.time; });
+  if (fastest == answer.steps.begin() || fastest->unvalidated.empty()) return "";
+  return fmt::format("  faster, if what was never validated holds: {}, {} ms ({})\n", describe(fastest->plan),
+                     scale_ms(fastest->time), fmt::join(fastest->unvalidated, "; "));
 }
 
 // The hours of the job with each of the steps that are shown.
@@ -111,6 +170,70 @@ std::string jobs_text(const ScaleAnswer& answer, size_t most) {
   return "The job\n" + table.text();
 }
 
+// Where the time of a plan goes, beside that of the best one, and what makes most of the difference.
+std::string explained_text(const scale::Step& plan, const ScaleAnswer& answer) {
+  const scale::Step& best = answer.steps.front();
+  struct Part {
+    const char* name;
+    Nanoseconds own, of_best;
+  };
+  const Part parts[] = {{"computation", plan.compute, best.compute},
+                        {"bubble", plan.bubble, best.bubble},
+                        {"exchange within groups", plan.tensor_exchange, best.tensor_exchange},
+                        {"exposed exchange", plan.exposed, best.exposed},
+                        {"update", plan.update, best.update}};
+  Table table({"", "this plan ms", "the first ms", "more ms"});
+  const Part* most = parts;
+  for (const Part& part : parts) {
+    table.add({part.name, scale_ms(part.own), scale_ms(part.of_best), scale_ms(part.own - part.of_best)});
+    if (part.own - part.of_best > most->own - most->of_best) most = &part;
+  }
+  table.add({"step", scale_ms(plan.time), scale_ms(best.time), scale_ms(plan.time - best.time)});
+  std::string why;
+  if (!plan.fits) {
+    why = fmt::format("It needs {} GiB, more than the GPU's {}.", scale_gib(plan.memory.total()),
+                      scale_gib(answer.device_memory));
+  } else if (plan.time > best.time) {
+    why = fmt::format("It takes {} of the first's time; most of the difference is {}.",
+                      percent(milliseconds(plan.time) / milliseconds(best.time), 0), most->name);
+  } else if (plan.time < best.time && !plan.unvalidated.empty()) {
+    why =
+        fmt::format("It is faster if what was never validated holds ({}), and is ranked by the slow end of its range.",
+                    fmt::join(plan.unvalidated, "; "));
+  } else {
+    why = "It is as fast as the first.";
+  }
+  return fmt::format("{}\n{}  {} GiB, the first {}. {}\n", describe(plan.plan), table.text(),
+                     scale_gib(plan.memory.total()), scale_gib(best.memory.total()), why);
+}
+
+// The same with failures, checkpoints and slow GPUs.
+std::string whole_runs_text(const ScaleAnswer& answer, size_t most) {
+  std::vector<std::string> heading = {answer.searched ? "" : "GPUs",
+                                      "a failure every",
+                                      "failures",
+                                      "checkpoint every",
+                                      "goodput",
+                                      "whole run",
+                                      "between"};
+  if (answer.price) heading.emplace_back("cost");
+  Table table(heading);
+  for (size_t i = 0; i < answer.steps.size() && i < most; ++i) {
+    const scale::Step& step = answer.steps[i];
+    const scale::WholeRun run = whole_run(answer, step);
+    std::vector<std::string> row = {answer.searched ? fmt::format("{}", i + 1) : grouped(step.plan.gpus()),
+                                    duration_text(run.mttf_hours),
+                                    fmt::format("{:.{}f}", run.failures, run.failures < 10 ? 1 : 0),
+                                    duration_text(run.interval_minutes / 60),
+                                    percent(run.goodput, 1),
+                                    duration_text(run.hours),
+                                    duration_text(run.low_hours) + " and " + duration_text(run.high_hours)};
+    if (answer.price) row.push_back(money_text(*answer.price * run.hours * static_cast<double>(step.plan.gpus())));
+    table.add(row);
+  }
+  return "With failures, checkpoints and slow GPUs\n" + table.text();
+}
+
 }  // namespace
 
 std::string to_text(const ScaleAnswer& answer, size_t most) {
@@ -122,24 +245,26 @@ std::string to_text(const ScaleAnswer& answer, size_t most) {
                         grouped(answer.feasible), grouped(answer.too_large));
   }
   const bool tokens = !answer.steps.empty() && answer.steps.front().tokens_per_second > 0;
-  Table table({answer.searched ? "" : "GPUs", "plan", "step ms", tokens ? "tokens/s" : "samples/s", "scaling", "peak",
-               "bubble", "tensor", "exposed", "update", "GiB"});
+  Table table({answer.searched ? "" : "GPUs", "plan", "step ms", "range ms", tokens ? "tokens/s" : "samples/s",
+               "scaling", "peak", "bubble", "tensor", "exposed", "update", "GiB"});
   table.align_left(1);
   for (size_t i = 0; i < answer.steps.size() && i < most; ++i) {
     const scale::Step& step = answer.steps[i];
     std::vector<std::string> row = {answer.searched ? fmt::format("{}", i + 1) : grouped(step.plan.gpus()),
-                                    describe(step.plan)};
+                                    describe(step.plan) + (step.unvalidated.empty() ? "" : " *")};
     for (std::string& cell : step_cells(step, tokens)) row.push_back(std::move(cell));
     table.add(std::move(row));
   }
   text += table.text();
-  if (!answer.steps.empty()) {
-    const scale::Step& shown = answer.searched ? answer.steps.front() : answer.steps.back();
-    text += memory_line(shown.memory, answer.device_memory);
-    if (!shown.fits)
+  text += unvalidated_text(answer, most);
+  text += held_back_text(answer);
+  if (const scale::Step* shown = shown_step(answer); shown != nullptr) {
+    text += memory_line(shown->memory, answer.device_memory);
+    if (!shown->fits)
       text += "  ! does not fit: try --search, zero=1 to 3, checkpoint, or more tensor or pipeline parallelism\n";
   }
-  if (answer.job.any()) text += jobs_text(answer, most);
+  if (answer.explained && !answer.steps.empty()) text += explained_text(*answer.explained, answer);
+  if (answer.job.any()) text += jobs_text(answer, most) + whole_runs_text(answer, most);
   text += "Assumed:\n";
   for (const std::string& line : answer.assumptions) text += "  - " + line + "\n";
   return text;
@@ -154,13 +279,16 @@ void write_fields(JsonWriter& json, const ScaleAnswer& answer) {
       .field("node", answer.node)
       .field("within", answer.within)
       .field("between", answer.between)
+      .field("stack", answer.stack)
       .field("precision", answer.precision);
   if (answer.searched) {
     json.field("considered", answer.considered).field("feasible", answer.feasible).field("too_large", answer.too_large);
   }
   json.key(answer.searched ? "plans" : "steps").begin_array();
   for (const scale::Step& step : answer.steps) write_json(json, step, answer);
-  json.end_array().field("assumptions", answer.assumptions);
+  json.end_array();
+  if (answer.explained) write_json(json.key("explained"), *answer.explained, answer);
+  json.field("assumptions", answer.assumptions);
 }
 
 JsonWriter begun_answer() {

@@ -13,6 +13,9 @@ namespace forerun {
 std::string to_text(const ScaleAnswer& answer, size_t most = 10);
 std::string to_json(const ScaleAnswer& answer);
 std::string to_svg(const ScaleAnswer& answer);
+// The picture of an answer that has one, for a trace viewer and as a drawing.
+std::string step_trace(const ScaleAnswer& answer);
+std::string step_svg(const ScaleAnswer& answer);
 
 // The step of a cluster of several kinds of GPU, and what each kind does in it.
 std::string to_text(const MixedAnswer& answer);

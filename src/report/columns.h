@@ -6,7 +6,7 @@
 
 #include "base/json_writer.h"
 
-namespace forerun::ask {
+namespace forerun {
 
 // Writes one column: what `of` gives of each row.
 template <class Row, class Of>
@@ -16,4 +16,4 @@ void column(JsonWriter& json, std::string_view name, const std::vector<Row>& row
   json.end_array();
 }
 
-}  // namespace forerun::ask
+}  // namespace forerun
