@@ -98,8 +98,8 @@ Nanoseconds predicted_time(const MegatronRow& row, const GpuCluster& cluster, co
   const Transformer model = transformer_of(row);
   StepSetup setup{.cluster = cluster, .efficiency = efficiency, .bytes = {}, .unit = Unit::fp16_tensor};
   setup.cluster.gpus = row.gpus;
-  const CostSource source = [&](int64_t micro_batch, int64_t tensor) {
-    return transformer_costs(model, setup.cluster, setup.efficiency, {.unit = Unit::fp16_tensor}, micro_batch, tensor);
+  const CostSource source = [&](const Cut& cut) {
+    return transformer_costs(model, setup.cluster, setup.efficiency, {.unit = Unit::fp16_tensor}, cut);
   };
   Plan plan = plan_of(row);
   auto step = estimate_step(source, setup, plan);

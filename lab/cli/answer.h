@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/html_option.h"
 #include "records/data_scan.h"
 
 namespace forerun::cli {
@@ -16,6 +17,29 @@ int print_answer(const Result<Answer>& answer, bool json) {
   if (!answer) return fail(answer.error());
   fmt::print("{}", json ? to_json(*answer) + "\n" : to_text(*answer));
   return kDone;
+}
+
+// How a suite of `eval` answers: printed as text or JSON, and where asked for as a page.
+struct SuiteForm {
+  bool json = false;
+  HtmlPage page;
+};
+
+inline void add_form(CLI::App& app, SuiteForm& form, const char* json = "Print one JSON object") {
+  add_html_option(app, form.page.path);
+  app.add_flag("--json", form.json, json);
+  // The options are gone when the suite runs.
+  app.callback([&app, &form] {
+    form.page.verb = "eval";
+    form.page.command = app.get_name() + options_text(app);
+  });
+}
+
+template <class Answer>
+int print_answer(const Result<Answer>& answer, const SuiteForm& form) {
+  if (const int code = print_answer(answer, form.json); code != kDone || form.page.path.empty()) return code;
+  const Status written = write_html(form.page, to_json(*answer));
+  return written.ok() ? kDone : fail(written.error());
 }
 
 inline void tell(const std::string& what) { fmt::print(stderr, "{}\n", what); }

@@ -74,7 +74,7 @@ INSTANTIATE_TEST_SUITE_P(
                     RefusedTrainCall{"eval --leave-one-out --weights x", 2, "--weights"},
                     RefusedTrainCall{"eval --suite ddl-benchmark --weights x", 2,
                                      "`forerun eval --suite ddl-benchmark` does not take --weights; it takes --data, "
-                                     "--json"},
+                                     "--html, --json"},
                     RefusedTrainCall{"eval --suite hkbu --weights x", 2, "`forerun eval --suite ddl-benchmark`"},
                     RefusedTrainCall{"eval --suite papers --cache x", 2, "does not take --cache"},
                     RefusedTrainCall{"eval --suite", 2, "the name of the suite is missing"},

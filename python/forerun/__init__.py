@@ -20,7 +20,7 @@ from .api.columns import Columns
 from .api.comparison import Comparison, compare
 from .api.fitting import Change, Fit, fit
 from .api.guards import Check, Guard, Rule, check
-from .api.prediction import HostRemedy, Job, Memory, MemoryTimeline, Prediction, predict, predict_runs
+from .api.prediction import Compiled, HostRemedy, Job, Memory, MemoryTimeline, Prediction, predict, predict_runs
 from .api.quantities import Bytes, MemoryRange, TimeRange
 from .api.scaling import Scale, scale
 from .api.schedules import Schedule, schedule
@@ -44,6 +44,7 @@ __all__ = [
     "Check",
     "Columns",
     "Comparison",
+    "Compiled",
     "Device",
     "DoesNotFit",
     "Family",

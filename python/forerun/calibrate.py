@@ -4,15 +4,16 @@
     python -m forerun.calibrate --minutes 20 --out machine.json
     python -m forerun.calibrate --host-only            # half a minute, and no GPU
 
-Needs PyTorch alone. Times a chosen set of ops (forerun.calibration_ops), copies, collectives where there are several
-GPUs, and how fast the host issues work (docs/calibrate.md). The order is such that stopping at any time gives the best
-file for that time. What was read is kept beside the file in FILE.work: the same command, or one with more minutes, goes
-on from there, after Ctrl-C or a crash too. A GPU that other programs use is refused.
+Needs PyTorch alone. Times a chosen set of ops, first each alone (forerun.calibration_ops), then among others in
+iterations of small networks (forerun.calibration_iterations); copies, collectives where there are several GPUs, and how
+fast the host issues work (docs/calibrate.md). What was read is kept beside the file in FILE.work: the same command, or
+one with more minutes, goes on from there, after Ctrl-C or a crash too. A GPU that other programs use is refused.
 """
 from __future__ import annotations
 
 import argparse
 import datetime
+import itertools
 import json
 import os
 import platform
@@ -25,6 +26,7 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence
 
 import torch
 
+from . import calibration_iterations as iterations
 from . import machine_readings as readings
 from . import microbench
 from .calibration_ops import calibration_plan
@@ -37,12 +39,14 @@ from .shards import InUse, exclusive, read_records, shards
 Json = Dict[str, Any]
 
 FORMAT = "machine/1"
-PLAN = "calibration/1"
+PLAN = "calibration/2"
 EXIT_INTERRUPTED = 130
-_OPS_A_MINUTE = 6000  # more than any GPU times
-_MOST_OPS = 24_000    # of a file: more take longer to be put to use than they are worth
-_AGAIN = 60           # ops that are timed twice, to see whether repeats agree
-_AGAIN_MINUTES = 2.5  # where there is so much time
+_OPS_A_MINUTE = 6000   # more than any GPU times
+_MOST_OPS = 15_000     # of a file: more take longer to be put to use than they are worth
+_MOST_WITHIN = 15_000  # the same of those within iterations
+_ALONE = 0.5           # of the time for ops, for those that are timed alone
+_AGAIN = 60            # ops that are timed twice, to see whether repeats agree
+_AGAIN_MINUTES = 2.5   # where there is so much time
 _HOST_ROUNDS = 5
 
 
@@ -67,6 +71,7 @@ def parse(arguments: Optional[Sequence[str]] = None) -> argparse.Namespace:
     add("--force", action="store_true", help="calibrate a GPU that other programs use: times will be too long")
     add("--again", action="store_true", help="forget what FILE.work holds and begin anew")
     add("--timer", default=microbench.DEFAULT_TIMER, help=argparse.SUPPRESS)
+    add("--reader", default=iterations.DEFAULT_READER, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if not 0.05 <= options.minutes <= 24 * 60:
         parser.error("--minutes: give between 0.05 and 1440")
@@ -80,6 +85,7 @@ class Work:
     def __init__(self, out: Path) -> None:
         self.folder = out.with_name(out.name + ".work")
         self.again = self.folder / "again"
+        self.iterations = self.folder / "iterations"
         self._file = self.folder / "readings.json"
 
     def read(self) -> Json:
@@ -171,7 +177,7 @@ def timed_ops(folder: Path) -> Iterator[Json]:
                 yield record
 
 
-def op_reading(record: Json, again_us: Optional[float]) -> Json:
+def op_reading(record: Json, again_us: Optional[float] = None, within: bool = False) -> Json:
     """What the file keeps of an op: `us` is of its kernels together, `span_us` from the first to the last."""
     kernels = record.get("kernels") or []
     total = sum(float(kernel[1]) for kernel in kernels)
@@ -189,12 +195,16 @@ def op_reading(record: Json, again_us: Optional[float]) -> Json:
     }
     if again_us is not None:
         reading["again_us"] = again_us
+    if within:
+        reading["within"] = True
     return reading
 
 
 def op_readings(work: Work) -> List[Json]:
     again = {str(record["id"]): float(record["us"]) for record in timed_ops(work.again)}
-    return [op_reading(record, again.get(str(record["id"]))) for record in timed_ops(work.folder)]
+    alone = [op_reading(record, again.get(str(record["id"]))) for record in timed_ops(work.folder)]
+    within = itertools.islice(iterations.ops_within(work.iterations), _MOST_WITHIN)
+    return alone + [op_reading(record, within=True) for record in within]
 
 
 # -- the file ----------------------------------------------------------------------------------------------------------
@@ -288,7 +298,11 @@ def calibrate(options: argparse.Namespace) -> int:
         repeats = options.minutes >= _AGAIN_MINUTES
         plan = calibration_plan(min(_MOST_OPS, max(200, round(_OPS_A_MINUTE * options.minutes))))
         say(f"timing ops for {max(0.0, clock.left_s()) / 60:.1f} minutes; Ctrl-C leaves a file with what is there")
-        time_ops(work.folder, plan, clock.until - (20 if repeats else 0), options.timer)
+        behind = 20 if repeats else 0
+        time_ops(work.folder, plan, clock.until - behind - (1 - _ALONE) * (clock.left_s() - behind), options.timer)
+        if clock.left_s() > behind + 5:
+            say("reading ops within iterations of small networks")
+            iterations.read_iterations(work.iterations, clock.until - behind, _MOST_WITHIN, options.reader)
         if repeats and clock.left_s() > 5:
             time_ops(work.again, plan[:_AGAIN], clock.until, options.timer)
     except KeyboardInterrupt:

@@ -28,7 +28,8 @@ LIST = Path(__file__).with_name("calibration_ops.json.xz")
 CHOSEN = "iterations"
 LENGTH = 4000
 _FIRST = 800  # of the list, those that most time is spent in come before all others
-_BY_VALUE = ("_grouped_mm",)  # how much there is to do stands in the values of a tensor, which are drawn here
+# How much there is to do, or where, stands in the values of a tensor, which are drawn here.
+_BY_VALUE = ("_grouped_mm", "_embedding_bag_backward")
 _ELSEWHERE = ("convolution", "_cudnn_rnn", "_foreach_", "_fused_")  # drawn by grids
 
 # Of every hundred ops, how many come from the list and from each grid, while they last.

@@ -2,6 +2,11 @@
 
     python -m forerun.collect --out data/mine --families resnet,vit --count 50 --seed 7 --minutes 30
 
+    python -m forerun.collect --compile --setups examples/compile_setups.py --out data/mine --minutes 30
+
+With --compile it measures pairs, each set-up as it is and under torch.compile, with Inductor's own list of kernels
+(forerun.compile_pairs), into pairs.jsonl.gz of --out.
+
 Records go to shards run-NNNN.jsonl in --out (forerun.shards). The same command again goes on where it stopped, after a
 kill at any moment: what is recorded is skipped, at most the configuration in hand is lost. What does not fit in memory
 is recorded as `oom`, what raises, crashes or hangs as `failed`, and the rest goes on in a new worker (forerun.worker).
@@ -30,6 +35,8 @@ from forerun.worker import Answer, Interrupted, Worker, WorkerFailed, failed_rec
 
 PREFIX = "run"
 LOG = "worker.log"
+PAIRS = "pairs.jsonl.gz"
+MODES = ("default", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
 STARTS_BEFORE_GIVING_UP = 5
 
 
@@ -226,7 +233,29 @@ def parse(arguments: Optional[Sequence[str]] = None) -> argparse.Namespace:
     add("--retry-failed", action="store_true", help="measure again what is recorded as failed")
     add("--instrument", default="forerun.measure:CudaInstrument", metavar="MODULE:CLASS",
         help="what measures (default: %(default)s)")
-    return parser.parse_args(arguments)
+    add("--compile", nargs="?", const="default", choices=MODES, metavar="MODE",
+        help="pairs of eager and compiled iterations of --setups, in this mode of torch.compile (default: default)")
+    add("--setups", metavar="FILE", help="with --compile: Python file that defines SETUPS")
+    options = parser.parse_args(arguments)
+    if (options.compile is None) != (options.setups is None):
+        parser.error("--compile measures the set-ups of a file: give --compile and --setups FILE")
+    if options.compile is not None and (options.plan or options.families or options.repeat):
+        parser.error("--compile measures the set-ups of --setups: leave out --plan, --families and --repeat")
+    return options
+
+
+def collect_pairs(options: argparse.Namespace) -> int:
+    """Goes on with what the file has."""
+    from forerun import compile_pairs  # needs PyTorch
+
+    options.out.mkdir(parents=True, exist_ok=True)
+    file = options.out / PAIRS
+    words = [options.setups, "-o", str(file), "--mode", options.compile]
+    if options.minutes is not None:
+        words += ["--minutes", str(options.minutes)]
+    if file.exists():
+        words += ["--skip", str(file)]
+    return compile_pairs.main(words)
 
 
 def collect(options: argparse.Namespace) -> int:
@@ -253,7 +282,8 @@ def say(text: str) -> None:
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     try:
-        return collect(parse(arguments))
+        options = parse(arguments)
+        return collect(options) if options.compile is None else collect_pairs(options)
     except (PlanError, InUse, GaveUp, OSError) as error:
         say(f"collect: {error}")
         return 1

@@ -58,7 +58,7 @@ class CudaInstrument:
             )
         self._device = torch.device("cuda:0")
         torch.empty(1, device=self._device)
-        _empty_allocator()
+        empty_allocator()
         self._environment = environment(self._device)
         self._traced = 0
         _profile(lambda: None)  # the first profile of a process takes seconds
@@ -69,7 +69,7 @@ class CudaInstrument:
         return self._environment
 
     def close(self) -> None:
-        _empty_allocator()
+        empty_allocator()
 
     def measure(self, configuration: Configuration) -> Json:
         about = {
@@ -80,7 +80,7 @@ class CudaInstrument:
             "input": list(configuration.input),
             "run": dict(configuration.run),
         }
-        _set_precision(str(configuration.run["precision"]))
+        set_precision(str(configuration.run["precision"]))
         return self.measure_task(about, lambda: build_task(configuration, self._device))
 
     def measure_task(self, about: Json, build: Callable[[], TrainingTask]) -> Json:
@@ -96,7 +96,7 @@ class CudaInstrument:
             _describe_failure(record, str(error))
             error.__traceback__ = None  # its frames hold the model
         finally:
-            _empty_allocator()
+            empty_allocator()
         record["cost_s"] = {stage: round(seconds, 2) for stage, seconds in clock.stages().items()}
         return record
 
@@ -119,45 +119,16 @@ class CudaInstrument:
             for _ in range(3):
                 task.iterate("cuda", on_phase)
             torch.cuda.synchronize()
-            record["mem"] = _memory()
+            record["mem"] = measured_memory()
             if traced:
                 record["alloc_trace"] = trace.columns()
         clock.begin("time")
-        record["time_ms"] = _times(task)
+        record["time_ms"] = measured_times(task)
         clock.begin("host")
         record["host_us"] = host_us(self._device)
         clock.begin("profile")
-        record.update(self._profile(task))
+        record.update(profiled_iteration(task))
         del record["tried"]
-
-    def _profile(self, task: TrainingTask) -> Json:
-        """One plain iteration and one with every op marked and recorded, in one profile."""
-        recorder = OpRecorder(task.model, mark=lambda number: _mark(f"{OP_MARK}{number}"))
-        recorder.root_model(task.model, task.optimizer)
-        for name, tensor in _named_inputs(task.batch):
-            recorder.root(tensor, "i", name)
-
-        def on_phase(letter: str) -> None:
-            with _mark(PHASE_MARK + letter):
-                pass
-
-        def on_recorded_phase(letter: str) -> None:
-            recorder.phase = letter
-
-        def both() -> None:
-            torch.cuda.synchronize()
-            task.iterate("cuda", on_phase)
-            on_phase("end")
-            torch.cuda.synchronize()
-            with _mark(RECORDED_MARK):
-                pass
-            with recorder:
-                task.iterate("cuda", on_recorded_phase)
-            recorder.close()
-            torch.cuda.synchronize()
-
-        results = _profile(both)
-        return {**recorder.columns(), **profile_fields(events_of(results))}
 
 
 # -- building ----------------------------------------------------------------------------------------------------------
@@ -221,7 +192,7 @@ def _named_inputs(batch: Any) -> List[Any]:
     return found
 
 
-def _set_precision(precision: str) -> None:
+def set_precision(precision: str) -> None:
     torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
     torch.backends.cudnn.benchmark = False
 
@@ -229,7 +200,7 @@ def _set_precision(precision: str) -> None:
 # -- memory ------------------------------------------------------------------------------------------------------------
 
 
-def _empty_allocator() -> None:
+def empty_allocator() -> None:
     gc.collect()
     torch.cuda.synchronize()
     torch._C._cuda_clearCublasWorkspaces()
@@ -238,7 +209,7 @@ def _empty_allocator() -> None:
     torch.cuda.reset_accumulated_memory_stats()
 
 
-def _memory() -> Json:
+def measured_memory() -> Json:
     stats = torch.cuda.memory_stats()
     free, total = torch.cuda.mem_get_info()
     return {
@@ -272,7 +243,7 @@ def _describe_failure(record: Json, text: str) -> None:
 # -- time --------------------------------------------------------------------------------------------------------------
 
 
-def _times(task: TrainingTask) -> Json:
+def measured_times(task: TrainingTask) -> Json:
     synced: List[float] = []
     while len(synced) < 4 and sum(synced) < 2 * _SLOW_S * 1000:
         synced.append(_timed(task, 1))
@@ -301,8 +272,56 @@ def _timed(task: TrainingTask, iterations: int) -> float:
 # -- profile -----------------------------------------------------------------------------------------------------------
 
 
+def profiled_iteration(task: TrainingTask) -> Json:
+    """The fields of a record that say which ops and kernels ran: one plain iteration and one with every op marked and
+    recorded, in one profile."""
+    recorder = OpRecorder(task.model, mark=lambda number: _mark(f"{OP_MARK}{number}"))
+    recorder.root_model(task.model, task.optimizer)
+    for name, tensor in _named_inputs(task.batch):
+        recorder.root(tensor, "i", name)
+
+    def on_phase(letter: str) -> None:
+        with _mark(PHASE_MARK + letter):
+            pass
+
+    def on_recorded_phase(letter: str) -> None:
+        recorder.phase = letter
+
+    def both() -> None:
+        torch.cuda.synchronize()
+        task.iterate("cuda", on_phase)
+        on_phase("end")
+        torch.cuda.synchronize()
+        with _mark(RECORDED_MARK):
+            pass
+        with recorder:
+            task.iterate("cuda", on_recorded_phase)
+        recorder.close()
+        torch.cuda.synchronize()
+
+    results = _profile(both)
+    return {**recorder.columns(), **profile_fields(events_of(results))}
+
+
 def _mark(name: str) -> Any:
     return torch._C._profiler._RecordFunctionFast(name)
+
+
+def measured_kernels(task: TrainingTask) -> Json:
+    """The kernels of one profiled iteration, of whatever launched them; none of them has an op."""
+
+    def marked(name: str) -> None:
+        with _mark(name):
+            pass
+
+    def once() -> None:
+        torch.cuda.synchronize()
+        task.iterate("cuda", lambda letter: marked(PHASE_MARK + letter))
+        marked(PHASE_MARK + "end")
+        torch.cuda.synchronize()
+        marked(RECORDED_MARK)
+
+    return profile_fields(events_of(_profile(once)))
 
 
 def _profile(call: Callable[[], None]) -> Any:

@@ -110,7 +110,7 @@ def _line(name: str, samples: Sequence[Sample]) -> str:
 
 
 def work(options: argparse.Namespace) -> int:
-    _die_with_parent()
+    die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt reaches the parent too, which ends this process
     module, _, name = options.timer.partition(":")
     timer = getattr(importlib.import_module(module), name)()
@@ -127,7 +127,7 @@ def work(options: argparse.Namespace) -> int:
     return 0
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     """Nothing may go on writing where nobody watches. Linux only; elsewhere the end of a batch notices."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -160,10 +160,11 @@ def supervise(journal: Journal, spawn: Spawn) -> int:
     return 1
 
 
-def spawner(arguments: Sequence[str], journal: Journal, stall_s: float) -> Spawn:
+def spawner(arguments: Sequence[str], journal: Journal, stall_s: float,
+            module: str = "forerun.microbench") -> Spawn:
     """Runs workers as processes of their own; kills those that are stuck in one place."""
     def spawn(extra: List[str]) -> str:
-        command = [sys.executable, "-m", "forerun.microbench", *arguments, *extra, "--worker-of", str(os.getpid())]
+        command = [sys.executable, "-m", module, *arguments, *extra, "--worker-of", str(os.getpid())]
         begin = time.monotonic()
         process = subprocess.Popen(command, env=_environment_with_package())
         try:

@@ -27,6 +27,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from typing import Any, Callable, ContextManager, Deque, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import torch
@@ -82,10 +83,8 @@ def task_of(made: Mapping[str, Any], device: torch.device) -> TrainingTask:
     )
 
 
-def measured(set_up: SetUp, name: str, alone: ContextManager[Any]) -> Json:
-    """A run record; `alone` is held while the GPU is in use."""
-    instrument = CudaInstrument()
-    device = torch.device("cuda:0")
+def measured_with(instrument: Any, set_up: SetUp, name: str, device: torch.device) -> Json:
+    """A run record of the set-up, eager."""
     described: Json = {}
 
     def build() -> TrainingTask:
@@ -94,9 +93,15 @@ def measured(set_up: SetUp, name: str, alone: ContextManager[Any]) -> Json:
         described.update(describe(task, options_of(made), "cuda", name), family=name.partition("/")[0])
         return task
 
-    with alone:
-        record = instrument.measure_task({}, build)
+    record = instrument.measure_task({}, build)  # builds, and so describes
     return {**described, **record}
+
+
+def measured(set_up: SetUp, name: str, alone: ContextManager[Any]) -> Json:
+    """A run record; `alone` is held while the GPU is in use."""
+    instrument = CudaInstrument()
+    with alone:
+        return measured_with(instrument, set_up, name, torch.device("cuda:0"))
 
 
 def figures_of(record: Json) -> Json:
@@ -129,39 +134,64 @@ def _in_process(work: str, file: str, name: str, alone: Any, results: Any) -> No
 
 
 class Work:
-    """Processes, each of which measures or captures one set-up; forked, since they all import the same for seconds."""
+    """A process that does one thing and puts its result into a queue; forked, since they all import the same for
+    seconds."""
 
-    _processes = multiprocessing.get_context("fork")
-    _alone = _processes.Lock()
+    processes = multiprocessing.get_context("fork")
 
-    def __init__(self, work: str, file: str, name: str) -> None:
-        self._work = work
-        self._results: Any = self._processes.Queue()
-        arguments = (work, file, name, self._alone, self._results)
-        self._process = self._processes.Process(target=_in_process, args=arguments)
+    def __init__(self, what: Callable[..., None], arguments: Tuple[Any, ...]) -> None:
+        self._results: Any = self.processes.Queue()
+        self._process = self.processes.Process(target=what, args=(*arguments, self._results))
         self._process.start()
+        self._begin = time.monotonic()
 
-    def result(self) -> Json:
-        while True:
-            try:
-                found: Json = self._results.get(timeout=1)
-                self._process.join()
-                return found
-            except queue.Empty:
-                if not self._process.is_alive() and self._results.empty():
-                    return {"error": f"{self._work}: its process ended with exit code {self._process.exitcode}"}
+    @property
+    def id(self) -> int:
+        return self._process.pid or 0
+
+    @property
+    def age_s(self) -> float:
+        return time.monotonic() - self._begin
+
+    def kill(self) -> str:
+        self._process.kill()
+        self._process.join()
+        return f"its process was ended after {self.age_s:.0f} s"
+
+    def found(self, timeout_s: float) -> Optional[Any]:
+        """The result; None if it takes longer than this. A process that died has its exit code for a result."""
+        try:
+            found = self._results.get(timeout=timeout_s)
+            self._process.join()
+            return found
+        except queue.Empty:
+            if not self._process.is_alive() and self._results.empty():
+                return f"its process ended with exit code {self._process.exitcode}"
+        return None
+
+
+_ALONE = Work.processes.Lock()
+
+
+def _result(work: str, process: Work) -> Json:
+    while True:
+        found = process.found(1)
+        if isinstance(found, str):
+            return {"error": f"{work}: {found}"}
+        if found is not None:
+            return dict(found)
 
 
 def each_done(work: str, file: str, rows: Sequence[Json], at_once: int) -> Iterator[Tuple[Json, Json]]:
     """The rows with what came of them, in their order; `at_once` of them under way."""
     running: Deque[Tuple[Json, Work]] = collections.deque()
     for row in rows:
-        running.append((row, Work(work, file, row["name"])))
+        running.append((row, Work(_in_process, (work, file, row["name"], _ALONE))))
         if len(running) == at_once:
             first, process = running.popleft()
-            yield first, process.result()
+            yield first, _result(work, process)
     for first, process in running:
-        yield first, process.result()
+        yield first, _result(work, process)
 
 
 def records(file: str, names: Sequence[str], say: Callable[[str], None]) -> Iterator[Tuple[Json, Optional[Json]]]:
@@ -266,11 +296,17 @@ def _opened(path: str) -> Any:
     return gzip.open(path, "wt") if path.endswith(".gz") else open(path, "w", encoding="utf-8")
 
 
-def measure(file: str, names: Sequence[str], output: Optional[str], kept: Optional[str]) -> int:
+def chosen(file: str, names: Sequence[str]) -> List[str]:
+    """Those that are named, or all there are."""
     known = list(set_ups_of(file))
     unknown = [name for name in names if name not in known]
     if unknown:
         raise Refused(f"{file}: there is no set-up {', '.join(unknown)}; there are {', '.join(known)}")
+    return list(names) or known
+
+
+def measure(file: str, names: Sequence[str], output: Optional[str], kept: Optional[str]) -> int:
+    names = chosen(file, names)
     os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")  # to look for a GPU must not wake it before the forks
     if not torch.cuda.is_available():
         raise Refused("no CUDA GPU is visible to PyTorch; measure on a machine with one, --table works without")
@@ -280,7 +316,7 @@ def measure(file: str, names: Sequence[str], output: Optional[str], kept: Option
 
     rows: List[Json] = []
     with _opened(kept or os.devnull) as lines:
-        for row, record in records(file, names or known, say):
+        for row, record in records(file, names, say):
             rows.append(row)
             if record is not None:
                 lines.write(json.dumps(record, separators=(",", ":")) + "\n")

@@ -41,6 +41,7 @@ FUNCTIONS = [
 ]
 CLASSES = [
     forerun.Prediction,
+    forerun.Compiled,
     forerun.Memory,
     forerun.MemoryTimeline,
     forerun.Job,

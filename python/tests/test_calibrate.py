@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence
@@ -12,8 +13,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from forerun import calibrate, machine_readings  # noqa: E402
+from forerun.calibration_iterations import ops_of_iteration, ops_within, read_iterations, task_of  # noqa: E402
+from forerun.calibration_nets import KINDS, Net, Room, draw_net  # noqa: E402
 from forerun.calibration_ops import CHOSEN, SHARES, calibration_plan, choose, chosen, spent, to_table  # noqa: E402
 from forerun.op_binding import bind  # noqa: E402
+from forerun.recorder import OpRecorder  # noqa: E402
 
 CARD = {"gpu": "NVIDIA Test", "gpus": 1, "driver": "1", "cuda": "13.0", "cudnn": 9, "torch": "2", "cpu": "a cpu",
         "host": "c0ffee00", "date": "2026-01-01", "python": "3.11"}
@@ -35,11 +39,35 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> Dict[str, Any]:
     monkeypatch.setattr(calibrate, "card_of", lambda device: dict(card))
     monkeypatch.setattr(calibrate, "read_machine", read_machine)
     monkeypatch.setattr(calibrate, "_OPS_A_MINUTE", 600)
+    monkeypatch.setattr(calibrate, "_MOST_WITHIN", 6)
     return card
 
 
+def small_room() -> Room:
+    return Room(torch.device("cpu"), 1 << 12, "amp_bf16")
+
+
+def profile_of(net: Net) -> Dict[str, Any]:
+    """The iteration as the GPU would be profiled: every op with a kernel of five microseconds."""
+    task = task_of(net)
+    recorder = OpRecorder(task.model)
+    recorder.root_model(task.model, task.optimizer)
+
+    def on_phase(letter: str) -> None:
+        recorder.phase = letter
+
+    with recorder:
+        task.iterate("cpu", on_phase)
+    recorder.close()
+    columns = recorder.columns()
+    count = len(columns["ops"]["name"])
+    return {**columns, "kernels": {"start": [5000] * count, "ns": [5000] * count, "op": list(range(count))},
+            "profile": {"aligned": True}}
+
+
 def run(out: Path, *words: str) -> int:
-    return calibrate.main(["--out", str(out), "--minutes", "0.3", "--timer", "fake_op_timer:SteadyOpTimer", *words])
+    return calibrate.main(["--out", str(out), "--minutes", "0.3", "--timer", "fake_op_timer:SteadyOpTimer",
+                           "--reader", "fake_reader:FakeReader", *words])
 
 
 def test_the_plan_has_every_source_in_proportion_wherever_it_is_stopped() -> None:
@@ -82,7 +110,10 @@ def test_a_file_is_written_and_more_minutes_go_on(tmp_path: Path, stand_in: Dict
     assert machine["format"] == "machine/1" and machine["card"]["gpu"] == "NVIDIA Test"
     assert machine["host"] == {"cuda": HOST} and machine["links"] == []
     ops = machine["gpu"]["ops"]
-    assert len(ops) == 200  # the whole of a plan that short
+    alone = [op for op in ops if not op.get("within")]
+    within = [op for op in ops if op.get("within")]
+    assert len(alone) == 200  # the whole of a plan that short
+    assert {tuple(op["inputs"][0][1]) for op in within} >= {(1,), (2,), (4,)}  # of networks 0, 1 and 3
     assert all(op["us"] > 0 and op["kernels"] >= 1 for op in ops)
     before = sorted(path.name for path in (tmp_path / "machine.json.work").glob("ops-*"))
     assert run(out) == 0
@@ -91,6 +122,41 @@ def test_a_file_is_written_and_more_minutes_go_on(tmp_path: Path, stand_in: Dict
     assert sorted(path.name for path in (tmp_path / "machine.json.work").glob("ops-*")) == before
     assert again["card"]["minutes"] >= machine["card"]["minutes"]
     assert "--machine" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_networks_of_every_kind_train_and_give_their_ops(kind: str) -> None:
+    net = next(net for net in (draw_net(number, small_room()) for number in range(400)) if net.kind == kind)
+    ops = ops_of_iteration(profile_of(net), net)
+    assert len(ops) > 10 and all(op["us"] == 5.0 and op["family"] == "calibration" for op in ops)
+    backward = {"images": "aten.convolution_backward.default", "pixels": "aten.convolution_backward.default",
+                "sound": "aten.convolution_backward.default", "tokens": "aten.native_layer_norm_backward.default",
+                "series": "aten.embedding_dense_backward.default", "tables": "aten._embedding_bag_backward.default"}
+    assert backward[kind] in {op["op"] for op in ops}
+    profile = profile_of(net)
+    assert ops_of_iteration({**profile, "profile": {"aligned": False}}, net) == []
+    profile["kernels"]["ns"] = [1000] * len(profile["kernels"]["ns"])
+    assert 0 < len(ops_of_iteration(profile, net)) < len(ops) / 2 + 5
+
+
+def test_a_network_is_known_by_its_number() -> None:
+    first, again = draw_net(7, small_room()), draw_net(7, small_room())
+    assert first.run == again.run and repr(first.model) == repr(again.model)
+    assert all(torch.equal(one, other) for one, other in zip(first.batch, again.batch))
+    shapes = {tuple(draw_net(number, small_room()).batch[0].shape) for number in range(12)}
+    assert len(shapes) > 8
+
+
+def test_networks_that_kill_or_fail_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                    capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    read_iterations(tmp_path, time.time() + 60, 5, "fake_reader:FakeReader")
+    assert "was killed by signal 9" in capfd.readouterr().err
+    statuses = {record["id"]: record["status"] for path in sorted(tmp_path.glob("iterations-*"))
+                for record in map(json.loads, path.read_text().splitlines())}
+    assert statuses["net/00002"] == statuses["net/00004"] == "failed"
+    assert statuses["net/00003"] == statuses["net/00006"] == "ok" and statuses["net/00005"] == "oom"
+    assert len({op["id"] for op in ops_within(tmp_path)}) == len(list(ops_within(tmp_path))) == 5
 
 
 def test_other_software_begins_anew_only_when_told(tmp_path: Path, stand_in: Dict[str, Any],
@@ -121,6 +187,7 @@ def test_an_interrupt_leaves_a_file(tmp_path: Path, stand_in: Dict[str, Any], mo
 def test_without_a_timed_op_no_file_is_written(tmp_path: Path, stand_in: Dict[str, Any],
                                                monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibrate, "time_ops", lambda *arguments: None)
+    monkeypatch.setattr("forerun.calibration_iterations.read_iterations", lambda *arguments: None)
     assert run(tmp_path / "machine.json") == 1
     assert not (tmp_path / "machine.json").exists()
 

@@ -73,5 +73,6 @@ def test_what_cannot_be_used_is_named(tmp_path: Any, capsys: Any) -> None:
 def test_a_process_that_dies_is_one_row(tmp_path: Any) -> None:
     set_ups = tmp_path / "set_ups.py"
     set_ups.write_text("import os\nSETUPS = {'dies': lambda device: os._exit(7)}\n")
-    assert setup_pairs.Work("capture", str(set_ups), "dies").result() == {
-        "error": "capture: its process ended with exit code 7"}
+    rows = [{"name": "dies"}]
+    assert list(setup_pairs.each_done("capture", str(set_ups), rows, 1)) == [
+        ({"name": "dies"}, {"error": "capture: its process ended with exit code 7"})]

@@ -12,7 +12,7 @@ namespace {
 struct CalibrationCall {
   CalibrationSuiteOptions suite;
   std::vector<std::string> data;
-  bool json = false;
+  SuiteForm form;
 };
 
 int evaluate_calibration_files(const CalibrationCall& call) {
@@ -21,7 +21,7 @@ int evaluate_calibration_files(const CalibrationCall& call) {
   CalibrationSuiteOptions suite = call.suite;
   suite.records = *files;
   suite.problem = tell_problem;
-  return print_answer(evaluate_calibration(suite, CommandWork().control()), call.json);
+  return print_answer(evaluate_calibration(suite, CommandWork().control()), call.form);
 }
 
 Run add_calibration(CLI::App& app) {
@@ -30,7 +30,7 @@ Run add_calibration(CLI::App& app) {
                  "Files that `python -m forerun.calibrate` wrote on an H200, those of fewer minutes first");
   app.add_option("--data", call->data, "Record files or folders, in place of data/h200");
   app.add_flag("--keep", call->suite.keep, "Write the ranges of answers to data/cost/calibrated.json");
-  app.add_flag("--json", call->json, "Print one JSON object");
+  add_form(app, call->form);
   return [call] { return evaluate_calibration_files(*call); };
 }
 

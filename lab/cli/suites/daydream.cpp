@@ -8,9 +8,9 @@ namespace forerun::cli {
 namespace {
 
 Run add_daydream(CLI::App& app) {
-  auto json = std::make_shared<bool>(false);
-  app.add_flag("--json", *json, "Print one JSON object");
-  return [json] { return print_answer(evaluate_daydream(CommandWork().control()), *json); };
+  auto form = std::make_shared<SuiteForm>();
+  add_form(app, *form);
+  return [form] { return print_answer(evaluate_daydream(CommandWork().control()), *form); };
 }
 
 }  // namespace

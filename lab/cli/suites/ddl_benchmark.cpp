@@ -10,18 +10,18 @@ namespace {
 
 struct DdlBenchmarkOptions {
   std::string table;
-  bool json = false;
+  SuiteForm form;
 };
 
 int evaluate_ddl_benchmark_suite(const DdlBenchmarkOptions& options) {
   const auto answer = evaluate_ddl_benchmark(options.table, CommandWork().control());
-  return print_answer(answer, options.json);
+  return print_answer(answer, options.form);
 }
 
 Run add_ddl_benchmark(CLI::App& app) {
   auto options = std::make_shared<DdlBenchmarkOptions>();
   app.add_option("--data", options->table, "CSV file of the benchmark, in place of the data set hkbu/throughput.csv");
-  app.add_flag("--json", options->json, "Print one JSON object");
+  add_form(app, options->form);
   return [options] { return evaluate_ddl_benchmark_suite(*options); };
 }
 

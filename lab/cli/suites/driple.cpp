@@ -8,7 +8,7 @@ namespace {
 
 struct DripleSuiteOptions {
   DripleEvaluation request;
-  bool json = false;
+  SuiteForm form;
 };
 
 Run add_driple_suite(CLI::App& app) {
@@ -18,8 +18,8 @@ Run add_driple_suite(CLI::App& app) {
   app.add_option("--weights", options->request.weights,
                  "Folders that `forerun train driple --out` wrote; without it data/weights/driple");
   app.add_option("--setting", options->request.setting, "Servers, workers and network, such as P1w2-1G");
-  app.add_flag("--json", options->json, "Print one JSON object");
-  return [options] { return print_answer(evaluate_driple(options->request), options->json); };
+  add_form(app, options->form);
+  return [options] { return print_answer(evaluate_driple(options->request), options->form); };
 }
 
 }  // namespace

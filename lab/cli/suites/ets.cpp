@@ -9,7 +9,7 @@ namespace {
 
 struct EtsSuiteOptions {
   LearnedSuiteOptions data;
-  bool json = false;
+  SuiteForm form;
 };
 
 Suite ets_suite(const std::string& name, const std::string& summary, std::vector<Example> examples) {
@@ -20,12 +20,12 @@ Suite ets_suite(const std::string& name, const std::string& summary, std::vector
                    "Folders that `forerun train --out` wrote; without it all of data/weights/" + name);
     app.add_option("--traces", options->data.traces, "Folder of the ETS authors' traces");
     app.add_option("--cache", options->data.caches, "A data set that `forerun train --write-cache` wrote");
-    app.add_flag("--json", options->json, "Print one JSON object");
+    add_form(app, options->form);
     return [options, name] {
       const CommandWork work;
       LearnedSuiteOptions data = options->data;
       data.control = work.control();
-      return print_answer(evaluate_learned(name, data), options->json);
+      return print_answer(evaluate_learned(name, data), options->form);
     };
   };
   return {.name = name, .summary = summary, .add = add, .examples = std::move(examples)};

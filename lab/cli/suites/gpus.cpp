@@ -10,7 +10,7 @@ namespace {
 
 struct GpusOptions {
   DeviceRequest request;
-  bool json = false;
+  SuiteForm form;
 };
 
 Run add_gpus(CLI::App& app) {
@@ -20,10 +20,10 @@ Run add_gpus(CLI::App& app) {
                  "Folder of its labels, in place of the data set neusight; GPUs that no op table has are judged by the "
                  "fit to all");
   app.add_option("--traces", options->request.ets, "Folder of the ETS authors' traces");
-  app.add_flag("--json", options->json, "Print one JSON object");
+  add_form(app, options->form);
   return [options] {
     const auto answer = evaluate_devices(options->request, CommandWork().control());
-    return print_answer(answer, options->json);
+    return print_answer(answer, options->form);
   };
 }
 

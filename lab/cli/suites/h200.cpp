@@ -15,7 +15,7 @@ struct H200Options {
   std::string division = to_text(learn::Division{});
   bool leave_one_out = false;
   int folds = 0;
-  bool json = false;
+  SuiteForm form;
 };
 
 int evaluate_families_left_out(const H200Options& options) {
@@ -25,7 +25,7 @@ int evaluate_families_left_out(const H200Options& options) {
   if (!files) return fail(files.error());
   const CrossValidation request{.files = *files, .folds = options.folds, .growth = {}, .problem = tell_problem};
   const auto answer = evaluate_left_out(request, CommandWork().control());
-  return print_answer(answer, options.json);
+  return print_answer(answer, options.form);
 }
 
 int evaluate_h200(const H200Options& options) {
@@ -39,7 +39,7 @@ int evaluate_h200(const H200Options& options) {
     return fail({"`forerun predict` is not judged on a random split", "--iterations-alone", "leave one of them out"});
   }
   data.control = work.control();
-  return print_answer(evaluate_learned("h200", data), options.json);
+  return print_answer(evaluate_learned("h200", data), options.form);
 }
 
 Run add_h200(CLI::App& app) {
@@ -72,7 +72,7 @@ Run add_h200(CLI::App& app) {
   app.add_flag("--keep", options->data.keep_iterations_alone, "Keep that row for later calls, in data/evaluations")
       ->needs(alone)
       ->excludes(data);
-  app.add_flag("--json", options->json, "Print one JSON object");
+  add_form(app, options->form);
   return [options] { return evaluate_h200(*options); };
 }
 

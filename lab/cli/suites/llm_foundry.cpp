@@ -8,15 +8,15 @@ namespace {
 
 struct LlmFoundryOptions {
   std::string table;
-  bool json = false;
+  SuiteForm form;
 };
 
 Run add_llm_foundry(CLI::App& app) {
   auto options = std::make_shared<LlmFoundryOptions>();
   app.add_option("--data", options->table,
                  "CSV file of throughputs, in place of the data set llm_foundry/benchmark.csv");
-  app.add_flag("--json", options->json, "Print one JSON object");
-  return [options] { return print_answer(evaluate_foundry(options->table), options->json); };
+  add_form(app, options->form);
+  return [options] { return print_answer(evaluate_foundry(options->table), options->form); };
 }
 
 }  // namespace

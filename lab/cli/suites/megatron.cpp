@@ -7,9 +7,9 @@ namespace forerun::cli {
 namespace {
 
 Run add_megatron(CLI::App& app) {
-  auto json = std::make_shared<bool>(false);
-  app.add_flag("--json", *json, "Print one JSON object");
-  return [json] { return print_answer(evaluate_megatron({}), *json); };
+  auto form = std::make_shared<SuiteForm>();
+  add_form(app, *form);
+  return [form] { return print_answer(evaluate_megatron({}), *form); };
 }
 
 }  // namespace

@@ -11,12 +11,12 @@ namespace {
 struct MemoryCall {
   MemorySuiteOptions request;
   std::string write_intervals;
-  bool json = false;
+  SuiteForm form;
 };
 
 int evaluate_memory_suite(const MemoryCall& options) {
   const auto accuracy = evaluate_memory(options.request, CommandWork().control());
-  if (const int code = print_answer(accuracy, options.json); code != kDone) return code;
+  if (const int code = print_answer(accuracy, options.form); code != kDone) return code;
   if (options.write_intervals.empty()) return kDone;
   const Status written = write_whole_file(options.write_intervals, to_json(accuracy->intervals, accuracy->data));
   return written ? kDone : fail(written.error());
@@ -28,7 +28,7 @@ Run add_memory_suite(CLI::App& app) {
   app.add_option("--data", options->request.records, "Record files or folders, in place of data/h200");
   app.add_option("--write-intervals", options->write_intervals,
                  "Write the ranges that predictions show to a file (data/memory/intervals.json)");
-  app.add_flag("--json", options->json, "Print one JSON object");
+  add_form(app, options->form);
   return [options] { return evaluate_memory_suite(*options); };
 }
 

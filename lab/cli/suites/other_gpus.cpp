@@ -10,7 +10,7 @@ namespace {
 struct OtherGpusOptions {
   OtherGpusRequest request;
   bool peers_only = false;
-  bool json = false;
+  SuiteForm form;
 };
 
 Run add_other_gpus(CLI::App& app) {
@@ -21,10 +21,10 @@ Run add_other_gpus(CLI::App& app) {
   app.add_option("--epochs", options->request.options.epochs, "Passes over the tables, fewer for a quick look")
       ->check(CLI::Range(1, 1000));
   app.add_flag("--peers-only", options->peers_only, "Leave Forerun out, which takes longest");
-  app.add_flag("--json", options->json, "Print one JSON object");
+  add_form(app, options->form);
   return [options] {
     options->request.forerun = !options->peers_only;
-    return print_answer(evaluate_other_gpus(options->request, CommandWork().control()), options->json);
+    return print_answer(evaluate_other_gpus(options->request, CommandWork().control()), options->form);
   };
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 struct PapersSuiteOptions {
   PapersOptions data;
-  bool json = false;
+  SuiteForm form;
 };
 
 int print_papers(const PapersSuiteOptions& options) {
@@ -18,8 +18,14 @@ int print_papers(const PapersSuiteOptions& options) {
   data.control = work.control();
   const auto results = evaluate_papers(data);
   if (!results) return fail(results.error());
-  for (const SuiteResult& result : *results) print_answer(Result<SuiteResult>(result), options.json);
-  return kDone;
+  std::string page;
+  for (const SuiteResult& result : *results) {
+    print_answer(Result<SuiteResult>(result), options.form.json);
+    page += to_json(result) + "\n";
+  }
+  if (options.form.page.path.empty()) return kDone;
+  const Status written = write_html(options.form.page, page);
+  return written.ok() ? kDone : fail(written.error());
 }
 
 Run add_papers(CLI::App& app) {
@@ -27,7 +33,7 @@ Run add_papers(CLI::App& app) {
   options->data.problem = tell_problem;
   app.add_option("--traces", options->data.traces, "Folder of the ETS authors' traces");
   app.add_option("--data", options->data.records, "Record files or folders, in place of data/h200");
-  app.add_flag("--json", options->json, "Print one JSON object for each of ets-t4 and h200");
+  add_form(app, options->form, "Print one JSON object for each of ets-t4 and h200");
   return [options] { return print_papers(*options); };
 }
 

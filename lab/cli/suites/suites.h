@@ -20,12 +20,14 @@ Suite calibration_suite();
 Suite gpus_suite();
 Suite other_gpus_suite();
 Suite memory_suite();
+Suite compile_suite();
 Suite whatif_suite();
 Suite daydream_suite();
 Suite ddl_benchmark_suite();
 Suite vtrain_suite();
 Suite megatron_suite();
 Suite llm_foundry_suite();
+Suite published_runs_suite();
 Suite testbed_suite();
 Suite driple_suite();
 

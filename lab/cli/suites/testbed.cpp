@@ -8,20 +8,20 @@ namespace {
 
 struct TestbedSuiteOptions {
   TestbedRequest request;
-  bool json = false;
+  SuiteForm form;
 };
 
 int evaluate_testbed_suite(const TestbedSuiteOptions& options) {
   const auto cost_models = load_cost_models();
   if (!cost_models) return fail(cost_models.error());
-  return print_answer(evaluate_testbed(options.request, *cost_models), options.json);
+  return print_answer(evaluate_testbed(options.request, *cost_models), options.form);
 }
 
 Run add_testbed_suite(CLI::App& app) {
   auto options = std::make_shared<TestbedSuiteOptions>();
   options->request.bad_record = tell_error;
   app.add_option("--data", options->request.records, "Record files or folders, in place of data/resources");
-  app.add_flag("--json", options->json, "Print one JSON object");
+  add_form(app, options->form);
   return [options] { return evaluate_testbed_suite(*options); };
 }
 

@@ -8,15 +8,15 @@ namespace {
 
 struct VtrainOptions {
   ScaleSuiteOptions request;
-  bool json = false;
+  SuiteForm form;
 };
 
 Run add_vtrain(CLI::App& app) {
   auto options = std::make_shared<VtrainOptions>();
   app.add_option("--data", options->request.rows,
                  "CSV file of iterations, in place of the data set vtrain/ground_truth_single.csv");
-  app.add_flag("--json", options->json, "Print one JSON object");
-  return [options] { return print_answer(evaluate_vtrain(options->request), options->json); };
+  add_form(app, options->form);
+  return [options] { return print_answer(evaluate_vtrain(options->request), options->form); };
 }
 
 }  // namespace

@@ -9,17 +9,17 @@ namespace {
 
 struct WhatIfCall {
   WhatIfSuiteOptions request;
-  bool json = false;
+  SuiteForm form;
 };
 
 Run add_whatif_suite(CLI::App& app) {
   auto options = std::make_shared<WhatIfCall>();
   app.add_option("--data", options->request.folder,
                  "Folder of whatif.jsonl.gz and whatif_traces, in place of data/h200");
-  app.add_flag("--json", options->json, "Print one JSON object");
+  add_form(app, options->form);
   return [options] {
     const auto answer = evaluate_whatif(options->request, CommandWork().control());
-    return print_answer(answer, options->json);
+    return print_answer(answer, options->form);
   };
 }
 

@@ -97,6 +97,23 @@ class HostRemedy:
     samples_per_second: float
 
 
+@dataclass(frozen=True)
+class Compiled:
+    """The same run with its model under torch.compile (docs/compile.md)."""
+
+    mode: str
+    iteration: TimeRange
+    ratio: float  # compiled to eager iteration
+    gpu_ms: float
+    bound: str
+    kernels: int
+    peak_allocated: Bytes
+    peak_reserved: Bytes
+    fits: bool
+    compile_s: Optional[float]  # of the first iteration, roughly; None in modes that tune
+    assumptions: Tuple[str, ...] = field(repr=False)
+
+
 @dataclass(frozen=True, repr=False)
 class Prediction:
     """How one training run will go on one GPU. `json` has all that `forerun predict --json` prints (docs/schema)."""
@@ -110,7 +127,28 @@ class Prediction:
         """All that `forerun predict --json` prints."""
         if not self._more or self.bound != "host":
             return self._told
-        return self._asked.more("predict")
+        told = self._asked.more("predict")
+        return {**told, "compiled": self._told["compiled"]} if "compiled" in self._told else told
+
+    @property
+    def compiled(self) -> Optional[Compiled]:
+        """Where `compile=` was asked: the compiled run; all else here is of the eager one."""
+        told = self._told.get("compiled")
+        if told is None:
+            return None
+        return Compiled(
+            told["mode"],
+            TimeRange(told["iter_ms"], told["iter_low_ms"], told["iter_high_ms"]),
+            told["iter_ratio"],
+            told["gpu_ms"],
+            told["bound"],
+            told["kernels"],
+            Bytes(told["peak_allocated"]),
+            Bytes(told["peak_reserved"]),
+            told["fits"],
+            told.get("compile_s"),
+            tuple(told["assumptions"]),
+        )
 
     @property
     def host_remedies(self) -> Tuple[HostRemedy, ...]:
@@ -280,4 +318,5 @@ def predict_runs(file: Model, **words: Unpack[PredictWords]) -> List[Prediction]
 def _prediction(answer: Json, model: Model, words: Mapping[str, Any], later: bool = False) -> Prediction:
     # Of a record without `gpu` it is the recorded one, which the answer names.
     again = {**words, "gpu": answer["gpu"]} if words.get("device_files") is None else dict(words)
+    again.pop("compile", None)  # what is asked for later is of the eager run
     return Prediction(answer, Asked(model, again), later)

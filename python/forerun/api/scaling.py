@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     from .words import ScaleWords
 
 
+_GROUPS = (("cp", "context"), ("ep", "experts"))  # that few plans have
+
+
 def _row(step: Json) -> Json:
     plan = step["plan"]
     figures = {key: value for key, value in step.items() if not isinstance(value, dict)}
-    spread = {key: plan[key] for key in ("tensor", "data", "pipeline", "zero", "micro_batch", "checkpoint")}
-    return {**spread, **figures}
+    parts = ("tensor", "context", "data", "experts", "pipeline", "zero", "micro_batch", "checkpoint")
+    return {**{key: plan[key] for key in parts}, **figures}
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,9 +54,14 @@ class Scale:
         """The steps as a pandas.DataFrame."""
         return self.columns.frame
 
-    def search(self) -> Scale:
-        """All plans that make sense for these GPUs, those that fit, the fastest first."""
-        words = {**self._words, "search": True}
+    def search(self, explain: str = "") -> Scale:
+        """All plans that make sense for these GPUs, those that fit, the best first.
+
+        :param explain: a plan to hold against the best; `json["explained"]` is its step
+        """
+        words: Json = {**self._words, "search": True}
+        if explain:
+            words["explain"] = explain
         return Scale(json.loads(ask_model("scale", self._model, words)), self._model, self._words)
 
     def __repr__(self) -> str:
@@ -61,6 +69,7 @@ class Scale:
         for step in self.steps[:10]:
             plan = step["plan"]
             spread = f"tp={plan['tensor']} dp={plan['data']} pp={plan['pipeline']} zero={plan['zero']}"
+            spread += "".join(f" {word}={plan[key]}" for word, key in _GROUPS if plan[key] > 1)
             fits = "fits" if step["fits"] else "does not fit"
             lines.append(f"  {step['gpus']:>6} GPUs  {spread:<28} {step['step_ms']:>10.4g} ms a step, {fits}")
         return "\n".join(lines)

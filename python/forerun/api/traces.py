@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Tuple
 
+from ..errors import InputError
 from .asking import Json, ask_json
 from .columns import Columns
 from .words import Path
@@ -73,6 +74,8 @@ def trace(*files: Path, **words: Unpack[TraceWords]) -> Trace:
 
     >>> forerun.trace("rank0.json.gz").kernels
     """
+    if "compare" in words:
+        raise InputError("compares nothing", "compare", "`forerun trace BEFORE --compare AFTER --json` does")
     answer = ask_json("trace", {**words, "files": list(files)})
     tables = {name: answer[name] for name in ("kernels", "ops", "modules", "phases")}
     return Trace(answer["trace"], tuple(answer["warnings"]), tables)

@@ -40,6 +40,7 @@ class SetupWords(TypedDict, total=False):
     clip_grad: float  # gradients are clipped to this norm; 0: not
     loop: str  # plain, trainer, lightning, accelerate
     attention: str  # sdpa, flash, eager
+    compile: str  # torch.compile's mode: default, reduce-overhead, max-autotune, max-autotune-no-cudagraphs
     ema: bool  # a moving average of the weights is kept
 
 
@@ -146,10 +147,16 @@ class ScaleWords(SetupWords, JobWords, PriceWords, LimitWords, total=False):
     network: str  # of a node: a link of `forerun.links()`, "4xhdr", "800Gb/s"
     networks: Mapping[str, str]  # by kind
     within: str  # link between GPUs of a node
-    strategy: str  # dp, zero1, zero2, zero3, tp, pp, or a product: "tp=8,pp=4,zero=1"
+    oversubscription: float  # how many times more nodes may send than the network carries
+    strategy: str  # dp, zero1, zero2, zero3, fsdp, tp, pp, or a product: "tp=8,pp=4,zero=1", "ep=8", "fsdp,shard=8"
     global_batch: int
     micro_batch: int
     batches: str  # of several kinds: even, by-speed
+    stack: str  # whose software trains: pytorch or megatron (default: megatron where layers are shared)
+    mttf: float  # of the job: hours after which a GPU fails in the mean
+    restart: float  # of the job: minutes until it trains again
+    storage: float  # of the job: GB/s at which checkpoints are written
+    spread: float  # of the job: per cent by which GPUs' speeds differ
     efficiency: Path
 
 
