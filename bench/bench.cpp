@@ -24,6 +24,7 @@
 #include "predict/predict.h"
 #include "program_bench.h"
 #include "report/prediction.h"
+#include "serve_bench.h"
 #include "timeline_bench.h"
 #include "trace_bench.h"
 
@@ -158,6 +159,7 @@ std::vector<Part> all_parts(const std::string& records, const Device& device, co
           {"records", "recorded runs from disk to predictions", [&] { return time_records(records, cost_models); }},
           {"memory", "their allocators replayed", [&] { return bench::time_memory(records, device, cost_models); }},
           {"fit", "the largest batch of a model", fit},
+          {"serve", "the server's answers, and lists of 10^5 results", [] { return bench::time_serve(); }},
           {"cluster", "jobs scheduled", cluster},
           {"replay", "ten million tasks read and replayed", [] { return bench::time_replay(3'333'333); }}};
 }

@@ -1,5 +1,5 @@
 # Tests: every src/<stage>/*_test.cpp goes into <stage>_test, every lab/<stage>/*_test.cpp into lab_<stage>_test, every tests/*_test.cpp becomes a program, README commands are
-# run by tests/readme_test.py, JSON answers are held to docs/schema by tests/schema_test.py, the Slurm bridge by tests/slurm_test.py, shards by tests/shards_test.py and, on a real Slurm,
+# run by tests/readme_test.py, JSON answers are held to docs/schema by tests/schema_test.py, the Slurm bridge by tests/slurm_test.py, the server by tests/serve_test.py, shards by tests/shards_test.py and, on a real Slurm,
 # tests/slurm_array_test.py, *_fuzz.cpp replay their corpus
 # (tests/corpus/<name>/), and PythonTests.cmake adds those of python/.
 #
@@ -177,6 +177,19 @@ if(NOT FORERUN_TRAIN_ONLY)
                          PROPERTIES LABELS tests TIMEOUT 600 SKIP_RETURN_CODE 77)
   endif()
 
+  # The page in a real browser, and whether the committed file is what its sources make; skipped where Node, Chromium or the packages of
+  # web/package-lock.json are not there.
+  find_program(NODE node)
+  if(NODE AND TARGET forerun)
+    foreach(name reports screens)
+      add_test(NAME page.${name} COMMAND ${NODE} ${CMAKE_SOURCE_DIR}/web/tests/run.mjs $<TARGET_FILE:forerun> ${name})
+    endforeach()
+    add_test(NAME page.build COMMAND ${NODE} ${CMAKE_SOURCE_DIR}/web/tests/build_again.mjs)
+    set_tests_properties(page.reports page.screens page.build PROPERTIES LABELS tests TIMEOUT 900 SKIP_RETURN_CODE 77)
+  else()
+    message(STATUS "no Node: the page is not tested in a browser in this build")
+  endif()
+
   if(Python3_FOUND AND TARGET forerun)
     add_test(NAME own_policy_test COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/own_policy_test.py
                                           $<TARGET_FILE:forerun> ${CMAKE_SOURCE_DIR} ${CMAKE_CXX_COMPILER})
@@ -192,6 +205,12 @@ if(NOT FORERUN_TRAIN_ONLY)
     add_test(NAME slurm_test COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/slurm_test.py $<TARGET_FILE:forerun>
                                      ${CMAKE_SOURCE_DIR})
     set_tests_properties(slurm_test PROPERTIES LABELS tests TIMEOUT 300 SKIP_RETURN_CODE 77)
+  endif()
+
+  if(Python3_FOUND AND TARGET forerun)
+    add_test(NAME serve_test COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/serve_test.py $<TARGET_FILE:forerun>
+                                     ${CMAKE_SOURCE_DIR})
+    set_tests_properties(serve_test PROPERTIES LABELS tests TIMEOUT 600)
   endif()
 
   if(Python3_FOUND AND TARGET forerun)

@@ -1,6 +1,6 @@
 // Holds src/ and lab/ to the direction of the data flow. A file of src/ includes only its own stage and those that it uses,
 // directly or through others, as CMakeLists.txt lists them (FORERUN_STAGE_USES). The program, cli, asks through the seam:
-// its verbs include api/, ask/, report/ and base/ alone, and its tests all stages. The stages of lab/
+// its verbs include api/, ask/, report/, page/, store/, serve/ and base/ alone, and its tests all stages. The stages of lab/
 // (FORERUN_LAB_STAGE_ORDER, then lab/cli) use all of src/ and those before them. So src/ never includes lab/. Tests and
 // fuzzers may also include every stage listed before theirs, and report/, to look at what is made of an answer. LibTorch's headers belong to lab/learn, writing files and
 // making threads to base/.
@@ -56,7 +56,7 @@ Uses uses_of(const std::string& product, const std::string& lab) {
     uses[stage].tests.insert("report");
   }
   all.insert("cli");
-  uses["cli"] = {{"base", "api", "report", "ask", "cli"}, all};
+  uses["cli"] = {{"base", "api", "report", "page", "ask", "store", "serve", "cli"}, all};
   for (const std::string& name : split(lab + ",cli", ',')) {
     all.insert("lab/" + name);
     uses["lab/" + name] = {all, all};
