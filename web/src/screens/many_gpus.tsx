@@ -33,7 +33,7 @@ export function ManyGpus(props: ScreenProps) {
         {search && <NumberControl label="Samples a step" value={settings.global_batch} most={65536} onChange={set("global_batch")} />}
         <TextControl label="Micro-batch" value={settings.micro_batch ?? ""} placeholder="as usual" onChange={set("micro_batch")} />
         <SelectControl label="Precision" value={settings.precision ?? ""} options={[["", "as usual"], ...kPrecisions.slice(1)]} onChange={set("precision")} />
-        <TextControl label="Network of a node" value={settings.network ?? ""} placeholder="4xhdr" onChange={set("network")} />
+        <TextControl label="Network of a node" value={settings.network ?? ""} placeholder="as usual" onChange={set("network")} />
         <TextControl label="Samples of the run" value={settings.samples ?? ""} placeholder="1M" onChange={set("samples")} />
         <TextControl label="Price of a GPU an hour" value={settings.price ?? ""} placeholder="2.5" onChange={set("price")} />
       </form>

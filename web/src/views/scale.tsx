@@ -105,14 +105,16 @@ function ScalingCurve({steps}: {steps: Step[]}) {
   return <Plot title="Scaling" x={x} lines={lines} xLabel="GPUs" yLabel={tokens ? "tokens/s" : "samples/s"} xText={(value) => `${whole(value)} GPUs`} xTicks={whole} yText={(value) => `${short(value)}/s`} yTicks={short} />;
 }
 
-function StepBars({steps, title}: {steps: Step[]; title: string}) {
+function StepBars({steps, searched}: {steps: Step[]; searched: boolean}) {
   useScheme();
   const bars: Bar[] = steps.map((step) => ({
-    name: steps.every((one) => one.gpus === step.gpus) ? planText(step.plan) : `${plural(step.gpus, "GPU")}, ${planText(step.plan)}`, value: step.step_ms, text: ms(step.step_ms),
+    name: steps.every((one) => one.gpus === step.gpus) ? planText(step.plan) : `${plural(step.gpus, "GPU")}, ${planText(step.plan)}`, value: step.step_ms,
+    text: `${ms(step.step_ms)}${step.unvalidated.length > 0 ? " *" : ""}`,
     parts: partShares(step.parts_ms).map((share) => ({value: share.value, colour: colour(share.colour)})),
     hint: `${planText(step.plan)}: ${partShares(step.parts_ms).filter((share) => share.value > 0).map((share) => `${share.name} ${ms(share.value)}`).join(", ")}`,
   }));
-  return <Bars title={title} note="Blue: computation and memory access; green: latency; grey: idle; orange: exchange that nothing hides; violet: bubbles" unit="ms" bars={bars} />;
+  const marked = steps.some((step) => step.unvalidated.length > 0) ? `; *: never validated${searched ? ", so ranked by the slow end of its range" : ""}` : "";
+  return <Bars title={searched ? "The first plans" : "Steps"} note={`Blue: computation and memory access; green: latency; grey: idle; orange: exchange that nothing hides; violet: bubbles${marked}`} unit="ms" bars={bars} />;
 }
 
 export function ScaleView({answers}: {answers: Scale[]}) {
@@ -140,7 +142,7 @@ export function ScaleView({answers}: {answers: Scale[]}) {
       <Section title="A step">
         <Stack label="Parts of a step" text={ms} shares={partShares(shown.parts_ms)} />
         {new Set(steps.map((step) => step.gpus)).size > 2 && <ScalingCurve steps={all.plans ? [] : steps} />}
-        {steps.length > 1 && <StepBars steps={steps.slice(0, 16)} title={all.plans ? "The first plans" : "Steps"} />}
+        {steps.length > 1 && <StepBars steps={steps.slice(0, 16)} searched={all.plans !== undefined} />}
       </Section>
       <Section title="Memory of the fullest GPU"><Stack label="Memory" shares={memoryShares(shown.memory)} /></Section>
       <Section title={all.plans ? "Plans" : "Numbers of GPUs"}>
