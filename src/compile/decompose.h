@@ -6,6 +6,7 @@
 #pragma once
 
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "compile/joint_graph.h"
@@ -25,6 +26,13 @@ class NodeBuilder {
   // The op as it is; the values of its outputs, in order. `beside`: Node::beside.
   std::vector<ValueId> library(std::vector<Read> reads, ValueId beside = {});
 
+  // What rows became in a norm, by the scale that it divided them by.
+  void set_normalized(ValueId scale, ValueId normalized) { normalized_[scale.value] = normalized; }
+  [[nodiscard]] ValueId normalized(ValueId scale) const {
+    const auto found = normalized_.find(scale.value);
+    return found == normalized_.end() ? ValueId() : found->second;
+  }
+
   [[nodiscard]] const Graph& graph() const { return graph_; }
   [[nodiscard]] const JointGraph& joint() const { return joint_; }
   [[nodiscard]] OpId op() const { return op_; }
@@ -36,6 +44,7 @@ class NodeBuilder {
   JointGraph& joint_;
   OpId op_;
   bool backward_ = false;
+  std::unordered_map<uint32_t, ValueId> normalized_;
 };
 
 // The values of the op's outputs; `reads` are its inputs. An output that is nothing (an unused statistic) is invalid.

@@ -37,6 +37,7 @@ enum NodeFlag : uint8_t {
   kScatters = 16,      // adds into rows of a value that was filled before
   kStored = 32,        // whatever reads it
   kSpread = 64,        // a reduction whose groups do not lie in rows: nothing that runs over all elements joins it
+  kTurns = 128,        // writes in another order than it reads: joins no reduction
 };
 
 struct Read {
