@@ -277,7 +277,7 @@ class Emitter {
       const Value& input = value(step, read.value);
       const StorageId old = places_[step.round][read.value.value];
       if (!old.valid() || !input.made_by.valid() || input.forward_result || input.backward_result) continue;
-      if (input.tangent) continue;  // the caller's
+      if (input.tangent || input.returned) continue;  // the caller's
       if (last_use_[step.round][read.value.value] != at || taken_over(old, at)) continue;
       if (bytes_of(input) != bytes_of(value(step, id))) continue;
       place = old;

@@ -161,12 +161,26 @@ class JointBuilder {
       const Value logits = joint_.value(read.value);
       if (!logits.made_by.valid() || !joint_.node(logits.made_by).backward) continue;
       tangent_added_ = true;
+      mark_returned(op.sequence);
       const ValueId zeros = build_.pointwise({}, logits.elements, logits.dtype, kFusible | kStored);
       joint_.values[zeros.value].tangent = true;
       const ValueId sum =
           build_.pointwise({{read.value, logits.elements}, {zeros, logits.elements}}, logits.elements, logits.dtype);
       values_.write(input, sum);
       return;
+    }
+  }
+
+  // The logits: what the product of the forward pass made whose backward that is.
+  void mark_returned(uint32_t sequence) {
+    for (size_t i = round_.first; i < round_.end; ++i) {
+      const Op& op = graph_.ops()[i];
+      if (op.phase != Phase::forward) return;
+      if (op.sequence != sequence || op_class(graph_.name(op)) != OpClass::gemm) continue;
+      for (const TensorId output : graph_.outputs(op)) {
+        const ValueId value = values_.held(graph_.tensor(output).storage);
+        if (value.valid()) joint_.values[value.value].returned = true;
+      }
     }
   }
 

@@ -53,6 +53,7 @@ struct Value {
   StorageId given;  // where it lies, if it is given
   bool parameter = false;
   bool tangent = false;         // a gradient that the compiled backward pass is given
+  bool returned = false;        // to the caller, though nobody there reads it: never written over
   bool forward_result = false;  // read outside, or left in a buffer
   bool backward_result = false;
 
