@@ -96,9 +96,17 @@ Outputs reduced(const Call& call) {
   return made;
 }
 
+// Where its input lies above the kink is told once, for both passes.
+Outputs leaky(const Call& call) {
+  const ValueId where = call.build.pointwise({call.all(0)}, call.elements(0), DType::boolean);
+  call.build.set_above(call.in[0].value, where);
+  return {call.build.pointwise({call.all(0), call.of(where)}, call.elements(0), call.dtype(0))};
+}
+
 // A gradient through a kink reads where the input was, a byte an element, which the forward pass can tell.
 Outputs kink_backward(const Call& call) {
-  const ValueId where = call.build.pointwise({call.all(1)}, call.in[1].elements, DType::boolean);
+  ValueId where = call.build.above(call.in[1].value);
+  if (!where.valid()) where = call.build.pointwise({call.all(1)}, call.in[1].elements, DType::boolean);
   return {call.build.pointwise({call.all(0), call.of(where)}, call.elements(0), call.dtype(0))};
 }
 
@@ -486,6 +494,7 @@ std::vector<ValueId> decompose(NodeBuilder& build, const Op& op, std::span<const
   if (is_one_of(base, "threshold_backward leaky_relu_backward hardtanh_backward") && reads.size() > 1) {
     return kink_backward(call);
   }
+  if (base == "leaky_relu" && !reads.empty()) return leaky(call);
   if (is_one_of(base, "_softmax _log_softmax _safe_softmax") && !reads.empty()) return softmax(call);
   if (is_one_of(base, "_softmax_backward_data _log_softmax_backward_data")) return softmax_backward(call);
   if (base == "native_dropout" && !reads.empty()) return dropout(call);

@@ -28,23 +28,29 @@ class NodeBuilder {
 
   // What rows became in a norm, by the scale that it divided them by.
   void set_normalized(ValueId scale, ValueId normalized) { normalized_[scale.value] = normalized; }
-  [[nodiscard]] ValueId normalized(ValueId scale) const {
-    const auto found = normalized_.find(scale.value);
-    return found == normalized_.end() ? ValueId() : found->second;
-  }
+  [[nodiscard]] ValueId normalized(ValueId scale) const { return found_in(normalized_, scale); }
+  // Where a value lies above the kink of an activation.
+  void set_above(ValueId value, ValueId above) { above_[value.value] = above; }
+  [[nodiscard]] ValueId above(ValueId value) const { return found_in(above_, value); }
 
   [[nodiscard]] const Graph& graph() const { return graph_; }
   [[nodiscard]] const JointGraph& joint() const { return joint_; }
   [[nodiscard]] OpId op() const { return op_; }
 
  private:
+  using ValueMap = std::unordered_map<uint32_t, ValueId>;
+  static ValueId found_in(const ValueMap& map, ValueId key) {
+    const auto found = map.find(key.value);
+    return found == map.end() ? ValueId() : found->second;
+  }
   ValueId value(DType dtype, int64_t elements);
 
   const Graph& graph_;
   JointGraph& joint_;
   OpId op_;
   bool backward_ = false;
-  std::unordered_map<uint32_t, ValueId> normalized_;
+  ValueMap normalized_;
+  ValueMap above_;
 };
 
 // The values of the op's outputs; `reads` are its inputs. An output that is nothing (an unused statistic) is invalid.

@@ -146,10 +146,23 @@ class JointBuilder {
     if (place == Place::backward && round_.loss_inside && op_class(graph_.name(op)) == OpClass::gemm) add_tangent(op);
     std::vector<Read> reads;
     for (const TensorId input : graph_.inputs(op)) reads.push_back(values_.read(input));
+    ValueId* const known = known_cast(op, reads);
+    if (known != nullptr && known->valid()) return values_.write(graph_.outputs(op)[0], *known);
     const std::vector<ValueId> made = decompose(build_, op, reads);
+    if (known != nullptr) *known = made[0];
     for (size_t i = 0; i < made.size(); ++i) {
       if (made[i].valid()) values_.write(graph_.outputs(op)[i], made[i]);
     }
+  }
+
+  // Where a cast of a whole value is kept, since the same cast is made once (fx_graph_cse): autocast casts activations anew for every
+  // product that reads them. Null for other ops.
+  ValueId* known_cast(const Op& op, const std::vector<Read>& reads) {
+    if (reads.size() != 1 || op.output_count != 1 || base_name(graph_.name(op)) != "_to_copy") return nullptr;
+    const Value& from = joint_.value(reads[0].value);
+    if (reads[0].elements != from.elements) return nullptr;
+    const auto dtype = static_cast<uint64_t>(graph_.tensor(graph_.outputs(op)[0]).dtype);
+    return &casts_[uint64_t{reads[0].value.value} << 8U | dtype];
   }
 
   // A model that returns its logits beside the loss is handed a gradient of them too: zeros, which are added to the real one before
@@ -231,6 +244,7 @@ class JointBuilder {
   JointGraph joint_;
   NodeBuilder build_;
   Values values_;
+  std::unordered_map<uint64_t, ValueId> casts_;  // by value and type
   bool tangent_added_ = false;
 };
 
