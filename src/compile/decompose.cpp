@@ -72,6 +72,12 @@ std::vector<size_t> order_of(const Graph& graph, TensorId id) {
   return order;
 }
 
+// Whether the last dimension is the narrowest step. Told of rows of tokens alone: where images lie is Inductor's choice.
+bool lies_in_rows(const Graph& graph, TensorId id) {
+  const std::vector<size_t> order = order_of(graph, id);
+  return graph.shape(id).size() != 3 || order.empty() || order.back() == 2;
+}
+
 // A copy that transposes rows and columns. Images are left out: where they lie is Inductor's choice, not the model's.
 bool turns(const Call& call) {
   if (call.op.input_count == 0 || call.op.output_count != 1) return false;
@@ -161,14 +167,15 @@ Outputs row_norm(const Call& call, std::string_view base) {
   const Groups groups = groups_of(call, base, elements);
   const int64_t each = std::max<int64_t>(elements / groups.count, 1);
   const bool centred = base.find("layer_norm") != std::string_view::npos;
+  const bool inner = lies_in_rows(call.graph(), call.graph().inputs(call.op)[0]);
   std::vector<Read> reads = {call.all(0)};
   Outputs made(call.op.output_count);
   if (centred) {
-    const ValueId mean = call.build.reduction(reads, groups.count, each, true, DType::float32);
+    const ValueId mean = call.build.reduction(reads, groups.count, each, inner, DType::float32);
     reads.push_back(call.of(mean));
     if (made.size() > 1) made[1] = mean;
   }
-  const ValueId scale = call.build.reduction(reads, groups.count, each, true, DType::float32);
+  const ValueId scale = call.build.reduction(reads, groups.count, each, inner, DType::float32);
   if (made.size() > (centred ? 2 : 1)) made[centred ? 2 : 1] = scale;
   reads.push_back(call.of(scale));
   const ValueId normalized = call.build.pointwise(std::move(reads), elements, DType::float32);
