@@ -367,10 +367,33 @@ Outputs looked_up(const Call& call, uint8_t flags) {
   return {call.build.pointwise(std::move(reads), call.elements(0), call.dtype(0), flags)};
 }
 
-// Of a few tensors in one kernel; more are each copied to their place.
+bool has_16_bits(DType dtype) { return dtype == DType::bfloat16 || dtype == DType::float16; }
+
+// Autocast has it in float32 eagerly. Traced it is decomposed before autocast sees it, and stays in the type it was given in.
+Outputs enlarged(const Call& call) {
+  const JointGraph& joint = call.build.joint();
+  const Value& given = joint.value(call.in[0].value);
+  if (given.dtype == DType::float32 && given.made_by.valid()) {
+    const Node& cast = joint.node(given.made_by);
+    const bool is_cast = base_name(call.graph().name(call.graph().op(cast.op))) == "_to_copy" && cast.reads.size() == 1;
+    if (is_cast && has_16_bits(joint.value(cast.reads[0].value).dtype)) {
+      const Read narrow = cast.reads[0];
+      return {call.build.pointwise({narrow}, call.elements(0), joint.value(narrow.value).dtype, kAlone)};
+    }
+  }
+  return pooled(call);
+}
+
+// Of a few tensors in one kernel; more are each copied to their place. Narrower than eagerly where all that is joined is.
 Outputs joined(const Call& call) {
   constexpr size_t kFew = 8;
-  return elementwise(call, call.in.size() <= kFew ? kJoins : kJoins | kStored);
+  const uint8_t flags = call.in.size() <= kFew ? kJoins : kJoins | kStored;
+  const DType first = call.in.empty() ? call.dtype(0) : call.build.joint().value(call.in[0].value).dtype;
+  const bool narrow = has_16_bits(first) && std::all_of(call.in.begin(), call.in.end(), [&](const Read& read) {
+                        return call.build.joint().value(read.value).dtype == first;
+                      });
+  if (narrow && call.op.output_count == 1) return {call.build.pointwise(call.every(), call.elements(0), first, flags)};
+  return elementwise(call, flags);
 }
 
 Outputs library(const Call& call) { return call.build.library(call.every()); }
@@ -425,7 +448,8 @@ Outputs by_class(const Call& call, std::string_view name, std::string_view base)
     case OpClass::random: return elementwise(call, kFusible);
     case OpClass::pooling: {
       const int neighbours = is_backward(name) && !call.in.empty() ? neighbours_of(base) : 0;
-      return neighbours > 0 ? enlarged_backward(call, neighbours) : pooled(call);
+      if (neighbours > 0) return enlarged_backward(call, neighbours);
+      return neighbours_of(base) == 1 && !call.in.empty() ? enlarged(call) : pooled(call);
     }
     case OpClass::embedding: return looked_up(call, kAlone);
     case OpClass::indexing:

@@ -146,6 +146,7 @@ class JointBuilder {
     if (place == Place::backward && round_.loss_inside && op_class(graph_.name(op)) == OpClass::gemm) add_tangent(op);
     std::vector<Read> reads;
     for (const TensorId input : graph_.inputs(op)) reads.push_back(values_.read(input));
+    if (already_cast(op, reads)) return values_.write(graph_.outputs(op)[0], reads[0].value);
     ValueId* const known = known_cast(op, reads);
     if (known != nullptr && known->valid()) return values_.write(graph_.outputs(op)[0], *known);
     const std::vector<ValueId> made = decompose(build_, op, reads);
@@ -153,6 +154,14 @@ class JointBuilder {
     for (size_t i = 0; i < made.size(); ++i) {
       if (made[i].valid()) values_.write(graph_.outputs(op)[i], made[i]);
     }
+  }
+
+  // A cast to the type that the value has here, though not eagerly.
+  [[nodiscard]] bool already_cast(const Op& op, const std::vector<Read>& reads) const {
+    if (reads.size() != 1 || op.output_count != 1 || base_name(graph_.name(op)) != "_to_copy") return false;
+    const DType dtype = graph_.tensor(graph_.outputs(op)[0]).dtype;
+    const Value& from = joint_.value(reads[0].value);
+    return from.dtype == dtype && graph_.tensor(graph_.inputs(op)[0]).dtype != dtype;
   }
 
   // Where a cast of a whole value is kept, since the same cast is made once (fx_graph_cse): autocast casts activations anew for every
