@@ -317,9 +317,18 @@ Outputs dropout(const Call& call) {
 Outputs pooled(const Call& call) {
   Outputs made = {call.build.pointwise(call.every(), call.elements(0), call.dtype(0), kAlone)};
   // Where the largest was, a byte each.
-  if (call.op.output_count > 1)
+  if (call.op.output_count > 1) {
     made.push_back(call.build.pointwise(call.every(), call.elements(1), DType::int8, kAlone));
+    call.build.set_above(call.in[0].value, made[1]);
+  }
   return made;
+}
+
+// The gradient goes to where the largest was. What they were the largest of is not read, but kept all the same: up to PyTorch 2.11 the op
+// takes it for its size (2.13 takes the op apart and does not).
+Outputs largest_backward(const Call& call, ValueId where) {
+  const Read sized = {call.in[1].value, 1};
+  return {call.build.pointwise({call.all(0), sized, call.of(where)}, call.elements(0), call.dtype(0), kAlone)};
 }
 
 // An enlarged image is looked up in the small one, so its gradient is added into zeros: once, or once for each neighbour that was
@@ -449,6 +458,10 @@ Outputs by_class(const Call& call, std::string_view name, std::string_view base)
     case OpClass::pooling: {
       const int neighbours = is_backward(name) && !call.in.empty() ? neighbours_of(base) : 0;
       if (neighbours > 0) return enlarged_backward(call, neighbours);
+      if (is_backward(name) && call.in.size() > 1 && base.starts_with("max_pool")) {
+        const ValueId where = call.build.above(call.in[1].value);
+        if (where.valid()) return largest_backward(call, where);
+      }
       return neighbours_of(base) == 1 && !call.in.empty() ? enlarged(call) : pooled(call);
     }
     case OpClass::embedding: return looked_up(call, kAlone);

@@ -29,7 +29,7 @@ class NodeBuilder {
   // What rows became in a norm, by the scale that it divided them by.
   void set_normalized(ValueId scale, ValueId normalized) { normalized_[scale.value] = normalized; }
   [[nodiscard]] ValueId normalized(ValueId scale) const { return found_in(normalized_, scale); }
-  // Where a value lies above the kink of an activation.
+  // Where a value lies above the kink of an activation, or is the largest of a window.
   void set_above(ValueId value, ValueId above) { above_[value.value] = above; }
   [[nodiscard]] ValueId above(ValueId value) const { return found_in(above_, value); }
 
