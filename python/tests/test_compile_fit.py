@@ -1,4 +1,6 @@
 """Constants of compiled iterations: fitted to samples made of known ones, and never to what is kept aside."""
+import json
+import pathlib
 from typing import Any, Dict, List
 
 import pytest
@@ -73,3 +75,15 @@ def test_ranges_hold_for_families_that_were_left_out() -> None:
     wide = compile_fit.ranges_of(odd)["gpu"]
     assert wide["high"] > 1.5 and wide["low"] < 0.9
     assert compile_fit.ranges_of(odd + [judged("judged/c", 9.0, kept_aside=True)])["gpu"] == wide
+
+
+def test_ranges_are_never_made_narrower(tmp_path: pathlib.Path) -> None:
+    cases = tmp_path / "eval.json"
+    cases.write_text(json.dumps({"cases": [judged(f"family{number}/a", 1.2) for number in range(9)]}))
+    constants = tmp_path / "kernels.json"
+    known = {name: {"low": 0.5, "high": 1.1} for name in ("gpu", "gpu_bound", "host_bound", "allocated")}
+    constants.write_text(json.dumps({"ranges": known, "kernels": 3}))
+    assert compile_fit.main(["--ranges", str(cases), "--output", str(constants)]) == 0
+    written = json.loads(constants.read_text())
+    assert written["ranges"]["allocated"] == {"low": 0.5, "high": 1.1} and written["kernels"] == 3
+    assert written["ranges"]["gpu"] == {"low": 0.5, "high": 1.2}
