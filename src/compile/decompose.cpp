@@ -462,7 +462,7 @@ Outputs by_class(const Call& call, std::string_view name, std::string_view base)
         const ValueId where = call.build.above(call.in[1].value);
         if (where.valid()) return largest_backward(call, where);
       }
-      return neighbours_of(base) == 1 && !call.in.empty() ? enlarged(call) : pooled(call);
+      return neighbours_of(base) > 0 && !call.in.empty() ? enlarged(call) : pooled(call);
     }
     case OpClass::embedding: return looked_up(call, kAlone);
     case OpClass::indexing:
