@@ -2,7 +2,8 @@
 //
 // Norms become statistics and elementwise work, softmax two reductions and elementwise work, an embedding's gradient a
 // fill and a scatter; what is in no rule and no class of elementwise work stays a call of a library. Rules from
-// torch/_inductor/decomposition.py, torch/_decomp and torch/_inductor/lowering.py of PyTorch 2.13.
+// torch/_inductor/decomposition.py, torch/_decomp and torch/_inductor/lowering.py of PyTorch 2.13; what may be computed again and what
+// is fused in the partitioner's eyes from get_default_op_list of torch/_functorch/partitioners.py.
 #pragma once
 
 #include <span>

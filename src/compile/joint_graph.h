@@ -4,7 +4,8 @@
 // are taken apart into elementwise work, reductions and calls of libraries (decompose.h). Here a view is the value it
 // views; what is read of it is told by the reader. What the compiler does not see (the loss where a script computes it
 // outside of the model, the optimizer) stays outside: its results are `given`, what it reads are results of the graph.
-// Sources: torch/_functorch/partitioners.py and torch/_inductor/decomposition.py of PyTorch 2.13. Left out: dynamic
+// The same cast is made once. Sources: torch/_functorch/partitioners.py, torch/_functorch/compile_utils.py and
+// torch/_inductor/decomposition.py of PyTorch 2.13. Left out: dynamic
 // shapes, subclasses of tensors, ops that write into views of their inputs (taken as writes of the whole).
 #pragma once
 
