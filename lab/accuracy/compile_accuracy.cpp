@@ -163,7 +163,7 @@ std::string to_json(const CompileAccuracy& accuracy) {
   write(json, "looked_at", summary_of(accuracy, false));
   json.key("cases").begin_array();
   for (const CompileCase& c : accuracy.cases) {
-    json.begin_object().field("name", c.name).field("kept_aside", c.kept_aside);
+    json.begin_object().field("name", c.name).field("kept_aside", c.kept_aside).field("bound", c.bound);
     write(json, "measured_eager", c.measured_eager);
     write(json, "measured", c.measured);
     write(json, "predicted_eager", c.predicted_eager);

@@ -23,6 +23,7 @@ struct CompileCase {
   bool kept_aside = false;
   PairFigures measured_eager, measured;  // compiled
   PairFigures predicted_eager, predicted;
+  std::string bound;                         // what is predicted to bound the compiled iteration
   double iter_low_ms = 0, iter_high_ms = 0;  // the stated ranges
   double gpu_low_ms = 0, gpu_high_ms = 0;
   double allocated_low = 0, allocated_high = 0;

@@ -66,6 +66,7 @@ Status judge(const RunRecord& record, const Device& device, const CostModels& co
   const CompiledPrediction compiled = predict_compiled(*run, device, cost_models);
   const Prediction& p = compiled.prediction;
   judged.predicted = figures_of(p);
+  judged.bound = name_of(p.times.bound);
   judged.iter_low_ms = milliseconds(p.p10);
   judged.iter_high_ms = milliseconds(p.p90);
   judged.gpu_low_ms = milliseconds(compiled.gpu_low);

@@ -1,4 +1,6 @@
 """Constants of compiled iterations: fitted to samples made of known ones, and never to what is kept aside."""
+import json
+import pathlib
 from typing import Any, Dict, List
 
 import pytest
@@ -56,3 +58,32 @@ def test_the_table_is_of_what_is_kept_aside() -> None:
     assert "iteration 1 of 1, GPU time 0 of 1, allocated 1 of 1" in text
     assert "learned/a" in compile_fit.table(rows, every=True)
     assert '"kept_aside": true' in compile_fit.summary([rows[1][0]])
+
+
+def judged(name: str, measured: float, kept_aside: bool = False) -> Dict[str, Any]:
+    figures = {"gpu_ms": 1.0, "iter_ms": 1.0, "peak_allocated": 1.0}
+    return {"name": name, "kept_aside": kept_aside, "bound": "host",
+            "measured": {**figures, "gpu_ms": measured}, "predicted": figures}
+
+
+def test_ranges_hold_for_families_that_were_left_out() -> None:
+    alike = [judged(f"family{number}/a", 0.9 + number / 100) for number in range(20)]
+    narrow = compile_fit.ranges_of(alike)["gpu"]
+    assert narrow["low"] >= 0.9 and narrow["high"] <= 1.09
+    # two of twenty set-ups may lie outside; three of one family that is far off may not
+    odd = alike[:17] + [judged(f"odd/{number}", 1.5) for number in range(3)]
+    wide = compile_fit.ranges_of(odd)["gpu"]
+    assert wide["high"] > 1.5 and wide["low"] < 0.9
+    assert compile_fit.ranges_of(odd + [judged("judged/c", 9.0, kept_aside=True)])["gpu"] == wide
+
+
+def test_ranges_are_never_made_narrower(tmp_path: pathlib.Path) -> None:
+    cases = tmp_path / "eval.json"
+    cases.write_text(json.dumps({"cases": [judged(f"family{number}/a", 1.2) for number in range(9)]}))
+    constants = tmp_path / "kernels.json"
+    known = {name: {"low": 0.5, "high": 1.1} for name in ("gpu", "gpu_bound", "host_bound", "allocated")}
+    constants.write_text(json.dumps({"ranges": known, "kernels": 3}))
+    assert compile_fit.main(["--ranges", str(cases), "--output", str(constants)]) == 0
+    written = json.loads(constants.read_text())
+    assert written["ranges"]["allocated"] == {"low": 0.5, "high": 1.1} and written["kernels"] == 3
+    assert written["ranges"]["gpu"] == {"low": 0.5, "high": 1.2}

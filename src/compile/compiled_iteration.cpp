@@ -6,6 +6,7 @@
 
 #include "compile/fusion.h"
 #include "compile/joint_graph.h"
+#include "compile/mix_order.h"
 #include "compile/partition.h"
 #include "derive/op_class.h"
 #include "graph/graph_builder.h"
@@ -187,24 +188,53 @@ class Emitter {
       if (!place_result(step, id).valid()) write_over(at, id);
       outputs.push_back(flat(step, {id, value(step, id).elements}));
     }
+    const std::string_view name = name_of(rounds_[step.round].joint, *step.kernel);
+    if (!step.kernel->across.empty()) return emit_with_sums(step, inputs, outputs);
     if (step.kernel->further > 0) return emit_in_pieces(step, inputs, outputs);
-    add_kernel(step, *step.kernel, inputs, outputs);
+    add_kernel(step, name, *step.kernel, inputs, outputs);
   }
 
-  void add_kernel(const Step& step, const Kernel& kernel, std::span<const TensorId> inputs,
+  void add_kernel(const Step& step, std::string_view name, const Kernel& kernel, std::span<const TensorId> inputs,
                   std::span<const TensorId> outputs) {
     const JointGraph& joint = rounds_[step.round].joint;
     const Attributes attributes = {{"ops", ops_of(*step.kernel, joint)},
                                    {"elements", kernel.elements},
                                    {"reduced", kernel.reduced},
                                    {"inner", kernel.inner}};
-    to_.add_op({.name = name_of(joint, *step.kernel),
+    to_.add_op({.name = name,
                 .phase = step.phase,
                 .module = eager_.module(eager_.op(joint.node(step.kernel->nodes.front()).op)),
                 .inputs = inputs,
                 .outputs = outputs,
                 .attributes = &attributes});
     parts_.inside.push_back(true);
+  }
+
+  // Sums over rows are left by blocks of rows, put together by one kernel each, and cast by another where they are not float32.
+  void emit_with_sums(const Step& step, std::span<const TensorId> inputs, std::span<const TensorId> outputs) {
+    const Kernel& kernel = *step.kernel;
+    const int64_t blocks = row_blocks(kernel.elements);
+    const int64_t each[] = {blocks * kernel.reduced};
+    const int64_t all[] = {each[0] * static_cast<int64_t>(kernel.across.size())};
+    const int64_t strides[] = {1};
+    const StorageId buffer = to_.add_storage(Bytes(all[0] * static_cast<int64_t>(size_of(DType::float32))));
+    std::vector<TensorId> written;
+    std::vector<TensorId> sums;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const bool sum = std::find(kernel.across.begin(), kernel.across.end(), kernel.writes[i]) != kernel.across.end();
+      (sum ? sums : written).push_back(outputs[i]);
+    }
+    written.push_back(to_.add_tensor(buffer, DType::float32, all, strides));
+    add_kernel(step, kReduction, kernel, inputs, written);
+    const Kernel last = {
+        .kind = NodeKind::reduction, .nodes = {}, .elements = kernel.reduced, .reduced = blocks, .inner = false};
+    for (const TensorId sum : sums) {
+      const TensorId partial[] = {to_.add_tensor(buffer, DType::float32, each, strides)};
+      const TensorId made[] = {sum};
+      add_kernel(step, kReduction, last, partial, made);
+      if (to_.graph().tensor(sum).dtype != DType::float32) add_kernel(step, kPointwise, last, made, made);
+    }
+    passing_.emplace_back(buffer, to_.op_count());
   }
 
   // Pieces first, in a buffer of their own, and then the kernels that put them together.
@@ -218,14 +248,14 @@ class Emitter {
                    .elements = pieces[0],
                    .reduced = std::max<int64_t>(kernel.reduced / kernel.pieces, 1),
                    .inner = kernel.inner};
-    add_kernel(step, part, inputs, partial);
+    add_kernel(step, kReduction, part, inputs, partial);
     part.elements = kernel.elements;
     part.reduced = kernel.pieces;
     for (int i = 0; i < kernel.further; ++i) {
       const bool last = i + 1 == kernel.further;
       const size_t first = std::min<size_t>(static_cast<size_t>(i), outputs.size());
       const size_t count = last ? outputs.size() - first : std::min<size_t>(outputs.size() - first, 1);
-      add_kernel(step, part, partial, outputs.subspan(first, count));
+      add_kernel(step, kReduction, part, partial, outputs.subspan(first, count));
     }
     passing_.emplace_back(buffer, to_.op_count());
   }
@@ -247,7 +277,7 @@ class Emitter {
       const Value& input = value(step, read.value);
       const StorageId old = places_[step.round][read.value.value];
       if (!old.valid() || !input.made_by.valid() || input.forward_result || input.backward_result) continue;
-      if (input.tangent) continue;  // the caller's
+      if (input.tangent || input.returned) continue;  // the caller's
       if (last_use_[step.round][read.value.value] != at || taken_over(old, at)) continue;
       if (bytes_of(input) != bytes_of(value(step, id))) continue;
       place = old;

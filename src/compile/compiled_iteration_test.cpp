@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <unordered_map>
 
 #include "derive/iteration.h"
 #include "zoo/zoo.h"
@@ -46,8 +47,45 @@ TEST(CompiledIteration, HasTheKernelsThatInductorGeneratedOfResNet50) {
   const Counts backward = counts_of(*compiled, Phase::backward);
   EXPECT_EQ(forward.libraries, 54);  // 53 convolutions and a product
   EXPECT_EQ(backward.libraries, 55);
+  // What AOTAutograd of PyTorch 2.13 keeps of the same model, traced without a GPU, and the input of the pooling layer, which 2.11 keeps too.
+  EXPECT_NEAR(static_cast<double>(compiled->parts.kept_bytes) / (1 << 20), 2529.6 + 98, 2);
   EXPECT_NEAR(static_cast<double>(forward.generated), 290, 6);
   EXPECT_NEAR(static_cast<double>(backward.generated), 270, 6);
+}
+
+// Autocast casts what three products read three times; the compiler casts it once. A model's logits are returned beside its loss: their
+// gradient is not written over them.
+TEST(CompiledIteration, CastsOnceAndLeavesLogitsAlone) {
+  const Graph eager = iteration("bert_base", {{"batch", "4"}, {"length", "128"}}, {.precision = Precision::amp_bf16});
+  const Result<CompiledIteration> compiled = compiled_iteration(eager, true);
+  ASSERT_TRUE(compiled.ok()) << compiled.error().what;
+  const Graph& graph = compiled->graph;
+  int64_t logits = 0;  // storages as large as those
+  for (const Storage& storage : graph.storages()) logits += storage.bytes.value == 4L * 128 * 30'522 * 2;
+  EXPECT_GE(logits, 3);                     // they themselves, the zeros that the caller hands back, and their gradient
+  std::unordered_map<uint32_t, int> casts;  // by storage that is read, of kernels that cast and do no more
+  for (const Op& op : graph.ops()) {
+    if (graph.name(op) != kPointwise || graph.attributes(op).get_string("ops") != "to_copy") continue;
+    for (const TensorId input : graph.inputs(op)) EXPECT_LE(++casts[graph.tensor(input).storage.value], 1);
+  }
+}
+
+// Norms of many rows: what their weights get is summed in the kernel that reduces the rows, and put together in a further one each.
+TEST(CompiledIteration, SumsOverRowsAreTakenAlong) {
+  const auto reductions = [](const char* batch) {
+    const Graph eager = iteration("vit_b_16", {{"batch", batch}}, {.precision = Precision::amp_bf16});
+    const Result<CompiledIteration> compiled = compiled_iteration(eager, false);
+    EXPECT_TRUE(compiled.ok());
+    int64_t wide = 0;
+    for (const Op& op : compiled->graph.ops()) {
+      const Attributes& attributes = compiled->graph.attributes(op);
+      const bool norm = attributes.get_string("ops").find("native_layer_norm_backward") != std::string::npos;
+      if (norm && compiled->graph.name(op) == kReduction) wide += attributes.get_int("elements", 0) > 768 * 4;
+    }
+    return wide;
+  };
+  // 64 images: one kernel a norm reads its gradient; 16, which stay in the cache: two.
+  EXPECT_GT(reductions("16"), reductions("64"));
 }
 
 TEST(CompiledIteration, LeavesLossAndUpdateOutside) {

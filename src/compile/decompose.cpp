@@ -9,6 +9,8 @@ namespace forerun::compile {
 namespace {
 
 constexpr uint8_t kPlain = kComputedAgain | kFusible;
+constexpr uint8_t kAlone =
+    0;  // elementwise to Inductor, but neither fused nor computed again in the partitioner's eyes
 using Outputs = std::vector<ValueId>;
 using Reads = std::span<const Read>;
 
@@ -58,6 +60,32 @@ Outputs elementwise(const Call& call, uint8_t flags = kPlain) {
   return made;
 }
 
+// Dimensions from the widest step in memory to the narrowest.
+std::vector<size_t> order_of(const Graph& graph, TensorId id) {
+  const std::span<const int64_t> shape = graph.shape(id);
+  const std::span<const int64_t> strides = graph.strides(id);
+  std::vector<size_t> order;
+  for (size_t dim = 0; dim < std::min(shape.size(), strides.size()); ++dim) {
+    if (shape[dim] > 1) order.push_back(dim);
+  }
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return strides[a] > strides[b]; });
+  return order;
+}
+
+// Whether the last dimension is the narrowest step. Told of rows of tokens alone: where images lie is Inductor's choice.
+bool lies_in_rows(const Graph& graph, TensorId id) {
+  const std::vector<size_t> order = order_of(graph, id);
+  return graph.shape(id).size() != 3 || order.empty() || order.back() == 2;
+}
+
+// A copy that transposes rows and columns. Images are left out: where they lie is Inductor's choice, not the model's.
+bool turns(const Call& call) {
+  if (call.op.input_count == 0 || call.op.output_count != 1) return false;
+  const TensorId from = call.graph().inputs(call.op)[0];
+  if (call.graph().shape(from).size() != 3 || call.elements(0) != call.in[0].elements) return false;
+  return order_of(call.graph(), from) != order_of(call.graph(), call.output(0));
+}
+
 Outputs reduced(const Call& call) {
   Outputs made;
   const std::span<const int64_t> from = call.graph().shape(call.graph().inputs(call.op)[0]);
@@ -74,9 +102,17 @@ Outputs reduced(const Call& call) {
   return made;
 }
 
+// Where its input lies above the kink is told once, for both passes.
+Outputs leaky(const Call& call) {
+  const ValueId where = call.build.pointwise({call.all(0)}, call.elements(0), DType::boolean);
+  call.build.set_above(call.in[0].value, where);
+  return {call.build.pointwise({call.all(0), call.of(where)}, call.elements(0), call.dtype(0))};
+}
+
 // A gradient through a kink reads where the input was, a byte an element, which the forward pass can tell.
 Outputs kink_backward(const Call& call) {
-  const ValueId where = call.build.pointwise({call.all(1)}, call.in[1].elements, DType::boolean);
+  ValueId where = call.build.above(call.in[1].value);
+  if (!where.valid()) where = call.build.pointwise({call.all(1)}, call.in[1].elements, DType::boolean);
   return {call.build.pointwise({call.all(0), call.of(where)}, call.elements(0), call.dtype(0))};
 }
 
@@ -121,7 +157,76 @@ Groups groups_of(const Call& call, std::string_view base, int64_t elements) {
   return {shape[1], false, false};  // convolutions are laid out with their channels last, whatever they are given
 }
 
+// Norms over rows: the normalized rows are a value of their own, in float32, which the backward pass reads instead of the input.
+bool over_rows(std::string_view base) {
+  return base.find("layer_norm") != std::string_view::npos || base.find("rms_norm") != std::string_view::npos;
+}
+
+Outputs row_norm(const Call& call, std::string_view base) {
+  const int64_t elements = call.elements(0);
+  const Groups groups = groups_of(call, base, elements);
+  const int64_t each = std::max<int64_t>(elements / groups.count, 1);
+  const bool centred = base.find("layer_norm") != std::string_view::npos;
+  const bool inner = lies_in_rows(call.graph(), call.graph().inputs(call.op)[0]);
+  std::vector<Read> reads = {call.all(0)};
+  Outputs made(call.op.output_count);
+  if (centred) {
+    const ValueId mean = call.build.reduction(reads, groups.count, each, inner, DType::float32);
+    reads.push_back(call.of(mean));
+    if (made.size() > 1) made[1] = mean;
+  }
+  const ValueId scale = call.build.reduction(reads, groups.count, each, inner, DType::float32);
+  if (made.size() > (centred ? 2 : 1)) made[centred ? 2 : 1] = scale;
+  reads.push_back(call.of(scale));
+  const ValueId normalized = call.build.pointwise(std::move(reads), elements, DType::float32);
+  call.build.set_normalized(scale, normalized);
+  std::vector<Read> weighted = {call.of(normalized)};
+  for (size_t place = 1; place < std::min<size_t>(call.in.size(), 3); ++place) weighted.push_back(call.all(place));
+  made[0] = call.build.pointwise(std::move(weighted), elements, call.dtype(0));
+  return made;
+}
+
+// dx from two sums over each row, dw and db from sums over everything else.
+Outputs row_norm_backward(const Call& call, std::string_view base) {
+  const Read gradient = call.all(0);
+  const int64_t elements = gradient.elements;
+  const Groups groups = groups_of(call, base, elements);
+  const int64_t each = std::max<int64_t>(elements / groups.count, 1);
+  const bool centred = base.find("layer_norm") != std::string_view::npos;
+  const size_t place_of_scale = centred ? 3 : 2;
+  const size_t statistics = std::min(place_of_scale, call.in.size() - 1);
+  const Read scale = call.all(statistics);
+  ValueId known = call.build.normalized(scale.value);
+  if (!known.valid()) {
+    std::vector<Read> reads(call.in.begin() + 1, call.in.begin() + static_cast<std::ptrdiff_t>(statistics) + 1);
+    known = call.build.pointwise(std::move(reads), elements, DType::float32);
+  }
+  const Read normalized = call.of(known);
+  std::vector<Read> sum_reads = {gradient};
+  if (call.in.size() > statistics + 1) sum_reads.push_back(call.all(statistics + 1));  // the weight
+  std::vector<Read> dot_reads = sum_reads;
+  dot_reads.push_back(normalized);
+  std::vector<Read> reads = dot_reads;
+  if (centred) {
+    reads.push_back(call.of(call.build.reduction(sum_reads, groups.count, each, true, DType::float32)));
+  }
+  reads.push_back(call.of(call.build.reduction(dot_reads, groups.count, each, true, DType::float32)));
+  reads.push_back(scale);
+  Outputs made(call.op.output_count);
+  made[0] = call.build.pointwise(std::move(reads), call.elements(0), call.dtype(0));
+  for (size_t place = 1; place < made.size(); ++place) {
+    const int64_t results = call.elements(place);
+    if (results <= 0) continue;
+    made[place] =
+        call.build.reduction(place == 1 ? std::vector<Read>{gradient, normalized} : std::vector<Read>{gradient},
+                             results, std::max<int64_t>(elements / results, 1), false, call.dtype(place));
+  }
+  return made;
+}
+
+// Norms over channels or groups of them.
 Outputs norm(const Call& call, std::string_view base) {
+  if (over_rows(base)) return row_norm(call, base);
   const int64_t elements = call.elements(0);
   const Groups groups = groups_of(call, base, elements);
   const int64_t each = std::max<int64_t>(elements / groups.count, 1);
@@ -138,8 +243,44 @@ Outputs norm(const Call& call, std::string_view base) {
   return made;
 }
 
-// dx from two sums over each group, dw and db from sums over everything else.
+// Two sums over each channel of each image; groups, dw and db are put together of those.
+Outputs group_norm_backward(const Call& call) {
+  const Read gradient = call.all(0);
+  const Read input = call.all(1);
+  const int64_t elements = gradient.elements;
+  const std::span<const int64_t> shape = call.graph().shape(call.graph().inputs(call.op)[1]);
+  const int64_t images = shape.empty() ? 1 : std::max<int64_t>(shape[0], 1);
+  const int64_t channels = shape.size() < 2 ? 1 : std::max<int64_t>(shape[1], 1);
+  const int64_t each = std::max<int64_t>(elements / (images * channels), 1);
+  const int64_t groups = std::max<int64_t>(call.in[2].elements, 1);
+  const int64_t joined = std::max<int64_t>(images * channels / groups, 1);
+  const ValueId sum = call.build.reduction({gradient}, images * channels, each, false, DType::float32, true);
+  const ValueId dot = call.build.reduction({gradient, input}, images * channels, each, false, DType::float32, true);
+  std::vector<Read> small(call.in.begin() + 2, call.in.end());
+  small.push_back(call.of(sum));
+  small.push_back(call.of(dot));
+  std::vector<Read> reads = {gradient, input};
+  reads.insert(reads.end(), call.in.begin() + 2, call.in.end());
+  for (int i = 0; i < 2; ++i) {
+    const ValueId part = joined <= kUnrolled ? call.build.pointwise(small, groups, DType::float32)
+                                             : call.build.reduction(small, groups, joined, true, DType::float32);
+    reads.push_back(call.of(part));
+  }
+  Outputs made(call.op.output_count);
+  made[0] = call.build.pointwise(std::move(reads), call.elements(0), call.dtype(0));
+  for (size_t place = 1; place < made.size(); ++place) {
+    const int64_t results = call.elements(place);
+    if (results <= 0) continue;
+    std::vector<Read> parts = place == 1 ? small : std::vector<Read>{call.of(sum)};
+    made[place] = call.build.reduction(std::move(parts), results, images, false, call.dtype(place));
+  }
+  return made;
+}
+
+// dx, dw and db from two sums over each channel.
 Outputs norm_backward(const Call& call, std::string_view base) {
+  if (over_rows(base)) return row_norm_backward(call, base);
+  if (base.find("group_norm") != std::string_view::npos) return group_norm_backward(call);
   const bool cudnn = base.starts_with("cudnn");
   const Read input = call.all(cudnn ? 0 : 1);
   const Read gradient = call.all(cudnn ? 1 : 0);
@@ -147,15 +288,10 @@ Outputs norm_backward(const Call& call, std::string_view base) {
   const Groups groups = groups_of(call, base, elements);
   const int64_t each = std::max<int64_t>(elements / groups.count, 1);
   std::vector<Read> wide = {gradient, input};
-  std::vector<Read> statistics;
   for (size_t place = 2; place < call.in.size(); ++place) {
-    if (call.in[place].elements <= std::max(groups.count, elements / 16)) statistics.push_back(call.all(place));
+    if (call.in[place].elements <= std::max(groups.count, elements / 16)) wide.push_back(call.all(place));
   }
-  wide.insert(wide.end(), statistics.begin(), statistics.end());
-  const bool per_channel = base.find("batch_norm") != std::string_view::npos;
-  std::vector<Read> sum_reads = {gradient};
-  if (!per_channel) sum_reads.insert(sum_reads.end(), statistics.begin(), statistics.end());
-  const ValueId sum = call.build.reduction(sum_reads, groups.count, each, groups.inner, DType::float32, !groups.rows);
+  const ValueId sum = call.build.reduction({gradient}, groups.count, each, groups.inner, DType::float32, !groups.rows);
   const ValueId dot = call.build.reduction(wide, groups.count, each, groups.inner, DType::float32, !groups.rows);
   std::vector<Read> reads = wide;
   reads.push_back(call.of(sum));
@@ -164,13 +300,8 @@ Outputs norm_backward(const Call& call, std::string_view base) {
   made[0] = call.build.pointwise(std::move(reads), call.elements(0), call.dtype(0));
   for (size_t place = 1; place < made.size(); ++place) {
     const int64_t results = call.elements(place);
-    if (results <= 0) continue;
-    if (per_channel && results == groups.count) {
-      made[place] = call.build.pointwise({call.of(place == 1 ? dot : sum)}, results, call.dtype(place));
-    } else {
-      made[place] = call.build.reduction(place == 1 ? wide : std::vector<Read>{gradient}, results,
-                                         std::max<int64_t>(elements / results, 1), false, call.dtype(place));
-    }
+    if (results != groups.count) continue;
+    made[place] = call.build.pointwise({call.of(place == 1 ? dot : sum)}, results, call.dtype(place));
   }
   return made;
 }
@@ -184,11 +315,42 @@ Outputs dropout(const Call& call) {
 }
 
 Outputs pooled(const Call& call) {
-  Outputs made = {call.build.pointwise(call.every(), call.elements(0), call.dtype(0), kFusible)};
+  Outputs made = {call.build.pointwise(call.every(), call.elements(0), call.dtype(0), kAlone)};
   // Where the largest was, a byte each.
-  if (call.op.output_count > 1)
-    made.push_back(call.build.pointwise(call.every(), call.elements(1), DType::int8, kFusible));
+  if (call.op.output_count > 1) {
+    made.push_back(call.build.pointwise(call.every(), call.elements(1), DType::int8, kAlone));
+    call.build.set_above(call.in[0].value, made[1]);
+  }
   return made;
+}
+
+// The gradient goes to where the largest was. What they were the largest of is not read, but kept all the same: up to PyTorch 2.11 the op
+// takes it for its size (2.13 takes the op apart and does not).
+Outputs largest_backward(const Call& call, ValueId where) {
+  const Read sized = {call.in[1].value, 1};
+  return {call.build.pointwise({call.all(0), sized, call.of(where)}, call.elements(0), call.dtype(0), kAlone)};
+}
+
+// An enlarged image is looked up in the small one, so its gradient is added into zeros: once, or once for each neighbour that was
+// weighted, and those are added up.
+Outputs enlarged_backward(const Call& call, int neighbours) {
+  std::vector<Read> parts;
+  for (int i = 0; i < neighbours; ++i) {
+    const ValueId zeros = call.build.pointwise({}, call.elements(0), call.dtype(0), kFusible);
+    const Read into = {zeros, call.in[0].elements};
+    parts.push_back(call.of(call.build.pointwise({call.all(0), into}, call.in[0].elements, call.dtype(0), kScatters)));
+  }
+  if (neighbours == 1) return {parts[0].value};
+  return {call.build.pointwise(std::move(parts), call.elements(0), call.dtype(0))};
+}
+
+int neighbours_of(std::string_view base) {
+  if (!base.starts_with("upsample") && !base.starts_with("_upsample_nearest")) return 0;
+  if (base.find("nearest") != std::string_view::npos) return 1;
+  if (base.starts_with("upsample_linear1d")) return 2;
+  if (base.starts_with("upsample_bilinear2d")) return 4;
+  if (base.starts_with("upsample_trilinear3d")) return 8;
+  return base.starts_with("upsample_bicubic2d") ? 16 : 0;
 }
 
 // A table of zeros, and rows added into it.
@@ -214,10 +376,33 @@ Outputs looked_up(const Call& call, uint8_t flags) {
   return {call.build.pointwise(std::move(reads), call.elements(0), call.dtype(0), flags)};
 }
 
-// Of a few tensors in one kernel; more are each copied to their place.
+bool has_16_bits(DType dtype) { return dtype == DType::bfloat16 || dtype == DType::float16; }
+
+// Autocast has it in float32 eagerly. Traced it is decomposed before autocast sees it, and stays in the type it was given in.
+Outputs enlarged(const Call& call) {
+  const JointGraph& joint = call.build.joint();
+  const Value& given = joint.value(call.in[0].value);
+  if (given.dtype == DType::float32 && given.made_by.valid()) {
+    const Node& cast = joint.node(given.made_by);
+    const bool is_cast = base_name(call.graph().name(call.graph().op(cast.op))) == "_to_copy" && cast.reads.size() == 1;
+    if (is_cast && has_16_bits(joint.value(cast.reads[0].value).dtype)) {
+      const Read narrow = cast.reads[0];
+      return {call.build.pointwise({narrow}, call.elements(0), joint.value(narrow.value).dtype, kAlone)};
+    }
+  }
+  return pooled(call);
+}
+
+// Of a few tensors in one kernel; more are each copied to their place. Narrower than eagerly where all that is joined is.
 Outputs joined(const Call& call) {
   constexpr size_t kFew = 8;
-  return elementwise(call, call.in.size() <= kFew ? kComputedAgain | kJoins : kComputedAgain | kJoins | kStored);
+  const uint8_t flags = call.in.size() <= kFew ? kJoins : kJoins | kStored;
+  const DType first = call.in.empty() ? call.dtype(0) : call.build.joint().value(call.in[0].value).dtype;
+  const bool narrow = has_16_bits(first) && std::all_of(call.in.begin(), call.in.end(), [&](const Read& read) {
+                        return call.build.joint().value(read.value).dtype == first;
+                      });
+  if (narrow && call.op.output_count == 1) return {call.build.pointwise(call.every(), call.elements(0), first, flags)};
+  return elementwise(call, flags);
 }
 
 Outputs library(const Call& call) { return call.build.library(call.every()); }
@@ -260,15 +445,26 @@ Outputs label_loss_backward(const Call& call) {
 
 Outputs by_class(const Call& call, std::string_view name, std::string_view base) {
   switch (op_class(name)) {
-    case OpClass::elementwise: return elementwise(call);
-    case OpClass::reduction: return is_backward(name) ? elementwise(call) : reduced(call);
+    case OpClass::elementwise: return elementwise(call, base == "glu" ? kAlone : kPlain);
+    case OpClass::reduction:
+      if (is_backward(name)) return elementwise(call);
+      return is_one_of(base, "cumsum cumprod logcumsumexp") ? elementwise(call, kAlone) : reduced(call);
     case OpClass::copy:
       if (is_one_of(base, "cat stack concat")) return joined(call);
-      return elementwise(call);
+      if (is_one_of(base, "constant_pad_nd pad repeat tile")) return elementwise(call, kAlone);
+      return elementwise(call, turns(call) ? kPlain | kTurns : kPlain);
     case OpClass::creation: return elementwise({call.build, call.op, {}}, kPlain | kConstant);
     case OpClass::random: return elementwise(call, kFusible);
-    case OpClass::pooling: return pooled(call);
-    case OpClass::embedding: return looked_up(call, kFusible);
+    case OpClass::pooling: {
+      const int neighbours = is_backward(name) && !call.in.empty() ? neighbours_of(base) : 0;
+      if (neighbours > 0) return enlarged_backward(call, neighbours);
+      if (is_backward(name) && call.in.size() > 1 && base.starts_with("max_pool")) {
+        const ValueId where = call.build.above(call.in[1].value);
+        if (where.valid()) return largest_backward(call, where);
+      }
+      return neighbours_of(base) > 0 && !call.in.empty() ? enlarged(call) : pooled(call);
+    }
+    case OpClass::embedding: return looked_up(call, kAlone);
     case OpClass::indexing:
       if (is_one_of(base, "index _unsafe_index index_select gather take roll flip one_hot"))
         return looked_up(call, kPlain);
@@ -342,6 +538,7 @@ std::vector<ValueId> decompose(NodeBuilder& build, const Op& op, std::span<const
   if (is_one_of(base, "threshold_backward leaky_relu_backward hardtanh_backward") && reads.size() > 1) {
     return kink_backward(call);
   }
+  if (base == "leaky_relu" && !reads.empty()) return leaky(call);
   if (is_one_of(base, "_softmax _log_softmax _safe_softmax") && !reads.empty()) return softmax(call);
   if (is_one_of(base, "_softmax_backward_data _log_softmax_backward_data")) return softmax_backward(call);
   if (base == "native_dropout" && !reads.empty()) return dropout(call);

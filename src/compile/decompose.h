@@ -2,10 +2,12 @@
 //
 // Norms become statistics and elementwise work, softmax two reductions and elementwise work, an embedding's gradient a
 // fill and a scatter; what is in no rule and no class of elementwise work stays a call of a library. Rules from
-// torch/_inductor/decomposition.py, torch/_decomp and torch/_inductor/lowering.py of PyTorch 2.13.
+// torch/_inductor/decomposition.py, torch/_decomp and torch/_inductor/lowering.py of PyTorch 2.13; what may be computed again and what
+// is fused in the partitioner's eyes from get_default_op_list of torch/_functorch/partitioners.py.
 #pragma once
 
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "compile/joint_graph.h"
@@ -25,17 +27,31 @@ class NodeBuilder {
   // The op as it is; the values of its outputs, in order. `beside`: Node::beside.
   std::vector<ValueId> library(std::vector<Read> reads, ValueId beside = {});
 
+  // What rows became in a norm, by the scale that it divided them by.
+  void set_normalized(ValueId scale, ValueId normalized) { normalized_[scale.value] = normalized; }
+  [[nodiscard]] ValueId normalized(ValueId scale) const { return found_in(normalized_, scale); }
+  // Where a value lies above the kink of an activation, or is the largest of a window.
+  void set_above(ValueId value, ValueId above) { above_[value.value] = above; }
+  [[nodiscard]] ValueId above(ValueId value) const { return found_in(above_, value); }
+
   [[nodiscard]] const Graph& graph() const { return graph_; }
   [[nodiscard]] const JointGraph& joint() const { return joint_; }
   [[nodiscard]] OpId op() const { return op_; }
 
  private:
+  using ValueMap = std::unordered_map<uint32_t, ValueId>;
+  static ValueId found_in(const ValueMap& map, ValueId key) {
+    const auto found = map.find(key.value);
+    return found == map.end() ? ValueId() : found->second;
+  }
   ValueId value(DType dtype, int64_t elements);
 
   const Graph& graph_;
   JointGraph& joint_;
   OpId op_;
   bool backward_ = false;
+  ValueMap normalized_;
+  ValueMap above_;
 };
 
 // The values of the op's outputs; `reads` are its inputs. An output that is nothing (an unused statistic) is invalid.

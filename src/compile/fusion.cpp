@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <queue>
 
+#include "compile/mix_order.h"
 #include "compile/split_rule.h"
 
 namespace forerun::compile {
@@ -119,6 +120,7 @@ class Scheduler {
     if (node.kind == NodeKind::pointwise) {
       if (kernel.kind == NodeKind::pointwise) return node.elements == kernel.elements;
       if (node.elements == kernel.elements) return true;
+      if (node.has(kTurns)) return false;
       return kernel.inner && !kernel.spread && pieces(kernel) == 1 && node.elements == all;
     }
     if (kernel.kind == NodeKind::reduction) {
@@ -131,6 +133,33 @@ class Scheduler {
   static int64_t pieces(const Kernel& kernel) {
     if (kernel.kind != NodeKind::reduction) return 1;
     return split_of({.results = kernel.elements, .reduced = kernel.reduced, .inner = kernel.inner});
+  }
+
+  // Whether one of the two reduces rows, the other sums over the same rows, and both read them from memory (mix_order.h).
+  [[nodiscard]] bool mixes(uint32_t index, size_t position, const std::vector<Read>& reads) const {
+    const Kernel& kernel = groups_[index].kernel;
+    const Node& node = joint_.nodes[position];
+    if (kernel.kind != NodeKind::reduction || node.kind != NodeKind::reduction || kernel.inner == node.inner)
+      return false;
+    if (kernel.spread || node.has(kSpread) || kernel.elements != node.reduced || kernel.reduced != node.elements) {
+      return false;
+    }
+    const int64_t rows = kernel.inner ? kernel.elements : node.elements;
+    const int64_t columns = kernel.inner ? kernel.reduced : node.reduced;
+    if (!takes_along(rows, columns)) return false;
+    if (!kernel.inner && std::any_of(kernel.nodes.begin(), kernel.nodes.end(),
+                                     [&](NodeId id) { return joint_.node(id).kind != NodeKind::reduction; })) {
+      return false;
+    }
+    bool shares = false;
+    for (const Read& read : reads) {
+      if (maker_[read.value.value] == index) return false;
+      if (read.elements != rows * columns) continue;
+      shares = shares || std::any_of(kernel.reads.begin(), kernel.reads.end(), [&](const Read& known) {
+                 return known.value == read.value && known.elements == read.elements;
+               });
+    }
+    return shares;
   }
 
   // The kernel with which the node shares the most bytes, of those that it can join.
@@ -155,7 +184,8 @@ class Scheduler {
     std::stable_sort(shared.begin(), shared.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
     for (const auto& [group, bytes] : shared) {
       const Group& candidate = groups_[group];
-      if (candidate.kernel.nodes.size() >= kMostNodes || !loops_fit(candidate.kernel, joint_.nodes[position])) continue;
+      if (candidate.kernel.nodes.size() >= kMostNodes) continue;
+      if (!loops_fit(candidate.kernel, joint_.nodes[position]) && !mixes(group, position, reads)) continue;
       if (can_run_in(group, reads)) return group;
     }
     return kNone;
@@ -186,7 +216,17 @@ class Scheduler {
     const Node& node = joint_.nodes[position];
     group.last = position;
     group.kernel.nodes.emplace_back(position);
-    if (node.kind == NodeKind::reduction && group.kernel.kind == NodeKind::pointwise) {
+    const bool other_order = node.kind == NodeKind::reduction && group.kernel.kind == NodeKind::reduction &&
+                             group.kernel.inner != node.inner;
+    if (other_order) {
+      const std::vector<NodeId> sums = node.inner ? group.kernel.nodes : std::vector<NodeId>{NodeId(position)};
+      for (const NodeId id : sums) {
+        if (node.inner && id == NodeId(position)) continue;
+        const std::vector<ValueId>& made = joint_.node(id).makes;
+        group.kernel.across.insert(group.kernel.across.end(), made.begin(), made.end());
+      }
+    }
+    if (node.kind == NodeKind::reduction && (group.kernel.kind == NodeKind::pointwise || (other_order && node.inner))) {
       group.kernel.kind = NodeKind::reduction;
       group.kernel.elements = node.elements;
       group.kernel.reduced = node.reduced;
@@ -216,6 +256,9 @@ class Scheduler {
         if (stored[made.value] || elsewhere || library) group.kernel.writes.push_back(made);
       }
     }
+    std::erase_if(group.kernel.across, [&](ValueId sum) {
+      return std::find(group.kernel.writes.begin(), group.kernel.writes.end(), sum) == group.kernel.writes.end();
+    });
     group.kernel.pieces = pieces(group.kernel);
     if (group.kernel.pieces > 1) group.kernel.further = further(group.kernel);
   }

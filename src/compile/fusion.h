@@ -19,9 +19,10 @@ struct Kernel {
   int64_t elements = 1;       // of its loops; of a reduction, results
   int64_t reduced = 1;
   bool inner = true;
-  bool spread = false;  // NodeFlag::kSpread
-  int64_t pieces = 1;   // that each result is reduced in first (split_rule.h)
-  int further = 0;      // kernels that put them together
+  bool spread = false;          // NodeFlag::kSpread
+  int64_t pieces = 1;           // that each result is reduced in first (split_rule.h)
+  int further = 0;              // kernels that put them together
+  std::vector<ValueId> across;  // of `writes`: sums over its rows, in the same kernel (mix_order.h)
   std::vector<Read> reads;
   std::vector<ValueId> writes;
 };

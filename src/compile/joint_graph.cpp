@@ -146,10 +146,32 @@ class JointBuilder {
     if (place == Place::backward && round_.loss_inside && op_class(graph_.name(op)) == OpClass::gemm) add_tangent(op);
     std::vector<Read> reads;
     for (const TensorId input : graph_.inputs(op)) reads.push_back(values_.read(input));
+    if (already_cast(op, reads)) return values_.write(graph_.outputs(op)[0], reads[0].value);
+    ValueId* const known = known_cast(op, reads);
+    if (known != nullptr && known->valid()) return values_.write(graph_.outputs(op)[0], *known);
     const std::vector<ValueId> made = decompose(build_, op, reads);
+    if (known != nullptr) *known = made[0];
     for (size_t i = 0; i < made.size(); ++i) {
       if (made[i].valid()) values_.write(graph_.outputs(op)[i], made[i]);
     }
+  }
+
+  // A cast to the type that the value has here, though not eagerly.
+  [[nodiscard]] bool already_cast(const Op& op, const std::vector<Read>& reads) const {
+    if (reads.size() != 1 || op.output_count != 1 || base_name(graph_.name(op)) != "_to_copy") return false;
+    const DType dtype = graph_.tensor(graph_.outputs(op)[0]).dtype;
+    const Value& from = joint_.value(reads[0].value);
+    return from.dtype == dtype && graph_.tensor(graph_.inputs(op)[0]).dtype != dtype;
+  }
+
+  // Where a cast of a whole value is kept, since the same cast is made once (fx_graph_cse): autocast casts activations anew for every
+  // product that reads them. Null for other ops.
+  ValueId* known_cast(const Op& op, const std::vector<Read>& reads) {
+    if (reads.size() != 1 || op.output_count != 1 || base_name(graph_.name(op)) != "_to_copy") return nullptr;
+    const Value& from = joint_.value(reads[0].value);
+    if (reads[0].elements != from.elements) return nullptr;
+    const auto dtype = static_cast<uint64_t>(graph_.tensor(graph_.outputs(op)[0]).dtype);
+    return &casts_[uint64_t{reads[0].value.value} << 8U | dtype];
   }
 
   // A model that returns its logits beside the loss is handed a gradient of them too: zeros, which are added to the real one before
@@ -161,12 +183,26 @@ class JointBuilder {
       const Value logits = joint_.value(read.value);
       if (!logits.made_by.valid() || !joint_.node(logits.made_by).backward) continue;
       tangent_added_ = true;
+      mark_returned(op.sequence);
       const ValueId zeros = build_.pointwise({}, logits.elements, logits.dtype, kFusible | kStored);
       joint_.values[zeros.value].tangent = true;
       const ValueId sum =
           build_.pointwise({{read.value, logits.elements}, {zeros, logits.elements}}, logits.elements, logits.dtype);
       values_.write(input, sum);
       return;
+    }
+  }
+
+  // The logits: what the product of the forward pass made whose backward that is.
+  void mark_returned(uint32_t sequence) {
+    for (size_t i = round_.first; i < round_.end; ++i) {
+      const Op& op = graph_.ops()[i];
+      if (op.phase != Phase::forward) return;
+      if (op.sequence != sequence || op_class(graph_.name(op)) != OpClass::gemm) continue;
+      for (const TensorId output : graph_.outputs(op)) {
+        const ValueId value = values_.held(graph_.tensor(output).storage);
+        if (value.valid()) joint_.values[value.value].returned = true;
+      }
     }
   }
 
@@ -217,6 +253,7 @@ class JointBuilder {
   JointGraph joint_;
   NodeBuilder build_;
   Values values_;
+  std::unordered_map<uint64_t, ValueId> casts_;  // by value and type
   bool tangent_added_ = false;
 };
 

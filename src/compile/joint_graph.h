@@ -4,7 +4,8 @@
 // are taken apart into elementwise work, reductions and calls of libraries (decompose.h). Here a view is the value it
 // views; what is read of it is told by the reader. What the compiler does not see (the loss where a script computes it
 // outside of the model, the optimizer) stays outside: its results are `given`, what it reads are results of the graph.
-// Sources: torch/_functorch/partitioners.py and torch/_inductor/decomposition.py of PyTorch 2.13. Left out: dynamic
+// The same cast is made once. Sources: torch/_functorch/partitioners.py, torch/_functorch/compile_utils.py and
+// torch/_inductor/decomposition.py of PyTorch 2.13. Left out: dynamic
 // shapes, subclasses of tensors, ops that write into views of their inputs (taken as writes of the whole).
 #pragma once
 
@@ -37,6 +38,7 @@ enum NodeFlag : uint8_t {
   kScatters = 16,      // adds into rows of a value that was filled before
   kStored = 32,        // whatever reads it
   kSpread = 64,        // a reduction whose groups do not lie in rows: nothing that runs over all elements joins it
+  kTurns = 128,        // writes in another order than it reads: joins no reduction
 };
 
 struct Read {
@@ -52,6 +54,7 @@ struct Value {
   StorageId given;  // where it lies, if it is given
   bool parameter = false;
   bool tangent = false;         // a gradient that the compiled backward pass is given
+  bool returned = false;        // to the caller, though nobody there reads it: never written over
   bool forward_result = false;  // read outside, or left in a buffer
   bool backward_result = false;
 

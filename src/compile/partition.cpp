@@ -138,7 +138,9 @@ class Partitioner {
     for (size_t i = 0; i < joint_.nodes.size(); ++i) {
       const Node& node = joint_.nodes[i];
       if (!forward_[i]) {
-        banned_[i] = !tangent_[i] && node.kind == NodeKind::library;
+        // Another result of what the forward pass runs anyway.
+        const bool beside = !node.backward && !node.has(kComputedAgain);
+        banned_[i] = !tangent_[i] && (node.kind == NodeKind::library || beside);
         continue;
       }
       banned_[i] = !node.has(kComputedAgain) || stored_in_backward(node) || shrinks(node);
