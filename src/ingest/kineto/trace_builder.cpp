@@ -111,6 +111,7 @@ TraceBuilder::NumberedId TraceBuilder::numbered(const RawId& id) {
 
 EventKind TraceBuilder::kind_of(const RawEvent& event) {
   for (const Category& category : kCategories) {
+    if (!event.category.empty() && category.name.front() != event.category.front()) continue;
     if (category.name != event.category) continue;
     return category.kind == EventKind::op && is_mark(event.name) ? EventKind::annotation : category.kind;
   }
