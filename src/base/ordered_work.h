@@ -1,10 +1,10 @@
 // OrderedWork: pieces that come one after the other, worked on beside each other, and handed on in the order they came.
 //
-// Each thread has a slot for the piece in its hands. It takes the next piece (one thread at a time), works on it beside the others,
-// waits until all pieces before it were handed on, and hands its own on (one thread at a time). So at most as many pieces are held
-// as there are slots, and whatever takes and hands on sees what one thread would see. Threads that cannot be made are done without.
-// Where anything throws nothing more is handed on, every thread ends with the piece in its hands, and then the exception is
-// thrown here.
+// Each thread has a slot for the piece in its hands. It takes the next piece (one thread at a time), works on it beside
+// the others, waits until all pieces before it were handed on, and hands its own on (one thread at a time). So at most as
+// many pieces are held as there are slots, and whatever takes and hands on sees what one thread would see. Threads that
+// cannot be made are done without. Where anything throws nothing more is handed on, every thread ends with the piece in
+// its hands, and then the exception is thrown here.
 #pragma once
 
 #include <condition_variable>

@@ -1,5 +1,5 @@
-// Fuzzes the reader of profiler traces: any bytes give a trace that keeps its promises, or an Error, and the same one with several
-// threads. Blocks of several sizes, so that the places where the text is cut vary.
+// Fuzzes the reader of profiler traces: any bytes give a trace that keeps its promises, or an Error, and the same one with
+// several threads. Blocks of several sizes, so that the places where the text is cut vary.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

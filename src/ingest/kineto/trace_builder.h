@@ -26,8 +26,8 @@ class TraceBuilder {
   Taken add(const RawEvent& event);
   [[nodiscard]] std::string_view reason() const { return reason_; }
 
-  // What another builder took in, as if it had come here event by event. False where there are more events than can be numbered:
-  // then nothing was taken in.
+  // What another builder took in, as if it had come here event by event. False where there are more events than can be
+  // numbered: then nothing was taken in.
   bool append(const TraceBuilder& block);
 
   [[nodiscard]] Trace& trace() { return trace_; }
