@@ -53,7 +53,7 @@ set(FORERUN_SHARDS_ingest_test 2)
 set(FORERUN_SHARDS_lab_learn_test 2)
 set(FORERUN_SHARDS_zoo_test 2)
 
-set(FORERUN_THREADED_TESTS base_test)
+set(FORERUN_THREADED_TESTS base_test ingest_test)
 # Its cases start the program anew each: too slow under the sanitizers, some limit address space, which those need.
 set(FORERUN_UNSANITIZED_TESTS cli_test lab_cli_test)
 
@@ -159,8 +159,9 @@ if(NOT FORERUN_TRAIN_ONLY)
     add_test(NAME threads.fit COMMAND forerun fit resnet18 --gpu t4)
     add_test(NAME threads.schedule COMMAND forerun schedule ${CMAKE_SOURCE_DIR}/examples/jobs.csv --gpus a100=4,v100=8
              --policy sjf --predictor error:8 --repeat 6 --threads 3)
-    set_tests_properties(threads.sweep threads.fit threads.schedule PROPERTIES LABELS "threads;sanitized;sanitized_0;sanitized_1"
-                         TIMEOUT 600)
+    add_test(NAME threads.trace COMMAND forerun trace ${CMAKE_SOURCE_DIR}/data/h200/whatif_traces/vgg19.base.trace.json.zst)
+    set_tests_properties(threads.sweep threads.fit threads.schedule threads.trace
+                         PROPERTIES LABELS "threads;sanitized;sanitized_0;sanitized_1" TIMEOUT 600)
   endif()
 
   find_package(Python3 COMPONENTS Interpreter)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
+#include <unordered_map>
 
 namespace forerun {
 namespace {
@@ -44,7 +45,6 @@ class AnnotationNames {
   AnnotationNames(const Trace& trace, const Iterations& iterations) : trace_(trace) {
     std::map<uint32_t, uint32_t> counts;  // by name, within the iteration
     size_t boundary = 0;
-    number_.assign(trace.size(), 0);
     for (EventIndex i = 0; i < trace.size(); ++i) {
       if (trace.events.kind[i] != EventKind::annotation) continue;
       for (; boundary < iterations.boundaries.size() && iterations.boundaries[boundary] <= trace.events.start[i];
@@ -52,20 +52,21 @@ class AnnotationNames {
         counts.clear();
       }
       const uint32_t name = trace.events.name[i].value;
-      number_[i] = counts[name]++;
-      most_[name] = std::max(most_[name], number_[i]);
+      const uint32_t number = counts[name]++;
+      number_.emplace(i, number);
+      most_[name] = std::max(most_[name], number);
     }
   }
 
   [[nodiscard]] std::string of(EventIndex annotation) const {
     const bool alone = most_.at(trace_.events.name[annotation].value) == 0;
-    return alone ? trace_.name(annotation) : trace_.name(annotation) + "#" + std::to_string(number_[annotation]);
+    return alone ? trace_.name(annotation) : trace_.name(annotation) + "#" + std::to_string(number_.at(annotation));
   }
 
  private:
   const Trace& trace_;
-  std::vector<uint32_t> number_;       // of an annotation among those of its name
-  std::map<uint32_t, uint32_t> most_;  // by name: the largest number
+  std::unordered_map<EventIndex, uint32_t> number_;  // of an annotation among those of its name
+  std::map<uint32_t, uint32_t> most_;                // by name: the largest number
 };
 
 bool tell_layers(const Trace& trace, const TraceLinks& links, const std::vector<StepPhase>& phase,
@@ -91,16 +92,27 @@ AnnotationLayers annotation_layers(const Trace& trace, const TraceLinks& links, 
   for (size_t i = 0; i < is_layer.size(); ++i) {
     is_layer[i] = name_phase[i] == StepPhase::none && !is_framework_mark(trace.names[NameId(i)]);
   }
+  bool any = false;
+  for (EventIndex i = 0; i < trace.size() && !any; ++i) {
+    any = trace.events.kind[i] == EventKind::annotation && is_layer[trace.events.name[i].value];
+  }
+  if (!any) return {};
   const std::vector<EventIndex> innermost = innermost_windows(trace, is_layer);
   const AnnotationNames names(trace, iterations);
   AnnotationLayers found;
   found.layer.assign(trace.size(), kNoIndex);
   std::map<std::string, uint32_t> known;
+  EventIndex last = kNoIndex;  // the window of the event before, mostly that of the next too
+  uint32_t layer = kNoIndex;
   for (EventIndex i = 0; i < trace.size(); ++i) {
     if (innermost[i] == kNoIndex) continue;
-    const auto [place, fresh] = known.emplace(names.of(innermost[i]), static_cast<uint32_t>(found.names.size()));
-    if (fresh) found.names.push_back(place->first);
-    found.layer[i] = place->second;
+    if (innermost[i] != last) {
+      last = innermost[i];
+      const auto [place, fresh] = known.emplace(names.of(last), static_cast<uint32_t>(found.names.size()));
+      if (fresh) found.names.push_back(place->first);
+      layer = place->second;
+    }
+    found.layer[i] = layer;
   }
   return tell_layers(trace, links, phase, found) ? found : AnnotationLayers{};
 }

@@ -138,10 +138,10 @@ void RankDependencies::place(EventIndex work, EventIndex before, EventIndex late
   } else if (last_other != INT64_MIN) {
     decides = Decides::other;
   }
-  const TaskId entry = entry_[work];
+  const TaskId held_back = entry(work);
   if (call != kNoIndex) {
     const int64_t lag = distance(from - start(call), usual_lag_, decides == Decides::launch);
-    depend(entry, task_[call], Anchor::start, lag);
+    depend(held_back, task_[call], Anchor::start, lag);
   }
   if (before != kNoIndex) {
     const int64_t gap = distance(from - end(before), usual_gap_, decides == Decides::stream);
@@ -149,9 +149,9 @@ void RankDependencies::place(EventIndex work, EventIndex before, EventIndex late
   }
   for (const EventIndex other : others) {
     const bool decided = decides == Decides::other && end(other) == last_other;
-    depend(entry, task_[other], Anchor::end, distance(from - end(other), usual_crossing_, decided));
+    depend(held_back, task_[other], Anchor::end, distance(from - end(other), usual_crossing_, decided));
   }
-  if (decides == Decides::nothing) depend(entry, out_.beginning, Anchor::start, from);
+  if (decides == Decides::nothing) depend(held_back, out_.beginning, Anchor::start, from);
 }
 
 // Work of another stream whose end explains why `work` began only then.
@@ -185,10 +185,10 @@ void RankDependencies::queue_waits() {
       if (started == 0 || started > i || i - started + 1 < kFullQueue) continue;
       const EventIndex freed = stream.work[started - 1];
       const TaskId waiting = task_[call];
-      const TaskId next = out_.next[waiting.value];
+      const TaskId next = next_on_thread(call);
       if (!next.valid() || start(freed) <= start(call)) continue;
-      depend(next, entry_[freed], Anchor::start, out_.start[next.value] - start(freed));
-      out_.builder.set_duration(waiting, Nanoseconds(std::min(usual_call_, out_.builder.duration(waiting).value)));
+      depend(next, entry(freed), Anchor::start, out_.start[next.value] - start(freed));
+      out_.shorten(waiting, Nanoseconds(std::min(usual_call_, out_.builder.duration(waiting).value)));
       ++counts_.queue_waits;
     }
   }

@@ -171,7 +171,7 @@ Result<TraceGraph> dependency_graph(std::span<const Trace> ranks, const Dependen
   beginning.name = out.names->intern("beginning");
   beginning.op_instance = beginning.event = kNoLink;
   beginning.lane = out.builder.add_lane({LaneKind::host_thread, -1, -1, true, "beginning"});
-  out.beginning = out.add(beginning, 0, 0);
+  out.beginning = out.add(beginning, 0);
   size_t events = 0;
   for (const Trace& trace : ranks) events += trace.size();
   out.builder.reserve(events + 16, events);

@@ -194,7 +194,7 @@ TEST(DependencyGraphTest, WaitsThatTheTracerTellsAreTaken) {
   sync.wait_on_stream = 7;
   sync.record_correlation = 501;
   maker.trace().syncs.push_back(sync);
-  maker.trace().events.detail[row] = 0;
+  maker.trace().events.detail.set(row, 0);
   maker.launch(40, "waits", 110, 10, kMain, kSide);
   const TraceGraph graph = graph_of(maker.finish());
   expect_as_measured(graph);

@@ -27,11 +27,19 @@ std::vector<EventIndex> communications_of(const Trace& trace) {
   return kernels;
 }
 
-TaskId GraphAssembly::add(const Task& task, int64_t from, int64_t to) {
+TaskId GraphAssembly::add(const Task& task, int64_t from) {
   start.push_back(from);
-  end.push_back(to);
-  next.emplace_back();
   return builder.add(task);
+}
+
+int64_t GraphAssembly::end(TaskId id) const {
+  const auto measured = measured_ends_.find(id.value);
+  return measured == measured_ends_.end() ? start[id.value] + builder.duration(id).value : measured->second;
+}
+
+void GraphAssembly::shorten(TaskId id, Nanoseconds duration) {
+  measured_ends_.try_emplace(id.value, end(id));
+  builder.set_duration(id, duration);
 }
 
 RankDependencies::RankDependencies(const Trace& trace, int32_t rank, int64_t origin, bool rendezvous,
@@ -42,6 +50,8 @@ void RankDependencies::build() {
   links_ = link_events(trace_);
   iterations_ = find_iterations(trace_, links_);
   layers_ = map_layers(trace_, links_, iterations_);
+  links_.parent = {};  // of a large trace, every column counts
+  links_.op = {};
   running_ = running_threads(trace_);
   name_calls();
   communications_ = communications_of(trace_);
@@ -49,6 +59,7 @@ void RankDependencies::build() {
   for (const EventIndex kernel : communications_) communicates_[kernel] = true;
   add_lanes();
   add_tasks();
+  layers_ = {};
   close_lanes();
   collect_streams();
   find_stream_waits();
@@ -133,13 +144,11 @@ Task RankDependencies::task_of(EventIndex i, TaskKind kind) {
 // Appends to a host thread: the task before it lasts until here at the most, and its gap until here.
 void RankDependencies::add_host(LaneIndex lane, const Task& task, int64_t from, int64_t to) {
   OpenTask& open = open_[lane];
-  const TaskId added = out_.add(task, from, to);
+  const TaskId added = out_.add(task, from);
   if (open.task.valid()) {
     const int64_t until = std::max(open.start, std::min(open.end, from));
     out_.builder.set_duration(open.task, Nanoseconds(until - open.start));
     out_.builder.set_gap(open.task, Nanoseconds(from - until));
-    out_.end[open.task.value] = until;
-    out_.next[open.task.value] = added;
   } else if (lane == iterations_.lane) {
     depend(added, out_.beginning, Anchor::start, from);
   }
@@ -166,15 +175,13 @@ void RankDependencies::add_device(EventIndex i) {
   if (kind == EventKind::copy) as = TaskKind::memcpy;
   if (communication) as = TaskKind::communication;
   Task task = task_of(i, as);
-  if (communication && rendezvous_) entry_[i] = out_.add(task, start(i), start(i));
+  if (communication && rendezvous_) arrivals_.emplace(i, out_.add(task, start(i)));
   task.duration = Nanoseconds(trace_.events.duration[i]);
-  task_[i] = out_.add(task, start(i), end(i));
-  if (!entry_[i].valid()) entry_[i] = task_[i];
+  task_[i] = out_.add(task, start(i));
 }
 
 void RankDependencies::add_tasks() {
   task_.assign(trace_.size(), TaskId());
-  entry_.assign(trace_.size(), TaskId());
   // Where the last iteration ends with everything, a mark would keep the wait for the device as a gap of the host.
   size_t boundaries = iterations_.lane == kNoIndex ? 0 : iterations_.boundaries.size();
   if (iterations_.to_the_end && boundaries > 0) --boundaries;
@@ -234,8 +241,8 @@ void RankDependencies::close_lanes() {
 // where there is nothing to wait for.
 void RankDependencies::hold_host(EventIndex call, const std::vector<EventIndex>& work, int64_t usual) {
   const TaskId waiting = task_[call];
-  if (!waiting.valid() || !out_.next[waiting.value].valid()) return;
-  const TaskId next = out_.next[waiting.value];
+  const TaskId next = next_on_thread(call);
+  if (!waiting.valid() || !next.valid()) return;
   const int64_t resumed = out_.start[next.value];
   int64_t latest = INT64_MIN;
   const auto awaited = [&](EventIndex item) {
@@ -253,7 +260,14 @@ void RankDependencies::hold_host(EventIndex call, const std::vector<EventIndex>&
   for (const EventIndex item : work) {
     if (awaited(item)) depend(next, task_[item], Anchor::end, std::min(lag, resumed - end(item)));
   }
-  if (waited) out_.builder.set_duration(waiting, Nanoseconds(usual));
+  if (waited) out_.shorten(waiting, Nanoseconds(usual));
+}
+
+// What comes behind a call on its thread.
+TaskId RankDependencies::next_on_thread(EventIndex call) const {
+  const std::vector<TaskId>& thread = threads_[trace_.events.lane[call]];
+  const auto next = std::upper_bound(thread.begin(), thread.end(), task_[call]);
+  return task_[call].valid() && next != thread.end() ? *next : TaskId();
 }
 
 // Main thread and another one take turns: the autograd engine runs the backward pass on a thread of its own while the
@@ -280,15 +294,14 @@ void RankDependencies::hand_over(LaneIndex main, LaneIndex other) {
     } else if (i == 0) {
       depend(others[i], out_.beginning, Anchor::start, from);
     }
-    const int64_t until = out_.end[others[last].value];
-    const int64_t own =
-        main_goes_on ? std::max<int64_t>(0, from - out_.end[before.value]) + resumed - until : INT64_MAX;
+    const int64_t until = out_.end(others[last]);
+    const int64_t own = main_goes_on ? std::max<int64_t>(0, from - out_.end(before)) + resumed - until : INT64_MAX;
     const bool main_waited =
         main_goes_on && until <= resumed && (until - from >= own || (own <= kHandOverSlack && until - from >= kTurn));
     const int64_t busy = std::min(out_.builder.duration(before).value, from - began);
-    const bool as_measured = out_.builder.duration(before).value == out_.end[before.value] - began;
+    const bool as_measured = out_.builder.duration(before).value == out_.end(before) - began;
     if (main_waited && began <= from && as_measured) {
-      out_.builder.set_duration(before, Nanoseconds(busy));
+      out_.shorten(before, Nanoseconds(busy));
       out_.builder.set_gap(before, Nanoseconds(from - began - busy));
       depend(mains[at + 1], others[last], Anchor::end, resumed - until);
     }

@@ -20,11 +20,17 @@ std::vector<EventIndex> communications_of(const Trace& trace);
 struct GraphAssembly {
   TaskGraphBuilder builder;
   std::shared_ptr<StringTable> names;
-  std::vector<int64_t> start, end;  // measured, by task, from the origin
-  std::vector<TaskId> next;         // on the same host thread
-  TaskId beginning;                 // a mark at zero that the first tasks hang on
+  std::vector<int64_t> start;  // measured, by task, from the origin
+  TaskId beginning;            // a mark at zero that the first tasks hang on
 
-  TaskId add(const Task& task, int64_t from, int64_t to);
+  TaskId add(const Task& task, int64_t from);
+  // Measured, from the origin.
+  [[nodiscard]] int64_t end(TaskId id) const;
+  // Gives a task another duration than the measured one.
+  void shorten(TaskId id, Nanoseconds duration);
+
+ private:
+  std::unordered_map<uint32_t, int64_t> measured_ends_;  // of the tasks that were given another duration
 };
 
 class RankDependencies {
@@ -38,7 +44,7 @@ class RankDependencies {
   [[nodiscard]] const DependencyCounts& counts() const { return counts_; }
   [[nodiscard]] const RankSteps& steps() const { return steps_; }
   [[nodiscard]] const std::vector<EventIndex>& communications() const { return communications_; }
-  [[nodiscard]] TaskId arrival(EventIndex communication) const { return entry_[communication]; }
+  [[nodiscard]] TaskId arrival(EventIndex communication) const { return entry(communication); }
   [[nodiscard]] TaskId task(EventIndex event) const { return task_[event]; }
   [[nodiscard]] int64_t start(EventIndex i) const { return trace_.events.start[i] - origin_; }
   [[nodiscard]] int64_t end(EventIndex i) const { return start(i) + trace_.events.duration[i]; }
@@ -98,6 +104,12 @@ class RankDependencies {
   [[nodiscard]] int64_t launch_time(EventIndex work) const {
     return links_.launch[work] == kNoIndex ? start(work) : start(links_.launch[work]);
   }
+  // Where device work is held back: a collective that ranks meet for by its arrival.
+  [[nodiscard]] TaskId entry(EventIndex work) const {
+    const auto arrives = arrivals_.find(work);
+    return arrives == arrivals_.end() ? task_[work] : arrives->second;
+  }
+  [[nodiscard]] TaskId next_on_thread(EventIndex call) const;
   void depend(TaskId after, TaskId before, Anchor anchor, int64_t lag) {
     out_.builder.depend(after, {before, anchor, Nanoseconds(lag)});
   }
@@ -121,10 +133,11 @@ class RankDependencies {
     TaskId task;
     int64_t start = 0, end = 0;
   };
-  std::vector<LaneId> lane_;                  // by lane of the trace
-  std::vector<OpenTask> open_;                // by lane of the trace: the last task of a host thread
-  std::vector<std::vector<TaskId>> threads_;  // by lane of the trace: tasks of host threads
-  std::vector<TaskId> task_, entry_;          // by event; entry: where device work is held back
+  std::vector<LaneId> lane_;                         // by lane of the trace
+  std::vector<OpenTask> open_;                       // by lane of the trace: the last task of a host thread
+  std::vector<std::vector<TaskId>> threads_;         // by lane of the trace: tasks of host threads, ascending
+  std::vector<TaskId> task_;                         // by event
+  std::unordered_map<EventIndex, TaskId> arrivals_;  // of collectives that ranks meet for
   std::vector<EventIndex> communications_;
   std::vector<Stream> streams_;
   std::vector<size_t> stream_of_lane_;

@@ -4,6 +4,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "ingest/trace/events_by_id.h"
 #include "timeline/annotation_layers.h"
 
 namespace forerun {
@@ -110,7 +111,7 @@ class LayerMapper {
   // Layers of outermost forward ops where the file names none, then those of the backward pass.
   void name_layers() {
     const TraceEvents& events = trace_.events;
-    std::unordered_map<int64_t, NameId> by_sequence;
+    EventsById by_sequence;                                    // forward events that have a layer
     std::unordered_map<uint32_t, uint32_t> counts;             // by name, within the iteration
     std::map<std::pair<uint32_t, uint32_t>, NameId> numbered;  // name and count -> layer
     const bool by_op = !layers_.modules && !layers_.annotations;
@@ -130,15 +131,15 @@ class LayerMapper {
         own[i] = layer;
       }
       if (by_op && outer != kNoIndex) layers_.layer[i] = own[outer];
-      if (events.sequence[i] >= 0 && layers_.layer[i].valid())
-        by_sequence.emplace(events.sequence[i], layers_.layer[i]);
+      if (events.sequence[i] >= 0 && layers_.layer[i].valid()) by_sequence.add(events.sequence[i], i);
     }
+    by_sequence.close();
     for (EventIndex i = 0; i < trace_.size(); ++i) {
       if (!is_host(events.kind[i]) || layers_.phase[i] != StepPhase::backward) continue;
       const EventIndex parent = links_.parent[i];
       if (parent != kNoIndex && layers_.phase[parent] == StepPhase::backward) layers_.layer[i] = layers_.layer[parent];
-      const auto found = events.sequence[i] >= 0 ? by_sequence.find(events.sequence[i]) : by_sequence.end();
-      if (found != by_sequence.end()) layers_.layer[i] = found->second;
+      const EventIndex forward = events.sequence[i] >= 0 ? by_sequence.find(events.sequence[i]) : kNoIndex;
+      if (forward != kNoIndex) layers_.layer[i] = layers_.layer[forward];
     }
   }
 

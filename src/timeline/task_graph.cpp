@@ -31,6 +31,11 @@ TaskGraph TaskGraph::with_durations(std::vector<Nanoseconds> durations) const {
   return made;
 }
 
+void TaskGraph::swap_durations(std::vector<Nanoseconds>& durations) {
+  CHECK(durations.size() == size(), "one duration for each task");
+  duration_.swap(durations);
+}
+
 Task TaskGraph::operator[](TaskId id) const {
   const Links& links = links_[id.value];
   Task task;

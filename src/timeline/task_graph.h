@@ -111,6 +111,8 @@ class TaskGraph {
 
   // The same tasks with other durations, one for each.
   [[nodiscard]] TaskGraph with_durations(std::vector<Nanoseconds> durations) const;
+  // Puts others in the place of all durations, without a copy of the graph.
+  void swap_durations(std::vector<Nanoseconds>& durations);
 
   // Strings of name, op and module. An invalid id is "".
   [[nodiscard]] const std::string& text(NameId id) const;

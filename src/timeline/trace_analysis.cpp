@@ -1,8 +1,10 @@
 #include "timeline/trace_analysis.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
+#include "base/parallel.h"
 #include "timeline/layers.h"
 
 namespace forerun {
@@ -14,12 +16,20 @@ struct RankData {
   std::vector<EventIndex> work;
 };
 
+// What does not need one another, beside each other.
+void together(const std::vector<std::function<void()>>& parts) {
+  parallel_for(parts.size(), 0, [&](size_t i) { parts[i](); });
+}
+
 RankAnalysis analyze_rank(const Trace& trace, const AnalysisOptions& options, RankData& data) {
   const TraceLinks links = link_events(trace);
   const Iterations iterations = find_iterations(trace, links);
-  const EventLayers layers = map_layers(trace, links, iterations);
-  data.kinds = work_kinds(trace, links);
-  data.work = kept_work(trace, links, iterations, options.breakdown);
+  EventLayers layers;
+  together({[&] { layers = map_layers(trace, links, iterations); },
+            [&] {
+              data.kinds = work_kinds(trace, links);
+              data.work = kept_work(trace, links, iterations, options.breakdown);
+            }});
   RankAnalysis rank;
   rank.file = trace.file;
   rank.gpu = trace.gpu;
@@ -34,12 +44,12 @@ RankAnalysis analyze_rank(const Trace& trace, const AnalysisOptions& options, Ra
   for (size_t i = 0; i < iterations.count(); ++i) {
     rank.steps.emplace_back(iterations.boundaries[i + 1] - iterations.boundaries[i]);
   }
-  rank.devices = break_down(trace, links, data.kinds, data.work, options.breakdown);
-  rank.usage = usage_of(trace, links, layers, data.kinds, data.work);
+  together({[&] { rank.usage = usage_of(trace, links, layers, data.kinds, data.work); },
+            [&] { rank.devices = break_down(trace, links, data.kinds, data.work, options.breakdown); },
+            [&] { rank.launches = launch_statistics(trace, links, data.work); },
+            [&] { rank.queues = queue_lengths(trace, links, data.work); }});
   rank.has_modules = layers.modules;
   rank.has_annotations = layers.annotations;
-  rank.launches = launch_statistics(trace, links, data.work);
-  rank.queues = queue_lengths(trace, links, data.work);
   return rank;
 }
 

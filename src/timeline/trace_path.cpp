@@ -8,18 +8,23 @@ namespace {
 
 using Key = std::pair<TaskKind, std::string>;
 
-void add_levers(const TaskGraph& graph, const std::vector<PathShare>& names, size_t most, Nanoseconds before,
+// The graph is the same afterwards.
+void add_levers(TaskGraph& graph, const std::vector<PathShare>& names, size_t most, Nanoseconds before,
                 std::vector<Lever>& levers) {
+  std::vector<Nanoseconds> durations(graph.size());
   for (const PathShare& share : names) {
     if (levers.size() == most) break;
-    std::vector<Nanoseconds> durations(graph.size());
+    const NameId named = graph.names()->find(share.name);
     for (size_t i = 0; i < graph.size(); ++i) {
       const TaskId task(i);
-      const bool halved = graph.kind(task) == share.kind && graph.text(graph.name(task)) == share.name;
+      const NameId name = graph.name(task);
+      const bool same = name == named || (!name.valid() && share.name.empty());
+      const bool halved = graph.kind(task) == share.kind && same;
       durations[i] = halved ? Nanoseconds(graph.duration(task).value / 2) : graph.duration(task);
     }
-    const TaskGraph changed = graph.with_durations(std::move(durations));
-    levers.push_back({share.name, share.kind, share.time, before - simulate(changed).end});
+    graph.swap_durations(durations);
+    levers.push_back({share.name, share.kind, share.time, before - simulate(graph).end});
+    graph.swap_durations(durations);
   }
   std::stable_sort(levers.begin(), levers.end(), [](const Lever& a, const Lever& b) { return a.saved > b.saved; });
 }
@@ -27,10 +32,11 @@ void add_levers(const TaskGraph& graph, const std::vector<PathShare>& names, siz
 }  // namespace
 
 Result<TracePath> path_of(std::span<const Trace> ranks, const PathOptions& options) {
-  const auto graph = dependency_graph(ranks);
+  auto graph = dependency_graph(ranks);
   if (!graph) return graph.error();
-  const TaskGraph& tasks = graph->tasks;
-  const Simulation simulation = simulate(tasks);
+  graph->measured_start = {};
+  TaskGraph& tasks = graph->tasks;
+  Simulation simulation = simulate(tasks);
   TracePath path;
   path.counts = graph->counts;
   path.simulated = simulation.end;
@@ -56,6 +62,7 @@ Result<TracePath> path_of(std::span<const Trace> ranks, const PathOptions& optio
   for (auto& [key, share] : shares) path.names.push_back(std::move(share));
   std::stable_sort(path.names.begin(), path.names.end(),
                    [](const PathShare& a, const PathShare& b) { return a.time > b.time; });
+  simulation.start = {};
   add_levers(tasks, path.names, options.levers, simulation.end, path.levers);
   return path;
 }

@@ -29,8 +29,8 @@ class TraceOfCalls {
     detail.values = trace_.names.intern(values);
     trace_.ops.push_back(detail);
     add(name, EventKind::op, 10);
-    trace_.events.detail.back() = static_cast<uint32_t>(trace_.ops.size() - 1);
-    trace_.events.sequence.back() = sequence_++;
+    trace_.events.detail.set(trace_.size() - 1, static_cast<uint32_t>(trace_.ops.size() - 1));
+    trace_.events.sequence.set(trace_.size() - 1, sequence_++);
     now_ += 20;
     return *this;
   }

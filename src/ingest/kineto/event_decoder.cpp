@@ -42,6 +42,12 @@ std::string_view string_of(Value& value) {
   return token.substr(1, token.size() - 2);
 }
 
+// Of a length that is known when this is compiled: no call.
+template <size_t kSize>
+bool same(std::string_view key, const char (&name)[kSize]) {
+  return key.size() == kSize - 1 && std::memcmp(key.data(), name, kSize - 1) == 0;
+}
+
 int64_t number_of(Value& value, int64_t otherwise = -1) { return integer_of(token_of(value)).value_or(otherwise); }
 
 // A list as it stands in the file; a scalar as its text.
@@ -87,7 +93,7 @@ RawId id_of(Value& value) {
 }
 
 error_code collective_argument(std::string_view key, Value& value, RawEvent& event) {
-  const auto is = [&](std::string_view name) { return key == name; };
+  const auto is = [&](const auto& name) { return same(key, name); };
   const bool was = event.has_collective;
   event.has_collective = true;
   if (is("Collective name"))
@@ -126,7 +132,7 @@ error_code collective_argument(std::string_view key, Value& value, RawEvent& eve
 }
 
 error_code detail_argument(std::string_view key, Value& value, RawEvent& event) {
-  const auto is = [&](std::string_view name) { return key == name; };
+  const auto is = [&](const auto& name) { return same(key, name); };
   switch (key.front()) {
     case 'b':
       if (is("bytes")) event.bytes = number_of(value);
@@ -170,7 +176,7 @@ error_code detail_argument(std::string_view key, Value& value, RawEvent& event) 
 
 // The keys most events have first.
 error_code argument(std::string_view key, Value& value, RawEvent& event) {
-  const auto is = [&](std::string_view name) { return key == name; };
+  const auto is = [&](const auto& name) { return same(key, name); };
   if (key.empty()) return simdjson::SUCCESS;
   switch (key.front()) {
     case 'E':
@@ -230,22 +236,22 @@ error_code time_of(Value& value, std::optional<int64_t>& out, bool& bad) {
 }
 
 error_code member(std::string_view key, Value& value, RawEvent& event) {
-  if (key == "ph") {
+  if (same(key, "ph")) {
     const std::string_view phase = string_of(value);
     event.phase = phase.size() == 1 ? phase.front() : '?';
-  } else if (key == "cat") {
+  } else if (same(key, "cat")) {
     event.category = string_of(value);
-  } else if (key == "name") {
+  } else if (same(key, "name")) {
     event.name = string_of(value);
-  } else if (key == "pid") {
+  } else if (same(key, "pid")) {
     event.process = id_of(value);
-  } else if (key == "tid") {
+  } else if (same(key, "tid")) {
     event.thread = id_of(value);
-  } else if (key == "ts") {
+  } else if (same(key, "ts")) {
     return time_of(value, event.start, event.bad_time);
-  } else if (key == "dur") {
+  } else if (same(key, "dur")) {
     return time_of(value, event.duration, event.bad_time);
-  } else if (key == "args") {
+  } else if (same(key, "args")) {
     return arguments(value, event);
   }
   return simdjson::SUCCESS;

@@ -21,10 +21,9 @@ bool begins_event(std::string_view text, size_t at) {
   const size_t quote = skip_blanks(text, at + 1);
   if (quote >= text.size() || text[quote] != '"') return false;
   const std::string_view rest = text.substr(quote + 1, 8);
+  constexpr std::string_view kKeys[] = {"ph\"", "name\"", "cat\"", "args\"", "pid\"", "tid\"", "ts\"", "dur\""};
   bool key = false;
-  for (const std::string_view name : {"ph\"", "name\"", "cat\"", "args\"", "pid\"", "tid\"", "ts\"", "dur\""}) {
-    key = key || rest.substr(0, name.size()) == name;
-  }
+  for (const std::string_view name : kKeys) key = key || rest.starts_with(name);
   if (!key) return false;
   size_t before = at;
   while (before > 0 && is_blank(text[before - 1])) --before;

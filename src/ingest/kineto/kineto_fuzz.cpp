@@ -1,11 +1,12 @@
-// Fuzzes the reader of profiler traces: any bytes give a trace that keeps its promises, or an Error. Blocks of several
-// sizes, so that the places where the text is cut vary.
+// Fuzzes the reader of profiler traces: any bytes give a trace that keeps its promises, or an Error, and the same one with
+// several threads. Blocks of several sizes, so that the places where the text is cut vary.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "base/check.h"
 #include "ingest/kineto/kineto_reader.h"
+#include "ingest/trace/trace_difference.h"
 #include "ingest/trace/trace_links.h"
 
 namespace {
@@ -35,12 +36,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     options.block_bytes = block;
     options.largest_event = block == 64 ? 512 : size_t{1} << 20;
     options.partial = block != 300;
+    options.threads = 1;
     const auto trace = forerun::read_kineto_text(text, "fuzz.json", options);
     if (trace.ok()) {
       check(*trace);
     } else {
       CHECK(!trace.error().what.empty() && !trace.error().where.empty(), "an error without what or where");
     }
+    options.threads = 2;
+    const auto apart = forerun::read_kineto_text(text, "fuzz.json", options);
+    CHECK(apart.ok() == trace.ok(), "two threads disagree with one whether it is a trace");
+    CHECK(!trace.ok() || forerun::difference(*trace, *apart).empty(), "two threads give another trace than one");
+    CHECK(trace.ok() || trace.error().message() == apart.error().message(), "two threads say something else than one");
   }
   return 0;
 }

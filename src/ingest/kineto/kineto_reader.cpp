@@ -3,13 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "base/byte_source.h"
 #include "base/json_nesting.h"
+#include "base/ordered_work.h"
 #include "ingest/kineto/event_decoder.h"
 #include "ingest/kineto/event_text.h"
 #include "ingest/kineto/file_header.h"
@@ -23,6 +26,7 @@ constexpr size_t kLongestTail = size_t{1} << 22;    // of what stands behind the
 constexpr int64_t kMostBehind = int64_t{1} << 26;   // bytes behind the events
 constexpr size_t kKeptOfSkipped = 256;              // of an event too long to hold: enough to see where the next begins
 constexpr int64_t kMostSkipped = int64_t{1} << 28;  // bytes without an event that begins
+constexpr size_t kMostThreads = 8;                  // reading and adding go one at a time
 
 constexpr const char* kGiveATrace = "give a PyTorch profiler trace (prof.export_chrome_trace)";
 
@@ -38,6 +42,29 @@ class TextSource : public ByteSource {
 
  private:
   std::string_view text_;
+};
+
+// Whole events, one behind the other, within a buffer that has room around them (EventDecoder).
+struct EventsText {
+  char* text = nullptr;
+  size_t size = 0;
+  int64_t position = 0;  // in the file
+  bool last = false;     // the file ends behind them
+  [[nodiscard]] std::string_view view() const { return {text, size}; }
+};
+
+// A block of the file that a thread has in its hands.
+struct Block {
+  std::vector<char> buffer;
+  size_t size = 0;       // of the whole events
+  size_t length = 0;     // up to where the next block begins
+  int64_t position = 0;  // in the file
+  EventDecoder decoder;
+  TraceBuilder events;
+  int64_t read = 0;    // events of any phase
+  bool plain = false;  // all of it was understood as it is: `events` has it
+
+  [[nodiscard]] EventsText text() { return {buffer.data() + EventDecoder::kBefore, size, position, false}; }
 };
 
 class KinetoReader {
@@ -69,12 +96,19 @@ class KinetoReader {
   void fill(size_t wanted);  // until that many bytes are held or the file ends
   Status find_events();
   Status read_events();
-  void read_block(size_t size);
-  void take_apart(size_t from, size_t size);
-  size_t take_chunk(size_t from, size_t size);
-  void mend(size_t from, size_t size);
+  // The steps of OrderedWork, one block a slot.
+  bool take_block(Block& block, OrderedWork& turns);
+  void cut_block(Block& block, size_t cut);
+  static void decode_apart(Block& block);
+  void add_block(Block& block);
+  // The bytes of a text one event at a time; where the file's tail begins, kNowhere where the events go on.
+  size_t read_text(const EventsText& events);
+  size_t take_apart(const EventsText& events, size_t from);
+  size_t take_chunk(const EventsText& events, size_t from, size_t until);
+  void mend(std::string_view event);
   Status skip_overlong();
-  void read_tail(size_t from);
+  void put_back(std::string_view text);
+  void read_tail();
   Error error(const std::string& what, const char* remedy) { return {what, builder_.trace().file, remedy}; }
   Error no_events();
   Error cut_short();
@@ -83,27 +117,32 @@ class KinetoReader {
 
   std::unique_ptr<ByteSource> source_;
   const KinetoOptions& options_;
-  TraceBuilder builder_;
-  EventDecoder decoder_;
-  EventDecoder::Sink sink_;
+  // What is read, by whoever takes the next block.
   std::vector<char> buffer_;  // one byte, what is held from begin_ to end_, padding
-  std::vector<char> mended_;
   size_t begin_ = 0, end_ = 0;
   int64_t position_ = 0;         // of begin_ in the file
   bool drained_ = false;         // the file is read to its end
-  bool ended_ = false;           // the list of events is
-  bool list_ = false;            // the file is a list, not an object with "traceEvents"
-  bool whole_ = false;           // its last bracket was found
-  bool goes_on_ = false;         // and something begins behind it
-  bool mending_ = false;         // what comes through take() was mended
   std::optional<Error> failed_;  // why the file could not be read to its end
+  Status overlong_;              // why no event could be found any more
+  // What is made of it, by whoever adds a block.
+  TraceBuilder builder_;
+  EventDecoder decoder_;
+  EventDecoder::Sink sink_;
+  std::vector<char> mended_;
+  int64_t in_hand_ = 0;              // where in the file what is being added begins
+  std::atomic<bool> ended_ = false;  // the list of events is
+  std::string behind_;               // what was read and stands behind it
+  bool mending_ = false;             // what comes through take() was mended
+  // Of the file as a whole.
+  bool list_ = false;     // it is a list, not an object with "traceEvents"
+  bool whole_ = false;    // its last bracket was found
+  bool goes_on_ = false;  // and something begins behind it
   int64_t base_ = 0;
 };
 
 void KinetoReader::problem(std::string_view what) {
   if (!counts().first_problem.empty()) return;
-  counts().first_problem =
-      fmt::format("event {} (near byte {}): {}", counts().read + counts().skipped, position_, what);
+  counts().first_problem = fmt::format("event {} (near byte {}): {}", counts().read + counts().skipped, in_hand_, what);
 }
 
 void KinetoReader::fill(size_t wanted) {
@@ -181,26 +220,23 @@ void KinetoReader::take(const RawEvent& event) {
   ++counts().read;
 }
 
-// Parses the first `size` bytes held, whole events, and forgets them.
-void KinetoReader::read_block(size_t size) {
-  const auto outcome = decoder_.decode(text(), size, sink_);
-  if (outcome.ended) {
-    read_tail(*outcome.ended);
-    return;
-  }
-  if (outcome.failed) take_apart(*outcome.failed, size);
-  if (!ended_) consume(size);
+size_t KinetoReader::read_text(const EventsText& events) {
+  in_hand_ = events.position;
+  const auto outcome = decoder_.decode(events.text, events.size, sink_);
+  if (outcome.ended) return *outcome.ended;
+  return outcome.failed ? take_apart(events, *outcome.failed) : kNowhere;
 }
 
-// The bytes from `from` to `size` event by event, because they do not parse together.
-void KinetoReader::take_apart(size_t from, size_t size) {
-  while (from < size && !ended_) {
-    const size_t next = next_event(view().substr(0, size), from + 1);
-    const size_t until = next == kNowhere ? size : next;
-    const size_t tail = take_chunk(from, until);
-    if (tail != kNowhere) read_tail(tail);
+// What stands from `from` on event by event, because it does not parse together.
+size_t KinetoReader::take_apart(const EventsText& events, size_t from) {
+  while (from < events.size) {
+    const size_t next = next_event(events.view(), from + 1);
+    const size_t until = next == kNowhere ? events.size : next;
+    const size_t tail = take_chunk(events, from, until);
+    if (tail != kNowhere) return tail;
     from = until;
   }
+  return kNowhere;
 }
 
 // Where the list of events ends within a text whose last event may be broken: behind "} ]" that a key, the end of the
@@ -224,12 +260,12 @@ size_t end_of_events(std::string_view text) {
 }
 
 // One event; returns where the file's tail begins, where this was the last one.
-size_t KinetoReader::take_chunk(size_t from, size_t until) {
-  const std::string_view all = view();
+size_t KinetoReader::take_chunk(const EventsText& events, size_t from, size_t until) {
+  const std::string_view all = events.view();
   size_t end = until;
   size_t tail = kNowhere;
   const auto blank_or_comma = [&](size_t at) { return static_cast<unsigned char>(all[at]) <= ' ' || all[at] == ','; };
-  if (until == held() && drained_) {
+  if (until == events.size && events.last) {
     const size_t close = end_of_events(all.substr(from, until - from));
     if (close != kNowhere) {
       tail = from + close;
@@ -239,18 +275,18 @@ size_t KinetoReader::take_chunk(size_t from, size_t until) {
   while (end > from && blank_or_comma(end - 1)) --end;
   while (from < end && blank_or_comma(from)) ++from;
   if (from == end) return tail;
-  const auto outcome = decoder_.decode(text() + from, end - from, sink_);
+  const auto outcome = decoder_.decode(events.text + from, end - from, sink_);
   if (outcome.ended) return from + *outcome.ended;
   if (outcome.failed) {
     problem(outcome.complaint);
-    mend(from + *outcome.failed, end);
+    mend(all.substr(from + *outcome.failed, end - from - *outcome.failed));
   }
   return tail;
 }
 
-void KinetoReader::mend(size_t from, size_t until) {
+void KinetoReader::mend(std::string_view event) {
   for (const bool trust_escapes : {true, false}) {
-    const std::string text = repaired(view().substr(from, until - from), trust_escapes);
+    const std::string text = repaired(event, trust_escapes);
     mended_.assign(text.size() + EventDecoder::kBefore + EventDecoder::kPadding, ' ');
     std::memcpy(mended_.data() + EventDecoder::kBefore, text.data(), text.size());
     // An event must be whole before any part of it counts.
@@ -268,6 +304,7 @@ void KinetoReader::mend(size_t from, size_t until) {
 
 // Drops an event that is longer than can be held.
 Status KinetoReader::skip_overlong() {
+  in_hand_ = position_;
   ++counts().skipped;
   problem("it is longer than can be held");
   const int64_t from = position_;
@@ -281,12 +318,22 @@ Status KinetoReader::skip_overlong() {
   return error(fmt::format("no event begins in {} MiB from byte {} on", kMostSkipped >> 20, from), kGiveATrace);
 }
 
+// Before what is held, from where it was read.
+void KinetoReader::put_back(std::string_view text) {
+  const std::string rest(view());
+  position_ -= static_cast<int64_t>(text.size());
+  begin_ = 0;
+  end_ = text.size() + rest.size();
+  buffer_.resize(std::max(buffer_.size(), end_ + EventDecoder::kBefore + EventDecoder::kPadding));
+  char* const into = buffer_.data() + EventDecoder::kBefore;
+  std::copy(rest.begin(), rest.end(), std::copy(text.begin(), text.end(), into));
+}
+
 // What stands behind the events, to the end of the file: whether it is whole can be told only there.
-void KinetoReader::read_tail(size_t from) {
-  ended_ = true;
-  consume(from);
+void KinetoReader::read_tail() {
+  in_hand_ = position_;
   for (size_t wanted = options_.block_bytes; wanted <= kLongestTail && !drained_; wanted *= 2) fill(wanted);
-  base_ = take_header(view(), builder_.trace()).value_or(base_);
+  base_ = take_header(view().substr(0, kLongestTail), builder_.trace()).value_or(base_);
   JsonNesting nesting(1);
   if (list_) nesting.read("]");  // the one that closed the events
   nesting.read(view());
@@ -300,29 +347,98 @@ void KinetoReader::read_tail(size_t from) {
   goes_on_ = nesting.goes_on();
 }
 
-Status KinetoReader::read_events() {
+// The bytes held up to `cut`, where an event begins, go to the block, in exchange for its buffer.
+void KinetoReader::cut_block(Block& block, size_t cut) {
+  size_t comma = cut;
+  while (text()[comma] != ',') --comma;
+  const size_t left = held() - cut;
+  CHECK(begin_ == 0, "filled from the front");
+  block.buffer.swap(buffer_);
+  buffer_.resize(std::max(buffer_.size(), left + EventDecoder::kBefore + EventDecoder::kPadding));
+  std::memcpy(buffer_.data() + EventDecoder::kBefore, block.buffer.data() + EventDecoder::kBefore + cut, left);
+  block.size = comma;
+  block.length = cut;
+  block.position = position_;
+  end_ = left;
+  position_ += static_cast<int64_t>(cut);
+}
+
+bool KinetoReader::take_block(Block& block, OrderedWork& turns) {
   size_t wanted = options_.block_bytes;
   while (!ended_) {
     fill(wanted);
-    if (drained_) {
-      read_block(held());
-      break;
-    }
-    const size_t cut = last_event(view());
+    const size_t cut = drained_ ? kNowhere : last_event(view());
     if (cut != kNowhere) {
-      size_t comma = cut;
-      while (text()[comma] != ',') --comma;
-      read_block(comma);
-      if (!ended_) consume(cut - comma);
-      wanted = options_.block_bytes;
-    } else if (wanted < options_.largest_event) {
+      cut_block(block, cut);
+      return true;
+    }
+    // Where no event begins within what is held, and where the file ends, it matters what came before.
+    if (!turns.settle() || ended_) return false;
+    if (drained_) {
+      const size_t tail = read_text({text(), held(), position_, true});
+      consume(tail == kNowhere ? held() : tail);
+      ended_ = tail != kNowhere;
+      return false;
+    }
+    if (wanted < options_.largest_event) {
       wanted *= 2;
     } else {
-      if (Status status = skip_overlong(); !status) return status;
+      overlong_ = skip_overlong();
+      if (!overlong_) return false;
       wanted = options_.block_bytes;
     }
   }
-  return {};
+  return false;
+}
+
+void KinetoReader::decode_apart(Block& block) {
+  block.events = TraceBuilder();
+  block.read = 0;
+  block.plain = true;
+  const EventsText events = block.text();
+  const auto outcome = block.decoder.decode(events.text, events.size, [&block](const RawEvent& event) {
+    ++block.read;
+    if (block.plain) block.plain = block.events.add(event) == TraceBuilder::Taken::as_it_is;
+  });
+  block.plain = block.plain && !outcome.failed && !outcome.ended;
+}
+
+// What is not plain is read here: what is said of broken events depends on those before them.
+void KinetoReader::add_block(Block& block) {
+  const EventsText events = block.text();
+  if (ended_) {
+    behind_.append(events.text, block.length);
+  } else if (block.plain && builder_.append(block.events)) {
+    counts().read += block.read;
+  } else if (const size_t tail = read_text(events); tail != kNowhere) {
+    behind_.assign(events.text + tail, block.length - tail);
+    ended_ = true;
+  }
+  if (block.buffer.size() > 4 * options_.block_bytes) block.buffer = {};  // it held an event of that length
+}
+
+Status KinetoReader::read_events() {
+  size_t threads = options_.threads;
+  if (threads == 0) threads = std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
+  if (drained_) threads = 1;  // it is all here
+  std::vector<Block> blocks(threads);
+  OrderedWork* own = nullptr;
+  OrderedWork turns({.take = [&](size_t slot) { return take_block(blocks[slot], *own); },
+                     .work =
+                         [&](size_t slot) {
+                           if (threads > 1) decode_apart(blocks[slot]);
+                         },
+                     .hand_on = [&](size_t slot) { add_block(blocks[slot]); }});
+  own = &turns;
+  turns.run(threads);
+  if (ended_) {
+    put_back(behind_);
+    behind_ = {};
+    read_tail();
+  } else {
+    in_hand_ = position_;
+  }
+  return overlong_;
 }
 
 Result<Trace> KinetoReader::read_whole() {

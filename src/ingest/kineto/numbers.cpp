@@ -5,6 +5,7 @@ namespace {
 
 constexpr int kMostDigits = 19;       // that fit in 64 bits
 constexpr size_t kShortInteger = 18;  // digits that cannot overflow
+constexpr size_t kShortTime = 20;     // characters of a time in microseconds since 1970, of which one is the point
 
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -75,19 +76,23 @@ std::optional<int64_t> scaled(std::string_view text, int scale, bool round) {
 std::optional<int64_t> nanoseconds_of(std::string_view token) {
   const char* p = token.data();
   const char* const end = p + token.size();
-  if (token.empty() || token.size() > kShortInteger || !is_digit(*p)) return scaled(unquoted(token), 3, true);
-  int64_t value = 0;
-  while (p != end && is_digit(*p)) value = value * 10 + (*p++ - '0');
+  if (token.empty() || token.size() > kShortTime || !is_digit(*p)) return scaled(unquoted(token), 3, true);
+  constexpr auto kLongest = static_cast<uint64_t>(kLongestTime);
+  uint64_t value = 0;
+  while (p != end && is_digit(*p)) value = value * 10 + static_cast<uint64_t>(*p++ - '0');
   int decimals = 0;
   if (p != end && *p == '.') {
-    for (++p; p != end && is_digit(*p) && decimals < 3; ++decimals) value = value * 10 + (*p++ - '0');
+    for (++p; p != end && is_digit(*p) && decimals < 3; ++decimals)
+      value = value * 10 + static_cast<uint64_t>(*p++ - '0');
+  } else if (token.size() == kShortTime) {
+    return scaled(token, 3, true);  // twenty digits may overflow
   }
   if (p != end) return scaled(token, 3, true);
   for (; decimals < 3; ++decimals) {
-    if (value > kLongestTime / 10) return std::nullopt;
+    if (value > kLongest / 10) return std::nullopt;
     value *= 10;
   }
-  return value <= kLongestTime ? std::optional(value) : std::nullopt;
+  return value <= kLongest ? std::optional(static_cast<int64_t>(value)) : std::nullopt;
 }
 
 std::optional<int64_t> integer_of(std::string_view token) {

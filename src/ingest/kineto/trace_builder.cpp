@@ -63,7 +63,8 @@ uint64_t mix(uint64_t hash, uint64_t value) {
 
 // Finds `value` in the side table, or adds it. Entries that share a hash take the next one.
 template <class T>
-uint32_t entry_of(std::vector<T>& table, std::unordered_map<uint64_t, uint32_t>& index, uint64_t hash, const T& value) {
+uint32_t found_or_added(std::vector<T>& table, std::unordered_map<uint64_t, uint32_t>& index, uint64_t hash,
+                        const T& value) {
   while (true) {
     const auto [found, added] = index.try_emplace(hash, static_cast<uint32_t>(table.size()));
     if (added) table.push_back(value);
@@ -79,11 +80,13 @@ TraceLane::Kind lane_kind(EventKind kind) {
   return kind == EventKind::gpu_annotation ? TraceLane::Kind::gpu_annotation : TraceLane::Kind::other;
 }
 
+int64_t number_of(NameId text) { return -1000 - static_cast<int64_t>(text.value); }
+
 uint32_t small(int64_t value) { return static_cast<uint32_t>(std::clamp<int64_t>(value, 0, UINT32_MAX)); }
 
 }  // namespace
 
-size_t TraceBuilder::HashLane::operator()(const std::tuple<TraceLane::Kind, int64_t, int64_t>& key) const {
+size_t TraceBuilder::HashLane::operator()(const LaneKey& key) const {
   return mix(mix(static_cast<uint64_t>(std::get<0>(key)), static_cast<uint64_t>(std::get<1>(key))),
              static_cast<uint64_t>(std::get<2>(key)));
 }
@@ -100,12 +103,15 @@ NameId TraceBuilder::intern(std::string_view raw) {
 }
 
 // Texts in place of process and thread numbers ("Spans") become numbers below those that systems give.
-int64_t TraceBuilder::number(const RawId& id) {
-  return id.text.empty() ? id.number : -1000 - static_cast<int64_t>(intern(id.text).value);
+TraceBuilder::NumberedId TraceBuilder::numbered(const RawId& id) {
+  if (id.text.empty()) return {id.number, NameId()};
+  const NameId text = intern(id.text);
+  return {number_of(text), text};
 }
 
 EventKind TraceBuilder::kind_of(const RawEvent& event) {
   for (const Category& category : kCategories) {
+    if (!event.category.empty() && category.name.front() != event.category.front()) continue;
     if (category.name != event.category) continue;
     return category.kind == EventKind::op && is_mark(event.name) ? EventKind::annotation : category.kind;
   }
@@ -116,15 +122,36 @@ EventKind TraceBuilder::kind_of(const RawEvent& event) {
 LaneIndex TraceBuilder::lane_of(EventKind kind, const RawEvent& event) {
   const TraceLane::Kind lane = lane_kind(kind);
   const bool device = lane == TraceLane::Kind::gpu_stream || lane == TraceLane::Kind::gpu_sync;
-  const int64_t process = device && event.device ? *event.device : number(event.process);
-  const int64_t thread = device && event.stream ? *event.stream : number(event.thread);
-  const std::tuple key(lane, process, thread);
+  const NumberedId process = device && event.device ? NumberedId{*event.device, NameId()} : numbered(event.process);
+  const NumberedId thread = device && event.stream ? NumberedId{*event.stream, NameId()} : numbered(event.thread);
+  return lane_of(lane, process, thread);
+}
+
+LaneIndex TraceBuilder::lane_of(TraceLane::Kind kind, const NumberedId& process, const NumberedId& thread) {
+  const LaneKey key(kind, process.number, thread.number);
   if (last_lane_ != kNoIndex && key == last_key_) return last_lane_;
   const auto [found, added] = lanes_.try_emplace(key, static_cast<LaneIndex>(trace_.lanes.size()));
-  if (added) trace_.lanes.push_back({lane, process, thread, NameId()});
+  if (added) {
+    trace_.lanes.push_back({kind, process.number, thread.number, NameId()});
+    lane_ids_.emplace_back(process, thread);
+  }
   last_key_ = key;
   last_lane_ = found->second;
   return found->second;
+}
+
+uint32_t TraceBuilder::entry_of(const OpDetail& detail) {
+  uint64_t hash = 0;
+  for (const NameId id : {detail.dims, detail.types, detail.strides, detail.values, detail.module, detail.stack}) {
+    hash = mix(hash, id.value);
+  }
+  return found_or_added(trace_.ops, ops_, hash, detail);
+}
+
+uint32_t TraceBuilder::entry_of(const KernelDetail& detail) {
+  uint64_t hash = mix(detail.registers, detail.shared_memory);
+  for (size_t i = 0; i < 3; ++i) hash = mix(mix(hash, detail.grid[i]), detail.block[i]);
+  return found_or_added(trace_.kernels, kernels_, hash, detail);
 }
 
 uint32_t TraceBuilder::op_detail(EventKind kind, const RawEvent& event) {
@@ -139,12 +166,7 @@ uint32_t TraceBuilder::op_detail(EventKind kind, const RawEvent& event) {
   if (kind == EventKind::python && event.name.substr(0, kModule.size()) == kModule) {
     detail.module = intern_or_none(event.name.substr(kModule.size()));
   }
-  if (detail == OpDetail()) return kNoIndex;
-  uint64_t hash = 0;
-  for (const NameId id : {detail.dims, detail.types, detail.strides, detail.values, detail.module, detail.stack}) {
-    hash = mix(hash, id.value);
-  }
-  return entry_of(trace_.ops, ops_, hash, detail);
+  return detail == OpDetail() ? kNoIndex : entry_of(detail);
 }
 
 uint32_t TraceBuilder::detail_of(EventKind kind, const RawEvent& event) {
@@ -152,13 +174,9 @@ uint32_t TraceBuilder::detail_of(EventKind kind, const RawEvent& event) {
     case EventKind::op:
     case EventKind::annotation:
     case EventKind::python: return op_detail(kind, event);
-    case EventKind::kernel: {
+    case EventKind::kernel:
       if (!event.has_grid) return kNoIndex;
-      const KernelDetail detail{event.grid, event.block, small(event.registers), small(event.shared_memory)};
-      uint64_t hash = mix(detail.registers, detail.shared_memory);
-      for (size_t i = 0; i < 3; ++i) hash = mix(mix(hash, detail.grid[i]), detail.block[i]);
-      return entry_of(trace_.kernels, kernels_, hash, detail);
-    }
+      return entry_of(KernelDetail{event.grid, event.block, small(event.registers), small(event.shared_memory)});
     case EventKind::sync:
       trace_.syncs.push_back({intern_or_none(event.sync_kind.empty() ? event.name : event.sync_kind),
                               event.stream.value_or(-1), event.wait_on_stream, event.record_correlation,
@@ -189,7 +207,12 @@ uint32_t TraceBuilder::collective_of(const RawEvent& event) {
 
 void TraceBuilder::take_metadata(const RawEvent& event) {
   if (event.name != "thread_name" || event.label.empty()) return;
-  thread_names_[{number(event.process), number(event.thread)}] = intern(event.label);
+  const NumberedId process = numbered(event.process), thread = numbered(event.thread);
+  name_thread({process, thread, intern(event.label)});
+}
+
+void TraceBuilder::name_thread(const ThreadName& thread) {
+  thread_names_[{thread.process.number, thread.thread.number}] = thread;
 }
 
 void TraceBuilder::push(EventKind kind, const RawEvent& event) {
@@ -235,6 +258,63 @@ TraceBuilder::Taken TraceBuilder::add(const RawEvent& event) {
   return repaired_ ? Taken::repaired : Taken::as_it_is;
 }
 
+// Tables are taken over in the order of first sight, so that they end up as if all events had come here.
+bool TraceBuilder::append(const TraceBuilder& block) {
+  const Trace& rows = block.trace_;
+  if (trace_.size() + rows.size() >= kNoIndex - 1) return false;
+  std::vector<NameId> names;
+  names.reserve(rows.names.size());
+  for (size_t i = 0; i < rows.names.size(); ++i) names.push_back(trace_.names.intern(rows.names[NameId(i)]));
+  const auto name = [&](NameId id) { return id.valid() ? names[id.value] : NameId(); };
+  const auto here = [&](const NumberedId& id) {
+    return id.text.valid() ? NumberedId{number_of(name(id.text)), name(id.text)} : id;
+  };
+  std::vector<LaneIndex> lanes;
+  for (size_t i = 0; i < rows.lanes.size(); ++i) {
+    const auto& [process, thread] = block.lane_ids_[i];
+    lanes.push_back(lane_of(rows.lanes[i].kind, here(process), here(thread)));
+  }
+  for (const auto& [ids, thread] : block.thread_names_) {
+    name_thread({here(thread.process), here(thread.thread), name(thread.name)});
+  }
+  std::vector<uint32_t> ops, kernels;
+  for (const OpDetail& op : rows.ops) {
+    ops.push_back(entry_of(
+        OpDetail{name(op.dims), name(op.types), name(op.strides), name(op.values), name(op.module), name(op.stack)}));
+  }
+  for (const KernelDetail& kernel : rows.kernels) kernels.push_back(entry_of(kernel));
+  const auto syncs = static_cast<uint32_t>(trace_.syncs.size());
+  for (TraceSync sync : rows.syncs) {
+    sync.kind = name(sync.kind);
+    trace_.syncs.push_back(sync);
+  }
+  const auto collectives = static_cast<uint32_t>(trace_.collectives.size());
+  for (TraceCollective collective : rows.collectives) {
+    for (NameId* id : {&collective.name, &collective.dtype, &collective.group, &collective.description,
+                       &collective.ranks, &collective.in_splits, &collective.out_splits}) {
+      *id = name(*id);
+    }
+    trace_.collectives.push_back(collective);
+  }
+  const auto detail = [&](EventIndex i) {
+    const uint32_t own = rows.events.detail[i];
+    if (own == kNoIndex) return kNoIndex;
+    switch (rows.events.kind[i]) {
+      case EventKind::kernel: return kernels[own];
+      case EventKind::sync: return syncs + own;
+      default: return ops[own];
+    }
+  };
+  TraceEvents& events = trace_.events;
+  for (EventIndex i = 0; i < rows.size(); ++i) events.detail.push_back(detail(i));
+  events.name.append(rows.events.name, name);
+  events.lane.append(rows.events.lane, [&](LaneIndex lane) { return lanes[lane]; });
+  events.collective.append(rows.events.collective,
+                           [&](uint32_t own) { return own == kNoIndex ? kNoIndex : collectives + own; });
+  events.append_numbers(rows.events);
+  return true;
+}
+
 Trace TraceBuilder::finish(int64_t base) {
   if (base > 0 && base <= kLongestTime) {
     for (int64_t& start : trace_.events.start) start += base;
@@ -242,7 +322,7 @@ Trace TraceBuilder::finish(int64_t base) {
   }
   for (TraceLane& lane : trace_.lanes) {
     const auto named = thread_names_.find({lane.process, lane.thread});
-    if (named != thread_names_.end()) lane.name = named->second;
+    if (named != thread_names_.end()) lane.name = named->second.name;
   }
   trace_.counts.kept = static_cast<int64_t>(trace_.size());
   sort_events(trace_.events);

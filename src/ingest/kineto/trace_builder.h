@@ -9,6 +9,8 @@
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "ingest/kineto/raw_event.h"
@@ -24,23 +26,41 @@ class TraceBuilder {
   Taken add(const RawEvent& event);
   [[nodiscard]] std::string_view reason() const { return reason_; }
 
+  // What another builder took in, as if it had come here event by event. False where there are more events than can be
+  // numbered: then nothing was taken in.
+  bool append(const TraceBuilder& block);
+
   [[nodiscard]] Trace& trace() { return trace_; }
 
   // Adds `base` to all times, names the lanes, sorts the rows. Nothing may be added afterwards.
   Trace finish(int64_t base);
 
  private:
+  using LaneKey = std::tuple<TraceLane::Kind, int64_t, int64_t>;
   struct HashLane {
-    size_t operator()(const std::tuple<TraceLane::Kind, int64_t, int64_t>& key) const;
+    size_t operator()(const LaneKey& key) const;
+  };
+  // A process or thread: its number, and the text that it was made of where the file has a text.
+  struct NumberedId {
+    int64_t number = 0;
+    NameId text;
+  };
+  struct ThreadName {
+    NumberedId process, thread;
+    NameId name;
   };
 
   NameId intern(std::string_view raw);
   NameId intern_or_none(std::string_view raw) { return raw.empty() ? NameId() : intern(raw); }
-  int64_t number(const RawId& id);
+  NumberedId numbered(const RawId& id);
   EventKind kind_of(const RawEvent& event);
   LaneIndex lane_of(EventKind kind, const RawEvent& event);
+  LaneIndex lane_of(TraceLane::Kind kind, const NumberedId& process, const NumberedId& thread);
+  void name_thread(const ThreadName& thread);
   uint32_t detail_of(EventKind kind, const RawEvent& event);
   uint32_t op_detail(EventKind kind, const RawEvent& event);
+  uint32_t entry_of(const OpDetail& detail);
+  uint32_t entry_of(const KernelDetail& detail);
   uint32_t collective_of(const RawEvent& event);
   void take_metadata(const RawEvent& event);
   void push(EventKind kind, const RawEvent& event);
@@ -48,11 +68,12 @@ class TraceBuilder {
   Trace trace_;
   std::string_view reason_;
   bool repaired_ = false;
-  std::unordered_map<std::tuple<TraceLane::Kind, int64_t, int64_t>, LaneIndex, HashLane> lanes_;
-  std::tuple<TraceLane::Kind, int64_t, int64_t> last_key_;
+  std::unordered_map<LaneKey, LaneIndex, HashLane> lanes_;
+  std::vector<std::pair<NumberedId, NumberedId>> lane_ids_;  // process and thread of each lane
+  LaneKey last_key_;
   LaneIndex last_lane_ = kNoIndex;
   std::unordered_map<uint64_t, uint32_t> ops_, kernels_;  // by hash of the value: the entry of the side table
-  std::map<std::pair<int64_t, int64_t>, NameId> thread_names_;
+  std::map<std::pair<int64_t, int64_t>, ThreadName> thread_names_;
 };
 
 }  // namespace forerun

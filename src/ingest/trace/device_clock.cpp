@@ -33,11 +33,11 @@ bool within_reach(int64_t a, int64_t b) {
 
 // Of each device, in order of the launches.
 WorkByDevice launched_work(const Trace& trace) {
-  const TraceLinks links = link_events(trace);
+  const std::vector<EventIndex> launches = launches_of(trace);
   WorkByDevice devices;
   for (EventIndex i = 0; i < trace.size(); ++i) {
-    if (!is_device_work(trace.events.kind[i]) || links.launch[i] == kNoIndex) continue;
-    const LaunchedWork work{trace.events.start[links.launch[i]], trace.events.start[i], trace.events.end(i)};
+    if (!is_device_work(trace.events.kind[i]) || launches[i] == kNoIndex) continue;
+    const LaunchedWork work{trace.events.start[launches[i]], trace.events.start[i], trace.events.end(i)};
     if (within_reach(work.launched, work.start)) devices[trace.lane_of(i).process].push_back(work);
   }
   for (auto& [device, work] : devices) {
@@ -55,8 +55,10 @@ bool waits_for_device(const std::string& name) {
 int64_t bound_of_syncs(const Trace& trace, const std::vector<LaunchedWork>& work) {
   int64_t most = kUnbound, last_end = INT64_MIN;
   size_t launched = 0;
+  std::vector<bool> waits(trace.names.size());
+  for (size_t i = 0; i < waits.size(); ++i) waits[i] = waits_for_device(trace.names[NameId(i)]);
   for (EventIndex i = 0; i < trace.size(); ++i) {
-    if (!is_cuda_call(trace.events.kind[i]) || !waits_for_device(trace.name(i))) continue;
+    if (!is_cuda_call(trace.events.kind[i]) || !waits[trace.events.name[i].value]) continue;
     for (; launched < work.size() && work[launched].launched < trace.events.start[i]; ++launched) {
       last_end = std::max(last_end, work[launched].end);
     }

@@ -7,6 +7,11 @@ namespace forerun {
 namespace {
 
 template <class T>
+void permute(CompactColumn<T>& column, const std::vector<uint32_t>& order) {
+  column.permute(order);
+}
+
+template <class T>
 void permute(std::vector<T>& column, const std::vector<uint32_t>& order) {
   std::vector<T> sorted(column.size());
   for (size_t i = 0; i < order.size(); ++i) sorted[i] = column[order[i]];
@@ -57,10 +62,23 @@ EventIndex TraceEvents::add(const TraceEvent& event) {
   return static_cast<EventIndex>(size() - 1);
 }
 
+void TraceEvents::append_numbers(const TraceEvents& rows) {
+  const auto as_it_is = [](auto number) { return number; };
+  start.insert(start.end(), rows.start.begin(), rows.start.end());
+  duration.insert(duration.end(), rows.duration.begin(), rows.duration.end());
+  kind.insert(kind.end(), rows.kind.begin(), rows.kind.end());
+  correlation.append(rows.correlation, as_it_is);
+  external_id.append(rows.external_id, as_it_is);
+  sequence.append(rows.sequence, as_it_is);
+  bytes.append(rows.bytes, as_it_is);
+  forward_thread.append(rows.forward_thread, as_it_is);
+}
+
 size_t TraceEvents::memory() const {
   const auto held = [](const auto& column) { return column.capacity() * sizeof(column[0]); };
-  return held(start) + held(duration) + held(name) + held(kind) + held(lane) + held(correlation) + held(external_id) +
-         held(sequence) + held(bytes) + held(forward_thread) + held(detail) + held(collective);
+  return held(start) + held(duration) + held(kind) + name.memory() + lane.memory() + correlation.memory() +
+         external_id.memory() + sequence.memory() + bytes.memory() + forward_thread.memory() + detail.memory() +
+         collective.memory();
 }
 
 size_t Trace::memory() const {
@@ -71,16 +89,57 @@ size_t Trace::memory() const {
   return total;
 }
 
-void sort_events(TraceEvents& events) {
-  std::vector<uint32_t> order(events.size());
-  std::iota(order.begin(), order.end(), 0U);
-  const auto before = [&](uint32_t a, uint32_t b) {
-    if (events.start[a] != events.start[b]) return events.start[a] < events.start[b];
-    if (events.duration[a] != events.duration[b]) return events.duration[a] > events.duration[b];
-    return a < b;
+namespace {
+
+// The rows in order of start; of equal starts the longer first, then in the order they have. Counts digits, from the last to the
+// first, instead of comparing: a trace of a gigabyte is sorted in a fraction of the time.
+std::vector<uint32_t> in_order(const TraceEvents& events) {
+  struct Keyed {
+    uint64_t start;  // from the first
+    uint32_t row;
   };
-  if (std::is_sorted(order.begin(), order.end(), before)) return;
-  std::sort(order.begin(), order.end(), before);
+  constexpr unsigned kDigit = 11;
+  constexpr uint64_t kDigits = uint64_t{1} << kDigit;
+  const auto [first, last] = std::minmax_element(events.start.begin(), events.start.end());
+  const uint64_t range = static_cast<uint64_t>(*last) - static_cast<uint64_t>(*first);
+  std::vector<Keyed> rows(events.size()), sorted(events.size());
+  for (uint32_t i = 0; i < rows.size(); ++i) {
+    rows[i] = {static_cast<uint64_t>(events.start[i]) - static_cast<uint64_t>(*first), i};
+  }
+  std::vector<uint32_t> place(kDigits);
+  for (unsigned shift = 0; shift < 64 && (range >> shift) != 0; shift += kDigit) {
+    std::fill(place.begin(), place.end(), 0U);
+    for (const Keyed& row : rows) ++place[(row.start >> shift) % kDigits];
+    std::exclusive_scan(place.begin(), place.end(), place.begin(), 0U);
+    for (const Keyed& row : rows) sorted[place[(row.start >> shift) % kDigits]++] = row;
+    rows.swap(sorted);
+  }
+  sorted = {};
+  for (size_t from = 0, until = 0; from < rows.size(); from = until) {
+    for (until = from + 1; until < rows.size() && rows[until].start == rows[from].start;) ++until;
+    if (until == from + 1) continue;
+    std::stable_sort(rows.begin() + static_cast<std::ptrdiff_t>(from),
+                     rows.begin() + static_cast<std::ptrdiff_t>(until),
+                     [&](const Keyed& a, const Keyed& b) { return events.duration[a.row] > events.duration[b.row]; });
+  }
+  std::vector<uint32_t> order(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) order[i] = rows[i].row;
+  return order;
+}
+
+bool are_in_order(const TraceEvents& events) {
+  for (size_t i = 1; i < events.size(); ++i) {
+    if (events.start[i - 1] > events.start[i]) return false;
+    if (events.start[i - 1] == events.start[i] && events.duration[i - 1] < events.duration[i]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void sort_events(TraceEvents& events) {
+  if (are_in_order(events)) return;
+  const std::vector<uint32_t> order = in_order(events);
   permute(events.start, order);
   permute(events.duration, order);
   permute(events.name, order);

@@ -16,6 +16,7 @@
 
 #include "base/interner.h"
 #include "base/quantity.h"
+#include "ingest/trace/compact_column.h"
 
 namespace forerun {
 
@@ -55,6 +56,7 @@ struct TraceLane {
   int64_t process = 0;  // host: process id; GPU: device
   int64_t thread = 0;   // host: thread id; GPU: stream
   NameId name;          // thread_name of the file, where it has one
+  bool operator==(const TraceLane&) const = default;
 };
 
 // What an op was called with: raw JSON of the file ("[[64,3,224,224],[],[]]"); not valid where the file has none.
@@ -115,22 +117,25 @@ struct TraceEvent {
 struct TraceEvents {
   std::vector<int64_t> start;     // nanoseconds, on the clock of the file
   std::vector<int64_t> duration;  // nanoseconds, never negative; start + duration never overflows
-  std::vector<NameId> name;
+  CompactColumn<NameId> name;
   std::vector<EventKind> kind;
-  std::vector<LaneIndex> lane;
-  std::vector<int64_t> correlation;  // shared by a CUDA call and the device work it launched
-  std::vector<int64_t> external_id;  // of an op; device work and CUDA calls repeat that of the op they belong to
-  std::vector<int64_t> sequence;     // shared by a forward op and the backward ops of its autograd node
-  std::vector<int64_t> bytes;        // of a copy or fill; -1 elsewhere
-  std::vector<int32_t>
-      forward_thread;                // ops: "Fwd thread id", > 0 in the backward pass; else -1. Python: id of the event
-  std::vector<uint32_t> detail;      // op, annotation, python: Trace::ops; kernel: Trace::kernels; sync: Trace::syncs
-  std::vector<uint32_t> collective;  // Trace::collectives, or kNoIndex
+  CompactColumn<LaneIndex> lane;
+  CompactColumn<int64_t> correlation;  // shared by a CUDA call and the device work it launched
+  CompactColumn<int64_t> external_id;  // of an op; device work and CUDA calls repeat that of the op they belong to
+  CompactColumn<int64_t> sequence;     // shared by a forward op and the backward ops of its autograd node
+  CompactColumn<int64_t> bytes;        // of a copy or fill; -1 elsewhere
+  CompactColumn<int32_t>
+      forward_thread;              // ops: "Fwd thread id", > 0 in the backward pass; else -1. Python: id of the event
+  CompactColumn<uint32_t> detail;  // op, annotation, python: Trace::ops; kernel: Trace::kernels; sync: Trace::syncs
+  CompactColumn<uint32_t> collective;  // Trace::collectives, or kNoIndex
 
   EventIndex add(const TraceEvent& event);
+  // The columns of other rows behind these that refer to no table: all but name, lane, detail and collective.
+  void append_numbers(const TraceEvents& rows);
   [[nodiscard]] size_t size() const { return start.size(); }
   [[nodiscard]] int64_t end(EventIndex i) const { return start[i] + duration[i]; }
   [[nodiscard]] size_t memory() const;  // bytes held
+  bool operator==(const TraceEvents&) const = default;
 };
 
 // What became of the events of the file.
@@ -142,6 +147,7 @@ struct TraceCounts {
   bool truncated = false;     // the file ends within its events
   std::string first_problem;  // of the first event repaired or skipped: what and where
   int64_t json_bytes = 0;
+  bool operator==(const TraceCounts&) const = default;
 };
 
 struct Trace {

@@ -1,48 +1,9 @@
 #include "ingest/trace/trace_links.h"
 
-#include <algorithm>
-#include <utility>
+#include "ingest/trace/events_by_id.h"
 
 namespace forerun {
 namespace {
-
-// Finds an event by an id of the file. Ids mostly are dense, so a plain table serves; otherwise sorted pairs.
-class IdIndex {
- public:
-  void add(int64_t id, EventIndex event) { pairs_.emplace_back(id, event); }
-
-  void close() {
-    if (pairs_.empty()) return;
-    const auto [least, most] = std::minmax_element(pairs_.begin(), pairs_.end());
-    least_ = least->first;
-    const auto range = static_cast<uint64_t>(most->first) - static_cast<uint64_t>(least_);
-    if (range < 8 * pairs_.size() + 1024) {
-      table_.assign(range + 1, kNoIndex);
-      for (const auto& [id, event] : pairs_) {
-        EventIndex& slot = table_[static_cast<uint64_t>(id) - static_cast<uint64_t>(least_)];
-        if (slot == kNoIndex) slot = event;
-      }
-      pairs_ = {};
-    } else {
-      std::sort(pairs_.begin(), pairs_.end());
-    }
-  }
-
-  // The first event added with the id.
-  [[nodiscard]] EventIndex find(int64_t id) const {
-    if (!table_.empty()) {
-      const uint64_t offset = static_cast<uint64_t>(id) - static_cast<uint64_t>(least_);
-      return id >= least_ && offset < table_.size() ? table_[offset] : kNoIndex;
-    }
-    const auto found = std::lower_bound(pairs_.begin(), pairs_.end(), std::pair(id, EventIndex{0}));
-    return found != pairs_.end() && found->first == id ? found->second : kNoIndex;
-  }
-
- private:
-  std::vector<std::pair<int64_t, EventIndex>> pairs_;
-  std::vector<EventIndex> table_;
-  int64_t least_ = 0;
-};
 
 // Nesting on each host thread: rows stand in order of start, so the open events of a thread form a stack.
 void link_parents(const Trace& trace, TraceLinks& links) {
@@ -60,22 +21,14 @@ void link_parents(const Trace& trace, TraceLinks& links) {
 
 void link_launches(const Trace& trace, TraceLinks& links) {
   const TraceEvents& events = trace.events;
-  links.launch.assign(events.size(), kNoIndex);
-  IdIndex calls;
-  for (EventIndex i = 0; i < events.size(); ++i) {
-    if (is_cuda_call(events.kind[i]) && events.correlation[i] > 0) calls.add(events.correlation[i], i);
-  }
-  calls.close();
+  links.launch = launches_of(trace);
   links.launched_begin.assign(events.size() + 1, 0);
   for (EventIndex i = 0; i < events.size(); ++i) {
-    const bool work = is_device_work(events.kind[i]);
-    links.device_work += work ? 1 : 0;
-    if ((!work && events.kind[i] != EventKind::sync) || events.correlation[i] <= 0) continue;
-    const EventIndex call = calls.find(events.correlation[i]);
-    links.launch[i] = call;
-    if (call == kNoIndex || !work) continue;
+    if (!is_device_work(events.kind[i])) continue;
+    ++links.device_work;
+    if (links.launch[i] == kNoIndex) continue;
     ++links.linked;
-    ++links.launched_begin[call + 1];
+    ++links.launched_begin[links.launch[i] + 1];
   }
   for (size_t i = 0; i < events.size(); ++i) links.launched_begin[i + 1] += links.launched_begin[i];
   links.launched_list.resize(static_cast<size_t>(links.linked));
@@ -92,7 +45,7 @@ void link_ops(const Trace& trace, TraceLinks& links) {
   const TraceEvents& events = trace.events;
   links.op.assign(events.size(), kNoIndex);
   std::vector<EventIndex> around(events.size(), kNoIndex);  // host events: the innermost op around it, or itself
-  IdIndex ops;
+  EventsById ops;
   for (EventIndex i = 0; i < events.size(); ++i) {
     if (!is_host(events.kind[i])) continue;
     if (events.kind[i] == EventKind::op) {
@@ -119,6 +72,21 @@ void link_ops(const Trace& trace, TraceLinks& links) {
 
 }  // namespace
 
+std::vector<EventIndex> launches_of(const Trace& trace) {
+  const TraceEvents& events = trace.events;
+  std::vector<EventIndex> launch(events.size(), kNoIndex);
+  EventsById calls;
+  for (EventIndex i = 0; i < events.size(); ++i) {
+    if (is_cuda_call(events.kind[i]) && events.correlation[i] > 0) calls.add(events.correlation[i], i);
+  }
+  calls.close();
+  for (EventIndex i = 0; i < events.size(); ++i) {
+    if (!is_device_work(events.kind[i]) && events.kind[i] != EventKind::sync) continue;
+    if (events.correlation[i] > 0) launch[i] = calls.find(events.correlation[i]);
+  }
+  return launch;
+}
+
 TraceLinks link_events(const Trace& trace) {
   TraceLinks links;
   link_parents(trace, links);
@@ -129,7 +97,7 @@ TraceLinks link_events(const Trace& trace) {
 
 std::vector<std::vector<EventIndex>> events_by_lane(const Trace& trace) {
   std::vector<uint32_t> counts(trace.lanes.size(), 0);
-  for (const LaneIndex lane : trace.events.lane) ++counts[lane];
+  for (EventIndex i = 0; i < trace.size(); ++i) ++counts[trace.events.lane[i]];
   std::vector<std::vector<EventIndex>> lanes(trace.lanes.size());
   for (size_t i = 0; i < lanes.size(); ++i) lanes[i].reserve(counts[i]);
   for (EventIndex i = 0; i < trace.size(); ++i) lanes[trace.events.lane[i]].push_back(i);

@@ -29,6 +29,8 @@ struct TraceLinks {
 };
 
 TraceLinks link_events(const Trace& trace);
+// `launch` of it alone.
+std::vector<EventIndex> launches_of(const Trace& trace);
 
 // The events of each lane, in order of start.
 std::vector<std::vector<EventIndex>> events_by_lane(const Trace& trace);
