@@ -155,12 +155,22 @@ CONTRASTIVE_CASES: Dict[str, Tuple[str, Dict[str, Any]]] = {
 UNET: Dict[str, Any] = {
     "sample_size": 16, "block_out_channels": [32, 64], "layers_per_block": 1, "norm_num_groups": 8,
     "down_block_types": ["DownBlock2D", "AttnDownBlock2D"], "up_block_types": ["AttnUpBlock2D", "UpBlock2D"]}
+TEXT_UNET: Dict[str, Any] = {
+    "sample_size": 16, "block_out_channels": [32, 64], "layers_per_block": 1, "norm_num_groups": 8, "in_channels": 3,
+    "out_channels": 3, "cross_attention_dim": 48, "attention_head_dim": 2,
+    "down_block_types": ["CrossAttnDownBlock2D", "DownBlock2D"], "up_block_types": ["UpBlock2D", "CrossAttnUpBlock2D"]}
+TEXT_LENGTH = 77
 DIT: Dict[str, Any] = {"input_size": 16, "hidden_size": 64, "depth": 2, "num_heads": 4, "num_classes": 10}
 DIFFUSION_CASES: Dict[str, Tuple[str, Dict[str, Any]]] = {
     "unet2d": ("UNet2DModel", UNET),
     "unet2d-ddpm": ("UNet2DModel", {**UNET, "attention_head_dim": None, "flip_sin_to_cos": False, "freq_shift": 1,
                                     "downsample_padding": 0, "norm_eps": 1e-6, "dropout": 0.1}),
     "unet2d-classes": ("UNet2DModel", {**UNET, "num_class_embeds": 10, "layers_per_block": 2}),
+    "unet2d-text": ("UNet2DConditionModel", TEXT_UNET),
+    "unet2d-text-linear": ("UNet2DConditionModel", {
+        **TEXT_UNET, "attention_head_dim": [2, 4], "use_linear_projection": True, "upcast_attention": True,
+        "down_block_types": ["CrossAttnDownBlock2D", "CrossAttnDownBlock2D"],
+        "up_block_types": ["CrossAttnUpBlock2D", "CrossAttnUpBlock2D"]}),
     "dit": ("dit", DIT),
     "dit-plain": ("dit", {**DIT, "patch_size": 4, "learn_sigma": False, "class_dropout_prob": 0.0}),
 }
@@ -224,13 +234,16 @@ def loss_of(model: torch.nn.Module, batch: Any) -> torch.Tensor:
 
 
 class DiffusersUnet(torch.nn.Module):
-    """UNet2DModel with its inputs in one."""
+    """UNet2DModel or UNet2DConditionModel with its inputs in one."""
 
-    def __init__(self, arguments: Dict[str, Any]) -> None:
+    def __init__(self, model_type: str, arguments: Dict[str, Any]) -> None:
         super().__init__()
-        self.unet = pytest.importorskip("diffusers").UNet2DModel(**arguments)
+        self.text = model_type == "UNet2DConditionModel"
+        self.unet = getattr(pytest.importorskip("diffusers"), model_type)(**arguments)
 
     def forward(self, batch: Tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        if self.text:
+            return self.unet(batch[0], batch[1], batch[2]).sample
         labels = batch[2] if self.unet.config.num_class_embeds else None
         return self.unet(batch[0], batch[1], class_labels=labels).sample
 
@@ -242,13 +255,14 @@ def noise_loss(model: torch.nn.Module, batch: Any) -> torch.Tensor:
 def captured_diffusion(name: str, precision: str) -> Tuple[Dict[str, Any], Dict[str, Any]]:
     """The same of a diffusion model that is asked for the noise in images."""
     model_type, arguments = CASES[name]
-    unet = model_type == "UNet2DModel"
-    model: torch.nn.Module = DiffusersUnet(arguments) if unet else Dit(**arguments)
+    unet, text = model_type.startswith("UNet2D"), model_type == "UNet2DConditionModel"
+    model: torch.nn.Module = DiffusersUnet(model_type, arguments) if unet else Dit(**arguments)
     named = {"_class_name": model_type, "_diffusers_version": "0.42.1"} if unet else {"model_type": model_type}
     config = {**arguments, **named}
     channels, size = (3, 16) if unet else (4, 16)
     images = torch.randn(BATCH, channels, size, size)
-    inputs = (images, torch.randint(1000, (BATCH,)), torch.randint(10, (BATCH,)))
+    third = torch.randn(BATCH, TEXT_LENGTH, arguments["cross_attention_dim"]) if text else torch.randint(10, (BATCH,))
+    inputs = (images, torch.randint(1000, (BATCH,)), third)
     record = capture(model.train(), torch.optim.AdamW(model.parameters(), lr=1e-4),
                      (inputs, torch.randn_like(images)), noise_loss, name=name,
                      autocast="bf16" if precision == "amp_bf16" else None)

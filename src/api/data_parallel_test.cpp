@@ -24,6 +24,7 @@ struct DataParallelCase {
   std::string network;
   std::string extra = {};  // further parameters of the what-if
   Precision precision = Precision::fp32;
+  bool compiled = false;
 };
 
 TrainingSetup plain_sgd(Precision precision) {
@@ -40,8 +41,11 @@ double by_whatif(const DataParallelCase& asked, const std::string& optimization)
   WhatIfQuestion question;
   question.gpu = asked.gpu;
   if (!optimization.empty()) {
-    question.applications = *whatif::parse_applications({fmt::format(
-        "{}:workers={},per_node={},network={}{}", optimization, asked.gpus, asked.node, asked.network, asked.extra)});
+    std::vector<std::string> applied;
+    if (asked.compiled) applied.emplace_back("compile");
+    applied.push_back(fmt::format("{}:workers={},per_node={},network={}{}", optimization, asked.gpus, asked.node,
+                                  asked.network, asked.extra));
+    question.applications = *whatif::parse_applications(applied);
   }
   const auto answer = what_if(request, question, loaded_models());
   EXPECT_TRUE(answer.ok()) << answer.error().message();
@@ -59,6 +63,7 @@ double by_scale(const DataParallelCase& asked, const std::string& strategy) {
                          .setup = plain_sgd(asked.precision),
                          .default_precision = false,
                          .default_optimizer = false};
+  if (asked.compiled) question.setup.compile = CompileMode::standard;
   const auto answer = scale_out(question, loaded_models());
   EXPECT_TRUE(answer.ok()) << answer.error().message();
   return answer.ok() ? milliseconds(answer->steps.front().time) : 0;
@@ -123,6 +128,20 @@ TEST(DataParallel, WhatIfAndScaleGiveOneAnswerInHalfPrecision) {
     for (const char* stage : {"2", "3"}) {
       asked.extra = fmt::format(",stage={}", stage);
       expect_one_answer(asked, "zero", fmt::format("zero{}", stage));
+    }
+  }
+}
+
+TEST(DataParallel, WhatIfAndScaleGiveOneAnswerForCompiledModels) {
+  for (const char* model : {"resnet50", "gpt2_small", "Qwen/Qwen3-0.6B"}) {
+    for (const int64_t gpus : {8, 16}) {
+      DataParallelCase asked{.model = model, .gpu = "a100", .batch = 8, .gpus = gpus, .network = "hdr"};
+      asked.compiled = true;
+      expect_one_answer(asked, "ddp", "dp");
+      for (const char* stage : {"1", "2"}) {
+        asked.extra = fmt::format(",stage={}", stage);
+        expect_one_answer(asked, "zero", fmt::format("zero{}", stage));
+      }
     }
   }
 }

@@ -127,11 +127,12 @@ scale::Step whole_step(const std::vector<KindStep>& kinds) {
 
 }  // namespace
 
-Result<std::vector<GpuKind>> parse_gpu_kinds(const std::string& gpus, const std::string& networks) {
+Result<std::vector<GpuKind>> parse_gpu_kinds(const std::string& gpus, const std::optional<std::string>& given) {
   const auto named = parse_key_values(gpus, kKindGrammar);
   if (!named) return named.error();
   const OptionGrammar network_grammar{"--network", "give one for all, or NAME=LINK for each kind of GPU"};
   KeyValues links;
+  const std::string networks = given.value_or("");
   if (names_kinds(networks)) {
     auto parsed = parse_key_values(networks, network_grammar);
     if (!parsed) return parsed.error();
@@ -158,8 +159,15 @@ Result<std::vector<GpuKind>> parse_gpu_kinds(const std::string& gpus, const std:
 
 Result<MixedAnswer> scale_out_mixed(const ScaleQuestion& asked, BatchShare share, const CostModels& cost_models,
                                     const WorkControl& control) {
-  const auto kinds = parse_gpu_kinds(asked.gpu, asked.network);
+  auto kinds = parse_gpu_kinds(asked.gpu, asked.network);
   if (!kinds) return kinds.error();
+  if (!asked.network) {
+    for (GpuKind& kind : *kinds) {
+      const auto device = cost_models.devices.find(kind.gpu);
+      if (!device) return device.error();
+      kind.network = usual_network(*device, asked.node).name;
+    }
+  }
   if (const Status status = check_mixed(asked, *kinds); !status) return status.error();
   const auto links = slowest_links(*kinds, asked.node, cost_models);
   if (!links) return links.error();
@@ -210,6 +218,10 @@ Result<MixedAnswer> scale_out_mixed(const ScaleQuestion& asked, BatchShare share
     mixed.whole.gpu += fmt::format("{}{} {}", mixed.whole.gpu.empty() ? "" : " and ", kind.gpus, kind.gpu);
   }
   for (KindStep& kind : mixed.kinds) kind.waits = mixed.whole.steps.front().time - kind.step.time;
+  if (!asked.network) {
+    mixed.whole.assumptions.emplace_back(
+        "nodes of each kind have the network that is usual with its GPUs; --network names others");
+  }
   mixed.whole.assumptions.emplace_back(
       "GPUs of several kinds: all wait for the slowest, and gradients go at the pace of the slowest links");
   return mixed;

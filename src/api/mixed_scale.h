@@ -6,6 +6,7 @@
 // time. A node holds GPUs of one kind. Tensor and pipeline parallelism are of one kind of GPU (api/scale.h).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,11 +18,11 @@ namespace forerun {
 struct GpuKind {
   std::string gpu;
   int64_t gpus = 0;
-  std::string network;  // of its nodes
+  std::string network;  // of its nodes; empty: none was named
 };
 
-// "h200=16,a100=8" with "8xndr" for all or "h200=8xndr,a100=25gbe" for each.
-Result<std::vector<GpuKind>> parse_gpu_kinds(const std::string& gpus, const std::string& networks);
+// "h200=16,a100=8" with "8xndr" for all or "h200=8xndr,a100=25gbe" for each; nothing: none is named.
+Result<std::vector<GpuKind>> parse_gpu_kinds(const std::string& gpus, const std::optional<std::string>& networks);
 
 // Whether --gpu names kinds with numbers.
 inline bool names_kinds(const std::string& gpu) { return gpu.find('=') != std::string::npos; }

@@ -22,6 +22,8 @@ namespace {
 constexpr int64_t kMostStages = 128;
 constexpr int64_t kFewStages = 8;  // of models that are not made of equal layers
 constexpr int64_t kMostMicroBatch = 256;
+constexpr int64_t kTokensOfContext =
+    8192;                        // of a sequence that a GPU of a context group has at the least, as Llama 3 had
 constexpr size_t kSettled = 10;  // plans of a search of which all is said that is known
 
 Result<scale::GpuCluster> scale_cluster(const ScaleQuestion& question, const CostModels& cost_models) {
@@ -37,7 +39,8 @@ Result<scale::GpuCluster> scale_cluster(const ScaleQuestion& question, const Cos
     if (!within) return within.error().within("--within");
     cluster.within = *within;
   }
-  auto between = network_by_name(question.network, cost_models.devices);
+  const std::string network = question.network.value_or(usual_network(*gpu, question.node).name);
+  auto between = network_by_name(network, cost_models.devices);
   if (!between) return between.error().within("--network");
   cluster.between = *between;
   cluster.between.bandwidth /= question.oversubscription;
@@ -88,6 +91,13 @@ std::vector<std::string> plan_caveats(const ScaleAnswer& answer) {
   return list;
 }
 
+// The network that nobody named.
+std::string network_text(const scale::GpuCluster& cluster) {
+  const std::string machine = usual_network(cluster.gpu, cluster.node).machine;
+  return fmt::format("nodes are joined by {}{}; --network names another", cluster.between.name,
+                     machine.empty() ? ", an assumption" : ", the rails that " + machine + " has for each GPU");
+}
+
 std::string risks_text(const scale::RunRisks& risks) {
   const std::string storage =
       risks.storage_rate ? fmt::format("storage that takes {:g} GB/s", *risks.storage_rate / 1e9)
@@ -101,10 +111,33 @@ std::string risks_text(const scale::RunRisks& risks) {
                      risks.spread > 0 ? "" : "; all GPUs are equally fast (--spread)");
 }
 
+// Which iteration it is, of a model that goes by its graph.
+std::vector<std::string> iteration_texts(const ScaledModel& model, bool many) {
+  const CompileMode mode = model.setup.compile;
+  if (mode == CompileMode::none) {
+    return {"the iteration that `forerun predict` sees, in eager PyTorch; --stack megatron has fused kernels"};
+  }
+  std::vector<std::string> list = {
+      fmt::format("the iteration that `forerun predict --compile` sees, in the mode {}, with what that assumes "
+                  "(docs/compile.md)",
+                  name_of(mode))};
+  if (many) {
+    list.emplace_back(
+        "gradients of replicas travel once the compiled backward pass has ended, as one graph hands them over "
+        "together: "
+        "where DDP cuts it at buckets, some would travel before. ZeRO 3 gathers and reduces block by block, and what "
+        "is "
+        "lost where it cuts graphs is left out");
+  }
+  return list;
+}
+
 std::vector<std::string> scale_assumptions(const ScaleQuestion& question, const ScaledModel& model,
                                            const scale::StepSetup& setup, const ScaleAnswer& answer,
                                            const CostModels& cost_models) {
   std::vector<std::string> list;
+  const bool many = std::any_of(answer.steps.begin(), answer.steps.end(),
+                                [](const scale::Step& step) { return step.plan.gpus() > 1; });
   if (model.transformer && !question.megatron) {
     list.emplace_back(
         "Megatron-LM trains it, as is usual with tensor groups and stages; --stack pytorch is eager PyTorch");
@@ -126,8 +159,7 @@ std::vector<std::string> scale_assumptions(const ScaleQuestion& question, const 
                       setup.efficiency.hopper));
     }
   } else {
-    list.emplace_back(
-        "the iteration that `forerun predict` sees, in eager PyTorch; --stack megatron has fused kernels");
+    for (std::string& line : iteration_texts(model, many)) list.push_back(std::move(line));
   }
   list.push_back(precision_text(model, setup.cluster.gpu));
   const bool servers = !answer.steps.empty() && answer.steps.front().plan.exchange != scale::Exchange::all_reduce;
@@ -135,6 +167,9 @@ std::vector<std::string> scale_assumptions(const ScaleQuestion& question, const 
     list.emplace_back(
         "parameter servers run on the nodes and share their connections; a node's GPUs add up gradients first");
   }
+  const bool nodes = std::any_of(answer.steps.begin(), answer.steps.end(),
+                                 [&](const scale::Step& step) { return step.plan.gpus() > answer.node; });
+  if (!question.network && nodes) list.push_back(network_text(setup.cluster));
   list.push_back(
       fmt::format("NCCL reaches {:.0f} % of the links of a node and {:.0f} % of the network; nothing else uses them",
                   100 * setup.efficiency.links.within.share, 100 * setup.efficiency.links.between.share));
@@ -142,8 +177,6 @@ std::vector<std::string> scale_assumptions(const ScaleQuestion& question, const 
     return step.plan.replicas() > 1 && step.plan.overlap;
   });
   if (exchanged) list.push_back(contention_text());
-  const bool many = std::any_of(answer.steps.begin(), answer.steps.end(),
-                                [](const scale::Step& step) { return step.plan.gpus() > 1; });
   if (many && slows_in_full_machines(setup.cluster.gpu, model.setup.precision) && !model.transformer)
     list.push_back(full_machine_text(1 / kHopperPace));
   const bool gathers = std::any_of(answer.steps.begin(), answer.steps.end(),
@@ -180,8 +213,10 @@ scale::RatioRange computation_range(const ScaledModel& model, const Device& gpu,
                                     const CostModels& cost_models) {
   const bool fitted = !efficiency.fused_attention && gpu.name.find("A100") != std::string::npos;
   if (model.transformer) return fitted ? kFormulas : kFormulasElsewhere;
-  const RatioInterval range =
-      interval_of(cost_models.intervals, false, distance_to(gpu, cost_models, model.setup.precision));
+  const GpuDistance distance = distance_to(gpu, cost_models, model.setup.precision);
+  RatioInterval range = interval_of(cost_models.intervals, false, distance);
+  const CompileMode mode = model.setup.compile;
+  if (mode != CompileMode::none) range = compiled_interval(cost_models, mode, false, distance, range);
   return {range.low, range.high};
 }
 
@@ -189,9 +224,14 @@ scale::SearchSpace space_of(const ScaleQuestion& question, const ScaledModel& mo
   scale::SearchSpace space;
   space.global_batch = question.global_batch > 0 ? question.global_batch : 4 * gpus;
   const bool layered = model.shares_layers && model.layers > 1;  // equal ones, and blocks of other models
+  const bool compiled = model.setup.compile != CompileMode::none;
   space.layers = layered ? model.layers : 0;
   space.most_tensor = model.shares_layers ? question.node : 1;
   space.most_stages = layered ? std::min(model.layers, kMostStages) : std::min(question.node, kFewStages);
+  if (compiled) space.most_stages = 1;
+  if (!compiled) space.most_context = std::max<int64_t>(model.sequence / kTokensOfContext, 1);
+  space.sequence = model.transformer.has_value();
+  space.within_nodes = !model.transformer;  // HSDP is PyTorch's
   if (!layered) space.most_micro_batch = kMostMicroBatch;
   space.experts = model.experts;
   return space;
@@ -273,6 +313,7 @@ struct StepSource {
   }
   // Everything that is known of a plan: its exchange gradient by gradient and its memory replayed, where it has one stage.
   [[nodiscard]] Result<scale::Step> step(const scale::Plan& plan) const {
+    if (const Status status = check_compiled_plan(model, plan); !status) return status.error();
     auto step = scale::estimate_step(costs_of(plan), setup, plan);
     if (!step) return step.error();
     if (const Status status = refine_exchange(question, model, setup, cost_models, *step); !status)
@@ -390,6 +431,7 @@ ScaleAnswer empty_answer(const ScaleQuestion& question, const ScaledModel& model
   answer.device_memory = cluster.gpu.memory;
   answer.stack = model.transformer ? "megatron" : "pytorch";
   answer.precision = precision_name(model, cluster.gpu);
+  answer.compile = model.setup.compile;
   answer.searched = question.search && question.gpus.size() == 1;
   answer.job = question.job;
   answer.risks = question.risks;
@@ -452,7 +494,8 @@ Result<ScaleAnswer> scale_out(const ScaleQuestion& question, const CostModels& c
                               .bytes = state_bytes(*model),
                               .unit = scale_unit(model->setup.precision, cluster->gpu),
                               .computation = computation_range(*model, cluster->gpu, *efficiency, cost_models),
-                              .megatron = model->transformer.has_value()},
+                              .megatron = model->transformer.has_value(),
+                              .compiled = model->setup.compile != CompileMode::none},
                     .costs = {},
                     .whole_costs = {}};
   source.set_gpus(question.gpus.front());

@@ -26,6 +26,7 @@ struct ScaleAnswer {
   std::string between;
   std::string stack;  // "pytorch" or "megatron"
   std::string precision;
+  CompileMode compile = CompileMode::none;
   bool searched = false;  // `steps` are plans for one number of GPUs, best first; else one for each number
   std::vector<scale::Step> steps;
   std::optional<scale::Step> explained;       // the plan of a search's question that is held against the first
@@ -59,8 +60,8 @@ struct ScaleQuestion {
   std::string gpu;                                            // empty: usual_gpu
   std::vector<int64_t> gpus = {8};
   int64_t node = 8;
-  std::string network = "4xhdr";  // of a node; or a rate
-  std::string within;             // link between GPUs of a node; empty: the GPU's own
+  std::optional<std::string> network;  // of a node; or a rate; nothing: usual_network (cost/collective/link_name.h)
+  std::string within;                  // link between GPUs of a node; empty: the GPU's own
   std::string strategy = "dp";
   bool search = false;
   std::string explain;          // of a search: a plan that is held against the best

@@ -81,8 +81,9 @@ TEST(Scale, SearchAndPlanGiveOneAnswer) {
   question.search = false;
   for (size_t i = 0; i < 10; ++i) {
     const scale::Plan& plan = found.steps[i].plan;
-    question.strategy = fmt::format("tp={},pp={},chunks={},zero={},mb={}{}", plan.tensor, plan.pipeline, plan.chunks,
-                                    plan.zero, plan.micro_batch, plan.checkpoint ? ",checkpoint" : "");
+    question.strategy =
+        fmt::format("tp={},pp={},chunks={},zero={},mb={}{}{}", plan.tensor, plan.pipeline, plan.chunks, plan.zero,
+                    plan.micro_batch, plan.checkpoint ? ",checkpoint" : "", plan.sequence ? ",sp" : "");
     const scale::Step asked = answer_to(question).steps.front();
     EXPECT_EQ(asked.time, found.steps[i].time) << question.strategy;
     EXPECT_EQ(asked.memory.total(), found.steps[i].memory.total()) << question.strategy;
@@ -254,6 +255,128 @@ TEST(Scale, OneGpuIsWhatPredictSaysOfOtherSetups) {
     request.setup.checkpointing = checkpointing;
     expect_one_answer(request, "a100");
   }
+}
+
+// A compiled model is the one that `predict` sees compiled, in every mode.
+TEST(Scale, OneGpuIsWhatPredictSaysOfCompiledModels) {
+  for (const char* model : {"resnet50", "mobilenet_v2", "vit_b_16", "gpt2_small", "bert_base", "Qwen/Qwen3-0.6B"}) {
+    for (const CompileMode mode : {CompileMode::standard, CompileMode::reduce_overhead, CompileMode::max_autotune,
+                                   CompileMode::autotune_without_graphs}) {
+      SCOPED_TRACE(name_of(mode));
+      ModelRequest request{.model = model, .batch = 4};
+      request.setup.compile = mode;
+      request.setup.precision = Precision::amp_bf16;
+      expect_one_answer(request, "h200");
+      if (mode != CompileMode::standard) continue;
+      request.setup.precision = Precision::fp32;
+      expect_one_answer(request, "a100");
+    }
+  }
+}
+
+// Replicas of a compiled model compute what one does, and exchange what replicas of the eager one do.
+TEST(Scale, ReplicasOfCompiledModels) {
+  for (const char* model : {"resnet50", "gpt2_small", "Qwen/Qwen3-0.6B"}) {
+    ScaleQuestion question{
+        .model = model, .gpu = "a100", .gpus = {1, 8, 16}, .micro_batch = 8, .default_precision = false};
+    question.setup.precision = Precision::amp_bf16;
+    for (const char* strategy : {"dp", "zero1", "zero2", "fsdp", "hsdp"}) {
+      SCOPED_TRACE(fmt::format("{} {}", model, strategy));
+      question.strategy = strategy;
+      question.setup.compile = CompileMode::none;
+      const ScaleAnswer eager = answer_to(question);
+      question.setup.compile = CompileMode::standard;
+      const ScaleAnswer compiled = answer_to(question);
+      ASSERT_EQ(compiled.steps.size(), 3U);
+      EXPECT_EQ(compiled.compile, CompileMode::standard);
+      const scale::Step& one = compiled.steps[0];
+      EXPECT_TRUE(one.unvalidated.empty());
+      for (const size_t i : {1, 2}) {
+        const scale::Step& step = compiled.steps[i];
+        EXPECT_NEAR(milliseconds(step.compute) / milliseconds(one.compute), 1, 1e-6);
+        EXPECT_GE(step.time, one.compute);
+        EXPECT_LT(step.compute, eager.steps[i].compute);
+        if (step.plan.zero < 3) {  // which is exchanged block by block
+          EXPECT_NEAR(milliseconds(step.exchange) / milliseconds(eager.steps[i].exchange), 1, 0.05);
+        }
+        EXPECT_FALSE(step.unvalidated.empty());
+        // Masks that a compiled model is handed take as much as on one GPU; activations are the compiled one's.
+        const scale::MemoryUse &memory = step.memory, &beside = eager.steps[i].memory;
+        EXPECT_EQ(memory.parameters - beside.parameters, one.memory.parameters - eager.steps[0].memory.parameters);
+        EXPECT_NEAR(gibibytes(memory.states), gibibytes(beside.states), 0.03 * gibibytes(beside.states));
+        EXPECT_LT(memory.activations.value, 1.1 * static_cast<double>(beside.activations.value));
+      }
+    }
+  }
+}
+
+// A search among replicas alone.
+TEST(Scale, SearchesPlansOfACompiledModel) {
+  ScaleQuestion question{.model = "gpt2_medium",
+                         .gpu = "a100",
+                         .gpus = {16},
+                         .search = true,
+                         .global_batch = 64,
+                         .default_precision = false};
+  question.setup.precision = Precision::amp_bf16;
+  question.setup.compile = CompileMode::standard;
+  const ScaleAnswer answer = answer_to(question);
+  ASSERT_FALSE(answer.steps.empty());
+  for (const scale::Step& step : answer.steps)
+    EXPECT_EQ(step.plan.tensor * step.plan.pipeline, 1) << describe(step.plan);
+  question.megatron = true;
+  EXPECT_FALSE(scale_out(question, scale_cost_models()));
+}
+
+// The network that nobody names is that of the vendor's machine, and said where it counts.
+TEST(Scale, TheUsualNetworkIsAssumedAndSaid) {
+  const auto says = [](const ScaleAnswer& answer, const char* what) {
+    return std::any_of(answer.assumptions.begin(), answer.assumptions.end(),
+                       [&](const std::string& line) { return line.find(what) != std::string::npos; });
+  };
+  for (const auto& [gpu, network, machine] :
+       {std::tuple("h100", "8xndr", "a DGX H100"), std::tuple("a100", "8xhdr", "a DGX A100")}) {
+    ScaleQuestion question{.model = "gpt2_small", .gpu = gpu, .gpus = {16}, .micro_batch = 8};
+    const ScaleAnswer usual = answer_to(question);
+    EXPECT_TRUE(says(usual, machine)) << gpu;
+    question.network = network;
+    const ScaleAnswer named = answer_to(question);
+    EXPECT_FALSE(says(named, "nodes are joined by")) << gpu;
+    EXPECT_EQ(named.steps[0].time, usual.steps[0].time) << gpu;
+    EXPECT_EQ(named.between, usual.between) << gpu;
+    question.network.reset();
+    question.gpus = {8};
+    EXPECT_FALSE(says(answer_to(question), "nodes are joined by")) << gpu;
+  }
+}
+
+// Long sequences, many nodes: what a search has besides.
+TEST(Scale, SearchDividesLongSequencesAndShardsWithinNodes) {
+  ScaleQuestion question{.model = "llama3_8b",
+                         .settings = {{"layers", "4"}, {"length", "32768"}},
+                         .gpu = "h100",
+                         .gpus = {16},
+                         .search = true,
+                         .global_batch = 16,
+                         .megatron = true,
+                         .default_precision = false};
+  question.setup.precision = Precision::bf16;
+  const auto any = [](const ScaleAnswer& answer, auto is) {
+    return std::any_of(answer.steps.begin(), answer.steps.end(), [&](const scale::Step& s) { return is(s.plan); });
+  };
+  const ScaleAnswer megatron = answer_to(question);
+  EXPECT_TRUE(any(megatron, [](const scale::Plan& plan) { return plan.context == 4; }));
+  EXPECT_FALSE(any(megatron, [](const scale::Plan& plan) { return plan.context > 4; }));
+  EXPECT_TRUE(any(megatron, [](const scale::Plan& plan) { return plan.sequence; }));
+  EXPECT_FALSE(any(megatron, [](const scale::Plan& plan) { return plan.shard > 0; }));
+  for (const scale::Step& step : megatron.steps) {
+    EXPECT_TRUE(step.unvalidated.size() > 0 || !(step.plan.sequence || step.plan.context > 1)) << describe(step.plan);
+  }
+  question.settings.back().second = "1024";
+  question.megatron = false;
+  const ScaleAnswer pytorch = answer_to(question);
+  EXPECT_TRUE(any(pytorch, [](const scale::Plan& plan) { return plan.shard == 8; }));
+  EXPECT_FALSE(any(pytorch, [](const scale::Plan& plan) { return plan.context > 1 || plan.sequence; }));
 }
 
 // The amount of micro-batches, told as `predict` takes it or as a global batch.

@@ -9,6 +9,7 @@
 #include <set>
 #include <string_view>
 
+#include "compile/compiled_iteration.h"
 #include "cost/analytic/analytic.h"
 #include "cost/analytic/full_machine.h"
 #include "cost/host/parameters_in_place.h"
@@ -39,7 +40,8 @@ bool is_plain(const TrainingSetup& setup) {
                                .channels_last = setup.channels_last,
                                .accumulate = setup.accumulate,
                                .checkpointing = setup.checkpointing,
-                               .attention = setup.attention};
+                               .attention = setup.attention,
+                               .compile = setup.compile};
   return setup == plain;
 }
 
@@ -192,6 +194,10 @@ GraphTimes graph_times(const TrainingRun& run, const scale::StepSetup& setup, co
   if (host_waits(run.graph, rules_of(run.setup.loop))) {
     times.host = parameters_in_place(run.graph, std::move(times.host), cost_models.host, speed);
   }
+  if (run.compiled != nullptr) {
+    cost_compiled_host(run.graph, *run.compiled, run.setup.compile, times.costs, cost_models.compile, speed,
+                       times.host);
+  }
   times.lanes = host_gpu_timeline(lane_ops(run.graph, times.costs, times.host, rules_of(run.setup.loop)),
                                   {.gap = gpu.launch_gap, .per_iteration = times.host.per_iteration});
   return times;
@@ -216,10 +222,9 @@ Result<scale::ModelCosts> costs_of_graph(const ScaleQuestion& question, const Sc
 
 Error not_plain() {
   return {
-      "adapters, frozen and quantized weights, clipping, averages, libraries' loops and torch.compile are not modelled "
-      "on "
-      "several GPUs",
-      "--lora, --freeze, --quantize, --clip-grad, --ema, --loop, --compile",
+      "adapters, frozen and quantized weights, clipping, averages and libraries' loops are not modelled on several "
+      "GPUs",
+      "--lora, --freeze, --quantize, --clip-grad, --ema, --loop",
       "leave them out, or ask `forerun predict` for one GPU"};
 }
 
@@ -291,7 +296,36 @@ bool shares_work_in_layers(const ScaleQuestion& question) {
   return false;
 }
 
+Status check_compiled_question(const ScaleQuestion& question) {
+  const CompileMode mode = question.setup.compile;
+  if (mode == CompileMode::none) return {};
+  if (question.megatron.value_or(false)) {
+    return Error{"Megatron-LM has fused kernels of its own, and is not predicted compiled", "--compile",
+                 "leave it out, or take --stack pytorch"};
+  }
+  const bool many = std::any_of(question.gpus.begin(), question.gpus.end(), [](int64_t gpus) { return gpus > 1; });
+  if (many && launches_graphs(mode)) {
+    return Error{"what leaves CUDA graphs for other GPUs while they run is not predicted",
+                 "--compile=" + std::string(name_of(mode)),
+                 "take --compile=default or --compile=max-autotune-no-cudagraphs, or one GPU"};
+  }
+  return {};
+}
+
 }  // namespace
+
+Status check_compiled_plan(const ScaledModel& model, const scale::Plan& plan) {
+  if (model.setup.compile == CompileMode::none) return {};
+  if (plan.tensor * plan.context * plan.experts * plan.pipeline > 1) {
+    return Error{"compiled models are predicted as replicas: how their parts compile is not known",
+                 "--compile with tp, cp, ep and pp", "take dp, ZeRO or FSDP, or leave out --compile"};
+  }
+  TrainingSetup setup = model.setup;
+  setup.accumulate = plan.micro_batches;
+  if (plan.checkpoint) setup.checkpointing = Checkpointing::block;
+  if (plan.selective) setup.checkpointing = Checkpointing::selective;
+  return compile::check_setup(setup);
+}
 
 Result<ScaledModel> scaled_model(const ScaleQuestion& question, const Device& gpu) {
   for (const auto& [key, value] : question.settings) {
@@ -300,6 +334,7 @@ Result<ScaledModel> scaled_model(const ScaleQuestion& question, const Device& gp
   const auto file = model_file(question.model, "scale");
   if (!file) return file.error();
   if (!is_plain(question.setup)) return not_plain();
+  if (const Status status = check_compiled_question(question); !status) return status.error();
   if (*file == FileKind::records) {
     if (!question.megatron.value_or(false)) return captured_model(question, gpu);
     return Error{"a captured iteration is what PyTorch ran", "--stack megatron", "leave it out"};
@@ -324,9 +359,11 @@ Result<ScaledModel> scaled_model(const ScaleQuestion& question, const Device& gp
     if (*file != FileKind::onnx_model) return megatron_model(question, std::move(model));
     return Error{"an ONNX file does not say which transformer it is", "--stack megatron", "leave it out"};
   }
-  if (!question.megatron && *file != FileKind::onnx_model && shares_work_in_layers(question)) {
+  const bool compiled = question.setup.compile != CompileMode::none;
+  if (!question.megatron && *file != FileKind::onnx_model && !compiled && shares_work_in_layers(question)) {
     if (auto trained = megatron_model(question, model)) return trained;  // else a model that Megatron does not have
   }
+  if (compiled) return model;  // neither its layers nor its experts are shared
   model.layers = layers_of(read->forward);
   model.experts = derive::experts_of(read->forward);
   model.shares_layers = derive::tensor_splits(read->forward, 2).ok();
@@ -396,6 +433,7 @@ Status refine_exchange(const ScaleQuestion& question, const ScaledModel& model, 
   if (plan.pipeline > 1 || plan.replicas() < 2 || plan.exchange == scale::Exchange::servers_async) return {};
   if (plan.experts > 1 || plan.shard > 0 || !plan.reshard) return {};  // groups of several kinds: block by block
   if (plan.zero > 1 && plan.micro_batches > 1) return {};              // each micro-batch exchanges: block by block
+  if (plan.zero == 3 && setup.compiled) return {};  // FSDP gathers around blocks, which generated kernels do not heed
   const auto run = run_of(question, model, setup.cluster.gpu, cut_of(plan));
   if (!run) return run.error();
   const GraphTimes times = graph_times(*run, setup, cut_of(plan), cost_models);

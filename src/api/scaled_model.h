@@ -34,6 +34,9 @@ struct ScaledModel {
 
 Result<ScaledModel> scaled_model(const ScaleQuestion& question, const Device& gpu);
 
+// Whether a plan can be told of a model that is compiled; ok of others.
+Status check_compiled_plan(const ScaledModel& model, const scale::Plan& plan);
+
 // Where its arithmetic runs: half-precision tensor cores without bfloat16 take float16.
 Unit scale_unit(Precision precision, const Device& gpu);
 scale::StateBytes state_bytes(const ScaledModel& model);

@@ -24,8 +24,10 @@ Result<std::string> answer_links(Question& question, const Asking& asking) {
   if (const Status status = question.status(); !status.ok()) return status.error();
   const auto models = asking.knowledge.with();
   if (!models) return models.error();
+  const auto sources = load_link_sources();
+  if (!sources) return sources.error();
   std::string lines;
-  for (const Link& link : (*models)->devices.links()) lines += to_json(link) + "\n";
+  for (const Link& link : (*models)->devices.links()) lines += to_json(link, *sources) + "\n";
   return lines;
 }
 

@@ -202,10 +202,13 @@ TEST(Cli, ListsModelsAndDevices) {
 // Every name that is listed can be given back.
 TEST(Cli, ListsLinks) {
   EXPECT_NE(forerun("devices --links").out.find("hdr"), std::string::npos);
+  EXPECT_NE(forerun("devices --links").out.find("] IEEE 802.3 line rates"), std::string::npos);
   std::istringstream lines(forerun("devices --links --json").out);
   int count = 0;
   for (std::string line; std::getline(lines, line); ++count) {
     const nlohmann::json link = nlohmann::json::parse(line);
+    EXPECT_GT(link.at("bandwidth_source").get<std::string>().size(), 10U) << line;
+    EXPECT_GT(link.at("latency_source").get<std::string>().size(), 10U) << line;
     const std::string name = link.at("aliases").at(0);
     EXPECT_EQ(forerun("scale gpt2_small --gpus 16 --node 8 --micro-batch 2 --network " + name).code, 0) << name;
   }

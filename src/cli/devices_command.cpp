@@ -22,16 +22,20 @@ int list_catalogue(const DevicesOptions& options) {
   const DeviceCatalogue& devices = cost_models->devices;
   const auto evidences = GpuEvidences::load(*cost_models);
   if (!evidences) return fail(evidences.error());
+  const auto sources = load_link_sources(options.files);
+  if (!sources) return fail(sources.error());
   std::string lines;
   if (options.links) {
-    for (const Link& link : devices.links()) lines += to_json(link) + "\n";
+    for (const Link& link : devices.links()) lines += to_json(link, *sources) + "\n";
   } else {
     for (const Device& device : devices.devices()) lines += to_json(device, evidences->of(device)) + "\n";
   }
   if (options.html.asked()) {
     if (const Status status = write_html(options.html, lines); !status.ok()) return fail(status.error());
   }
-  fmt::print("{}", options.json ? lines : options.links ? links_text(devices) : devices_text(devices, *evidences));
+  fmt::print("{}", options.json    ? lines
+                   : options.links ? links_text(devices, *sources)
+                                   : devices_text(devices, *evidences));
   return kDone;
 }
 

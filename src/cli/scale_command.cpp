@@ -145,6 +145,9 @@ std::optional<Error> fault_of_options(const ScaleOptions& options) {
   if (options.stack == "megatron" && (!options.testbed.empty() || !options.records.empty())) {
     return Error{"the testbed trains with PyTorch", "--stack megatron", "leave it out"};
   }
+  if (!options.setup.compile.empty() && (!options.testbed.empty() || !options.records.empty())) {
+    return Error{"the testbed trains with eager PyTorch", "--compile", "leave it out"};
+  }
   const bool kinds = names_kinds(options.question.gpu);
   if (!options.timeline.empty() && (!options.testbed.empty() || !options.records.empty())) {
     return Error{"a step's timeline is that of a plan; the testbed's series are drawn by --svg", "--timeline",
@@ -256,11 +259,12 @@ int scale_command(ScaleOptions options, const AskResources& ask) {
 
 constexpr const char* kScaleFooter =
     "A plan is a product: tensor (tp) x context (cp) x data (dp) x pipeline (pp) parallelism = GPUs. Write it as\n"
-    "  dp | zero1 | zero2 | zero3 | fsdp | ps | ps-async | tp | pp   one kind over all GPUs\n"
+    "  dp | zero1 | zero2 | zero3 | fsdp | hsdp | ps | ps-async | tp | pp   one kind over all GPUs\n"
     "  tp=8,pp=4,chunks=2,zero=1,mb=2,checkpoint                     a product; dp is what is left\n"
     "  tp=8,sp,cp=2,pp=16,zb                                         sequence parallelism, context groups, zero "
     "bubble\n"
-    "  fsdp,shard=8 | fsdp,no-reshard | fsdp,selective               HSDP; gathered once; cheap results made again\n"
+    "  hsdp | fsdp,shard=16 | fsdp,no-reshard | fsdp,selective       sharded within a node; among 16; gathered once;\n"
+    "                                                                cheap results made again\n"
     "  tp=2,ep=8,zero=1                                              experts dealt out to 8 of the data-parallel GPUs\n"
     "Gradients travel in buckets of 25 MiB, or by bsp, wfbp, mg-wfbp, bytescheduler.\n"
     "chunks interleaves a pipeline, mb is the micro-batch, servers=N counts parameter servers (default: one a node),\n"
@@ -285,6 +289,7 @@ constexpr const char* kScaleFooter =
     "  forerun scale Llama-3.1-405B --gpu h100 --gpus 16384 --strategy tp=8,sp,pp=16 --tokens 15.6T\n"
     "  forerun scale gpt2 --set layers=48,width=8192,heads=64,length=2048,positions=2048 --gpu h100 --gpus 64 \\\n"
     "      --network 8xndr --strategy tp=8,pp=2,checkpoint --global-batch 512 --precision bf16\n"
+    "  forerun scale gpt2_small --gpu h100 --gpus 1,8,32 --micro-batch 16 --precision amp_bf16 --compile\n"
     "--testbed prints what training does to GPU and network: Driple's idle duration, burst duration and burst amount "
     "of\n"
     "GPU, GPU memory, sent and received bytes:\n"
@@ -312,8 +317,9 @@ void add_scale_asking(const AskResources& ask, CLI::App& app, Run& chosen) {
   verb->add_option("--gpus", options->gpus, "How many; several numbers give a row each (default 8)")->delimiter(',');
   verb->add_option("--node", question.node, "GPUs of a node (default 8)");
   verb->add_option("--network", question.network,
-                   "A node's connection: a link of `forerun devices`, 4xhdr (default), 800Gb/s or 100GB/s; of several "
-                   "kinds of GPU one for all or each its own, h200=8xndr,a100=25gbe");
+                   "A node's connection: a link of `forerun devices`, 8xndr, 800Gb/s or 100GB/s; of several kinds of "
+                   "GPU one for all or each its own, h200=8xndr,a100=25gbe. Default: what the vendor's machine has for "
+                   "each GPU (8xhdr of A100, 8xndr of H100, H200 and B200)");
   verb->add_option("--batches", options->batches,
                    "Of several kinds of GPU: even (default), or by-speed, so that none waits for long");
   verb->add_option("--within", question.within, "Link between GPUs of a node, where it is not the GPU's own");
@@ -359,6 +365,7 @@ void add_scale_asking(const AskResources& ask, CLI::App& app, Run& chosen) {
       "Whose software trains: pytorch (eager, as `forerun predict` has it) or megatron (Megatron-LM; gpt2, "
       "llama and bert). Default: megatron where layers are shared (tp, pp, --search), else pytorch");
   add_setup_options(*verb, options->setup);
+  add_compile_option(*verb, options->setup);
   add_machine_option(*verb, options->machine);
   verb->add_option("--svg", options->svg,
                    "Write throughput over the number of GPUs as a picture; with --testbed the series");

@@ -4,10 +4,11 @@
 #include <cctype>
 #include <cmath>
 #include <map>
-#include <set>
 
+#include "base/data_dir.h"
 #include "base/json_file.h"
 #include "base/nearest.h"
+#include "device/link_sources.h"
 
 namespace forerun {
 namespace {
@@ -81,10 +82,7 @@ class SourcedNumbers {
  public:
   SourcedNumbers(JsonObject& file, JsonObject& object) : object_(object) {
     JsonObject sources = file.object("sources");
-    for (const std::string& key : sources.keys()) {
-      sources.text(key);
-      sources_.insert(key);
-    }
+    for (const std::string& key : sources.keys()) sources_.emplace(key, sources.text(key));
   }
   double number(const std::string& field, Sign sign = Sign::positive) {
     JsonObject entry = object_.object(field);
@@ -92,13 +90,17 @@ class SourcedNumbers {
     if (!source.empty() && !sources_.contains(source)) {
       entry.fail("source", "\"" + source + "\" is not among the file's sources", "add it to \"sources\"");
     }
+    if (const auto known = sources_.find(source); known != sources_.end()) last_source_ = known->second;
     return entry.number("value", sign);
   }
+  // Of the number that was read last.
+  [[nodiscard]] const std::string& source() const { return last_source_; }
   double number_or_zero(const std::string& field) { return object_.has(field) ? number(field) : 0; }
 
  private:
   JsonObject& object_;
-  std::set<std::string> sources_;
+  std::map<std::string, std::string> sources_;  // by key: where the number stands
+  std::string last_source_;
 };
 
 constexpr double kGiga = 1e9;
@@ -239,15 +241,20 @@ Device read_device(JsonObject& file) {
   return device;
 }
 
-std::vector<Link> read_links(JsonObject& file) {
+// `sources`: may be null; else where their figures come from.
+std::vector<Link> read_links(JsonObject& file, LinkSources* sources = nullptr) {
   std::vector<Link> links;
   for (JsonObject& entry : file.objects("links")) {
     Link link;
     link.name = entry.text("name");
     link.aliases = entry.texts("aliases");
     SourcedNumbers numbers(file, entry);
+    FigureSources of;
     link.latency = nanoseconds_from_us(numbers.number("latency_us", Sign::not_negative));
+    of.latency = numbers.source();
     link.bandwidth = numbers.number("gb_per_s") * kGiga;
+    of.bandwidth = numbers.source();
+    if (sources != nullptr) sources->insert_or_assign(link.name, std::move(of));
     links.push_back(std::move(link));
   }
   return links;
@@ -289,7 +296,9 @@ Result<Link> DeviceCatalogue::find_link(std::string_view name) const {
   return find_among(links_, link_places_, name, "link");
 }
 
-Result<DeviceCatalogue> load_devices(const fs::path& folder) {
+namespace {
+
+Result<std::vector<fs::path>> device_files(const fs::path& folder) {
   std::error_code failed;
   std::vector<fs::path> files;
   for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end; entry.increment(failed)) {
@@ -298,11 +307,36 @@ Result<DeviceCatalogue> load_devices(const fs::path& folder) {
   if (failed) return Error{"the folder cannot be read: " + failed.message(), folder.string(), "check its name"};
   if (files.empty()) return Error{"no device files (*.json) here", folder.string(), "check the data folder"};
   std::sort(files.begin(), files.end());
+  return files;
+}
+
+}  // namespace
+
+Result<DeviceCatalogue> load_devices(const fs::path& folder) {
+  const Result<std::vector<fs::path>> files = device_files(folder);
+  if (!files) return files.error();
   DeviceCatalogue catalogue;
-  for (const fs::path& file : files) {
+  for (const fs::path& file : *files) {
     if (Status added = catalogue.add_file(file); !added.ok()) return added.error();
   }
   return catalogue;
+}
+
+Result<LinkSources> load_link_sources(const std::vector<std::string>& further) {
+  const auto data = data_dir();
+  if (!data) return data.error();
+  Result<std::vector<fs::path>> files = device_files(*data / "devices");
+  if (!files) return files.error();
+  files->insert(files->end(), further.begin(), further.end());
+  LinkSources sources;
+  for (const fs::path& path : *files) {
+    Result<JsonObject> file = JsonObject::read(path);
+    if (!file) return file.error();
+    if (file->text("format") != "links/1") continue;
+    read_links(*file, &sources);
+    if (!file->status().ok()) return file->status().error();
+  }
+  return sources;
 }
 
 }  // namespace forerun

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "base/data_dir.h"
+#include "device/link_sources.h"
 
 namespace forerun {
 namespace {
@@ -264,6 +265,23 @@ TEST_F(CatalogueTest, WhereAGpuWasMeasuredIsOneOfThree) {
   EXPECT_EQ(catalogue.find("tg")->measured, Measured::elsewhere);
   EXPECT_NE(error_of(replaced(kGood, "\"sources\"", "\"measured\": \"twice\", \"sources\"")).find("known are here"),
             std::string::npos);
+}
+
+TEST_F(CatalogueTest, FiguresOfLinksHaveTheSourcesThatTheirFileNames) {
+  const auto catalogue = load_devices(*data_dir() / "devices");
+  const auto own = write(R"({"format": "links/1", "sources": {"a": "our tests", "b": "our guess"}, "links": [
+    {"name": "rail", "aliases": [], "gb_per_s": {"value": 46, "source": "a"}, "latency_us": {"value": 6, "source": "b"}},
+    {"name": "1 GbE", "aliases": [], "gb_per_s": {"value": 0.1, "source": "a"}, "latency_us": {"value": 6, "source": "a"}}]})");
+  const auto sources = load_link_sources({own.string()});
+  ASSERT_TRUE(sources.ok()) << sources.error().message();
+  EXPECT_EQ(sources->at("rail").bandwidth, "our tests");
+  EXPECT_EQ(sources->at("rail").latency, "our guess");
+  EXPECT_EQ(sources->at("1 GbE").latency, "our tests");  // as its figures are replaced
+  for (const Link& link : catalogue->links()) {
+    EXPECT_FALSE(sources->at(link.name).bandwidth.empty()) << link.name;
+    EXPECT_FALSE(sources->at(link.name).latency.empty()) << link.name;
+  }
+  EXPECT_FALSE(load_link_sources({"/nowhere.json"}).ok());
 }
 
 TEST_F(CatalogueTest, HasTheBoardsThatUsersAskForByTheNamesTheyUse) {

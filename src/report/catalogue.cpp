@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "base/json_writer.h"
 #include "report/table.h"
 
@@ -38,6 +40,11 @@ std::vector<std::string> models_of(const zoo::Family& family) {
   return models;
 }
 
+FigureSources sources_of(const Link& link, const LinkSources& sources) {
+  const auto found = sources.find(link.name);
+  return found == sources.end() ? FigureSources{"not told", "not told"} : found->second;
+}
+
 }  // namespace
 
 std::string devices_text(const DeviceCatalogue& devices, const GpuEvidences& evidences) {
@@ -65,17 +72,31 @@ std::string devices_text(const DeviceCatalogue& devices, const GpuEvidences& evi
          "FILE.\n";
 }
 
-std::string links_text(const DeviceCatalogue& devices) {
-  Table table({"link", "names", "GB/s", "latency us"});
+std::string links_text(const DeviceCatalogue& devices, const LinkSources& sources) {
+  Table table({"link", "names", "GB/s", "latency us", "sources"});
   table.align_left(1);
+  table.align_left(4);
+  std::vector<std::string> named;  // sources in the order of the table
+  const auto number_of = [&](const std::string& source) {
+    const auto found = std::find(named.begin(), named.end(), source);
+    const auto place = found - named.begin();
+    if (found == named.end()) named.push_back(source);
+    return place + 1;
+  };
   for (const Link& link : devices.links()) {
+    const FigureSources of = sources_of(link, sources);
+    const auto rate = number_of(of.bandwidth), latency = number_of(of.latency);
     table.add({link.name, fmt::format("{}", fmt::join(link.aliases, ", ")), fmt::format("{:g}", link.bandwidth / 1e9),
-               fmt::format("{:g}", microseconds(link.latency))});
+               fmt::format("{:g}", microseconds(link.latency)),
+               rate == latency ? fmt::format("[{}]", rate) : fmt::format("[{}] [{}]", rate, latency)});
   }
-  return table.text("") +
+  std::string text = table.text("");
+  text += "\nSources of rate and latency\n";
+  for (size_t i = 0; i < named.size(); ++i) text += fmt::format("  [{}] {}\n", i + 1, named[i]);
+  return text +
          "\nOne direction, before protocol overhead; NVLink: of one GPU, to all others of its domain. "
          "Several side by side: 8xndr."
-         "\nSources: data/devices/links.json. Add links of your own with --device-file FILE (links/1).\n";
+         "\nAdd links of your own with --device-file FILE (links/1).\n";
 }
 
 std::string to_json(const Device& device, const GpuEvidence& evidence) {
@@ -103,14 +124,17 @@ std::string to_json(const Device& device, const GpuEvidence& evidence) {
   return json.end_object().end_object().take();
 }
 
-std::string to_json(const Link& link) {
+std::string to_json(const Link& link, const LinkSources& sources) {
+  const FigureSources of = sources_of(link, sources);
   JsonWriter json;
   json.begin_object()
       .field("schema", "forerun.devices.links/1")
       .field("name", link.name)
       .field("aliases", link.aliases)
       .field("bandwidth", link.bandwidth)
-      .field("latency_us", microseconds(link.latency));
+      .field("latency_us", microseconds(link.latency))
+      .field("bandwidth_source", of.bandwidth)
+      .field("latency_source", of.latency);
   return json.end_object().take();
 }
 

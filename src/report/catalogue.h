@@ -11,10 +11,10 @@ namespace forerun {
 
 // All of a catalogue as a table.
 std::string devices_text(const DeviceCatalogue& devices, const GpuEvidences& evidences);
-std::string links_text(const DeviceCatalogue& devices);
+std::string links_text(const DeviceCatalogue& devices, const LinkSources& sources);
 // One line each.
 std::string to_json(const Device& device, const GpuEvidence& evidence);
-std::string to_json(const Link& link);
+std::string to_json(const Link& link, const LinkSources& sources);
 
 // A family of models with its parameters and the models that it has names for.
 std::string to_text(const zoo::Family& family);

@@ -238,8 +238,10 @@ std::string whole_runs_text(const ScaleAnswer& answer, size_t most) {
 
 std::string to_text(const ScaleAnswer& answer, size_t most) {
   std::string text =
-      fmt::format("{}  {} parameters  on {}, {} a node\n  within a node {}, between nodes {}\n", answer.model,
-                  grouped(answer.parameters), answer.gpu, answer.node, answer.within, answer.between);
+      fmt::format("{}  {} parameters{}  on {}, {} a node\n  within a node {}, between nodes {}\n", answer.model,
+                  grouped(answer.parameters),
+                  answer.compile == CompileMode::none ? "" : fmt::format(", compiled ({})", name_of(answer.compile)),
+                  answer.gpu, answer.node, answer.within, answer.between);
   if (answer.searched) {
     text += fmt::format("{} plans considered: {} fit, {} need more memory than a GPU has\n", grouped(answer.considered),
                         grouped(answer.feasible), grouped(answer.too_large));
@@ -281,6 +283,7 @@ void write_fields(JsonWriter& json, const ScaleAnswer& answer) {
       .field("between", answer.between)
       .field("stack", answer.stack)
       .field("precision", answer.precision);
+  if (answer.compile != CompileMode::none) json.field("compile", name_of(answer.compile));
   if (answer.searched) {
     json.field("considered", answer.considered).field("feasible", answer.feasible).field("too_large", answer.too_large);
   }

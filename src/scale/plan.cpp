@@ -33,6 +33,11 @@ const WordEffect kWords[] = {
     {"zero2", "zero", [](PlanRequest& r) { r.plan.zero = 2; }},
     {"zero3", "zero", [](PlanRequest& r) { r.plan.zero = 3; }},
     {"fsdp", "zero", [](PlanRequest& r) { r.plan.zero = 3; }},
+    {"hsdp", "hsdp",
+     [](PlanRequest& r) {
+       r.plan.zero = 3;
+       r.names_hsdp = true;
+     }},
     {"ps", "servers or all-reduce", [](PlanRequest& r) { r.plan.exchange = Exchange::servers; }},
     {"ps-async", "servers or all-reduce", [](PlanRequest& r) { r.plan.exchange = Exchange::servers_async; }},
     {"tp", "tp", [](PlanRequest& r) { r.names_tensor = true; }},
@@ -165,8 +170,32 @@ Result<PlanRequest> parse_plan(std::string_view text) {
     return Error{"servers=N goes with parameter servers only", "--strategy",
                  "write ps,servers=N or ps-async,servers=N"};
   }
+  if (request.names_hsdp && decided.contains("zero")) {
+    return Error{"hsdp is ZeRO 3 within each node: nothing else says what is sharded", "--strategy",
+                 "leave out zero and fsdp, or write fsdp,shard=N"};
+  }
+  if (request.names_hsdp && decided.contains("shard")) {
+    return Error{"hsdp shards among the GPUs of a node, and shard=N among N", "--strategy",
+                 "write hsdp, or fsdp,shard=N for groups of another size"};
+  }
   return request;
 }
+
+namespace {
+
+// Among as many GPUs of a node as have the same weights; within one node that is all of ZeRO 3.
+Status shard_within_nodes(int64_t node, Plan& plan) {
+  if (node % plan.tensor != 0 || node == plan.tensor) {
+    return Error{
+        fmt::format("tensor groups of {} leave no GPUs with the same weights in a node of {}", plan.tensor, node),
+        "--strategy hsdp", "choose a smaller tp that divides the node, or write fsdp,shard=N"};
+  }
+  const int64_t within = node / plan.tensor;
+  if (plan.replicas() > within) plan.shard = within;
+  return {};
+}
+
+}  // namespace
 
 Result<Plan> complete(const PlanRequest& request, int64_t gpus, int64_t node, int64_t global_batch,
                       int64_t micro_batch) {
@@ -181,6 +210,9 @@ Result<Plan> complete(const PlanRequest& request, int64_t gpus, int64_t node, in
     return Error{fmt::format("tensor {}{} x data {} x pipeline {} is not {} GPUs", plan.tensor, context, plan.data,
                              plan.pipeline, gpus),
                  "--strategy", "leave out dp=, or choose numbers whose product is --gpus"};
+  }
+  if (request.names_hsdp) {
+    if (const Status status = shard_within_nodes(node, plan); !status) return status.error();
   }
   if (plan.micro_batch == 0) plan.micro_batch = micro_batch;
   if (plan.micro_batch == 0) plan.micro_batch = 1;

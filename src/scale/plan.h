@@ -3,7 +3,7 @@
 // GPUs = tensor x context x data x pipeline, laid out in this order. A data-parallel replica works through `micro_batches`
 // micro-batches a step. The GPUs of a context group hold the same weights and a part of every sequence each; experts are
 // dealt out to neighbours among the data-parallel GPUs. Written on the command line as "tp=8,pp=8,zero=1,mb=2,checkpoint",
-// or as one name: dp, ddp, zero1, zero2, zero3, fsdp, ps, ps-async, tp, pp. What a text leaves open (data, micro-batches)
+// or as one name: dp, ddp, zero1, zero2, zero3, fsdp, hsdp, ps, ps-async, tp, pp. What a text leaves open (data, micro-batches)
 // follows from the number of GPUs and the global batch.
 #pragma once
 
@@ -57,6 +57,7 @@ struct PlanRequest {
   Plan plan;                    // data, micro_batch and micro_batches may be 0: open
   bool names_tensor = false;    // "tp" alone: as many GPUs as there are, within a node
   bool names_pipeline = false;  // "pp" alone
+  bool names_hsdp = false;      // ZeRO 3 within each node, copied outside: what `shard` is follows from the node
 };
 Result<PlanRequest> parse_plan(std::string_view text);
 

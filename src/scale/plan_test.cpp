@@ -47,6 +47,25 @@ TEST(Plan, GroupsOfOtherKinds) {
   EXPECT_FALSE(plan_from("fsdp,no-reshard", 4, 16)->reshard);
 }
 
+TEST(Plan, HsdpShardsWithinNodes) {
+  EXPECT_EQ(describe(*plan_from("hsdp", 64, 64)), describe(*plan_from("fsdp,shard=8", 64, 64)));
+  EXPECT_EQ(plan_from("tp=2,hsdp", 64, 64)->shard, 4);  // of eight GPUs, four have the same weights
+  EXPECT_EQ(plan_from("cp=2,hsdp", 64, 64)->shard, 8);  // context groups have the same
+  EXPECT_EQ(plan_from("hsdp", 8, 8)->shards(), 8);      // one node: FSDP
+  EXPECT_EQ(describe(*plan_from("hsdp", 8, 8)), describe(*plan_from("fsdp", 8, 8)));
+  const auto problem = [](const char* text) {
+    const auto plan = plan_from(text, 64, 64);
+    return plan ? std::string() : plan.error().message();
+  };
+  for (const char* text : {"hsdp,zero=3", "fsdp,hsdp", "zero1,hsdp"}) {
+    EXPECT_NE(problem(text).find("hsdp is ZeRO 3"), std::string::npos) << text << ": " << problem(text);
+  }
+  EXPECT_NE(problem("hsdp,shard=4").find("fsdp,shard=N"), std::string::npos) << problem("hsdp,shard=4");
+  EXPECT_NE(problem("tp=8,hsdp").find("tensor groups of 8"), std::string::npos) << problem("tp=8,hsdp");
+  EXPECT_NE(problem("hsdp,pp=2").find("pipeline"), std::string::npos) << problem("hsdp,pp=2");
+  EXPECT_NE(problem("hsdp,ep=2").find("experts"), std::string::npos) << problem("hsdp,ep=2");
+}
+
 TEST(Plan, GroupsThatCannotBeAreNamed) {
   const auto problem = [](const char* text) {
     const auto plan = plan_from(text, 48, 48);

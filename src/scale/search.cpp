@@ -13,19 +13,31 @@ std::vector<int64_t> powers_of_two(int64_t most) {
   return list;
 }
 
-void add_variants(Plan plan, const SearchSpace& space, std::vector<Plan>& plans) {
+// ZeRO 3 among all GPUs with the same weights; or among those of a node, where there are several.
+std::vector<int64_t> shards_of(const Plan& plan, const SearchSpace& space, const GpuCluster& cluster) {
+  const int64_t within = cluster.node / plan.tensor;
+  const bool nodes = plan.zero == 3 && plan.experts == 1 && within > 1 && plan.replicas() > within;
+  if (!space.within_nodes || !nodes || cluster.node % plan.tensor != 0) return {0};
+  return {0, within};
+}
+
+void add_variants(Plan plan, const SearchSpace& space, const GpuCluster& cluster, std::vector<Plan>& plans) {
   for (const int64_t chunks : {1, 2, 4}) {
     if (chunks > 1 && (plan.pipeline == 1 || space.layers < plan.pipeline * chunks)) continue;
     plan.chunks = chunks;
     for (int zero = 0; zero <= 3; ++zero) {
-      if (zero > 0 && plan.data == 1) continue;
+      if (zero > 0 && plan.replicas() == 1) continue;
       plan.zero = zero;
-      if (!check_plan(plan)) continue;
-      for (const bool checkpoint : {false, true}) {
-        if (checkpoint && space.layers == 0) continue;
-        plan.checkpoint = checkpoint;
-        plans.push_back(plan);
+      for (const int64_t shard : shards_of(plan, space, cluster)) {
+        plan.shard = shard;
+        if (!check_plan(plan)) continue;
+        for (const bool checkpoint : {false, true}) {
+          if (checkpoint && space.layers == 0) continue;
+          plan.checkpoint = checkpoint;
+          plans.push_back(plan);
+        }
       }
+      plan.shard = 0;
     }
   }
 }
@@ -39,6 +51,23 @@ std::vector<int64_t> expert_groups(const Plan& plan, const SearchSpace& space, c
     groups.push_back(group);
   }
   return groups;
+}
+
+// Plans that cut the model and deal out the GPUs so, with every micro-batch.
+void add_batches(Plan plan, const SearchSpace& space, const GpuCluster& cluster, std::vector<Plan>& plans) {
+  for (const int64_t micro_batch : powers_of_two(space.most_micro_batch)) {
+    if (space.global_batch % (plan.data * micro_batch) != 0) continue;
+    plan.micro_batch = micro_batch;
+    plan.micro_batches = space.global_batch / (plan.data * micro_batch);
+    for (const int64_t experts : expert_groups(plan, space, cluster)) {
+      plan.experts = experts;
+      for (const bool sequence : {false, true}) {
+        if (sequence && (!space.sequence || plan.tensor == 1)) continue;
+        plan.sequence = sequence;
+        add_variants(plan, space, cluster, plans);
+      }
+    }
+  }
 }
 
 // A source that remembers its answers.
@@ -56,21 +85,17 @@ CostSource remembering(const CostSource& costs) {
 std::vector<Plan> plans_of(const SearchSpace& space, const GpuCluster& cluster) {
   std::vector<Plan> plans;
   for (const int64_t tensor : powers_of_two(std::min({cluster.node, cluster.gpus, space.most_tensor}))) {
-    if (cluster.gpus % tensor != 0) continue;
-    for (int64_t stages = 1; stages <= std::min(cluster.gpus / tensor, space.most_stages); ++stages) {
-      if ((cluster.gpus / tensor) % stages != 0) continue;
-      Plan plan;
-      plan.tensor = tensor;
-      plan.pipeline = stages;
-      plan.data = cluster.gpus / tensor / stages;
-      for (const int64_t micro_batch : powers_of_two(space.most_micro_batch)) {
-        if (space.global_batch % (plan.data * micro_batch) != 0) continue;
-        plan.micro_batch = micro_batch;
-        plan.micro_batches = space.global_batch / (plan.data * micro_batch);
-        for (const int64_t experts : expert_groups(plan, space, cluster)) {
-          plan.experts = experts;
-          add_variants(plan, space, plans);
-        }
+    for (const int64_t context : powers_of_two(std::min(cluster.gpus / tensor, space.most_context))) {
+      if (cluster.gpus % (tensor * context) != 0) continue;
+      const int64_t others = cluster.gpus / (tensor * context);
+      for (int64_t stages = 1; stages <= std::min(others, space.most_stages); ++stages) {
+        if (others % stages != 0) continue;
+        Plan plan;
+        plan.tensor = tensor;
+        plan.context = context;
+        plan.pipeline = stages;
+        plan.data = others / stages;
+        add_batches(plan, space, cluster, plans);
       }
     }
   }

@@ -48,6 +48,7 @@ struct StepSetup {
   Bytes bucket = kBucket;
   RatioRange computation = {};  // of the passes' times
   bool megatron = false;        // Megatron-LM trains it; ZeRO 3 is then DeepSpeed's
+  bool compiled = false;        // its model is compiled
 };
 
 // Puts other times of the exchange of gradients in place of the estimated ones.

@@ -38,6 +38,7 @@ std::vector<std::string> unvalidated_parts(const Plan& plan, const GpuCluster& c
   if (megatron && (plan.zero == 1 || plan.zero == 2)) parts.push_back(fmt::format("ZeRO {} in Megatron-LM", plan.zero));
   if (plan.chunks > 1) parts.emplace_back("interleaved pipelines");
   if (plan.zero_bubble) parts.emplace_back("zero-bubble schedules");
+  if (plan.sequence) parts.emplace_back("sequence parallelism");
   if (plan.context > 1) parts.emplace_back("context groups");
   if (plan.experts > 1) parts.emplace_back("experts dealt out to GPUs");
   if (plan.shards() < plan.replicas()) parts.emplace_back("shards that are replicated (HSDP)");
@@ -57,6 +58,7 @@ void set_range(Step& step, const StepSetup& setup) {
   const double exchanged = value_of(step.exposed), computed = time - exchanged;
   const auto nodes = static_cast<double>(std::max<int64_t>(1, step.plan.gpus() / setup.cluster.node));
   step.unvalidated = unvalidated_parts(step.plan, setup.cluster, setup.megatron);
+  if (setup.compiled && step.plan.gpus() > 1) step.unvalidated.emplace_back("compiled models on several GPUs");
   const double less = std::hypot(computed * (1 - setup.computation.low), exchanged * kExchangeLess);
   const double more = std::hypot(std::hypot(computed * (setup.computation.high - 1), exchanged * kExchangeMore),
                                  time * kNodesDoubled * std::log2(nodes));

@@ -43,6 +43,16 @@ TEST(StepRange, GrowsWithExchangeNodesAndWhatWasNeverValidated) {
   EXPECT_EQ(near.ranked(), near.time);
 }
 
+TEST(StepRange, NoPublishedRunOfManyGpusIsCompiledHere) {
+  StepSetup setup;
+  setup.cluster.gpu.name = "NVIDIA A100-SXM4-80GB";
+  setup.compiled = true;
+  EXPECT_TRUE(ranged({}, setup).unvalidated.empty());
+  EXPECT_EQ(ranged({.data = 8}, setup).unvalidated.size(), 1U);
+  setup.compiled = false;
+  EXPECT_TRUE(ranged({.data = 8}, setup).unvalidated.empty());
+}
+
 TEST(StepRange, SaysWhatNoPublishedRunTellsOf) {
   GpuCluster cluster;
   cluster.gpu.name = "NVIDIA A100-SXM4-80GB";
@@ -57,6 +67,9 @@ TEST(StepRange, SaysWhatNoPublishedRunTellsOf) {
   EXPECT_FALSE(unvalidated_parts(kept, cluster, true).empty());
   EXPECT_FALSE(unvalidated_parts(shared, cluster, true).empty());
   EXPECT_TRUE(unvalidated_parts(sharded, cluster, false).empty());
+  Plan divided = megatron;
+  divided.sequence = true;
+  EXPECT_FALSE(unvalidated_parts(divided, cluster, true).empty());
   const Plan huge{.data = 4096, .zero = 3};
   EXPECT_FALSE(unvalidated_parts(huge, cluster, false).empty());
   cluster.between.bandwidth = 3e9;

@@ -346,6 +346,36 @@ TEST(Search, ExpertsAreDealtOutWithinANode) {
   EXPECT_GT(dealt, 0);
 }
 
+TEST(Search, SequencesAndNodesAreDividedWhereTheSpaceSaysSo) {
+  const TestCase test(32);
+  SearchSpace space{.global_batch = 32, .layers = 16, .most_tensor = 8, .most_stages = 4};
+  const auto count = [&](auto is) {
+    int64_t number = 0;
+    for (const Plan& plan : plans_of(space, test.setup.cluster)) {
+      EXPECT_TRUE(check_plan(plan)) << describe(plan);
+      EXPECT_EQ(plan.gpus(), 32) << describe(plan);
+      EXPECT_EQ(plan.global_batch(), 32) << describe(plan);
+      if (is(plan)) ++number;
+    }
+    return number;
+  };
+  const auto divided = [](const Plan& plan) { return plan.sequence; };
+  const auto context = [](const Plan& plan) { return plan.context > 1; };
+  const auto sharded = [](const Plan& plan) { return plan.shard > 0; };
+  EXPECT_EQ(count(divided) + count(context) + count(sharded), 0);
+  space.sequence = true;
+  space.most_context = 4;
+  space.within_nodes = true;
+  EXPECT_GT(count(divided), 0);
+  EXPECT_EQ(count([](const Plan& plan) { return plan.sequence && plan.tensor == 1; }), 0);
+  EXPECT_GT(count(context), 0);
+  EXPECT_EQ(count([](const Plan& plan) { return plan.context > 4; }), 0);
+  EXPECT_GT(count(sharded), 0);
+  EXPECT_EQ(count([](const Plan& plan) { return plan.shard > 0 && plan.shard * plan.tensor != 8; }), 0);
+  const TestCase one(8);  // a node has nothing to copy to
+  for (const Plan& plan : plans_of(space, one.setup.cluster)) EXPECT_EQ(plan.shard, 0) << describe(plan);
+}
+
 TEST(Search, WhatDoesNotFitIsLeftOut) {
   TestCase test(16);
   test.setup.cluster.gpu.memory = Bytes(int64_t{4} << 30);

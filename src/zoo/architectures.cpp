@@ -94,6 +94,7 @@ const std::vector<Architecture>& architectures() {
       {"sam", sam_encoder_family, read_sam},
       {"sam_vision_model", sam_encoder_family, read_sam_vision},
       {"UNet2DModel", ddpm_unet_family, read_unet2d},
+      {"UNet2DConditionModel", ddpm_unet_family, read_unet2d_condition},
       {"dit", dit_family, read_dit},
   };
   return list;
@@ -119,6 +120,9 @@ Result<DescribedModel> described_model(HfConfig config) {
   }
   if (model_type == "mamba") {
     model.notes.emplace_back("the scan is a loop over the sequence, as it runs where mamba_ssm is not installed");
+  }
+  if (model_type == "UNet2DConditionModel") {
+    model.notes.emplace_back("the U-Net alone: texts and images are encoded before, by networks that are not trained");
   }
   if (model_type == "sam") model.notes.emplace_back("the image encoder alone: prompts and mask decoder are left out");
   if (model.parameters.has("layerdrop") && model.parameters.real("layerdrop") > 0) {

@@ -79,6 +79,7 @@ void read_sam(HfConfig& config, Configuration& parameters);
 
 // --- diffusion models (hf_diffusion.cpp)
 void read_unet2d(HfConfig& config, Configuration& parameters);
+void read_unet2d_condition(HfConfig& config, Configuration& parameters);
 void read_dit(HfConfig& config, Configuration& parameters);
 
 // rope_parameters, or what configs had in its place before transformers 5: checks that the scaling can be derived and gives

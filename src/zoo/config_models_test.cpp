@@ -53,7 +53,8 @@ TEST(ConfigModels, EveryCheckpointHasItsPublishedNumberOfParameters) {
     EXPECT_EQ(model->forward.parameter_count(), checkpoint.parameters) << checkpoint.names.front();
     const bool experts = model->configuration.has("experts") && model->configuration.integer("experts") > 0;
     const bool drops = model->configuration.has("layerdrop") && model->configuration.real("layerdrop") > 0;
-    const bool part = checkpoint.model_type == "sam" || checkpoint.model_type == "mamba";
+    const bool part = checkpoint.model_type == "sam" || checkpoint.model_type == "mamba" ||
+                      checkpoint.model_type == "UNet2DConditionModel";
     EXPECT_EQ(model->notes.size(), experts || drops || part ? 1U : 0U) << checkpoint.names.front();
   }
 }
@@ -131,6 +132,9 @@ TEST(ConfigModels, WhatChangesTheComputationIsRefusedByKeyAndValue) {
        "down_block_types is [\"DownBlock2D\",\"SkipDownBlock2D\"]"},
       {R"({"_class_name": "UNet2DModel", "mid_block_type": null})", "mid_block_type is null"},
       {R"({"_class_name": "UNet2DModel", "time_embedding_type": "fourier"})", "time_embedding_type is \"fourier\""},
+      {R"({"_class_name": "UNet2DConditionModel", "transformer_layers_per_block": [1, 2, 10]})",
+       "one block a level can be derived"},
+      {R"({"_class_name": "UNet2DConditionModel", "addition_embed_type": "text_time"})", "addition_embed_type is"},
       {R"({"_class_name": "UNet3DModel"})", "_class_name is \"UNet3DModel\""},
       {R"({"model_type": "dit", "mlp_ratio": -4})", "mlp_ratio is -4"},
       {R"({"model_type": "deberta-v2"})", "relative_attention is"},
@@ -178,6 +182,8 @@ TEST(ConfigModels, ValuesThatMakeNoSenseAreRefused) {
   EXPECT_FALSE(images(R"({"model_type": "dit", "patch_size": 3})")) << "a third of 224 is no number of patches";
   EXPECT_FALSE(
       images(R"({"_class_name": "UNet2DModel", "norm_num_groups": 7, "block_out_channels": [10, 20, 20, 20]})"));
+  EXPECT_FALSE(images(R"({"_class_name": "UNet2DConditionModel", "attention_head_dim": 7})")) << "7 heads of 320";
+  EXPECT_FALSE(images(R"({"_class_name": "UNet2DConditionModel", "attention_head_dim": [5, 10]})")) << "four levels";
   EXPECT_FALSE(images(R"({"_class_name": "UNet2DModel", "block_out_channels": [32]})")) << "four kinds of blocks";
   EXPECT_FALSE(images(R"({"model_type": "llama"})")) << "it reads tokens";
 }

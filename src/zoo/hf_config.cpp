@@ -222,6 +222,11 @@ bool HfConfig::is_text(const std::string& key) const {
   return found != value_->end() && found->is_string();
 }
 
+bool HfConfig::is_list(const std::string& key) const {
+  const auto found = value_->find(key);
+  return found != value_->end() && found->is_array();
+}
+
 bool HfConfig::is_null(const std::string& key) const {
   const auto found = value_->find(key);
   return found != value_->end() && found->is_null();

@@ -34,6 +34,7 @@ class HfConfig {
   // An object within; nothing where it is missing or null. What it leaves unread counts as this one's.
   std::optional<HfConfig> object(const std::string& key);
   bool has_items(const std::string& key);  // a list that is not empty
+  [[nodiscard]] bool is_list(const std::string& key) const;
   [[nodiscard]] bool is_text(const std::string& key) const;
   [[nodiscard]] bool is_null(const std::string& key) const;  // there, and null
   int64_t label_count();  // num_labels, or as many as id2label names; 2 where the config has neither

@@ -144,11 +144,11 @@ class ScaleWords(SetupWords, JobWords, PriceWords, LimitWords, total=False):
     gpus: Union[int, Sequence[int]]  # how many; several give a step each
     kinds: Mapping[str, int]  # several kinds of GPU, {"h200": 8, "a100": 8}, in place of gpu and gpus
     node: int  # GPUs of a node
-    network: str  # of a node: a link of `forerun.links()`, "4xhdr", "800Gb/s"
+    network: str  # of a node: a link of `forerun.links()`, "8xndr", "800Gb/s"; default: as the GPU's vendor builds it
     networks: Mapping[str, str]  # by kind
     within: str  # link between GPUs of a node
     oversubscription: float  # how many times more nodes may send than the network carries
-    strategy: str  # dp, zero1, zero2, zero3, fsdp, tp, pp, or a product: "tp=8,pp=4,zero=1", "ep=8", "fsdp,shard=8"
+    strategy: str  # dp, zero1, zero2, zero3, fsdp, hsdp, tp, pp, or a product: "tp=8,pp=4,zero=1", "ep=8"
     global_batch: int
     micro_batch: int
     batches: str  # of several kinds: even, by-speed

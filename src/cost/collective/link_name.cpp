@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <string>
 
@@ -13,6 +14,25 @@ namespace {
 constexpr double kNetworkLatencyUs = 5;  // where only a rate is given: RDMA
 constexpr double kNodeLatencyUs = 3;
 constexpr double kSlowestNetwork = 1e6 / 8, kFastestNetwork = 1e15 / 8;  // bytes per second
+constexpr int64_t kMostRails = 128;
+
+// Rails of machines of eight GPUs, from the data sheets of DGX-1 (four ConnectX-4 EDR), DGX A100 (eight ConnectX-6 HDR), DGX H100 and
+// B200 (eight ConnectX-7, 400 Gb/s), DGX B300 (eight ConnectX-8, 800 Gb/s) and Azure's ND MI300X v5 (eight ConnectX-7).
+struct MachineRails {
+  std::string_view architecture;
+  int least_capability;
+  int64_t rails;
+  std::string_view link;
+  std::string_view machine;
+};
+constexpr int64_t kMachineGpus = 8;
+constexpr MachineRails kMachines[] = {
+    {"blackwell", 103, 8, "xdr", "a DGX B300"}, {"blackwell", 0, 8, "ndr", "a DGX B200"},
+    {"hopper", 0, 8, "ndr", "a DGX H100"},      {"ampere", 0, 8, "hdr", "a DGX A100"},
+    {"volta", 0, 4, "edr", "a DGX-1"},          {"pascal", 60, 4, "edr", "a DGX-1"},
+    {"cdna3", 0, 8, "ndr", "an ND MI300X v5"},
+};
+constexpr MachineRails kOtherMachines = {"", 0, 4, "hdr", ""};
 
 // A rate such as "800Gb/s" in bytes per second; 0 where the text is none.
 double rate_of(std::string_view text) {
@@ -39,7 +59,7 @@ Result<Link> network_by_name(std::string_view name, const DeviceCatalogue& catal
   if (times != std::string_view::npos && times > 0) {
     int64_t number = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + times, number);
-    if (error == std::errc() && end == name.data() + times && number >= 1 && number <= 64) {
+    if (error == std::errc() && end == name.data() + times && number >= 1 && number <= kMostRails) {
       count = number;
       name.remove_prefix(times + 1);
     }
@@ -53,6 +73,16 @@ Result<Link> network_by_name(std::string_view name, const DeviceCatalogue& catal
   if (count > 1) link->name = fmt::format("{} x {}", count, link->name);
   link->bandwidth *= static_cast<double>(count);
   return link;
+}
+
+UsualNetwork usual_network(const Device& gpu, int64_t node) {
+  const auto* const known = std::find_if(std::begin(kMachines), std::end(kMachines), [&](const MachineRails& machine) {
+    return gpu.architecture == machine.architecture && gpu.compute_capability >= machine.least_capability;
+  });
+  const bool linked = gpu.link_bandwidth > 0;  // boards without NVLink are sold for other machines
+  const MachineRails& machine = known != std::end(kMachines) && linked ? *known : kOtherMachines;
+  const int64_t rails = std::clamp<int64_t>(machine.rails * node / kMachineGpus, 1, kMostRails);
+  return {fmt::format("{}x{}", rails, machine.link), std::string(machine.machine)};
 }
 
 Link link_within(const Device& gpu, int64_t node) {
