@@ -108,15 +108,12 @@ std::vector<FeatureRowCost> ResidualModel::costs(std::span<const FeatureRow> fea
   for (size_t model = 0; model < kModelCount; ++model) {
     if (places[model].empty()) continue;
     const KernelModel& known = *models[model];
-    const KernelForests& forests = known.forests.get();
-    const std::vector<float> times = forests.time.predict_all(rows[model], kColumns);
-    const std::vector<float> kernels = forests.kernels.predict_all(rows[model], kColumns);
-    const std::vector<float> spans = forests.span.predict_all(rows[model], kColumns);
+    const std::vector<ForestAnswer> said = known.forests.ask(rows[model]);
     for (size_t r = 0; r < places[model].size(); ++r) {
       FeatureRowCost& cost = costs[places[model][r]];
-      cost.us = cost.us * std::exp(static_cast<double>(times[r]));
-      cost.kernels = feature_rows[places[model][r]].steps * std::exp2(static_cast<double>(kernels[r]));
-      cost.overlapped_us = cost.us * -std::expm1(std::min(static_cast<double>(spans[r]), 0.0));
+      cost.us = cost.us * std::exp(static_cast<double>(said[r].time));
+      cost.kernels = feature_rows[places[model][r]].steps * std::exp2(static_cast<double>(said[r].kernels));
+      cost.overlapped_us = cost.us * -std::expm1(std::min(static_cast<double>(said[r].span), 0.0));
       cost.in_distribution = within(std::span(rows[model]).subspan(r * kColumns, kColumns), known.seen);
     }
   }
