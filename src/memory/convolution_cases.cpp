@@ -21,11 +21,11 @@ constexpr size_t kFewCases = 3;
 constexpr double kMostBytes = 1e17;  // bytes
 constexpr float kSelf = 0.1F;        // the distance at which a case counts half as much as one at no distance
 constexpr std::array<size_t, 8> kTold = {0, 1, 2, 4, 8, 11, 13, 20};  // features that tell most, the first among them
-constexpr size_t kMostKept = 4096;   // shapes of a generation
+constexpr size_t kMostKept = 4096;                                    // shapes of a generation
 constexpr uint32_t kOften = 128;     // times that a kind is searched in order before boxes are made
 constexpr size_t kLeast = 12;        // cases of a box that is not divided further
 constexpr float kSurely = 1.00001F;  // adding up in another order changes a sum by less
-constexpr float kDoublings = 5;                                       // alignment beyond 32 tells nothing
+constexpr float kDoublings = 5;      // alignment beyond 32 tells nothing
 
 // How much each feature weighs, in the order in which features_of gives them.
 constexpr std::array<std::array<float, 21>, 3> kWeights = {{
@@ -48,7 +48,8 @@ float alignment(int64_t value) {
 using ShapeKey = std::array<uint32_t, 2 + 2 * 12>;
 
 ShapeKey key_of(ConvolutionPass pass, const ConvolutionShape& s) {
-  ShapeKey key{static_cast<uint32_t>(pass), (s.half ? 1U : 0U) | (s.channels_last ? 2U : 0U) | (s.transposed ? 4U : 0U)};
+  ShapeKey key{static_cast<uint32_t>(pass),
+               (s.half ? 1U : 0U) | (s.channels_last ? 2U : 0U) | (s.transposed ? 4U : 0U)};
   size_t at = 2;
   for (const int64_t value : {s.groups, s.batch, s.channels, s.filters, s.kernel, s.kernel_height, s.stride, s.dilation,
                               s.padding, s.image, s.out_image, s.in_width}) {
@@ -395,8 +396,7 @@ std::optional<int64_t> ConvolutionCases::bytes(ConvolutionPass pass, const Convo
   Kind& kind = kind_for(pass, shape);
   if (search == Search::boxes) std::call_once(kind.boxed, [&] { make_boxes(kind); });
   const Features features = features_of(pass, shape);
-  const size_t count =
-      search == Search::boxes ? find_boxed(kind, features, nearest) : find(kind, features, nearest);
+  const size_t count = search == Search::boxes ? find_boxed(kind, features, nearest) : find(kind, features, nearest);
   if (count == 0) return std::nullopt;
   const ConvolutionSizes sizes = sizes_of(shape);
   std::array<std::pair<double, float>, kNearest> values;  // bytes, weight
