@@ -73,7 +73,7 @@ TEST(Ask, WhatWasAskedBeforeChangesNoAnswer) {
                      {"gpu", one_of({"h200", "a100_80gb", "rtx_3090"})},
                      {"precision", one_of({"tf32", "tf32", "amp_fp16"})},
                      {"batch", 1 + random() % 40}};
-    if (random() % 8 == 0) question["optimizer"] = "adamw:fused";
+    if (random() % 8 == 0) question["optimizer"] = "adamw:impl=fused";
     if (random() % 8 == 0) question["brief"] = true;
     Knowledge fresh;
     const auto first = answer("predict", question.dump(), {.knowledge = fresh});

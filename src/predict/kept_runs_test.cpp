@@ -32,7 +32,7 @@ TEST(KeptRuns, GivesWhatWasBuiltToWhoeverAsksForIt) {
   others[1].settings = {{"length", "64"}};
   others[2].setup.precision = Precision::amp_bf16;
   others[3].default_optimizer = false;
-  others[4].model = "distilbert";
+  others[4].model = "distilbert-base-uncased";
   for (const ModelRequest& other : others) {
     const auto run = runs.get(other, gpu("h200"));
     const auto expected = build_zoo_run(other, gpu("h200"));
