@@ -34,9 +34,9 @@ IMAGES = ["resnet50", "resnet18", "vit_b_16", "mobilenet_v3_large"]
 TOKENS = ["gpt2", "bert", "llama"]
 GPUS = ["h200", "h100_sxm", "a100_80gb", "a100_40gb", "l40s", "l4", "a10", "rtx_4090", "rtx_3090", "b200"]
 PRECISIONS = ["tf32", "amp_bf16", "amp_fp16", "bf16"]
-IMAGE_BATCHES = range(16, 512)
-TOKEN_BATCHES = range(2, 66)
-LENGTHS = range(128, 1024, 32)
+IMAGE_BATCHES = range(16, 1024)
+TOKEN_BATCHES = range(2, 130)
+LENGTHS = range(128, 513, 4)
 
 
 def questions(mix: str, seed: int) -> Iterator[dict[str, Any]]:
@@ -50,6 +50,8 @@ def questions(mix: str, seed: int) -> Iterator[dict[str, Any]]:
         if mix == "any" or number % 20 == 0:
             model = rng.choice(IMAGES + TOKENS)
             asked = {"model": model, "gpu": rng.choice(GPUS), "precision": rng.choice(PRECISIONS)}
+            if mix == "controls":
+                asked["brief"] = True  # as the page asks while a control moves
         controls = ["batch", "gpu", "precision"] + (["length"] if asked["model"] in TOKENS else [])
         changed = controls if mix == "any" or number % 20 == 0 else [rng.choice(controls)]
         for control in changed:

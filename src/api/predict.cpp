@@ -35,7 +35,8 @@ Result<PredictAnswer> predict_built(const PredictRequest& request, const RunSour
   const size_t sides = mode == CompileMode::none ? 1 : 2;
   parallel_for(sides, sides, [&](size_t side) {
     if (side == 0) {
-      answer.prediction = predict(**run, *device, cost_models, request.memory);
+      const unsigned threads = (*run)->graph.op_count() <= request.most_ops_on_one_thread ? 1 : 2;
+      answer.prediction = predict(**run, *device, cost_models, request.memory, threads);
       return;
     }
     TrainingRun eager = **run;

@@ -32,6 +32,8 @@ struct PredictRequest {
   bool eager_beside =
       true;  // of a model that is compiled, the eager prediction with the compiled one beside it; false: it alone
   bool memory_log = false;  // also every allocation and free of the iteration
+  size_t most_ops_on_one_thread =
+      0;  // an iteration of no more is not divided: a second thread costs a busy machine more than it brings
   std::function<void()> built =
       {};  // hears that the iteration is derived, before anything is predicted of it; may be null
 };

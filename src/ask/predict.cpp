@@ -38,6 +38,8 @@ PredictWords read_predict(Question& question, const Asking& asking) {
           .control = read_limits(question, asking.control)};
 }
 
+constexpr size_t kShort = 5000;  // ops of an iteration: predicted in some milliseconds
+
 // The runs of a file of records, predicted as they were recorded.
 Result<std::vector<Prediction>> predict_file(const PredictWords& words, MemoryQuestion memory, Prices prices,
                                              const CostModels& cost_models) {
@@ -97,6 +99,7 @@ Result<Asked> asked_of(Question& question, const Asking& asking) {
   if (!models) return models.error();
   Result<PredictRequest> request = predict_request(words, **models);
   if (!request) return request.error();
+  if (asking.beside_others) request->most_ops_on_one_thread = kShort;
   return Asked{std::move(words), std::move(*models), asking.knowledge.runs().source(), std::move(*request)};
 }
 
