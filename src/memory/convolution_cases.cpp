@@ -23,7 +23,7 @@ constexpr float kSelf = 0.1F;        // the distance at which a case counts half
 constexpr std::array<size_t, 8> kTold = {0, 1, 2, 4, 8, 11, 13, 20};  // features that tell most, the first among them
 constexpr size_t kMostKept = 4096;                                    // shapes of a generation
 constexpr uint32_t kOften = 128;     // times that a kind is searched in order before boxes are made
-constexpr size_t kLeast = 12;        // cases of a box that is not divided further
+constexpr size_t kLeast = 64;        // cases of a box that is not divided further
 constexpr float kSurely = 1.00001F;  // adding up in another order changes a sum by less
 constexpr float kDoublings = 5;      // alignment beyond 32 tells nothing
 
@@ -268,6 +268,15 @@ void ConvolutionCases::make_boxes(Kind& kind) {
       box.halves = static_cast<uint32_t>(kind.boxes.size());
       kind.boxes.push_back({.low = {}, .high = {}, .begin = box.begin, .end = middle});
       kind.boxes.push_back({.low = {}, .high = {}, .begin = middle, .end = box.end});
+    } else {
+      box.rows = static_cast<uint32_t>(kind.rows.size());
+      for (uint32_t first = box.begin; first < box.end; first += kAbreast) {
+        Row& row = kind.rows.emplace_back();
+        for (size_t i = 0; i < kAbreast; ++i) {  // the last case fills the row up
+          const Features& features = kind.features[kind.placed[std::min<size_t>(first + i, box.end - 1)]];
+          for (size_t f = 0; f < kFeatures; ++f) row[f][i] = features[f];
+        }
+      }
     }
     kind.boxes[number] = box;
   }
@@ -292,7 +301,6 @@ float distance_to(const std::array<float, 21>& low, const std::array<float, 21>&
 // those are taken that a search in order meets first.
 size_t ConvolutionCases::find_boxed(const Kind& kind, const Features& wanted, Nearest& nearest) {
   constexpr float kFar = std::numeric_limits<float>::infinity();
-  const Telling telling = telling_of(wanted);
   nearest.fill({.distance = kFar, .place = kind.features.size()});
   // When a search in order meets it: how far its first feature is, those above first, then outwards.
   const auto met = [&](size_t place) {
@@ -306,20 +314,32 @@ size_t ConvolutionCases::find_boxed(const Kind& kind, const Features& wanted, Ne
     if (a.distance != b.distance) return a.distance < b.distance;
     return met(a.place) < met(b.place);
   };
-  const auto look_at = [&](size_t place) {
-    const float worst = nearest.back().distance;
-    const Telling& some = kind.telling[place];
-    std::array<float, 4> sums;
-    for (size_t i = 0; i < 4; ++i) sums[i] = std::abs(some[i] - telling[i]) + std::abs(some[i + 4] - telling[i + 4]);
-    if ((sums[0] + sums[1]) + (sums[2] + sums[3]) > worst * kSurely) return;
-    const Features& each = kind.features[place];
-    float distance = 0;
-    for (size_t i = 0; i < kFeatures; ++i) distance += std::abs(each[i] - wanted[i]);
-    const Found found{distance, place};
+  const auto take = [&](const Found& found) {
     if (!before(found, nearest.back())) return;
     size_t at = kNearest - 1;
     for (; at > 0 && before(found, nearest[at - 1]); --at) nearest[at] = nearest[at - 1];
     nearest[at] = found;
+  };
+  // Cases from `first` on. Of each, features are added up in their order, as in a search in order.
+  const auto look_at_row = [&](const Row& row, uint32_t first, uint32_t end) {
+    constexpr size_t kSome = 9;  // after which most are too far already
+    std::array<float, kAbreast> sums{};
+    const auto add = [&](size_t from, size_t to) {
+      for (size_t f = from; f < to; ++f) {
+        for (size_t i = 0; i < kAbreast; ++i) sums[i] += std::abs(row[f][i] - wanted[f]);
+      }
+    };
+    const auto any_near = [&](float worst) {
+      bool any = false;
+      for (const float sum : sums) any |= sum <= worst;
+      return any;
+    };
+    const float worst = nearest.back().distance;
+    add(0, kSome);
+    if (!any_near(worst)) return;
+    add(kSome, kFeatures);
+    if (!any_near(worst)) return;
+    for (uint32_t i = 0; i < kAbreast && first + i < end; ++i) take({sums[i], kind.placed[first + i]});
   };
   struct Open {
     float distance;
@@ -333,7 +353,9 @@ size_t ConvolutionCases::find_boxed(const Kind& kind, const Features& wanted, Ne
     if (next.distance > nearest.back().distance * kSurely) continue;
     const Box& box = kind.boxes[next.box];
     if (box.halves == 0) {
-      for (uint32_t i = box.begin; i < box.end; ++i) look_at(kind.placed[i]);
+      size_t row = box.rows;
+      for (uint32_t first = box.begin; first < box.end; first += kAbreast)
+        look_at_row(kind.rows[row++], first, box.end);
       continue;
     }
     std::array<Open, 2> halves;

@@ -46,11 +46,15 @@ class ConvolutionCases {
   static constexpr size_t kTelling = 8;
   using Telling = std::array<float, kTelling>;  // the features that tell most, the first among them
 
+  static constexpr size_t kAbreast = 8;
+  using Row = std::array<std::array<float, kAbreast>, kFeatures>;  // of eight cases, each feature together
+
   // Cases that lie together: between which values their features lie, and which they are.
   struct Box {
     Features low, high;
     uint32_t begin = 0, end = 0;  // places in `placed`
     uint32_t halves = 0;          // the first of two boxes that it is made of; 0: none
+    uint32_t rows = 0;            // where it is not divided: the first of its rows
   };
   // The cases of a kind in the order in which they are searched: by their features. Read when the first is asked for: most models
   // have convolutions of few kinds, or none.
@@ -65,6 +69,7 @@ class ConvolutionCases {
     std::once_flag boxed;
     std::vector<Box> boxes;
     std::vector<uint32_t> placed;  // places among the cases
+    std::vector<Row> rows;         // of the boxes that are not divided, eight of `placed` in each
   };
   struct Known;
   struct Found {

@@ -39,11 +39,6 @@ constexpr size_t kMostKept = 4096;  // rows of a generation: a megabyte
 
 using RowKey = std::array<uint32_t, kColumns>;
 
-// The three as they are asked again.
-struct LaidOut {
-  std::optional<CompleteForest> time, kernels, span;  // nothing where trees are too deep
-};
-
 // What `forest` says of the rows, by its layout where there is one.
 std::vector<float> said_by(const Forest& forest, const std::optional<CompleteForest>& laid_out,
                            std::span<const float> rows, const RowBlocks& blocks) {
@@ -59,6 +54,10 @@ struct DeferredForests::State {
   KernelForests forests;
 
   std::atomic<bool> asked = false;
+  // The three as they are asked again; nothing where trees are too deep.
+  struct LaidOut {
+    std::optional<CompleteForest> time, kernels, span;
+  };
   std::once_flag laid;
   LaidOut laid_out;
   std::mutex keeping;
