@@ -35,7 +35,7 @@ Result<KernelForests> forests_from_bytes(std::string_view bytes) {
 
 namespace {
 
-constexpr size_t kMostKept = 4096;  // rows of a generation: a megabyte
+constexpr size_t kMostKept = 2048;  // rows of a generation: half a megabyte
 
 using RowKey = std::array<uint32_t, kColumns>;
 
