@@ -10,7 +10,7 @@ Result<std::vector<PredictedOp>> op_table(const PredictRequest& request, const R
   Work work(control);
   const Result<Device> device = asked_gpu(request.gpu, cost_models);
   if (!device) return device.error();
-  const Result<SharedRun> run = build(request.model, *device);
+  const Result<SharedTrainingRun> run = build(request.model, *device);
   if (!run) return run.error();
   if (const Status status = work.check(); !status.ok()) return status.error();
   const Graph& graph = (*run)->graph;

@@ -6,7 +6,7 @@
 namespace forerun {
 namespace {
 
-Result<SharedRun> shared(Result<TrainingRun> run) {
+Result<SharedTrainingRun> shared(Result<TrainingRun> run) {
   if (!run) return run.error();
   return std::make_shared<const TrainingRun>(std::move(*run));
 }
@@ -26,12 +26,12 @@ Result<PredictAnswer> predict_built(const PredictRequest& request, const RunSour
   ModelRequest asked = request.model;
   if (request.eager_beside) asked.setup.compile = CompileMode::none;
   if (const Status status = check_compiled(request.model.setup, request.memory); !status.ok()) return status.error();
-  const Result<SharedRun> run = build(asked, *device);
+  const Result<SharedTrainingRun> run = build(asked, *device);
   if (!run) return run.error();
   if (request.built) request.built();
   if (const Status status = work.check(); !status.ok()) return status.error();
   PredictAnswer answer;
-  Result<SharedRun> compiled = Error{"was not compiled", "", ""};
+  Result<SharedTrainingRun> compiled = Error{"was not compiled", "", ""};
   const size_t sides = mode == CompileMode::none ? 1 : 2;
   parallel_for(sides, sides, [&](size_t side) {
     if (side == 0) {

@@ -55,7 +55,7 @@ std::vector<HostRemedy> rebuilt_remedies(const ModelRequest& request, const RunS
   if (has_fused_form(p.setup.optimizer.kind) && p.setup.optimizer.impl != OptimizerImpl::fused) {
     ModelRequest fused = asked;
     fused.setup.optimizer.impl = OptimizerImpl::fused;
-    if (const Result<SharedRun> run = build(fused, device)) {
+    if (const Result<SharedTrainingRun> run = build(fused, device)) {
       const Nanoseconds iteration = predicted_times(**run, device, cost_models).iteration;
       if (iteration < p.times.iteration) {
         found.push_back(remedy("fused_optimizer", "fused optimizer", iteration, p.input.batch * p.setup.accumulate));
@@ -68,7 +68,7 @@ std::vector<HostRemedy> rebuilt_remedies(const ModelRequest& request, const RunS
   for (int doubling = 1; doubling <= kMostDoublings; ++doubling) {
     const int64_t batch = p.input.batch << doubling;
     asked.batch = batch;
-    const Result<SharedRun> run = build(asked, device);
+    const Result<SharedTrainingRun> run = build(asked, device);
     if (!run) break;
     const IterationTiming times = predicted_times(**run, device, cost_models);
     if (times.bound == Bottleneck::host) continue;

@@ -19,14 +19,14 @@ bool may_be_kept(const ModelRequest& request) {
 }  // namespace
 
 RunSource built_anew(RunBuilder* build) {
-  return [build](const ModelRequest& request, const Device& device) -> Result<SharedRun> {
+  return [build](const ModelRequest& request, const Device& device) -> Result<SharedTrainingRun> {
     Result<TrainingRun> run = build(request, device);
     if (!run) return run.error();
     return std::make_shared<const TrainingRun>(std::move(*run));
   };
 }
 
-SharedRun KeptRuns::find(const ModelRequest& request, bool cudnn_attention) {
+SharedTrainingRun KeptRuns::find(const ModelRequest& request, bool cudnn_attention) {
   const std::lock_guard lock(busy_);
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
     if (entry->cudnn_attention != cudnn_attention || !alike(entry->request, request)) continue;
@@ -48,10 +48,10 @@ void KeptRuns::keep(Entry entry) {
   }
 }
 
-Result<SharedRun> KeptRuns::get(const ModelRequest& request, const Device& device) {
+Result<SharedTrainingRun> KeptRuns::get(const ModelRequest& request, const Device& device) {
   if (!may_be_kept(request)) return built_anew(build_)(request, device);
   const bool cudnn_attention = derive::target_of(device).cudnn_attention;
-  if (SharedRun kept = find(request, cudnn_attention)) {
+  if (SharedTrainingRun kept = find(request, cudnn_attention)) {
     if (const Status status = derive::check_precision(request.setup.precision, device); !status.ok()) {
       return status.error();
     }
@@ -62,7 +62,7 @@ Result<SharedRun> KeptRuns::get(const ModelRequest& request, const Device& devic
   built->environment.gpu.clear();
   auto run = std::make_shared<const TrainingRun>(std::move(*built));
   keep({request, cudnn_attention, run});
-  return SharedRun(std::move(run));
+  return SharedTrainingRun(std::move(run));
 }
 
 RunSource KeptRuns::source() {

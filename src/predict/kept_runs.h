@@ -15,8 +15,8 @@
 
 namespace forerun {
 
-using SharedRun = std::shared_ptr<const TrainingRun>;
-using RunSource = std::function<Result<SharedRun>(const ModelRequest& request, const Device& device)>;
+using SharedTrainingRun = std::shared_ptr<const TrainingRun>;
+using RunSource = std::function<Result<SharedTrainingRun>(const ModelRequest& request, const Device& device)>;
 
 // Builds each one anew.
 RunSource built_anew(RunBuilder* build);
@@ -29,7 +29,7 @@ class KeptRuns {
   explicit KeptRuns(RunBuilder* build, size_t most_ops = kMostOps) : build_(build), most_ops_(most_ops) {}
 
   // What the builder gives, to the bit. An Error is not kept, nor is what was read from a file or compiled.
-  Result<SharedRun> get(const ModelRequest& request, const Device& device);
+  Result<SharedTrainingRun> get(const ModelRequest& request, const Device& device);
   RunSource source();
 
   [[nodiscard]] size_t ops();  // of all that are kept
@@ -38,9 +38,9 @@ class KeptRuns {
   struct Entry {
     ModelRequest request;
     bool cudnn_attention = false;
-    SharedRun run;
+    SharedTrainingRun run;
   };
-  SharedRun find(const ModelRequest& request, bool cudnn_attention);
+  SharedTrainingRun find(const ModelRequest& request, bool cudnn_attention);
   void keep(Entry entry);
 
   RunBuilder* build_;
