@@ -5,16 +5,16 @@
 
 namespace forerun {
 
-Result<std::vector<PredictedOp>> op_table(const PredictRequest& request, RunBuilder* build,
+Result<std::vector<PredictedOp>> op_table(const PredictRequest& request, const RunSource& build,
                                           const CostModels& cost_models, const WorkControl& control) {
   Work work(control);
   const Result<Device> device = asked_gpu(request.gpu, cost_models);
   if (!device) return device.error();
-  const Result<TrainingRun> run = build(request.model, *device);
+  const Result<SharedTrainingRun> run = build(request.model, *device);
   if (!run) return run.error();
   if (const Status status = work.check(); !status.ok()) return status.error();
-  const Graph& graph = run->graph;
-  const std::vector<OpCost> costs = gpu_costs(*run, *device, cost_models);
+  const Graph& graph = (*run)->graph;
+  const std::vector<OpCost> costs = gpu_costs(**run, *device, cost_models);
   const std::vector<NameId> modules = op_modules(graph);
   std::vector<PredictedOp> rows;
   rows.reserve(graph.op_count());

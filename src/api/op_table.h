@@ -21,7 +21,7 @@ struct PredictedOp {
 };
 
 // In program order. Of `request` the model and the GPU count; `build` makes the iteration, as of predict_built.
-Result<std::vector<PredictedOp>> op_table(const PredictRequest& request, RunBuilder* build,
+Result<std::vector<PredictedOp>> op_table(const PredictRequest& request, const RunSource& build,
                                           const CostModels& cost_models, const WorkControl& control = {});
 
 }  // namespace forerun

@@ -4,9 +4,17 @@
 #include "predict/host_remedies.h"
 
 namespace forerun {
+namespace {
 
-Result<PredictAnswer> predict_built(const PredictRequest& request, RunBuilder* build, const CostModels& cost_models,
-                                    const WorkControl& control) {
+Result<SharedTrainingRun> shared(Result<TrainingRun> run) {
+  if (!run) return run.error();
+  return std::make_shared<const TrainingRun>(std::move(*run));
+}
+
+}  // namespace
+
+Result<PredictAnswer> predict_built(const PredictRequest& request, const RunSource& build,
+                                    const CostModels& cost_models, const WorkControl& control) {
   Work work(control);
   if (const Status status = check_memory(request.memory); !status.ok()) return status.error();
   if (const Status status = check_job_length(request.job); !status.ok()) return status.error();
@@ -18,22 +26,23 @@ Result<PredictAnswer> predict_built(const PredictRequest& request, RunBuilder* b
   ModelRequest asked = request.model;
   if (request.eager_beside) asked.setup.compile = CompileMode::none;
   if (const Status status = check_compiled(request.model.setup, request.memory); !status.ok()) return status.error();
-  const Result<TrainingRun> run = build(asked, *device);
+  const Result<SharedTrainingRun> run = build(asked, *device);
   if (!run) return run.error();
   if (request.built) request.built();
   if (const Status status = work.check(); !status.ok()) return status.error();
   PredictAnswer answer;
-  Result<TrainingRun> compiled = Error{"was not compiled", "", ""};
+  Result<SharedTrainingRun> compiled = Error{"was not compiled", "", ""};
   const size_t sides = mode == CompileMode::none ? 1 : 2;
   parallel_for(sides, sides, [&](size_t side) {
     if (side == 0) {
-      answer.prediction = predict(*run, *device, cost_models, request.memory);
+      const unsigned threads = (*run)->graph.op_count() <= request.most_ops_on_one_thread ? 1 : 2;
+      answer.prediction = predict(**run, *device, cost_models, request.memory, threads);
       return;
     }
-    TrainingRun eager = *run;
+    TrainingRun eager = **run;
     eager.setup.compile = mode;
-    compiled = changes_when_traced(*run) ? build(request.model, *device) : compiled_run(std::move(eager));
-    if (compiled) answer.compiled = predict_compiled(*compiled, *device, cost_models, request.memory);
+    compiled = changes_when_traced(**run) ? build(request.model, *device) : shared(compiled_run(std::move(eager)));
+    if (compiled) answer.compiled = predict_compiled(**compiled, *device, cost_models, request.memory);
   });
   if (sides == 2 && !compiled) return compiled.error();
   if (request.remedies) {
@@ -46,7 +55,7 @@ Result<PredictAnswer> predict_built(const PredictRequest& request, RunBuilder* b
   }
   if (const Status status = work.check(); !status.ok()) return status.error();
   if (!request.memory_log) return answer;
-  Result<PredictedLog> log = predicted_log(*run, *device, cost_models.workspaces, request.memory);
+  Result<PredictedLog> log = predicted_log(**run, *device, cost_models.workspaces, request.memory);
   if (!log) return log.error();
   answer.memory_log = std::move(*log);
   if (const Status status = work.check(); !status.ok()) return status.error();

@@ -13,6 +13,7 @@
 #include "api/prices.h"
 #include "base/work_control.h"
 #include "predict/compiled.h"
+#include "predict/kept_runs.h"
 #include "predict/memory_text.h"
 #include "predict/model_file.h"
 #include "predict/model_name.h"
@@ -31,6 +32,8 @@ struct PredictRequest {
   bool eager_beside =
       true;  // of a model that is compiled, the eager prediction with the compiled one beside it; false: it alone
   bool memory_log = false;  // also every allocation and free of the iteration
+  size_t most_ops_on_one_thread =
+      0;  // an iteration of no more is not divided: a second thread costs a busy machine more than it brings
   std::function<void()> built =
       {};  // hears that the iteration is derived, before anything is predicted of it; may be null
 };
@@ -44,10 +47,10 @@ struct PredictAnswer {
 Result<PredictAnswer> predict(const PredictRequest& request, const CostModels& cost_models,
                               const WorkControl& control = {});
 
-// The same by another RunBuilder: `build_zoo_run` takes names of the zoo alone, and needs none of the code
+// The same by another source of iterations: one over `build_zoo_run` takes names of the zoo alone, and needs none of the code
 // that reads files.
-Result<PredictAnswer> predict_built(const PredictRequest& request, RunBuilder* build, const CostModels& cost_models,
-                                    const WorkControl& control = {});
+Result<PredictAnswer> predict_built(const PredictRequest& request, const RunSource& build,
+                                    const CostModels& cost_models, const WorkControl& control = {});
 
 // Runs that were recorded, predicted as they were recorded.
 struct PredictRecordsRequest {

@@ -8,7 +8,7 @@ namespace forerun {
 
 Result<PredictAnswer> predict(const PredictRequest& request, const CostModels& cost_models,
                               const WorkControl& control) {
-  return predict_built(request, build_run, cost_models, control);
+  return predict_built(request, built_anew(build_run), cost_models, control);
 }
 
 Result<PredictRecordsAnswer> predict_records(const PredictRecordsRequest& request, const CostModels& cost_models,

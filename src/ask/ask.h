@@ -28,6 +28,7 @@ struct Asking {
   std::map<std::string, cluster::PolicyMaker> policies =
       {};                        // of the asker's own, by the name that `schedule` gives them
   KeptTraces* traces = nullptr;  // where the asker keeps them from question to question
+  bool beside_others = false;    // other processes answer at the same time: what is short takes one thread
 };
 
 // The names of the questions there are.

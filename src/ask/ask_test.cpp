@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <thread>
 
 #include "api/predict.h"
@@ -59,6 +61,34 @@ TEST(Ask, AMachineCalibratesTheAnswerAndItsOps) {
   EXPECT_EQ(*asked("predict", words + file + R"("})"), *calibrated);  // kept, and the same
   EXPECT_EQ(*asked("predict", words + R"(none"})"), *plain);
   EXPECT_NE(refused("predict", words + R"(no/such.json"})").message().find("no/such.json"), std::string::npos);
+}
+
+// Whoever answers many questions keeps what they have in common; of one that it is asked first there is nothing yet.
+TEST(Ask, WhatWasAskedBeforeChangesNoAnswer) {
+  std::mt19937 random(3);
+  const auto one_of = [&](const std::vector<std::string>& words) { return words[random() % words.size()]; };
+  std::vector<std::pair<std::string, std::string>> answers;  // question, answer
+  for (int i = 0; i < 30; ++i) {
+    json question = {{"model", one_of({"resnet18", "resnet50", "gpt2"})},
+                     {"gpu", one_of({"h200", "a100_80gb", "rtx_3090"})},
+                     {"precision", one_of({"tf32", "tf32", "amp_fp16"})},
+                     {"batch", 1 + random() % 40}};
+    if (random() % 8 == 0) question["optimizer"] = "adamw:impl=fused";
+    if (random() % 8 == 0) question["brief"] = true;
+    Knowledge fresh;
+    const auto first = answer("predict", question.dump(), {.knowledge = fresh});
+    ASSERT_TRUE(first.ok()) << first.error().message();
+    answers.emplace_back(question.dump(), *first);
+  }
+  Knowledge used;
+  for (int round = 0; round < 4; ++round) {
+    std::shuffle(answers.begin(), answers.end(), random);
+    for (const auto& [question, expected] : answers) {
+      const auto again = answer("predict", question, {.knowledge = used});
+      ASSERT_TRUE(again.ok()) << again.error().message();
+      ASSERT_EQ(*again, expected) << question << " in round " << round;
+    }
+  }
 }
 
 TEST(Ask, OpsAddUpToThePrediction) {

@@ -1,4 +1,5 @@
-// Knowledge: the cost models that answers draw on, read once and shared by all who ask at the same time.
+// Knowledge: what answers draw on, shared by all who ask at the same time: the cost models, read once, and the iterations that were
+// asked about last.
 #pragma once
 
 #include <memory>
@@ -8,6 +9,7 @@
 
 #include "base/result.h"
 #include "predict/cost_models.h"
+#include "predict/kept_runs.h"
 
 namespace forerun::ask {
 
@@ -19,7 +21,10 @@ class Knowledge {
   Result<std::shared_ptr<const CostModels>> with(const std::vector<std::string>& device_files = {},
                                                  const std::string& machine = "");
 
+  KeptRuns& runs() { return runs_; }
+
  private:
+  KeptRuns runs_{build_run};
   std::mutex loading_;
   std::shared_ptr<const CostModels> shared_;  // guarded by loading_, as are those below
   std::shared_ptr<const CostModels> calibrated_;

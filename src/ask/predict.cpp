@@ -38,6 +38,8 @@ PredictWords read_predict(Question& question, const Asking& asking) {
           .control = read_limits(question, asking.control)};
 }
 
+constexpr size_t kShort = 5000;  // ops of an iteration: predicted in some milliseconds
+
 // The runs of a file of records, predicted as they were recorded.
 Result<std::vector<Prediction>> predict_file(const PredictWords& words, MemoryQuestion memory, Prices prices,
                                              const CostModels& cost_models) {
@@ -84,7 +86,10 @@ Result<PredictRequest> predict_request(const PredictWords& words, const CostMode
 struct Asked {
   PredictWords words;
   std::shared_ptr<const CostModels> models;
+  RunSource runs;
   PredictRequest request;
+
+  [[nodiscard]] Result<PredictAnswer> answer() const { return predict_built(request, runs, *models, words.control); }
 };
 
 Result<Asked> asked_of(Question& question, const Asking& asking) {
@@ -94,7 +99,8 @@ Result<Asked> asked_of(Question& question, const Asking& asking) {
   if (!models) return models.error();
   Result<PredictRequest> request = predict_request(words, **models);
   if (!request) return request.error();
-  return Asked{std::move(words), std::move(*models), std::move(*request)};
+  if (asking.beside_others) request->most_ops_on_one_thread = kShort;
+  return Asked{std::move(words), std::move(*models), asking.knowledge.runs().source(), std::move(*request)};
 }
 
 // A timeline has a sample for every allocation; a chart or a table needs as many as it has places.
@@ -108,7 +114,7 @@ Result<std::vector<Prediction>> predictions_of(Result<Asked> asked) {
     return predict_file(asked->words, std::move(asked->request.memory), std::move(asked->request.prices),
                         *asked->models);
   }
-  Result<PredictAnswer> answer = predict(asked->request, *asked->models, asked->words.control);
+  Result<PredictAnswer> answer = asked->answer();
   if (!answer) return answer.error();
   return std::vector{std::move(answer->prediction)};
 }
@@ -122,7 +128,7 @@ Result<std::vector<Prediction>> predictions(Question& question, const Asking& as
 Result<std::string> answer_predict(Question& question, const Asking& asking) {
   Result<Asked> asked = asked_of(question, asking);
   if (asked && asked->request.model.setup.compile != CompileMode::none) {
-    const Result<PredictAnswer> answer = predict(asked->request, *asked->models, asked->words.control);
+    const Result<PredictAnswer> answer = asked->answer();
     if (!answer) return answer.error();
     return to_json(answer->prediction, *answer->compiled);
   }
@@ -137,7 +143,7 @@ Result<std::string> answer_ops(Question& question, const Asking& asking) {
   Result<Asked> asked = asked_of(question, asking);
   if (!asked) return asked.error();
   const Result<std::vector<PredictedOp>> rows =
-      op_table(asked->request, build_run, *asked->models, asked->words.control);
+      op_table(asked->request, asked->runs, *asked->models, asked->words.control);
   if (!rows) return rows.error();
   return to_json(*rows);
 }
@@ -148,7 +154,7 @@ Result<std::string> answer_memory(Question& question, const Asking& asking) {
   asked->request.memory_log = true;
   asked->request.remedies = false;
   asked->request.eager_beside = false;
-  const Result<PredictAnswer> answer = predict(asked->request, *asked->models, asked->words.control);
+  const Result<PredictAnswer> answer = asked->answer();
   if (!answer) return answer.error();
   const PredictedLog& log = *answer->memory_log;
   const MemoryTimeline timeline = memory_timeline(log.graph, log.log, "");

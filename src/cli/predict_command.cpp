@@ -56,7 +56,7 @@ Status write_prediction_html(const PredictOptions& options, const PredictRequest
                              const CostModels& cost_models, const PredictFiles& files) {
   PredictRequest eager = question;
   eager.model.setup.compile = CompileMode::none;
-  const auto ops = op_table(eager, files.build_run, cost_models, CommandWork(options.limits).control());
+  const auto ops = op_table(eager, built_anew(files.build_run), cost_models, CommandWork(options.limits).control());
   if (!ops) return ops.error();
   const PredictedLog& log = *answer.memory_log;
   const MemoryTimeline memory = thinned(memory_timeline(log.graph, log.log, ""), kSamplesOfPage);
@@ -82,7 +82,8 @@ int predict_model(const PredictOptions& options, std::optional<FileKind> file, c
   question->built = [&derived] { derived = true; };
   parallel_for(2, 2, [&](size_t part) {
     if (part == 0) {
-      answer = predict_built(*question, files.build_run, cost_models, CommandWork(options.limits).control());
+      answer =
+          predict_built(*question, built_anew(files.build_run), cost_models, CommandWork(options.limits).control());
       derived = true;  // or not at all
     } else if (cost_models.residual_model) {
       cost_models.residual_model->unpack_ahead([&derived] { return derived.load(); });

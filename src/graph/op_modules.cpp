@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <unordered_map>
 
 namespace forerun {
 
@@ -11,10 +10,10 @@ bool runs_again(const Graph& graph, const Op& op) {
 }
 
 std::vector<NameId> op_modules(const Graph& graph) {
-  std::unordered_map<uint32_t, NameId> by_sequence;
+  SequenceModules by_sequence(graph);
   for (const Op& op : graph.ops()) {
     const bool recorded = op.phase == Phase::forward || runs_again(graph, op);
-    if (recorded && op.sequence != 0) by_sequence.try_emplace(op.sequence, op.module);
+    if (recorded && op.sequence != 0) by_sequence.add(op.sequence, op.module);
   }
   std::vector<NameId> modules;
   modules.reserve(graph.op_count());
@@ -23,9 +22,9 @@ std::vector<NameId> op_modules(const Graph& graph) {
     const bool runs = runs_again(graph, op);
     if (runs) again = op.module;
     const bool differentiates = op.phase == Phase::backward && !runs;
-    const auto known = differentiates ? by_sequence.find(op.sequence) : by_sequence.end();
+    const NameId known = differentiates ? by_sequence.of(op.sequence) : NameId();
     const bool skipped = differentiates && again.valid() && graph.module(op).empty();  // its op did not run again
-    modules.push_back(known != by_sequence.end() ? known->second : skipped ? again : op.module);
+    modules.push_back(known.valid() ? known : skipped ? again : op.module);
   }
   return modules;
 }

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "graph/graph.h"
@@ -15,6 +16,29 @@ namespace forerun {
 
 // Whether an op of the backward pass is one of a checkpointed block that runs forward again.
 bool runs_again(const Graph& graph, const Op& op);
+
+// Modules by sequence number, the first that came with it. Numbers mostly count the ops; records may have any.
+class SequenceModules {
+ public:
+  explicit SequenceModules(const Graph& graph) : few_(graph.op_count() + 1) {}
+  void add(uint32_t sequence, NameId module) {
+    if (sequence >= few_.size()) {
+      many_.try_emplace(sequence, module);
+    } else if (!few_[sequence].valid()) {
+      few_[sequence] = module;
+    }
+  }
+  // Invalid where there is none.
+  [[nodiscard]] NameId of(uint32_t sequence) const {
+    if (sequence < few_.size()) return few_[sequence];
+    const auto found = many_.find(sequence);
+    return found == many_.end() ? NameId() : found->second;
+  }
+
+ private:
+  std::vector<NameId> few_;
+  std::unordered_map<uint32_t, NameId> many_;
+};
 
 // By op.
 std::vector<NameId> op_modules(const Graph& graph);

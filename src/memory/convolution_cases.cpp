@@ -4,7 +4,10 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <mutex>
+#include <numeric>
+#include <tuple>
+
+#include "base/recent_results.h"
 
 namespace forerun {
 namespace {
@@ -18,7 +21,11 @@ constexpr size_t kFewCases = 3;
 constexpr double kMostBytes = 1e17;  // bytes
 constexpr float kSelf = 0.1F;        // the distance at which a case counts half as much as one at no distance
 constexpr std::array<size_t, 8> kTold = {0, 1, 2, 4, 8, 11, 13, 20};  // features that tell most, the first among them
-constexpr float kDoublings = 5;                                       // alignment beyond 32 tells nothing
+constexpr size_t kMostKept = 4096;                                    // shapes of a generation
+constexpr uint32_t kOften = 128;     // times that a kind is searched in order before boxes are made
+constexpr size_t kLeast = 64;        // cases of a box that is not divided further
+constexpr float kSurely = 1.00001F;  // adding up in another order changes a sum by less
+constexpr float kDoublings = 5;      // alignment beyond 32 tells nothing
 
 // How much each feature weighs, in the order in which features_of gives them.
 constexpr std::array<std::array<float, 21>, 3> kWeights = {{
@@ -35,6 +42,21 @@ float doublings(int64_t value) { return std::log2(static_cast<float>(value) + 1.
 float alignment(int64_t value) {
   if (value <= 0) return 0;
   return std::min(kDoublings, static_cast<float>(std::countr_zero(static_cast<uint64_t>(value))));
+}
+
+// All that tells a convolution's memory.
+using ShapeKey = std::array<uint32_t, 2 + 2 * 12>;
+
+ShapeKey key_of(ConvolutionPass pass, const ConvolutionShape& s) {
+  ShapeKey key{static_cast<uint32_t>(pass),
+               (s.half ? 1U : 0U) | (s.channels_last ? 2U : 0U) | (s.transposed ? 4U : 0U)};
+  size_t at = 2;
+  for (const int64_t value : {s.groups, s.batch, s.channels, s.filters, s.kernel, s.kernel_height, s.stride, s.dilation,
+                              s.padding, s.image, s.out_image, s.in_width}) {
+    key[at++] = static_cast<uint32_t>(static_cast<uint64_t>(value));
+    key[at++] = static_cast<uint32_t>(static_cast<uint64_t>(value) >> 32U);
+  }
+  return key;
 }
 
 bool alike(double measured, double formula) {
@@ -67,6 +89,18 @@ ConvolutionSizes sizes_of(const ConvolutionShape& s) {
   return sizes;
 }
 
+struct ConvolutionCases::Known {
+  explicit Known(ConvolutionFile from, std::vector<std::string> without = {})
+      : file(std::move(from)), left_out(std::move(without)) {}
+  ConvolutionFile file;
+  std::vector<std::string> left_out;  // families
+  std::array<Kind, kConvolutionKinds> kinds;
+  std::mutex keeping;
+  RecentResults<std::optional<int64_t>> recent{std::tuple_size_v<ShapeKey>, kMostKept};  // guarded by keeping
+};
+
+ConvolutionCases::ConvolutionCases(ConvolutionFile file) : known_(std::make_shared<Known>(std::move(file))) {}
+
 Result<ConvolutionCases> ConvolutionCases::load(const std::filesystem::path& path) {
   Result<ConvolutionFile> file = ConvolutionFile::load(path);
   if (!file) return file.error();
@@ -89,7 +123,7 @@ std::array<float, kTold.size()> telling_of(const std::array<float, 21>& features
 
 }  // namespace
 
-const ConvolutionCases::Kind& ConvolutionCases::kind(size_t number) const {
+ConvolutionCases::Kind& ConvolutionCases::kind(size_t number) const {
   Kind& kind = known_->kinds[number];
   std::call_once(kind.read, [&] {
     struct Placed {
@@ -125,11 +159,11 @@ size_t ConvolutionCases::size() const {
 }
 
 // cuDNN has other algorithms for tensors beyond 2 GiB, but few of them were measured.
-const ConvolutionCases::Kind& ConvolutionCases::kind_for(ConvolutionPass pass, const ConvolutionShape& shape) const {
+ConvolutionCases::Kind& ConvolutionCases::kind_for(ConvolutionPass pass, const ConvolutionShape& shape) const {
   const size_t number = convolution_kind(pass, shape);
-  const Kind& same = kind(number);
+  Kind& same = kind(number);
   if (same.cases.size() >= kFewCases) return same;
-  const Kind& other = kind(number ^ 1U);
+  Kind& other = kind(number ^ 1U);
   return same.cases.size() < std::min(kFewCases, other.cases.size()) ? other : same;
 }
 
@@ -169,7 +203,6 @@ ConvolutionCases::Features ConvolutionCases::features_of(ConvolutionPass pass, c
 // feature is equal lie together and are looked at in one go.
 size_t ConvolutionCases::find(const Kind& kind, const Features& wanted, Nearest& nearest) {
   constexpr float kFar = std::numeric_limits<float>::infinity();
-  constexpr float kSurely = 1.00001F;  // adding up in another order changes a sum by less
   const std::vector<Telling>& cases = kind.telling;
   const Telling telling = telling_of(wanted);
   nearest.fill({.distance = kFar});
@@ -207,6 +240,135 @@ size_t ConvolutionCases::find(const Kind& kind, const Features& wanted, Nearest&
   return std::min(cases.size(), kNearest);
 }
 
+void ConvolutionCases::make_boxes(Kind& kind) {
+  kind.placed.resize(kind.features.size());
+  std::iota(kind.placed.begin(), kind.placed.end(), 0U);
+  kind.boxes.push_back({.low = {}, .high = {}, .begin = 0, .end = static_cast<uint32_t>(kind.placed.size())});
+  for (size_t number = 0; number < kind.boxes.size(); ++number) {
+    Box box = kind.boxes[number];
+    if (box.begin == box.end) continue;
+    box.low = box.high = kind.features[kind.placed[box.begin]];
+    for (uint32_t i = box.begin; i < box.end; ++i) {
+      const Features& each = kind.features[kind.placed[i]];
+      for (size_t f = 0; f < kFeatures; ++f) {
+        box.low[f] = std::min(box.low[f], each[f]);
+        box.high[f] = std::max(box.high[f], each[f]);
+      }
+    }
+    size_t widest = 0;
+    for (size_t f = 0; f < kFeatures; ++f) {
+      if (box.high[f] - box.low[f] > box.high[widest] - box.low[widest]) widest = f;
+    }
+    if (box.end - box.begin > kLeast && box.high[widest] > box.low[widest]) {
+      const uint32_t middle = box.begin + (box.end - box.begin) / 2;
+      const auto at = [&](uint32_t place) { return kind.placed.begin() + place; };
+      std::nth_element(at(box.begin), at(middle), at(box.end), [&](uint32_t a, uint32_t b) {
+        return std::pair(kind.features[a][widest], a) < std::pair(kind.features[b][widest], b);
+      });
+      box.halves = static_cast<uint32_t>(kind.boxes.size());
+      kind.boxes.push_back({.low = {}, .high = {}, .begin = box.begin, .end = middle});
+      kind.boxes.push_back({.low = {}, .high = {}, .begin = middle, .end = box.end});
+    } else {
+      box.rows = static_cast<uint32_t>(kind.rows.size());
+      for (uint32_t first = box.begin; first < box.end; first += kAbreast) {
+        Row& row = kind.rows.emplace_back();
+        for (size_t i = 0; i < kAbreast; ++i) {  // the last case fills the row up
+          const Features& features = kind.features[kind.placed[std::min<size_t>(first + i, box.end - 1)]];
+          for (size_t f = 0; f < kFeatures; ++f) row[f][i] = features[f];
+        }
+      }
+    }
+    kind.boxes[number] = box;
+  }
+}
+
+namespace {
+
+// How far the nearest point of a box is at the least, but for the order of adding up.
+float distance_to(const std::array<float, 21>& low, const std::array<float, 21>& high,
+                  const std::array<float, 21>& wanted) {
+  const auto outside = [&](size_t f) { return std::max(std::max(low[f] - wanted[f], wanted[f] - high[f]), 0.0F); };
+  std::array<float, 4> sums{};
+  for (size_t f = 0; f < 20; f += 4) {
+    for (size_t i = 0; i < 4; ++i) sums[i] += outside(f + i);
+  }
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]) + outside(20);
+}
+
+}  // namespace
+
+// Nearer boxes first; a box that is farther away than the last of the nearest is passed by with all in it. Of cases that are equally far
+// those are taken that a search in order meets first.
+size_t ConvolutionCases::find_boxed(const Kind& kind, const Features& wanted, Nearest& nearest) {
+  constexpr float kFar = std::numeric_limits<float>::infinity();
+  nearest.fill({.distance = kFar, .place = kind.features.size()});
+  // When a search in order meets it: how far its first feature is, those above first, then outwards.
+  const auto met = [&](size_t place) {
+    if (place == kind.features.size()) return std::tuple(kFar, true, int64_t{0});  // no case
+    const float first = kind.telling[place][0];
+    const bool below = first < wanted[0];
+    const auto outwards = static_cast<int64_t>(place);
+    return std::tuple(below ? wanted[0] - first : first - wanted[0], below, below ? -outwards : outwards);
+  };
+  const auto before = [&](const Found& a, const Found& b) {
+    if (a.distance != b.distance) return a.distance < b.distance;
+    return met(a.place) < met(b.place);
+  };
+  const auto take = [&](const Found& found) {
+    if (!before(found, nearest.back())) return;
+    size_t at = kNearest - 1;
+    for (; at > 0 && before(found, nearest[at - 1]); --at) nearest[at] = nearest[at - 1];
+    nearest[at] = found;
+  };
+  // Cases from `first` on. Of each, features are added up in their order, as in a search in order.
+  const auto look_at_row = [&](const Row& row, uint32_t first, uint32_t end) {
+    constexpr size_t kSome = 9;  // after which most are too far already
+    std::array<float, kAbreast> sums{};
+    const auto add = [&](size_t from, size_t to) {
+      for (size_t f = from; f < to; ++f) {
+        for (size_t i = 0; i < kAbreast; ++i) sums[i] += std::abs(row[f][i] - wanted[f]);
+      }
+    };
+    const auto any_near = [&](float worst) {
+      bool any = false;
+      for (const float sum : sums) any |= sum <= worst;
+      return any;
+    };
+    const float worst = nearest.back().distance;
+    add(0, kSome);
+    if (!any_near(worst)) return;
+    add(kSome, kFeatures);
+    if (!any_near(worst)) return;
+    for (uint32_t i = 0; i < kAbreast && first + i < end; ++i) take({sums[i], kind.placed[first + i]});
+  };
+  struct Open {
+    float distance;
+    uint32_t box;
+  };
+  std::array<Open, 64> open;  // boxes are halved: no more than one a level waits
+  size_t waiting = 0;
+  open[waiting++] = {0, 0};
+  while (waiting > 0) {
+    const Open next = open[--waiting];
+    if (next.distance > nearest.back().distance * kSurely) continue;
+    const Box& box = kind.boxes[next.box];
+    if (box.halves == 0) {
+      size_t row = box.rows;
+      for (uint32_t first = box.begin; first < box.end; first += kAbreast)
+        look_at_row(kind.rows[row++], first, box.end);
+      continue;
+    }
+    std::array<Open, 2> halves;
+    for (uint32_t i = 0; i < 2; ++i) {
+      const Box& half = kind.boxes[box.halves + i];
+      halves[i] = {distance_to(half.low, half.high, wanted), box.halves + i};
+    }
+    if (halves[0].distance < halves[1].distance) std::swap(halves[0], halves[1]);
+    for (const Open& half : halves) open[waiting++] = half;
+  }
+  return std::min(kind.features.size(), kNearest);
+}
+
 // What the measured case would take at another size: by the first formula that it fits.
 double ConvolutionCases::transferred(const ConvolutionCase& from, const ConvolutionShape& shape,
                                      const ConvolutionSizes& to) {
@@ -238,9 +400,25 @@ double ConvolutionCases::transferred(const ConvolutionCase& from, const Convolut
 }
 
 std::optional<int64_t> ConvolutionCases::bytes(ConvolutionPass pass, const ConvolutionShape& shape) const {
+  const ShapeKey key = key_of(pass, shape);
+  {
+    const std::lock_guard lock(known_->keeping);
+    if (const auto kept = known_->recent.find(key)) return *kept;
+  }
+  const bool often = kind_for(pass, shape).asked.fetch_add(1, std::memory_order_relaxed) >= kOften;
+  const std::optional<int64_t> found = bytes(pass, shape, often ? Search::boxes : Search::in_order);
+  const std::lock_guard lock(known_->keeping);
+  known_->recent.keep(key, found);
+  return found;
+}
+
+std::optional<int64_t> ConvolutionCases::bytes(ConvolutionPass pass, const ConvolutionShape& shape,
+                                               Search search) const {
   Nearest nearest;
-  const Kind& kind = kind_for(pass, shape);
-  const size_t count = find(kind, features_of(pass, shape), nearest);
+  Kind& kind = kind_for(pass, shape);
+  if (search == Search::boxes) std::call_once(kind.boxed, [&] { make_boxes(kind); });
+  const Features features = features_of(pass, shape);
+  const size_t count = search == Search::boxes ? find_boxed(kind, features, nearest) : find(kind, features, nearest);
   if (count == 0) return std::nullopt;
   const ConvolutionSizes sizes = sizes_of(shape);
   std::array<std::pair<double, float>, kNearest> values;  // bytes, weight

@@ -1,8 +1,10 @@
 #include "memory/convolution_cases.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <random>
 
 #include "base/output_file.h"
 
@@ -114,6 +116,48 @@ TEST(ConvolutionCases, ArePackedByKindAndGiveTheSame) {
   }
   ASSERT_TRUE(write_whole_file((folder / "cases.bin").string(), bytes->substr(0, bytes->size() - 1)).ok());
   EXPECT_FALSE(ConvolutionCases::load(folder / "cases.tsv").ok());
+}
+
+// Few values of each number, so that many cases are equally far away and the order among them tells.
+ConvolutionShape random_shape(std::mt19937& random) {
+  const auto one_of = [&](std::initializer_list<int64_t> values) { return values.begin()[random() % values.size()]; };
+  ConvolutionShape shape{.batch = one_of({1, 2, 3, 8, 16, 32, 33, 64}),
+                         .channels = one_of({1, 3, 16, 64, 256}),
+                         .filters = one_of({16, 64, 256}),
+                         .kernel_height = one_of({1, 3, 7}),
+                         .stride = one_of({1, 2}),
+                         .padding = one_of({0, 1}),
+                         .image = one_of({49, 196, 784, 50176})};
+  shape.kernel = shape.kernel_height * shape.kernel_height;
+  shape.out_image = shape.image / shape.stride / shape.stride;
+  return shape;
+}
+
+TEST(ConvolutionCases, BoxesFindWhatASearchInOrderFinds) {
+  std::mt19937 random(7);
+  for (const int count : {1, 5, 12, 13, 40, 700}) {
+    std::string text;
+    for (int i = 0; i < count; ++i) {
+      const ConvolutionShape s = random_shape(random);
+      text += fmt::format("w\t-\t0\t0\t0\t1\t{}\t{}\t{}\t{}\t{}\t{}\t1\t{}\t{}\t{}\t7\t{}\n", s.batch, s.channels,
+                          s.filters, s.kernel, s.kernel_height, s.stride, s.padding, s.image, s.out_image,
+                          1'000'000 + random() % 1'000'000);
+    }
+    const auto cases = ConvolutionCases::parse(text, "test");
+    ASSERT_TRUE(cases.ok());
+    constexpr auto kPass = ConvolutionPass::weight_gradient;
+    std::vector<std::pair<ConvolutionShape, std::optional<int64_t>>> asked;
+    for (int i = 0; i < 400; ++i) {
+      const ConvolutionShape shape = random_shape(random);
+      asked.emplace_back(shape, cases->bytes(kPass, shape, ConvolutionCases::Search::in_order));
+      ASSERT_TRUE(asked.back().second.has_value());
+      ASSERT_EQ(cases->bytes(kPass, shape, ConvolutionCases::Search::boxes), asked.back().second) << count;
+    }
+    // The same with what is kept, before and after a kind counts as asked often.
+    for (int round = 0; round < 2; ++round) {
+      for (const auto& [shape, bytes] : asked) ASSERT_EQ(cases->bytes(kPass, shape), bytes) << count;
+    }
+  }
 }
 
 TEST(ConvolutionCases, NamesTheLineThatIsWrong) {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <map>
-#include <unordered_map>
 
+#include "base/id_index.h"
 #include "graph/op_modules.h"
 
 namespace forerun {
@@ -42,20 +42,32 @@ MemoryLog log_iterations(const Graph& graph, const IterationReplayOptions& optio
 }
 
 std::vector<LiveBlock> live_after(const MemoryLog& log, size_t event) {
-  std::unordered_map<int64_t, LiveBlock> live;  // by address
+  // The same addresses are taken again and again: an event that frees one leaves its place.
+  constexpr uint32_t kFree = IdIndex::kNone;
+  struct Address {
+    int64_t address = 0;
+    uint32_t last = kFree;  // the event that took it
+  };
+  std::vector<Address> addresses;
+  IdIndex index;
   const size_t end = std::min(event + 1, log.events.size());
   for (size_t i = 0; i < end; ++i) {
     const ReplayEvent& e = log.events[i];
-    if (e.bytes < 0) {
-      live.erase(e.address);
-      continue;
+    const auto hash = mixed(0, static_cast<uint64_t>(e.address));
+    uint32_t at = index.find(hash, [&](uint32_t known) { return addresses[known].address == e.address; });
+    if (at == IdIndex::kNone) {
+      at = static_cast<uint32_t>(addresses.size());
+      addresses.push_back({e.address});
+      index.add(hash, at);
     }
-    LiveBlock& block = live[e.address];
-    block = {.storage = e.storage, .made_by = e.op, .use = e.use, .bytes = e.block, .address = e.address};
+    addresses[at].last = e.bytes < 0 ? kFree : static_cast<uint32_t>(i);
   }
   std::vector<LiveBlock> blocks;
-  blocks.reserve(live.size());
-  for (const auto& [address, block] : live) blocks.push_back(block);
+  for (const Address& address : addresses) {
+    if (address.last == kFree) continue;
+    const ReplayEvent& e = log.events[address.last];
+    blocks.push_back({.storage = e.storage, .made_by = e.op, .use = e.use, .bytes = e.block, .address = e.address});
+  }
   std::sort(blocks.begin(), blocks.end(), [](const LiveBlock& a, const LiveBlock& b) {
     if (a.bytes != b.bytes) return a.bytes > b.bytes;
     const uint32_t first = a.made_by.valid() ? a.made_by.value + 1 : 0;

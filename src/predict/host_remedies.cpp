@@ -45,7 +45,7 @@ std::optional<HostRemedy> cuda_graph_remedy(std::span<const LaneOp> ops, const L
                 p.input.batch * p.setup.accumulate);
 }
 
-std::vector<HostRemedy> rebuilt_remedies(const ModelRequest& request, RunBuilder* build, const Device& device,
+std::vector<HostRemedy> rebuilt_remedies(const ModelRequest& request, const RunSource& build, const Device& device,
                                          const CostModels& cost_models, const Prediction& p) {
   std::vector<HostRemedy> found;
   if (p.times.bound != Bottleneck::host || p.ops > kMostOps) return found;
@@ -55,8 +55,8 @@ std::vector<HostRemedy> rebuilt_remedies(const ModelRequest& request, RunBuilder
   if (has_fused_form(p.setup.optimizer.kind) && p.setup.optimizer.impl != OptimizerImpl::fused) {
     ModelRequest fused = asked;
     fused.setup.optimizer.impl = OptimizerImpl::fused;
-    if (const Result<TrainingRun> run = build(fused, device)) {
-      const Nanoseconds iteration = predicted_times(*run, device, cost_models).iteration;
+    if (const Result<SharedTrainingRun> run = build(fused, device)) {
+      const Nanoseconds iteration = predicted_times(**run, device, cost_models).iteration;
       if (iteration < p.times.iteration) {
         found.push_back(remedy("fused_optimizer", "fused optimizer", iteration, p.input.batch * p.setup.accumulate));
       }
@@ -68,11 +68,11 @@ std::vector<HostRemedy> rebuilt_remedies(const ModelRequest& request, RunBuilder
   for (int doubling = 1; doubling <= kMostDoublings; ++doubling) {
     const int64_t batch = p.input.batch << doubling;
     asked.batch = batch;
-    const Result<TrainingRun> run = build(asked, device);
+    const Result<SharedTrainingRun> run = build(asked, device);
     if (!run) break;
-    const IterationTiming times = predicted_times(*run, device, cost_models);
+    const IterationTiming times = predicted_times(**run, device, cost_models);
     if (times.bound == Bottleneck::host) continue;
-    if (fits(*run, device, cost_models)) {
+    if (fits(**run, device, cost_models)) {
       found.push_back(remedy("batch", fmt::format("batch {}", batch), times.iteration, batch * p.setup.accumulate));
     }
     break;

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "predict/kept_runs.h"
 #include "predict/predict.h"
 
 namespace forerun {
@@ -15,7 +16,7 @@ std::optional<HostRemedy> cuda_graph_remedy(std::span<const LaneOp> ops, const L
 
 // Those that are other runs of the same model: the fused optimizer, and the smallest doubled batch with which the GPU bounds the
 // iteration and which fits. Each as `forerun predict` would answer for it.
-std::vector<HostRemedy> rebuilt_remedies(const ModelRequest& request, RunBuilder* build, const Device& device,
+std::vector<HostRemedy> rebuilt_remedies(const ModelRequest& request, const RunSource& build, const Device& device,
                                          const CostModels& cost_models, const Prediction& p);
 
 }  // namespace forerun

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <span>
 #include <unordered_map>
 
 #include "base/parallel.h"
@@ -35,6 +36,8 @@ struct ShareBuilder {
   Nanoseconds costliest;
   const Op* largest = nullptr;  // the op that takes so long
   bool opaque = false;
+  bool quantized = false;
+  int64_t unseen = 0;  // ops without measured evidence
 
   void add(const OpCost& cost) {
     ++row.count;
@@ -49,17 +52,20 @@ struct ShareBuilder {
 };
 
 std::vector<CostShare> costliest(std::map<std::string, ShareBuilder>& table, Nanoseconds total) {
-  std::vector<CostShare> rows;
+  std::vector<ShareBuilder*> found;  // in the table's order, which decides between equals
   for (auto& [key, builder] : table) {
-    if (builder.row.gpu.value == 0) continue;
-    const auto* most = std::max_element(builder.by_bound.begin(), builder.by_bound.end());
-    builder.row.bound = name_of(static_cast<Bound>(most - builder.by_bound.begin()));
-    builder.row.share =
-        static_cast<double>(builder.row.gpu.value) / static_cast<double>(std::max<int64_t>(total.value, 1));
-    rows.push_back(builder.row);
+    if (builder.row.gpu.value != 0) found.push_back(&builder);
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const CostShare& a, const CostShare& b) { return a.gpu > b.gpu; });
-  if (rows.size() > kCostliest) rows.resize(kCostliest);
+  std::stable_sort(found.begin(), found.end(),
+                   [](const ShareBuilder* a, const ShareBuilder* b) { return a->row.gpu > b->row.gpu; });
+  std::vector<CostShare> rows;
+  for (ShareBuilder* builder : std::span(found).first(std::min(found.size(), kCostliest))) {
+    const auto* most = std::max_element(builder->by_bound.begin(), builder->by_bound.end());
+    builder->row.bound = name_of(static_cast<Bound>(most - builder->by_bound.begin()));
+    builder->row.share =
+        static_cast<double>(builder->row.gpu.value) / static_cast<double>(std::max<int64_t>(total.value, 1));
+    rows.push_back(std::move(builder->row));
+  }
   return rows;
 }
 
@@ -74,9 +80,9 @@ std::string operands(const Graph& graph, const Op& op) {
 
 void add_costs(const Graph& graph, const std::vector<OpCost>& costs, Prediction& prediction) {
   // A backward op belongs to the module of the forward op with its sequence number.
-  std::unordered_map<uint32_t, NameId> module_of;
+  SequenceModules module_of(graph);
   for (const Op& op : graph.ops()) {
-    if (op.phase == Phase::forward && op.sequence != 0) module_of.try_emplace(op.sequence, op.module);
+    if (op.phase == Phase::forward && op.sequence != 0) module_of.add(op.sequence, op.module);
   }
   std::unordered_map<uint64_t, ShareBuilder> kinds;  // by phase and name
   std::unordered_map<uint32_t, ShareBuilder> parts;  // by module
@@ -91,25 +97,26 @@ void add_costs(const Graph& graph, const std::vector<OpCost>& costs, Prediction&
       kind.row.name = graph.name(op);
       kind.row.phase = name_of(op.phase);
       kind.opaque = op_class(graph.name(op)) == OpClass::opaque;
+      kind.quantized = derive::is_quantized_op(kind.row.name);
     }
-    const bool seen = costs[i].measured && !derive::is_quantized_op(kind.row.name);
+    const bool seen = costs[i].measured && !kind.quantized;
     if (seen) measured += costs[i].gpu;
-    if (!seen && costs[i].gpu.value > 0) ++prediction.out_of_distribution[kind.row.name];
-    if (kind.opaque) ++prediction.unknown_ops[kind.row.name];
+    if (!seen && costs[i].gpu.value > 0) ++kind.unseen;
     kind.add(costs[i]);
     if (costs[i].gpu > kind.costliest) {
       kind.costliest = costs[i].gpu;
       kind.largest = &op;
     }
     if (op.phase == Phase::update) continue;
-    const auto known = module_of.find(op.sequence);
-    const NameId module = op.phase == Phase::backward && known != module_of.end() ? known->second : op.module;
-    parts[module.value].add(costs[i]);
+    const NameId known = op.phase == Phase::backward ? module_of.of(op.sequence) : NameId();
+    parts[(known.valid() ? known : op.module).value].add(costs[i]);
   }
   // In an order that does not depend on hashes.
   std::map<std::string, ShareBuilder> ops;
   std::map<std::string, ShareBuilder> modules;
   for (auto& [key, kind] : kinds) {
+    if (kind.unseen > 0) prediction.out_of_distribution[kind.row.name] += kind.unseen;
+    if (kind.opaque) prediction.unknown_ops[kind.row.name] += kind.row.count;
     if (kind.largest != nullptr) kind.row.largest = operands(graph, *kind.largest);
     ops.emplace(kind.row.phase + kind.row.name, std::move(kind));
   }
@@ -117,8 +124,9 @@ void add_costs(const Graph& graph, const std::vector<OpCost>& costs, Prediction&
   for (auto& [module, part] : parts) {
     part.row.name = graph.names()[NameId(module)];
     const std::string folded = folded_module(part.row.name);
-    layers[folded].merge(part);
-    layers[folded].row.name = folded;
+    ShareBuilder& layer = layers[folded];
+    layer.merge(part);
+    layer.row.name = folded;
     modules.emplace(part.row.name, std::move(part));
   }
   if (prediction.times.gpu_busy.value > 0) {

@@ -117,9 +117,12 @@ struct Kept {
 Result<std::string> answer(const Asked& asked, Kept& kept) {
   if (asked.name == "kind") return answer_kind(asked.words);
   if (asked.name == "slices") return kept.slicer.answer(asked.words);
-  return ask::answer(
-      asked.name, asked.words,
-      {.knowledge = kept.knowledge, .control = {.progress = tell_progress}, .policies = {}, .traces = &kept.traces});
+  return ask::answer(asked.name, asked.words,
+                     {.knowledge = kept.knowledge,
+                      .control = {.progress = tell_progress},
+                      .policies = {},
+                      .traces = &kept.traces,
+                      .beside_others = true});
 }
 
 std::vector<std::string> readable_places(const WorkerOptions& options, const std::string& data) {

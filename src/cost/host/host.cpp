@@ -27,6 +27,21 @@ int64_t parameter_tensors(const Graph& graph) {
                        [&](const Op& op) { return accumulates(graph, op, node); });
 }
 
+// The classes of a graph's ops, each name looked up once.
+class OpClasses {
+ public:
+  explicit OpClasses(const Graph& graph) : graph_(graph), known_(graph.names().size()) {}
+  OpClass of(const Op& op) {
+    std::optional<OpClass>& known = known_[op.name.value];
+    if (!known) known = op_class(graph_.name(op));
+    return *known;
+  }
+
+ private:
+  const Graph& graph_;
+  std::vector<std::optional<OpClass>> known_;  // by name
+};
+
 bool is_on_host(const Graph& graph, const Op& op) {
   const auto results = graph.outputs(op).empty() ? graph.inputs(op) : graph.outputs(op);
   return !results.empty() && !graph.storage(graph.tensor(results[0]).storage).on_gpu;
@@ -41,13 +56,12 @@ Phase issuing_phase(const Graph& graph, const Op& op) {
 }
 
 // Adds what one op asks of the host.
-void count_op(const Graph& graph, const Op& op, int64_t kernels, HostCounts& counts) {
+void count_op(const Graph& graph, const Op& op, OpClass cls, int64_t kernels, HostCounts& counts) {
   const std::string& name = graph.name(op);
   if (name.starts_with("profiler.")) {
     ++counts.marks;
     return;
   }
-  const OpClass cls = op_class(name);
   if (cls == OpClass::optimizer) {
     const int64_t inputs = static_cast<int64_t>(op.input_count);
     const int64_t lists = foreach_lists(name, inputs, graph.attributes(op).get_bool("amsgrad", false));
@@ -60,13 +74,13 @@ void count_op(const Graph& graph, const Op& op, int64_t kernels, HostCounts& cou
   counts.further_kernels += std::max<int64_t>(0, kernels - 1);
 }
 
-Nanoseconds op_cost(const Graph& graph, const Op& op, int kernels, const HostConstants& constants) {
+Nanoseconds op_cost(const Graph& graph, const Op& op, OpClass cls, int kernels, const HostConstants& constants) {
   HostCounts counts;
-  count_op(graph, op, kernels, counts);
+  count_op(graph, op, cls, kernels, counts);
   Nanoseconds cost = constants.mark * counts.marks + constants.host_op * counts.host_ops +
                      constants.further_kernel * counts.further_kernels +
                      constants.foreach_tensor * counts.foreach_tensors;
-  if (counts.marks + counts.host_ops == 0) cost += constants.of(issuing_phase(graph, op), op_class(graph.name(op)));
+  if (counts.marks + counts.host_ops == 0) cost += constants.of(issuing_phase(graph, op), cls);
   return cost;
 }
 
@@ -207,7 +221,10 @@ double host_speed(const HostConstants& constants, const HostCalibration& calibra
 HostCounts host_counts(const Graph& graph, std::span<const uint32_t> kernels) {
   CHECK(kernels.size() == graph.op_count(), "a number of kernels per op is needed");
   HostCounts counts;
-  for (size_t i = 0; i < graph.op_count(); ++i) count_op(graph, graph.ops()[i], kernels[i], counts);
+  OpClasses classes(graph);
+  for (size_t i = 0; i < graph.op_count(); ++i) {
+    count_op(graph, graph.ops()[i], classes.of(graph.ops()[i]), kernels[i], counts);
+  }
   counts.parameters = parameter_tensors(graph);
   return counts;
 }
@@ -234,8 +251,10 @@ HostCosts host_costs(const Graph& graph, std::span<const OpCost> costs, const Ho
   CHECK(speed > 0, "host speed must be positive");
   HostCosts host;
   host.ops.reserve(graph.op_count());
+  OpClasses classes(graph);
   for (size_t i = 0; i < graph.op_count(); ++i) {
-    host.ops.push_back(scaled(op_cost(graph, graph.ops()[i], costs[i].kernels, constants), speed));
+    const Op& op = graph.ops()[i];
+    host.ops.push_back(scaled(op_cost(graph, op, classes.of(op), costs[i].kernels, constants), speed));
   }
   host.per_iteration = scaled(constants.iteration + constants.parameter * parameter_tensors(graph), speed);
   return host;
@@ -245,6 +264,7 @@ bool chooses_by_value(const Graph& graph, const Op& op) {
   constexpr std::array<std::string_view, 5> kChoosing = {"nonzero", "masked_select", "_unique2", "unique_dim",
                                                          "unique_consecutive"};
   const std::string_view base = base_name(graph.name(op));
+  if (base.empty() || std::string_view("nmu_i").find(base.front()) == std::string_view::npos) return false;  // most
   if (std::find(kChoosing.begin(), kChoosing.end(), base) != kChoosing.end()) return true;
   if (base != "index" && base != "index_put" && base != "index_put_" && base != "_index_put_impl_") return false;
   const auto inputs = graph.inputs(op);

@@ -13,7 +13,8 @@ namespace forerun::hybrid {
 namespace {
 
 constexpr double kLongestUs = 9e9;
-constexpr double kHeldShare = 0.5;  // of the L2
+constexpr double kHeldShare = 0.5;   // of the L2
+constexpr size_t kUsualKinds = 256;  // of rows, in the models that are asked about most
 
 // A tenth of the range beyond what was seen is still around it.
 bool within(std::span<const float> columns, const std::array<Range, kColumns>& seen) {
@@ -28,6 +29,8 @@ bool within(std::span<const float> columns, const std::array<Range, kColumns>& s
 // Pieces that differ: the layers of a model repeat, and asking the trees takes most of the time.
 class DistinctPieces {
  public:
+  DistinctPieces() { pieces_.reserve(kUsualKinds); }
+
   // The number of the feature row, the same for equal ones.
   uint32_t number_of(const FeatureRow& feature_row) {
     key_.assign(reinterpret_cast<const char*>(feature_row.columns.data()), sizeof feature_row.columns);
@@ -108,15 +111,12 @@ std::vector<FeatureRowCost> ResidualModel::costs(std::span<const FeatureRow> fea
   for (size_t model = 0; model < kModelCount; ++model) {
     if (places[model].empty()) continue;
     const KernelModel& known = *models[model];
-    const KernelForests& forests = known.forests.get();
-    const std::vector<float> times = forests.time.predict_all(rows[model], kColumns);
-    const std::vector<float> kernels = forests.kernels.predict_all(rows[model], kColumns);
-    const std::vector<float> spans = forests.span.predict_all(rows[model], kColumns);
+    const std::vector<ForestAnswer> said = known.forests.ask(rows[model]);
     for (size_t r = 0; r < places[model].size(); ++r) {
       FeatureRowCost& cost = costs[places[model][r]];
-      cost.us = cost.us * std::exp(static_cast<double>(times[r]));
-      cost.kernels = feature_rows[places[model][r]].steps * std::exp2(static_cast<double>(kernels[r]));
-      cost.overlapped_us = cost.us * -std::expm1(std::min(static_cast<double>(spans[r]), 0.0));
+      cost.us = cost.us * std::exp(static_cast<double>(said[r].time));
+      cost.kernels = feature_rows[places[model][r]].steps * std::exp2(static_cast<double>(said[r].kernels));
+      cost.overlapped_us = cost.us * -std::expm1(std::min(static_cast<double>(said[r].span), 0.0));
       cost.in_distribution = within(std::span(rows[model]).subspan(r * kColumns, kColumns), known.seen);
     }
   }
@@ -173,6 +173,7 @@ GraphCosts::GraphCosts(const Graph& graph, const Device& measured, const Trainin
   behind_.reserve(graph.op_count());
   LayoutTracker layouts(graph, setup.channels_last);
   DistinctPieces distinct;
+  kinds_.reserve(kUsualKinds);
   std::unordered_multimap<size_t, uint32_t> kinds;  // by hash
   std::vector<RowWork> works;
   OpKinds op_kinds(graph);

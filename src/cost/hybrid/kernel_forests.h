@@ -2,8 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/packed_sections.h"
 #include "base/result.h"
@@ -17,11 +19,17 @@ struct KernelForests {
   Forest span;  // empty where kernels do not overlap
 };
 
+// What they say of one row.
+struct ForestAnswer {
+  float time = 0, kernels = 0, span = 0;
+};
+
 std::string to_bytes(const KernelForests& forests);
 Result<KernelForests> forests_from_bytes(std::string_view bytes);
 
-// A model asks few kinds of kernels: forests are unpacked when the first op of their kind is, from whichever thread. Copies
-// share them.
+// A model asks few kinds of kernels: forests are unpacked when the first op of their kind is, from whichever thread. Where they are
+// asked again, by a process that answers many questions, they are laid out for it (cost/trees/complete_forest.h), and what they said
+// last is kept: questions that follow each other have many ops in common. Copies share all of it.
 class DeferredForests {
  public:
   DeferredForests() : DeferredForests(KernelForests()) {}
@@ -30,6 +38,8 @@ class DeferredForests {
   DeferredForests(PackedSections file, std::string section);
 
   [[nodiscard]] const KernelForests& get() const;
+  // What they say of rows of kColumns values each, one behind the other; the same whatever was asked before.
+  [[nodiscard]] std::vector<ForestAnswer> ask(std::span<const float> rows) const;
 
  private:
   struct State;

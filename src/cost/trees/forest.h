@@ -41,6 +41,12 @@ class Forest {
   [[nodiscard]] size_t node_count() const { return nodes_.size(); }
   [[nodiscard]] float base() const { return base_; }
   [[nodiscard]] uint16_t columns() const { return columns_; }  // one more than the highest that is asked for
+  [[nodiscard]] uint16_t depth(size_t tree) const { return depths_[tree]; }  // steps from its root to its deepest leaf
+  // Its nodes; a leaf is its own left child.
+  [[nodiscard]] std::span<const Node> tree(size_t tree) const {
+    const size_t end = tree + 1 < roots_.size() ? roots_[tree + 1] : nodes_.size();
+    return std::span(nodes_).subspan(roots_[tree], end - roots_[tree]);
+  }
 
   // Little-endian bytes, the same on every machine; appended to `bytes`.
   void write(std::string& bytes) const;
