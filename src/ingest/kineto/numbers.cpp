@@ -57,7 +57,7 @@ std::optional<int64_t> scaled(std::string_view text, int scale, bool round) {
   int shift = scale + exponent - after + dropped;
   bool half = any_lost && first_lost >= 5;
   for (; shift > 0 && value != 0; --shift) {
-    if (value > static_cast<uint64_t>(kLongestTime)) return std::nullopt;
+    if (value > static_cast<uint64_t>(kLongestTime) / 10) return std::nullopt;
     value *= 10;
     half = false;
   }
