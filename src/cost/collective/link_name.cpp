@@ -79,7 +79,8 @@ UsualNetwork usual_network(const Device& gpu, int64_t node) {
   const auto* const known = std::find_if(std::begin(kMachines), std::end(kMachines), [&](const MachineRails& machine) {
     return gpu.architecture == machine.architecture && gpu.compute_capability >= machine.least_capability;
   });
-  const bool linked = gpu.link_bandwidth > 0;  // boards without NVLink are sold for other machines
+  // Boards without NVLink, or with a bridge between two, are sold for other machines.
+  const bool linked = gpu.link_bandwidth > 0 && gpu.linked_gpus == 0;
   const MachineRails& machine = known != std::end(kMachines) && linked ? *known : kOtherMachines;
   const int64_t rails = std::clamp<int64_t>(machine.rails * node / kMachineGpus, 1, kMostRails);
   return {fmt::format("{}x{}", rails, machine.link), std::string(machine.machine)};

@@ -36,6 +36,7 @@ TEST(LinkName, TheUsualNetworkIsThatOfTheVendorsMachine) {
   EXPECT_EQ(usual("b300", 8).name, "8xxdr");
   EXPECT_EQ(usual("v100", 8).name, "4xedr");
   EXPECT_EQ(usual("t4", 8).name, "4xhdr");
+  EXPECT_EQ(usual("h100-pcie", 8).machine, "");  // bridges join two
   EXPECT_EQ(usual("rtx 5090", 8).machine, "");
   for (const Device& gpu : catalogue->devices()) {
     for (const int64_t node : {1, 8, 72, 1'000'000}) {
