@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The clone stays light: data/README.md says how large each folder is, and the tree has at most 42 MB.
+"""The clone stays light: data/README.md says how large each folder is, and the tree has at most 43 MB.
 
     data_size_test.py SOURCE_DIR
 """
@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 
-MOST_BYTES = 42_000_000
+MOST_BYTES = 43_000_000
 ROW = re.compile(r"^\| \[(\w+)\]\(\1/README\.md\) \| ([\d.]+) \|", re.MULTILINE)
 
 

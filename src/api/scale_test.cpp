@@ -303,7 +303,8 @@ TEST(Scale, ReplicasOfCompiledModels) {
         // Masks that a compiled model is handed take as much as on one GPU; activations are the compiled one's.
         const scale::MemoryUse &memory = step.memory, &beside = eager.steps[i].memory;
         EXPECT_EQ(memory.parameters - beside.parameters, one.memory.parameters - eager.steps[0].memory.parameters);
-        EXPECT_NEAR(gibibytes(memory.states), gibibytes(beside.states), 0.03 * gibibytes(beside.states));
+        const double small = 1.0 / 1024;  // a MiB: blocks of the allocator, in which shards lie in another order
+        EXPECT_NEAR(gibibytes(memory.states), gibibytes(beside.states), 0.03 * gibibytes(beside.states) + small);
         EXPECT_LT(memory.activations.value, 1.1 * static_cast<double>(beside.activations.value));
       }
     }
