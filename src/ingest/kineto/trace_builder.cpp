@@ -87,8 +87,8 @@ uint32_t small(int64_t value) { return static_cast<uint32_t>(std::clamp<int64_t>
 }  // namespace
 
 size_t TraceBuilder::HashLane::operator()(const LaneKey& key) const {
-  return mix(mix(static_cast<uint64_t>(std::get<0>(key)), static_cast<uint64_t>(std::get<1>(key))),
-             static_cast<uint64_t>(std::get<2>(key)));
+  return mix(mix(static_cast<uint64_t>(std::get<0>(key)), static_cast<uint64_t>(std::get<1>(key).first)),
+             static_cast<uint64_t>(std::get<2>(key).first));
 }
 
 NameId TraceBuilder::intern(std::string_view raw) {
@@ -128,7 +128,7 @@ LaneIndex TraceBuilder::lane_of(EventKind kind, const RawEvent& event) {
 }
 
 LaneIndex TraceBuilder::lane_of(TraceLane::Kind kind, const NumberedId& process, const NumberedId& thread) {
-  const LaneKey key(kind, process.number, thread.number);
+  const LaneKey key(kind, process.key(), thread.key());
   if (last_lane_ != kNoIndex && key == last_key_) return last_lane_;
   const auto [found, added] = lanes_.try_emplace(key, static_cast<LaneIndex>(trace_.lanes.size()));
   if (added) {
@@ -212,7 +212,7 @@ void TraceBuilder::take_metadata(const RawEvent& event) {
 }
 
 void TraceBuilder::name_thread(const ThreadName& thread) {
-  thread_names_[{thread.process.number, thread.thread.number}] = thread;
+  thread_names_[{thread.process.key(), thread.thread.key()}] = thread;
 }
 
 void TraceBuilder::push(EventKind kind, const RawEvent& event) {
@@ -320,9 +320,10 @@ Trace TraceBuilder::finish(int64_t base) {
     for (int64_t& start : trace_.events.start) start += base;
     trace_.time_base = base;
   }
-  for (TraceLane& lane : trace_.lanes) {
-    const auto named = thread_names_.find({lane.process, lane.thread});
-    if (named != thread_names_.end()) lane.name = named->second.name;
+  for (size_t i = 0; i < trace_.lanes.size(); ++i) {
+    const auto& [process, thread] = lane_ids_[i];
+    const auto named = thread_names_.find({process.key(), thread.key()});
+    if (named != thread_names_.end()) trace_.lanes[i].name = named->second.name;
   }
   trace_.counts.kept = static_cast<int64_t>(trace_.size());
   sort_events(trace_.events);

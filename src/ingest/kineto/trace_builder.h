@@ -36,14 +36,17 @@ class TraceBuilder {
   Trace finish(int64_t base);
 
  private:
-  using LaneKey = std::tuple<TraceLane::Kind, int64_t, int64_t>;
-  struct HashLane {
-    size_t operator()(const LaneKey& key) const;
-  };
-  // A process or thread: its number, and the text that it was made of where the file has a text.
+  using IdKey = std::pair<int64_t, bool>;  // a number, and whether it was made of a text
+  // A process or thread: its number, and the text that it was made of where the file has a text. A file may have the same number
+  // for another one.
   struct NumberedId {
     int64_t number = 0;
     NameId text;
+    [[nodiscard]] IdKey key() const { return {number, text.valid()}; }
+  };
+  using LaneKey = std::tuple<TraceLane::Kind, IdKey, IdKey>;
+  struct HashLane {
+    size_t operator()(const LaneKey& key) const;
   };
   struct ThreadName {
     NumberedId process, thread;
@@ -73,7 +76,7 @@ class TraceBuilder {
   LaneKey last_key_;
   LaneIndex last_lane_ = kNoIndex;
   std::unordered_map<uint64_t, uint32_t> ops_, kernels_;  // by hash of the value: the entry of the side table
-  std::map<std::pair<int64_t, int64_t>, ThreadName> thread_names_;
+  std::map<std::pair<IdKey, IdKey>, ThreadName> thread_names_;
 };
 
 }  // namespace forerun
