@@ -72,6 +72,22 @@ TEST(CompiledQuestions, AllGiveTheSameIteration) {
   }
 }
 
+// `scale` refuses the graphs too, and has ZeRO 3 block by block.
+TEST(CompiledQuestions, WhatIfRefusesExchangesThatItCannotTell) {
+  const auto asked = [](std::string compile, std::string exchange) {
+    const WhatIfQuestion question{.applications = *whatif::parse_applications({compile, exchange}), .gpu = ""};
+    return what_if(small(CompileMode::none), question, costs());
+  };
+  EXPECT_TRUE(asked("compile", "ddp:workers=8").ok());
+  EXPECT_TRUE(asked("compile", "zero:stage=2,workers=8").ok());
+  const auto graphs = asked("compile:mode=reduce-overhead", "ddp:workers=8");
+  ASSERT_FALSE(graphs.ok());
+  EXPECT_NE(graphs.error().message().find("CUDA graphs"), std::string::npos) << graphs.error().message();
+  const auto blocks = asked("compile", "zero:stage=3,workers=8");
+  ASSERT_FALSE(blocks.ok());
+  EXPECT_NE(blocks.error().message().find("--strategy fsdp"), std::string::npos) << blocks.error().message();
+}
+
 TEST(CompiledQuestions, FitGoesByTheCompiledIterationAndItsRange) {
   FitRequest request{.model = small(CompileMode::standard), .changes = false};
   const Device device = *asked_gpu("t4", costs());

@@ -89,6 +89,11 @@ Status contend(GraphEdit& edit, std::span<const ContendingTask> tasks) {
 }  // namespace
 
 Result<WorkerLinks> worker_links(const EditableIteration& edited, const Parameters& parameters) {
+  if (launches_graphs(edited.setup.compile)) {
+    return Error{"what leaves CUDA graphs for other GPUs while they run is not predicted",
+                 "compile:mode=" + std::string(name_of(edited.setup.compile)),
+                 "take compile:mode=default or mode=max-autotune-no-cudagraphs"};
+  }
   const auto workers = whole_number(parameters, "workers", 8);
   if (!workers) return workers.error();
   const auto per_node = whole_number(parameters, "per_node", 1);

@@ -15,6 +15,10 @@ Status apply_zero(EditableIteration& edited, const Parameters& parameters) {
   const auto links = worker_links(edited, parameters);
   if (!links) return links.error().within("zero");
   const int number = stage.front() - '0';
+  if (number == 3 && edited.setup.compile != CompileMode::none) {
+    return Error{"parameters are gathered block by block, and a generated kernel may belong to several", "zero:stage=3",
+                 "ask `forerun scale MODEL --compile --strategy fsdp`, or take stage 1 or 2"};
+  }
   const ShardedTraining sharded{number, links->topology, links->call, gathered_share(number, edited.setup.precision)};
   GradientExchange exchange = by_reduce_scatter(links->topology, links->call);
   exchange.grouping = sharded_grouping(number);
