@@ -64,6 +64,44 @@ def bert(device):
     return trained(model, {"input_ids": ids, "labels": ids}, "fp32")
 
 
+def gpt2_medium(device):
+    config = transformers.GPT2Config(n_embd=1024, n_layer=24, n_head=16, use_cache=False)
+    with torch.device(device):
+        model = transformers.GPT2LMHeadModel(config)
+        ids = torch.randint(50257, (8, 1024))
+    return trained(model, {"input_ids": ids, "labels": ids}, "amp_bf16", fused=True)
+
+
+def llama_1b(device):
+    config = transformers.LlamaConfig(
+        hidden_size=2048, intermediate_size=8192, num_hidden_layers=16, num_attention_heads=32, num_key_value_heads=8,
+        vocab_size=128256, tie_word_embeddings=True, use_cache=False,
+    )
+    with torch.device(device):
+        model = transformers.LlamaForCausalLM(config).to(torch.bfloat16)
+        ids = torch.randint(128256, (2, 2048))
+    return trained(model, {"input_ids": ids, "labels": ids}, "bf16", fused=True)
+
+
+def bert_large(device):
+    config = transformers.BertConfig(
+        hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096,
+    )
+    with torch.device(device):
+        model = transformers.BertForMaskedLM(config)
+        ids = torch.randint(30522, (16, 384))
+    return trained(model, {"input_ids": ids, "labels": ids}, "amp_bf16", fused=True)
+
+
+def t5_base(device):
+    with torch.device(device):
+        config = transformers.T5Config(d_model=768, d_ff=3072, num_layers=12, num_heads=12, use_cache=False,
+                                       decoder_start_token_id=0)
+        model = transformers.T5ForConditionalGeneration(config)
+        ids = torch.randint(32128, (16, 512))
+    return trained(model, {"input_ids": ids, "labels": ids[:, :128].contiguous()}, "amp_bf16", fused=True)
+
+
 def vision(name, batch, precision, device, size=224, channels_last=False, **options):
     import timm
 
@@ -119,17 +157,44 @@ LEARNED = {
             ("bert", "electra", 1), ("transformer", "encoder_layers", 1), ("llama", "llama", 2),
         )
     },
+    # A second round, measured with nothing else at work.
+    "llama/llama_1b": llama_1b,
+    "mixer/mixer_s32": functools.partial(vision, "mixer_s32_224", 128, "amp_bf16"),
+    "gpt2/gpt2_medium": gpt2_medium,
+    "t5/t5_base": t5_base,
+    "swin/swin_tiny": functools.partial(vision, "swin_tiny_patch4_window7_224", 48, "amp_bf16"),
+    "vit/vit_base": functools.partial(vision, "vit_base_patch16_224", 64, "bf16"),
+    **{
+        f"{family}/{name}-{number}": functools.partial(drawn, name, number)
+        for family, name, number in (
+            ("llama", "mixtral", 1), ("mixer", "vision_mlp", 0), ("llama", "gemma2", 0), ("bart", "bart", 0),
+            ("resnet", "resnext", 0), ("speech", "wav2vec2", 0), ("llama", "phi3", 0), ("twins", "twins", 0),
+            ("gpt2", "falcon", 0), ("bert", "modernbert", 0), ("coatnet", "coatnet", 0), ("t5", "t5", 1),
+            ("llama", "olmo2", 0), ("cspnet", "cspnet", 0), ("cait", "cait", 0), ("mixer", "mixer", 1),
+            ("gpt2", "gpt_neo", 0), ("mobilevit", "mobilevit", 0), ("hrnet", "hrnet", 0), ("mobilenet_v2", "mobilenet_v2", 0),
+        )
+    },
+    "bert/bert_large": bert_large,
+    "convnext/convnext_small": functools.partial(vision, "convnext_small", 48, "amp_bf16", channels_last=True),
+}
+
+# Of the first round, once kept aside. Rules were written with them in sight: they judge nothing any more.
+SEEN = {
+    f"{name}/{name}-0": functools.partial(drawn, name, 0)
+    for name in (
+        "dit", "stablelm", "dinov2", "convmixer", "deberta_v2", "segformer", "selecsls", "gptj", "latent_diffusion",
+        "radiance_field", "fasternet", "albert", "graph_network", "siglip", "xcit", "gemma3", "pegasus",
+        "inception_next",
+    )
 }
 
 JUDGED = {
     f"judged/{name}-{number}": functools.partial(drawn, name, number)
     for name, number in (
-        ("dit", 0), ("stablelm", 0), ("dinov2", 0), ("convmixer", 0), ("deberta_v2", 0), ("segformer", 0),
-        ("selecsls", 0), ("gptj", 0), ("latent_diffusion", 0), ("radiance_field", 0), ("fasternet", 0), ("albert", 0),
-        ("graph_network", 0),
-        ("siglip", 0), ("xcit", 0), ("gemma3", 0), ("pegasus", 0), ("inception_next", 0),
+        ("bloom", 0), ("whisper", 0), ("beit", 0), ("resnest", 0), ("clip", 0), ("efficientvit", 0), ("videomae", 0),
+        ("deeplab", 0), ("davit", 0), ("hiera", 0), ("qwen3_moe", 0), ("mambaout", 0), ("wavlm", 0), ("nfnet", 0),
+        ("visformer", 0), ("tresnet", 0),
     )
-    if name in ARCHITECTURES
 }
 
 
@@ -141,4 +206,7 @@ def in_turn(learned, judged):
         ones, others = ones[2:], others[1:]
 
 
-SETUPS = {name: {**LEARNED, **JUDGED}[name] for name in in_turn(LEARNED, JUDGED)}
+ALL = {**LEARNED, **SEEN, **JUDGED}
+SECOND = list(LEARNED)[list(LEARNED).index("llama/llama_1b"):]
+FIRST = [name for name in LEARNED if name not in SECOND]
+SETUPS = {name: ALL[name] for name in (*in_turn(FIRST, SEEN), *in_turn(SECOND, JUDGED))}

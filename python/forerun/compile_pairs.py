@@ -6,17 +6,20 @@ The file of set-ups is that of forerun.setup_pairs. A line for each: `eager`, a 
 `forerun predict` takes; `compiled`, what was measured of the same set-up with its model compiled (time, memory,
 kernels, seconds of the first iteration, graph breaks); and `graphs`, Inductor's own account (compiled_graphs.py).
 Set-ups compile side by side, each in a process of its own on the higher cores; before the first compiled kernel runs
-a process waits until it has the GPU, and the first cores, for itself, and keeps both to its end. A line is on the disk
-when it is measured; `--skip` passes over what an earlier file has, `--backwards` begins at the end of the list.
+a process waits until it has the GPU, and the first cores, for itself, and keeps both to its end. While it times
+iterations and kernels all the others are stopped: what compiles on other cores slows a host down by a third, and a
+model that is made on the GPU takes slices of its time. A line is on the disk when it is measured; `--skip` passes over what an earlier file has, `--backwards` begins at the end of the list.
 """
 from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import gzip
 import importlib
 import json
 import os
+import signal
 import sys
 import time
 import traceback
@@ -50,12 +53,77 @@ def use_cores(measuring: bool, process: str = "self") -> None:
             pass
 
 
+def parents() -> Dict[int, int]:
+    """The parent of every process."""
+    found = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as stat:
+                    found[int(name)] = int(stat.read().rpartition(")")[2].split()[1])
+            except (FileNotFoundError, ProcessLookupError):  # it ended meanwhile
+                pass
+    return found
+
+
+def descendants(ancestor: int, spared: int) -> List[int]:
+    """All processes that come from one, without `spared` and what comes from that."""
+    parent_of = parents()
+    found, left = [], [ancestor]
+    while left:
+        above = left.pop()
+        children = [child for child, parent in parent_of.items() if parent == above and child != spared]
+        found += children
+        left += children
+    return found
+
+
+def send(processes: Sequence[int], number: int) -> None:
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, number)
+
+
+class Quiet:
+    """All other set-ups stand still while one holds it: `holder` is its process. None is begun meanwhile."""
+
+    def __init__(self) -> None:
+        self._lock = Work.processes.Lock()
+        self._holder: Any = Work.processes.Value("i", 0)
+        self._collector = os.getpid()
+
+    @contextlib.contextmanager
+    def hold(self) -> Iterator[None]:
+        with self._lock:
+            self._holder.value = os.getpid()
+        others = descendants(self._collector, spared=os.getpid())
+        send(others, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            send(others, signal.SIGCONT)
+            self._holder.value = 0
+
+    @contextlib.contextmanager
+    def broken(self) -> Iterator[bool]:
+        """Whether a set-up may begin; none holds it inside."""
+        with self._lock:
+            yield self._holder.value == 0
+
+    def end_of(self, process: int) -> None:
+        """It died, perhaps while it held it."""
+        if self._holder.value == process:
+            send(descendants(self._collector, spared=0), signal.SIGCONT)
+            self._holder.value = 0
+
+
 class Turn:
     """The GPU, and the right to measure. Taken once, when the first compiled graph is about to run. `holder` has the
     id of the process whose turn it is."""
 
-    def __init__(self, lock: Any, holder: Any, deadline: float) -> None:
+    def __init__(self, lock: Any, holder: Any, quiet: Quiet, deadline: float) -> None:
         self._lock, self._holder, self._deadline = lock, holder, deadline
+        self.quiet = quiet
         self.waited_s = 0.0
         self.taken = False
 
@@ -118,7 +186,7 @@ def measured_pair(set_up: SetUp, name: str, mode: str, turn: Turn) -> Json:
 
     device = torch.device(DEVICE)
     use_cores(measuring=False)
-    instrument = CudaInstrument()
+    instrument = CudaInstrument(alone=turn.quiet.hold)
     compiler_counters().clear()
     row: Json = {"schema": SCHEMA, "name": name, "mode": mode, "env": instrument.environment()}
     with watch() as watched:
@@ -137,8 +205,9 @@ def measured_pair(set_up: SetUp, name: str, mode: str, turn: Turn) -> Json:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
         found["mem"], found["alloc_trace"] = traced_memory(task)
-        found["time_ms"] = measured_times(task)
-        found.update(measured_kernels(task))
+        with turn.quiet.hold():
+            found["time_ms"] = measured_times(task)
+            found.update(measured_kernels(task))
     row.update(compiled=found, graphs=watched.graphs, problems=watched.problems)
     del task
     torch._dynamo.reset()
@@ -188,13 +257,17 @@ def pairs(file: str, names: Sequence[str], mode: str, at_once: int, deadline: fl
     """Names, and each one's line, compressed, or why there is none; in the order in which they end."""
     lock = Work.processes.Semaphore(1)
     holder: Any = Work.processes.Value("i", 0)
+    quiet = Quiet()
     waiting: Deque[str] = collections.deque(names)
     running: Dict[str, Work] = {}
     while waiting or running:
         while waiting and len(running) < at_once and time.monotonic() < deadline - 2 * _LAST_S:
-            name = waiting.popleft()
-            running[name] = Work(in_process, (file, name, mode, Turn(lock, holder, deadline)))
-        if not running:
+            with quiet.broken() as may_begin:
+                if not may_begin:
+                    break
+                name = waiting.popleft()
+                running[name] = Work(in_process, (file, name, mode, Turn(lock, holder, quiet, deadline)))
+        if not running and (not waiting or time.monotonic() >= deadline - 2 * _LAST_S):
             break
         for name, work in list(running.items()):
             found = work.found(0.1)
@@ -202,6 +275,7 @@ def pairs(file: str, names: Sequence[str], mode: str, at_once: int, deadline: fl
                 found = work.kill()
             if found is None:
                 continue
+            quiet.end_of(work.id)
             if isinstance(found, str) and holder.value == work.id:  # it died in its turn
                 holder.value = 0
                 lock.release()

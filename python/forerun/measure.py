@@ -6,11 +6,12 @@ recorded one, in one profile.
 """
 from __future__ import annotations
 
+import contextlib
 import gc
 import re
 import statistics
 import time
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, ContextManager, Dict, List
 
 import torch
 
@@ -48,9 +49,10 @@ class _Clock:
 
 
 class CudaInstrument:
-    """Measures one configuration after another on the first visible GPU."""
+    """Measures one configuration after another on the first visible GPU. `alone` is entered while times are taken."""
 
-    def __init__(self) -> None:
+    def __init__(self, alone: Callable[[], ContextManager[None]] = contextlib.nullcontext) -> None:
+        self._alone = alone
         if not torch.cuda.is_available():
             raise SystemExit(
                 "forerun.measure: no CUDA GPU is visible to PyTorch; run this on a machine with one "
@@ -123,11 +125,12 @@ class CudaInstrument:
             if traced:
                 record["alloc_trace"] = trace.columns()
         clock.begin("time")
-        record["time_ms"] = measured_times(task)
-        clock.begin("host")
-        record["host_us"] = host_us(self._device)
-        clock.begin("profile")
-        record.update(profiled_iteration(task))
+        with self._alone():
+            record["time_ms"] = measured_times(task)
+            clock.begin("host")
+            record["host_us"] = host_us(self._device)
+            clock.begin("profile")
+            record.update(profiled_iteration(task))
         del record["tried"]
 
 
