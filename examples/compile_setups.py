@@ -111,6 +111,8 @@ def vision(name, batch, precision, device, size=224, channels_last=False, **opti
     if channels_last:
         model = model.to(memory_format=torch.channels_last)
         images = images.contiguous(memory_format=torch.channels_last)
+    if precision == "bf16":
+        model, images = model.to(torch.bfloat16), images.to(torch.bfloat16)
     return trained(model, [images, labels], precision, **options)
 
 

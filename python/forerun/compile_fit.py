@@ -6,13 +6,15 @@
     python -m forerun.compile_fit --ranges eval.json -o data/compile/kernels.json     # of `forerun-lab eval`, alone
 
 Takes the files that forerun.compile_pairs writes. Families whose name begins with `judged` are never fitted to: the
-table is of them. Kernels: fixed time and share of the bandwidth by kind, from Inductor's own count of bytes. Host:
+table is of them. Kernels: fixed time and share of the bandwidth by kind, and what functions cost an element, from
+Inductor's own count of bytes and nodes. Host:
 from iterations that the host bounds, with the numbers of kernels that the program predicts. Ranges: quantiles of
 measured over predicted, of families not kept aside; with --ranges, such that families that were left out lie in them.
 """
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import gzip
 import json
 import math
@@ -28,7 +30,15 @@ Json = Dict[str, Any]
 H200_BYTES_PER_US = 4.8e6
 _COVERED = 0.9  # share of set-ups of families left out that lie within a range
 HOST_BOUND = 0.9  # the GPU is busy for less of the iteration
-_KINDS = {"triton_poi": "pointwise", "triton_per": "reduction", "triton_red": "reduction"}
+_KINDS = {"triton_poi": "pointwise", "triton_per": "persistent", "triton_red": "looped"}
+# What costs a GPU more than the bytes around it, by the calls that are lowered to it (src/compile/arithmetic.h).
+_FUNCTIONS = {
+    "random": ("prims.inductor_random",), "erf": ("aten.erf.",),
+    "exp": ("aten.exp.", "aten.sigmoid", "aten.tanh", "prims.prepare_softmax_online"), "trig": ("aten.cos", "aten.sin"),
+}
+# An element of a looped reduction after the other. Chosen, not fitted: rows of images take 0.5, columns of tokens 3 to 6,
+# and the kernel does not say which it reads.
+_STEP_NS = 0.6
 
 
 def rows_of(files: Sequence[str]) -> List[Json]:
@@ -54,55 +64,112 @@ def in_use(row: Json) -> List[Json]:
     return graphs[2:] if kinds == ["forward", "backward"] * 2 else graphs
 
 
-def measured_kernels(row: Json) -> Iterator[Tuple[str, int, float]]:
-    """Kind, bytes and microseconds of generated kernels, where the profile has them in the order of the code."""
+@dataclasses.dataclass
+class Generated:
+    """A generated kernel, as its cost is modelled (src/cost/generated/generated.h)."""
+
+    kind: str
+    size: int  # bytes that it touches
+    elements: int  # of its loops; rows that are held whole filled up to a power of two
+    row: int  # elements that become one
+    counts: Dict[str, int]  # of what is computed for each element
+    took_us: float
+
+    def features(self) -> Dict[str, float]:
+        """What each constant is multiplied with, in microseconds."""
+        work = {name: 1e-6 * self.elements * count for name, count in self.counts.items()}
+        return {"memory": self.size / H200_BYTES_PER_US, "element": 1e-6 * self.elements, **work}
+
+
+def computed(graph: Json, kernel: Json) -> Dict[str, int]:
+    """How often each costly function is taken for an element, by the graph's nodes that are computed in the kernel."""
+    nodes, targets = graph["nodes"]["target"], graph["targets"]
+    names = [str(targets[nodes[node]]) for node in kernel["origins"]]
+    found = {word: sum(name.startswith(starts) for name in names) for word, starts in _FUNCTIONS.items()}
+    # The sums beside the gradient of an activation read what was made of it; its nodes are noted there all the same.
+    only_adds = kernel["name"].startswith("triton_red") and kernel["counts"][0] == 1
+    return {word: 0 if only_adds and found["erf"] else count for word, count in found.items()}
+
+
+def generated_kernels(row: Json) -> Iterator[Generated]:
+    """The generated kernels of an iteration, where the profile has them in the order of the code."""
     graphs = in_use(row)
     ordered = [graph for graph in graphs if graph["kind"] != "backward"]
     ordered += [graph for graph in graphs if graph["kind"] == "backward"]
-    made: List[Tuple[str, int]] = []
+    made: List[Tuple[Json, Json]] = []
     for graph in ordered:
         by_buffer = {buffer: kernel for kernel in graph["kernels"] for buffer in kernel["outputs"]}
         for kernel in graph["generated"]:
-            found = [by_buffer[buffer] for buffer in kernel["buffers"] if buffer in by_buffer]
-            made.append((kernel["name"], found[-1]["bytes"] if found else kernel["bytes"]))
+            parts = [by_buffer["buf" + name[2:]] for name in kernel["buffers"] if "buf" + name[2:] in by_buffer]
+            origins = sorted({origin for part in parts for origin in part.get("origins", [])})
+            made.append((graph, {**kernel, "origins": origins}))
     compiled = row["compiled"]
     names = compiled["kernel_names"]
     ran = [(names[name], ns / 1000) for name, ns in zip(compiled["kernels"]["name"], compiled["kernels"]["ns"])
            if names[name].startswith("triton_")]
-    if [name for name, _ in made] != [name for name, _ in ran]:
+    if [kernel["name"] for _, kernel in made] != [name for name, _ in ran]:
         return
-    for (name, size), (_, took) in zip(made, ran):
-        if size > 0 and name[:10] in _KINDS:
-            yield _KINDS[name[:10]], size, took
+    for (graph, kernel), (name, took) in zip(made, ran):
+        if kernel["bytes"] > 0 and name[:10] in _KINDS:
+            row_length = int(kernel["extents"].get("r0_", 1))
+            elements = math.prod(int(extent) for extent in kernel["extents"].values())
+            if _KINDS[name[:10]] == "persistent":
+                elements = elements // row_length * (1 << (row_length - 1).bit_length())
+            yield Generated(_KINDS[name[:10]], kernel["bytes"], elements, row_length, computed(graph, kernel), took)
 
 
-def fitted_kind(samples: Sequence[Tuple[int, float]]) -> Json:
-    """The fixed time and share that leave the least error: of single kernels by ratio, weighted by their time."""
-    def error(fixed: float, share: float) -> float:
-        return sum(took * abs(math.log((fixed + size / (share * H200_BYTES_PER_US)) / took)) + 0.5 * abs(
-            math.log((fixed + size / (share * H200_BYTES_PER_US)) / took)) for size, took in samples)
-
-    grid = [(fixed / 20, share / 100) for fixed in range(12, 50, 2) for share in range(30, 110, 2)]
-    fixed, share = min(grid, key=lambda point: error(*point))
-    return {"fixed_us": fixed, "bandwidth_share": share}
+def kernel_us(constants: Dict[str, float], kernel: Generated, features: Dict[str, float]) -> float:
+    memory = constants[f"{kernel.kind} memory"] * features["memory"]
+    arithmetic = sum(constants[name] * amount for name, amount in features.items() if name != "memory")
+    steps = _STEP_NS * 1e-3 * kernel.row if kernel.kind == "looped" else 0.0
+    return constants[f"{kernel.kind} fixed"] + math.hypot(memory, arithmetic, steps)
 
 
 def fit_kernels(rows: Sequence[Json]) -> Json:
-    samples: Dict[str, List[Tuple[int, float]]] = {"pointwise": [], "reduction": []}
-    for row in rows:
-        if not is_kept_aside(row):
-            for kind, size, took in measured_kernels(row):
-                samples[kind].append((size, took))
-    fitted = {kind: fitted_kind(found) for kind, found in samples.items()}
-    fitted["scatter"] = dict(fitted["pointwise"])
-    return fitted
+    """Constants that leave the least error: of single kernels by ratio, weighted by their time. One is moved after the
+    other, by smaller and smaller steps."""
+    kernels = [kernel for row in rows if not is_kept_aside(row) for kernel in generated_kernels(row)]
+    samples = [(kernel, kernel.features()) for kernel in kernels]
+    constants = {name: 1.0 for name in ("element", *_FUNCTIONS)}
+    for kind in ("pointwise", "persistent", "looped"):
+        constants.update({f"{kind} fixed": 2.0, f"{kind} memory": 1.1})
+
+    def error(tried: Dict[str, float]) -> float:
+        return sum((kernel.took_us + 0.5) * abs(math.log(kernel_us(tried, kernel, features) / kernel.took_us))
+                   for kernel, features in samples)
+
+    best, steps = error(constants), {name: 0.5 for name in constants}
+    while samples and max(steps.values()) > 0.01:
+        for name, step in steps.items():
+            for moved in (constants[name] + step, max(constants[name] - step, 0.0)):
+                tried = {**constants, name: moved}
+                if error(tried) < best:
+                    best, constants = error(tried), tried
+                    break
+            else:
+                steps[name] = 0.6 * step
+    kinds = {kind: {"fixed_us": round(constants[f"{kind} fixed"], 3),
+                    "bandwidth_share": round(1 / constants[f"{kind} memory"], 3)}
+             for kind in ("pointwise", "persistent", "looped")}
+    kinds["scatter"] = dict(kinds["pointwise"])
+    arithmetic = {name: round(constants[name], 3) for name in ("element", *_FUNCTIONS)}
+    return {"kernels": kinds, "arithmetic_ps": arithmetic, "step_ns": _STEP_NS}
 
 
-def predicted(row: Json, program: str) -> Optional[Json]:
-    """What the program says of the eager record, compiled; nothing where it refuses."""
+def captures_of(file: Optional[str]) -> Dict[str, Json]:
+    """Records of set-ups captured without a GPU, by set-up."""
+    if file is None:
+        return {}
+    with open(file, encoding="utf-8") as lines:
+        return {str(record["id"]): record for record in map(json.loads, lines)}
+
+
+def predicted(row: Json, program: str, captures: Dict[str, Json]) -> Optional[Json]:
+    """What the program says of the set-up, compiled, from its capture or else its eager record; nothing where it
+    refuses."""
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "capture.jsonl"
-        file.write_text(json.dumps(row["eager"]) + "\n")
+        file.write_text(json.dumps(captures.get(row["name"], row["eager"])) + "\n")
         command = [program, "predict", str(file), "--gpu", "h200", "--compile", "default", "--json", "--brief"]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode not in (0, 3):
@@ -154,6 +221,30 @@ def fit_host(pairs: Sequence[Tuple[Json, Json]], before: Json) -> Json:
     grid = [(call / 4, graph * 100.0) for call in range(8, 240) for graph in range(0, 41)]
     call, graph = min(grid, key=lambda point: error(*point))
     return {"kernel": call, "library": call, "graph": graph}
+
+
+def fit_masked_attention(pairs: Sequence[Tuple[Json, Json]], before: float) -> float:
+    """The median of measured over predicted, of cuDNN's attention with a mask; `before`: what the program took it for."""
+    ratios = []
+    for row, said in pairs:
+        calls = [call for graph in in_use(row) for call in attention_calls(graph)]
+        if is_kept_aside(row) or not calls or any(len(reads) < 4 for reads in calls):
+            continue
+        compiled = row["compiled"]
+        names = compiled["kernel_names"]
+        took = sum(ns for name, ns in zip(compiled["kernels"]["name"], compiled["kernels"]["ns"])
+                   if names[name].startswith("cudnn") and "sdpa" in names[name]) / 1e6
+        expected = sum(call["gpu_ms"] for call in said["compiled"]["library_calls"] if "cudnn_attention" in call["name"])
+        if took > 0 and expected > 0:
+            ratios.append(took / expected * before)
+    return round(statistics.median(ratios), 3) if ratios else before
+
+
+def attention_calls(graph: Json) -> Iterator[List[int]]:
+    """What cuDNN's attention reads, forward."""
+    for target, reads in zip(graph["nodes"]["target"], graph["nodes"]["reads"]):
+        if graph["targets"][target] == "aten._scaled_dot_product_cudnn_attention.default":
+            yield reads
 
 
 def fit_compiling(pairs: Sequence[Tuple[Json, Json]]) -> Json:
@@ -236,24 +327,25 @@ def ranges_of(cases: Sequence[Json]) -> Json:
     return {name: range_of(ratios) for name, ratios in groups.items()}
 
 
-def all_predicted(rows: Sequence[Json], program: str) -> List[Tuple[Json, Json]]:
-    found = [(row, predicted(row, program)) for row in rows if row["graphs"]]
+def all_predicted(rows: Sequence[Json], program: str, captures: Dict[str, Json]) -> List[Tuple[Json, Json]]:
+    found = [(row, predicted(row, program, captures)) for row in rows if row["graphs"]]
     return [(row, said) for row, said in found if said is not None]
 
 
-def fit(rows: Sequence[Json], program: str, output: str) -> None:
+def fit(rows: Sequence[Json], program: str, captures: Dict[str, Json], output: str) -> None:
     """Writes the file step by step, since the program reads it: kernels, then host, then ranges."""
     path = pathlib.Path(output)
     constants = json.loads(path.read_text())
     constants["source"] = ("python -m forerun.compile_fit on the pairs of data/compile/README.md: PyTorch 2.11 on an "
                            "H200, families not kept aside")
-    constants["kernels"] = fit_kernels(rows)
+    constants.update(fit_kernels(rows))
     path.write_text(json.dumps(constants, indent=2) + "\n")
-    pairs = all_predicted(rows, program)
+    pairs = all_predicted(rows, program, captures)
+    constants["masked_attention"] = fit_masked_attention(pairs, constants["masked_attention"])
     constants["host_us"] = fit_host(pairs, constants["host_us"])
     constants["compiling_s"] = fit_compiling(pairs)
     path.write_text(json.dumps(constants, indent=2) + "\n")
-    constants["ranges"] = fit_ranges(all_predicted(rows, program))
+    constants["ranges"] = fit_ranges(all_predicted(rows, program, captures))
     path.write_text(json.dumps(constants, indent=2) + "\n")
 
 
@@ -340,6 +432,8 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m forerun.compile_fit", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("pairs", nargs="*", help="files of forerun.compile_pairs")
     parser.add_argument("--program", default="forerun", help="the forerun that predicts; default: forerun")
+    parser.add_argument("--captures", metavar="FILE", help="predict from these captures (.jsonl, made without a GPU), which "
+                        "tell what Dynamo masks; without them from the eager records")
     parser.add_argument("-o", "--output", help="fit, and write the constants into this file, which must be there")
     parser.add_argument("--table", action="store_true", help="errors on families kept aside")
     parser.add_argument("--summary", metavar="FILE", help="write what was measured, a line a pair")
@@ -353,13 +447,13 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         return refit_ranges(options.ranges, options.output)
     if not options.pairs:
         parser.error("give files of forerun.compile_pairs, or --ranges")
-    rows = rows_of(options.pairs)
+    rows, captures = rows_of(options.pairs), captures_of(options.captures)
     if options.output:
-        fit(rows, options.program, options.output)
+        fit(rows, options.program, captures, options.output)
     if options.summary:
         pathlib.Path(options.summary).write_text(summary(rows))
     if options.table:
-        print(table(all_predicted(rows, options.program), options.all), end="")
+        print(table(all_predicted(rows, options.program, captures), options.all), end="")
     return 0
 
 

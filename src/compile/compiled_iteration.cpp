@@ -4,8 +4,10 @@
 #include <string>
 #include <unordered_map>
 
+#include "compile/arithmetic.h"
 #include "compile/fusion.h"
 #include "compile/joint_graph.h"
+#include "compile/layout_rule.h"
 #include "compile/mix_order.h"
 #include "compile/partition.h"
 #include "derive/op_class.h"
@@ -28,11 +30,13 @@ struct CompiledRound {
   std::vector<bool> kept;
   std::vector<Kernel> forward;
   std::vector<Kernel> backward;
+  bool channels_last = false;
 };
 
 CompiledRound compiled_round(const Graph& eager, Round round, CompiledParts& found) {
   CompiledRound made{.round = std::move(round), .joint = {}, .kept = {}, .forward = {}, .backward = {}};
   made.joint = joint_graph(eager, made.round);
+  made.channels_last = lays_channels_last(eager, made.round);
   const JointGraph& joint = made.joint;
   Partition parts = partition(joint);
   std::vector<bool> stored(joint.values.size());
@@ -197,10 +201,15 @@ class Emitter {
   void add_kernel(const Step& step, std::string_view name, const Kernel& kernel, std::span<const TensorId> inputs,
                   std::span<const TensorId> outputs) {
     const JointGraph& joint = rounds_[step.round].joint;
-    const Attributes attributes = {{"ops", ops_of(*step.kernel, joint)},
-                                   {"elements", kernel.elements},
-                                   {"reduced", kernel.reduced},
-                                   {"inner", kernel.inner}};
+    Attributes attributes = {{"ops", ops_of(*step.kernel, joint)},
+                             {"elements", kernel.elements},
+                             {"reduced", kernel.reduced},
+                             {"inner", kernel.inner}};
+    const Arithmetic work = arithmetic_of(eager_, joint, kernel);
+    if (work.random > 0) attributes.set("random", static_cast<int64_t>(work.random));
+    if (work.erf > 0) attributes.set("erf", static_cast<int64_t>(work.erf));
+    if (work.exp > 0) attributes.set("exp", static_cast<int64_t>(work.exp));
+    if (work.trig > 0) attributes.set("trig", static_cast<int64_t>(work.trig));
     to_.add_op({.name = name,
                 .phase = step.phase,
                 .module = eager_.module(eager_.op(joint.node(step.kernel->nodes.front()).op)),
@@ -245,10 +254,12 @@ class Emitter {
     const StorageId buffer = to_.add_storage(Bytes(pieces[0] * static_cast<int64_t>(size_of(DType::float32))));
     const TensorId partial[] = {to_.add_tensor(buffer, DType::float32, pieces, strides)};
     Kernel part = {.kind = kernel.kind,
+                   .nodes = kernel.nodes,
                    .elements = pieces[0],
                    .reduced = std::max<int64_t>(kernel.reduced / kernel.pieces, 1),
                    .inner = kernel.inner};
     add_kernel(step, kReduction, part, inputs, partial);
+    part.nodes.clear();
     part.elements = kernel.elements;
     part.reduced = kernel.pieces;
     for (int i = 0; i < kernel.further; ++i) {
@@ -317,30 +328,26 @@ class Emitter {
     std::vector<TensorId> inputs;
     std::vector<TensorId> outputs;
     for (size_t i = 0; i < node.reads.size(); ++i) {
-      inputs.push_back(as_laid_out(op, eager_.inputs(op)[i], place_of(step, node.reads[i].value)));
+      inputs.push_back(as_laid_out(step, op, eager_.inputs(op)[i], place_of(step, node.reads[i].value)));
     }
     for (size_t i = 0; i < node.makes.size(); ++i) {
       if (!place_result(step, node.makes[i]).valid()) place_of(step, node.makes[i]);
-      outputs.push_back(as_laid_out(op, eager_.outputs(op)[i], place_of(step, node.makes[i])));
+      outputs.push_back(as_laid_out(step, op, eager_.outputs(op)[i], place_of(step, node.makes[i])));
     }
     copy_op(op, step.phase, inputs, outputs);
     parts_.inside.push_back(true);
   }
 
-  // Inductor gives convolutions of images their channels last, whatever the model does, and pads products of 16 bits to
-  // multiples of eight.
-  TensorId as_laid_out(const Op& op, TensorId id, StorageId place) {
+  TensorId as_laid_out(const Step& step, const Op& op, TensorId id, StorageId place) {
     const std::span<const int64_t> shape = eager_.shape(id);
-    const std::string_view base = base_name(eager_.name(op));
     const OpClass cls = op_class(eager_.name(op));
-    if (cls == OpClass::convolution && shape.size() == 4) {
+    if (cls == OpClass::convolution && shape.size() == 4 && rounds_[step.round].channels_last) {
       const int64_t strides[] = {shape[1] * shape[2] * shape[3], 1, shape[1] * shape[3], shape[1]};
       const int64_t needed = eager_.element_count(id) * size_of(eager_.tensor(id).dtype);
       if (to_.graph().storage(place).bytes.value >= needed)
         return to_.add_tensor(place, eager_.tensor(id).dtype, shape, strides);
     }
-    const bool product = base == "mm" || base == "addmm" || base == "bmm";
-    if (product && size_of(eager_.tensor(id).dtype) == 2 && shape.size() > 1) {
+    if (shape.size() > 1 && pads_product(eager_, op)) {
       Shape padded(shape.begin(), shape.end());
       for (size_t i = padded.size() - 2; i < padded.size(); ++i)
         padded[i] = padded[i] > 8 ? (padded[i] + 7) / 8 * 8 : padded[i];

@@ -26,12 +26,6 @@ bool is_recurrent(const std::string& name) {
          name == "aten.rnn_relu.input";
 }
 
-std::optional<DType> autocast_type(Precision precision) {
-  if (precision == Precision::amp_bf16) return DType::bfloat16;
-  if (precision == Precision::amp_fp16) return DType::float16;
-  return std::nullopt;
-}
-
 class IterationBuilder {
  public:
   IterationBuilder(const Graph& forward, const InputSpec& input, const TrainingSetup& setup,
@@ -40,7 +34,9 @@ class IterationBuilder {
         input_(input),
         setup_(setup),
         autocast_(tracer_, autocast_type(setup.precision)),
-        pass_(forward, tracer_, autocast_, target, setup) {}
+        pass_(forward, tracer_, autocast_, target, setup) {
+    tracer_.set_backward_products(target.backward_products);
+  }
 
   Result<Graph> run() {
     if (Status status = check(); !status.ok()) return status.error();

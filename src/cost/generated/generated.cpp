@@ -1,6 +1,7 @@
 #include "cost/generated/generated.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <span>
 #include <string>
@@ -8,6 +9,7 @@
 #include "base/json_file.h"
 #include "compile/compiled_iteration.h"
 #include "cost/host/cuda_graph.h"
+#include "derive/op_class.h"
 
 namespace forerun {
 namespace {
@@ -23,8 +25,13 @@ CompileRange read_range(JsonObject& ranges, const char* name) {
   return {.low = range.number("low", Sign::positive), .high = range.number("high", Sign::positive)};
 }
 
-const GeneratedKind& kind_of(const CompileConstants& constants, std::string_view name) {
-  if (name == compile::kReduction) return constants.reduction;
+bool is_persistent(const Attributes& attributes) {
+  const int64_t most = attributes.get_bool("inner", true) ? kLongestPersistentRow : kLongestPersistentColumn;
+  return attributes.get_int("reduced", 1) <= most;
+}
+
+const GeneratedKind& kind_of(const CompileConstants& constants, std::string_view name, const Attributes& attributes) {
+  if (name == compile::kReduction) return is_persistent(attributes) ? constants.persistent : constants.looped;
   return name == compile::kScatter ? constants.scatter : constants.pointwise;
 }
 
@@ -33,14 +40,23 @@ const GeneratedKind& kind_of(const CompileConstants& constants, std::string_view
 Result<CompileConstants> load_compile_constants(const std::filesystem::path& path) {
   Result<JsonObject> file = JsonObject::read(path);
   if (!file.ok()) return file.error();
-  if (const std::string format = file->text("format"); format != "compile-kernels/1") {
-    file->fail("format", "unknown format \"" + format + "\"", "known is compile-kernels/1");
+  if (const std::string format = file->text("format"); format != "compile-kernels/2") {
+    file->fail("format", "unknown format \"" + format + "\"", "known is compile-kernels/2");
   }
   CompileConstants constants;
   JsonObject kinds = file->object("kernels");
   constants.pointwise = read_kind(kinds, "pointwise");
-  constants.reduction = read_kind(kinds, "reduction");
+  constants.persistent = read_kind(kinds, "persistent");
+  constants.looped = read_kind(kinds, "looped");
   constants.scatter = read_kind(kinds, "scatter");
+  JsonObject arithmetic = file->object("arithmetic_ps");
+  constants.arithmetic = {.element = arithmetic.number("element", Sign::not_negative),
+                          .random = arithmetic.number("random", Sign::not_negative),
+                          .erf = arithmetic.number("erf", Sign::not_negative),
+                          .exp = arithmetic.number("exp", Sign::not_negative),
+                          .trig = arithmetic.number("trig", Sign::not_negative)};
+  constants.step_ns = file->number("step_ns", Sign::not_negative);
+  constants.masked_attention = file->number("masked_attention", Sign::positive);
   JsonObject host = file->object("host_us");
   constants.host_kernel = nanoseconds_from_us(host.number("kernel", Sign::not_negative));
   constants.host_library = nanoseconds_from_us(host.number("library", Sign::not_negative));
@@ -70,19 +86,57 @@ double moved_bytes(const Graph& graph, std::span<const TensorId> tensors) {
   return bytes;
 }
 
+constexpr double kMeasuredSimdRate = 67e12;  // float32 outside of tensor cores, of the H200 that was measured
+
+// Nanoseconds that a kernel computes.
+double computing(const Attributes& attributes, bool whole_rows, const Device& device, const ArithmeticCosts& costs) {
+  const auto count = [&](const char* what) { return static_cast<double>(attributes.get_int(what, 0)); };
+  const double each = costs.element + count("random") * costs.random + count("erf") * costs.erf +
+                      count("exp") * costs.exp + count("trig") * costs.trig;
+  auto row = static_cast<uint64_t>(std::max<int64_t>(attributes.get_int("reduced", 1), 1));
+  if (whole_rows) row = std::bit_ceil(row);
+  const double elements = count("elements") * static_cast<double>(row);
+  const double rate = device.rate(Unit::fp32);
+  return elements * each * 1e-3 * (rate > 0 ? kMeasuredSimdRate / rate : 1);
+}
+
 void cost_generated(const Graph& graph, const Device& device, const CompileConstants& constants,
                     std::vector<OpCost>& costs) {
   for (size_t i = 0; i < graph.op_count(); ++i) {
     const Op& op = graph.ops()[i];
     if (!compile::is_generated(graph.name(op))) continue;
+    const Attributes& attributes = graph.attributes(op);
     const double bytes = moved_bytes(graph, graph.inputs(op)) + moved_bytes(graph, graph.outputs(op));
-    const GeneratedKind& kind = kind_of(constants, graph.name(op));
+    const GeneratedKind& kind = kind_of(constants, graph.name(op), attributes);
+    const bool reduces = graph.name(op) == compile::kReduction;
+    const bool whole_rows = reduces && is_persistent(attributes);
     const double moving = bytes / (kind.bandwidth_share * device.memory_bandwidth) * 1e9;
-    costs[i] = {.gpu = kind.fixed + Nanoseconds(std::llround(moving)),
+    const double arithmetic = computing(attributes, whole_rows, device, constants.arithmetic);
+    const double steps =
+        reduces && !whole_rows ? static_cast<double>(attributes.get_int("reduced", 1)) * constants.step_ns : 0;
+    const double work = std::hypot(moving, arithmetic, steps);
+    const Bound busy = arithmetic > moving ? Bound::compute : Bound::memory;
+    costs[i] = {.gpu = kind.fixed + Nanoseconds(std::llround(work)),
                 .overlapped = {},
                 .kernels = 1,
                 .measured = true,
-                .bound = moving > static_cast<double>(kind.fixed.value) ? Bound::memory : Bound::latency};
+                .bound = work > static_cast<double>(kind.fixed.value) ? busy : Bound::latency};
+  }
+}
+
+// What cuDNN's attention reads without a mask: query, key, value; on the way back gradient, result, sums, seed and offset too.
+constexpr size_t kUnmaskedInputs = 3;
+constexpr size_t kUnmaskedBackwardInputs = 8;
+
+void cost_masks(const Graph& graph, const CompiledParts& parts, double factor, std::vector<OpCost>& costs) {
+  for (size_t i = 0; i < graph.op_count(); ++i) {
+    const Op& op = graph.ops()[i];
+    const std::string& name = graph.name(op);
+    if (!parts.inside[i] || !name.starts_with("aten._scaled_dot_product_cudnn_attention")) continue;
+    const size_t unmasked = is_backward(name) ? kUnmaskedBackwardInputs : kUnmaskedInputs;
+    if (op.input_count > unmasked) {
+      costs[i].gpu = Nanoseconds(std::llround(factor * static_cast<double>(costs[i].gpu.value)));
+    }
   }
 }
 
@@ -173,6 +227,7 @@ void cost_copies(const Graph& graph, const CompiledParts& parts, const Device& d
 void cost_compiled(const Graph& graph, const CompiledParts& parts, CompileMode mode, const Device& device,
                    const CompileConstants& constants, std::vector<OpCost>& costs) {
   cost_generated(graph, device, constants, costs);
+  cost_masks(graph, parts, constants.masked_attention, costs);
   if (tunes_products(mode)) cost_templates(graph, parts, device, constants, costs);
   if (launches_graphs(mode)) cost_copies(graph, parts, device, constants, costs);
 }

@@ -1,14 +1,20 @@
 // Kernels that torch.compile generates, and what compiled code costs the host: from data/compile/kernels.json.
 //
-//   kernel    = fixed time + bytes / (share of the memory's bandwidth), by kind; every operand once
+//   kernel    = fixed time + sqrt(memory^2 + arithmetic^2 + steps^2)
+//   memory    = bytes / (share of the memory's bandwidth), by kind; every operand once
+//   arithmetic = elements of its loops x what random numbers, erf, exp and angles cost there (compile/arithmetic.h); rows of
+//               reductions that are held whole are filled up to a power of two
+//   steps     = of reductions in a loop: what each piece adds up one after the other
 //   host      = cost of a generated kernel, of a call of a library, and of entering a compiled graph (guards, autograd)
 //   compiling = start + cost of every node that is lowered
 //   CUDA graph = entering it, a copy of what it is given anew, and one launch; nothing a kernel (cost/host/cuda_graph.h)
+//   masked attention = the library's time without a mask x what reading one costs: eager runs, which libraries' times are
+//               fitted to, have none where Dynamo's have (DispatchTarget::traced_masks)
 //   template  = a product that is tuned: a share of the library's speed, and what reads the product alone is part of it where that
 //               saves time, as torch/_inductor/scheduler.py decides by measuring (benchmark_epilogue_fusion)
 // Fitted to kernels that PyTorch 2.11 generated on an H200 (docs/compile.md); on other GPUs the shares carry over. Left out:
-// what tuning gains over libraries that choose badly,
-// arithmetic, which bounds few of them, reads that do not lie together, and what of a kernel's input the cache still holds.
+// what tuning gains over libraries that choose badly, reads that do not lie together, and what of a kernel's input the cache
+// still holds.
 #pragma once
 
 #include <array>
@@ -33,13 +39,29 @@ struct CompileRange {
   double high = 1;
 };
 
+// Picoseconds an element on the GPU that was measured.
+struct ArithmeticCosts {
+  double element = 0;
+  double random = 0;
+  double erf = 0;
+  double exp = 0;
+  double trig = 0;
+};
+
 struct CompileConstants {
-  GeneratedKind pointwise, reduction, scatter;
+  GeneratedKind pointwise, persistent, looped, scatter;
+  ArithmeticCosts arithmetic;
+  double step_ns = 0;
+  double masked_attention = 1;  // cuDNN's attention with a mask that is read, over the same without
   Nanoseconds host_kernel, host_library, host_graph;
   double start_s = 0;
   double node_s = 0;
   CompileRange gpu, iteration, host_bound, allocated;
 };
+
+// Rows of so many elements and fewer are reduced without a loop: torch/_inductor/choices.py of PyTorch 2.13.
+inline constexpr int64_t kLongestPersistentRow = 1024;
+inline constexpr int64_t kLongestPersistentColumn = 64;
 
 inline constexpr const char* kCompileFile = "compile/kernels.json";
 Result<CompileConstants> load_compile_constants(const std::filesystem::path& file);
