@@ -17,6 +17,7 @@ constexpr double kNeverValidated = 0.5;  // of the step, later
 // What the runs to look at reach to.
 constexpr int64_t kSharded = 512;         // GPUs of FSDP
 constexpr int64_t kMegatron = 3072;       // GPUs of Megatron-LM
+constexpr int64_t kChunks = 3;            // of its interleaved pipelines
 constexpr double kSlowestNetwork = 40e9;  // bytes a second and node, of FSDP across nodes
 
 double value_of(Nanoseconds time) { return static_cast<double>(time.value); }
@@ -36,7 +37,7 @@ std::vector<std::string> unvalidated_parts(const Plan& plan, const GpuCluster& c
     parts.emplace_back("tensor groups and stages in eager PyTorch");
   }
   if (megatron && (plan.zero == 1 || plan.zero == 2)) parts.push_back(fmt::format("ZeRO {} in Megatron-LM", plan.zero));
-  if (plan.chunks > 1) parts.emplace_back("interleaved pipelines");
+  if (plan.chunks > kChunks) parts.push_back(fmt::format("more than {} chunks a GPU", kChunks));
   if (plan.zero_bubble) parts.emplace_back("zero-bubble schedules");
   if (plan.sequence) parts.emplace_back("sequence parallelism");
   if (plan.context > 1) parts.emplace_back("context groups");

@@ -67,6 +67,11 @@ TEST(StepRange, SaysWhatNoPublishedRunTellsOf) {
   EXPECT_FALSE(unvalidated_parts(kept, cluster, true).empty());
   EXPECT_FALSE(unvalidated_parts(shared, cluster, true).empty());
   EXPECT_TRUE(unvalidated_parts(sharded, cluster, false).empty());
+  Plan interleaved = megatron;
+  interleaved.chunks = 3;
+  EXPECT_TRUE(unvalidated_parts(interleaved, cluster, true).empty());
+  interleaved.chunks = 4;
+  EXPECT_FALSE(unvalidated_parts(interleaved, cluster, true).empty());
   Plan divided = megatron;
   divided.sequence = true;
   EXPECT_FALSE(unvalidated_parts(divided, cluster, true).empty());
