@@ -500,7 +500,8 @@ Result<ScaleAnswer> scale_out(const ScaleQuestion& question, const CostModels& c
                               .unit = scale_unit(model->setup.precision, cluster->gpu),
                               .computation = computation_range(*model, cluster->gpu, *efficiency, cost_models),
                               .megatron = model->transformer.has_value(),
-                              .compiled = model->setup.compile != CompileMode::none},
+                              .compiled = model->setup.compile != CompileMode::none,
+                              .width = model->transformer ? model->transformer->hidden : 0},
                     .costs = {},
                     .whole_costs = {}};
   source.set_gpus(question.gpus.front());

@@ -50,6 +50,7 @@ struct StepSetup {
   RatioRange computation = {};  // of the passes' times
   bool megatron = false;        // Megatron-LM trains it; ZeRO 3 is then DeepSpeed's, and stages wait for what they send
   bool compiled = false;        // its model is compiled
+  int64_t width = 0;            // of a transformer's layers; 0: not told
 };
 
 // Puts other times of the exchange of gradients in place of the estimated ones.
