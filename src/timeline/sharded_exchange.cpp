@@ -83,6 +83,15 @@ void gather_before_use(GraphEdit& edit, const BackwardPass& pass, const std::vec
   }
 }
 
+// Whether a stage exchanges beside the passes: not where all gradients are there at once, as a compiled graph hands them over.
+bool exchanges_beside(const std::vector<BackwardPass>& passes, int stage) {
+  return stage == 3 || std::any_of(passes.begin(), passes.end(), [](const BackwardPass& pass) {
+           return std::any_of(pass.gradients.begin(), pass.gradients.end(), [&](const TaskGradient& gradient) {
+             return gradient.ready != pass.gradients.front().ready;
+           });
+         });
+}
+
 }  // namespace
 
 double gathered_share(int stage, Precision precision) {
@@ -107,7 +116,8 @@ void share_out(GraphEdit& edit, const std::vector<BackwardPass>& passes, const S
                ExchangeCounts& counts, std::vector<CarriedDependency>& carried) {
   const Topology& topology = sharded.topology;
   if (ranks_of(topology) < 2) return;
-  if (const double waits = waits_for_nodes(sharded.stage, topology.nodes); waits > 0) {
+  const double waits = waits_for_nodes(sharded.stage, topology.nodes);
+  if (waits > 0 && exchanges_beside(passes, sharded.stage)) {
     const Predicate passing = either(in_phase(StepPhase::forward), in_phase(StepPhase::backward));
     edit.scale(select(edit.original(), both(is_kind(TaskKind::kernel), passing)), 1 + waits);
   }
