@@ -52,10 +52,10 @@ double ScaleCase::error() const {
          static_cast<double>(std::max<int64_t>(measured.value, 1));
 }
 
-double ScaleAccuracy::mean_error(bool of_fitted) const {
+double ScaleAccuracy::mean_error(bool of_fitted, bool several) const {
   ScaleRow sum;
   for (const ScaleCase& c : cases) {
-    if (c.fitted == of_fitted) sum.add(c);
+    if (c.fitted == of_fitted && several_machines(c) == several) sum.add(c);
   }
   return sum.mean();
 }
@@ -63,15 +63,15 @@ double ScaleAccuracy::mean_error(bool of_fitted) const {
 std::string to_text(const ScaleAccuracy& accuracy) {
   Table table({"", "GPUs", "plan", "iterations", "mean error", "bias", "worst"});
   table.align_left(2);
-  ScaleRow sums[2];
+  ScaleRow sums[3];  // predicted on one machine, on several, and fitted to
   for (const auto& [key, row] : accuracy_rows(accuracy)) {
     const auto& [fitted, gpus, group] = key;
     table.add(accuracy_cells(fitted ? "fitted to" : "predicted", fmt::format("{}", gpus), group, row));
   }
-  for (const ScaleCase& c : accuracy.cases) sums[c.fitted ? 1 : 0].add(c);
-  for (const size_t fitted : {0, 1}) {
-    if (sums[fitted].count > 0)
-      table.add(accuracy_cells(fitted == 1 ? "fitted to" : "predicted", "all", "", sums[fitted]));
+  for (const ScaleCase& c : accuracy.cases) sums[c.fitted ? 2 : accuracy.several_machines(c) ? 1 : 0].add(c);
+  for (const size_t i : {0, 1, 2}) {
+    const std::string which = sums[1].count == 0 || i == 2 ? "" : i == 1 ? "several machines" : "one machine";
+    if (sums[i].count > 0) table.add(accuracy_cells(i == 2 ? "fitted to" : "predicted", "all", which, sums[i]));
   }
   return fmt::format("{}\n{}{}{}", accuracy.title, table.text(), accuracy.reference,
                      accuracy.reference.empty() ? "" : "\n");
@@ -89,13 +89,16 @@ std::string to_json(const ScaleAccuracy& accuracy) {
                       {"bias", row.mean_bias()},
                       {"worst", row.worst}});
   }
-  return nlohmann::ordered_json{{"schema", eval_schema(accuracy.suite)},
-                                {"suite", accuracy.suite},
-                                {"title", accuracy.title},
-                                {"mape_predicted", accuracy.mean_error(false)},
-                                {"mape_fitted", accuracy.mean_error(true)},
-                                {"groups", groups}}
-      .dump();
+  nlohmann::ordered_json json = {{"schema", eval_schema(accuracy.suite)},
+                                 {"suite", accuracy.suite},
+                                 {"title", accuracy.title},
+                                 {"mape_predicted", accuracy.mean_error(false)},
+                                 {"mape_fitted", accuracy.mean_error(true)},
+                                 {"groups", groups}};
+  const bool several = std::any_of(accuracy.cases.begin(), accuracy.cases.end(),
+                                   [&](const ScaleCase& c) { return accuracy.several_machines(c); });
+  if (several) json["mape_several_machines"] = accuracy.mean_error(false, true);
+  return json.dump();
 }
 
 }  // namespace forerun

@@ -25,8 +25,10 @@ struct ScaleAccuracy {
   std::string title;
   std::string reference;  // what others reached
   std::vector<ScaleCase> cases;
+  int64_t machine = 0;  // GPUs of one, where iterations on one and on several are told apart
 
-  [[nodiscard]] double mean_error(bool fitted) const;
+  [[nodiscard]] bool several_machines(const ScaleCase& c) const { return machine > 0 && c.gpus > machine; }
+  [[nodiscard]] double mean_error(bool fitted, bool several = false) const;
 };
 
 std::string to_text(const ScaleAccuracy& accuracy);

@@ -12,6 +12,7 @@ namespace {
 
 constexpr int64_t kGptVocab = 50257;
 constexpr double kRowSpread = 0.01;   // of measured times around computed ones
+constexpr double kRunSpread = 0.02;   // of published runs, told in whole teraflops
 constexpr double kShapeSpread = 0.1;  // of the factors of shapes
 
 struct Fitted {
@@ -25,9 +26,27 @@ constexpr Fitted kFitted[] = {
     {&Efficiency::host_head_us, 2},  {&Efficiency::host_embedding_us, 1}, {&Efficiency::hop_us, 1},
     {&Efficiency::sharpness, 0.5}};
 
+double log_ratio(Nanoseconds computed, Nanoseconds measured) {
+  return std::log(static_cast<double>(std::max<int64_t>(computed.value, 1)) / static_cast<double>(measured.value));
+}
+
 double log_ratio(const MegatronRow& row, const GpuCluster& cluster, const Efficiency& efficiency) {
-  const Nanoseconds computed = predicted_time(row, cluster, efficiency);
-  return std::log(static_cast<double>(std::max<int64_t>(computed.value, 1)) / static_cast<double>(row.iteration.value));
+  return log_ratio(predicted_time(row, cluster, efficiency), row.iteration);
+}
+
+Result<Step> megatron_step(const Transformer& model, const Plan& plan, const GpuCluster& cluster,
+                           const Efficiency& efficiency) {
+  const StepSetup setup{
+      .cluster = cluster, .efficiency = efficiency, .bytes = {}, .unit = Unit::fp16_tensor, .megatron = true};
+  const CostSource source = [&](const Cut& cut) {
+    return transformer_costs(model, setup.cluster, setup.efficiency, {.unit = Unit::fp16_tensor}, cut);
+  };
+  return estimate_step(source, setup, plan);
+}
+
+double log_ratio(const RunAtScale& run, const Efficiency& efficiency) {
+  const auto step = megatron_step(run.model, run.plan, run.cluster, efficiency);
+  return log_ratio(step ? step->time : Nanoseconds(), run.measured);
 }
 
 double mean_error(std::span<const MegatronRow> rows, const GpuCluster& cluster, const Efficiency& efficiency) {
@@ -96,22 +115,21 @@ Plan plan_of(const MegatronRow& row) {
 
 Nanoseconds predicted_time(const MegatronRow& row, const GpuCluster& cluster, const Efficiency& efficiency) {
   const Transformer model = transformer_of(row);
-  StepSetup setup{.cluster = cluster, .efficiency = efficiency, .bytes = {}, .unit = Unit::fp16_tensor};
-  setup.cluster.gpus = row.gpus;
-  const CostSource source = [&](const Cut& cut) {
-    return transformer_costs(model, setup.cluster, setup.efficiency, {.unit = Unit::fp16_tensor}, cut);
-  };
+  GpuCluster machines = cluster;
+  machines.gpus = row.gpus;
   Plan plan = plan_of(row);
-  auto step = estimate_step(source, setup, plan);
+  auto step = megatron_step(model, plan, machines, efficiency);
   if (step && !step->fits) {
     plan.checkpoint = true;
-    step = estimate_step(source, setup, plan);
+    step = megatron_step(model, plan, machines, efficiency);
   }
   return step ? step->time : Nanoseconds();
 }
 
+bool is_fitted_to(const MegatronRun& run) { return run.pipeline == 1; }
+
 EfficiencyRegression calibrate_efficiency(std::span<const MegatronRow> rows, const GpuCluster& cluster,
-                                          const Efficiency& first) {
+                                          std::span<const RunAtScale> runs, const Efficiency& first) {
   const size_t constants = std::size(kFitted);
   Efficiency base = first;
   base.shapes = shapes_of(rows);
@@ -119,6 +137,7 @@ EfficiencyRegression calibrate_efficiency(std::span<const MegatronRow> rows, con
     const Efficiency e = with(base, logs);
     std::vector<double> residuals;
     for (const MegatronRow& row : rows) residuals.push_back(log_ratio(row, cluster, e) / kRowSpread);
+    for (const RunAtScale& run : runs) residuals.push_back(log_ratio(run, e) / kRunSpread);
     for (size_t i = 0; i < constants; ++i) residuals.push_back(logs[i] / kFitted[i].spread);
     for (size_t i = constants; i < logs.size(); ++i) residuals.push_back(logs[i] / kShapeSpread);
     return residuals;

@@ -37,7 +37,7 @@ TEST(EfficiencyRegression, RecoversWhatMadeTheRows) {
   }
   Efficiency first;
   first.fused_attention = false;
-  const EfficiencyRegression report = calibrate_efficiency(rows, cluster, first);
+  const EfficiencyRegression report = calibrate_efficiency(rows, cluster, {}, first);
   EXPECT_LT(report.error, 0.01);
   EXPECT_LT(report.formulas_error, 0.05);
   // Another shape, which nothing was fitted to.

@@ -131,7 +131,7 @@ TEST(Tasks, TakeTheseOptions) {
       {"forerun eval --suite whatif", "--data --html --json"},
       {"forerun eval --suite daydream", "--html --json"},
       {"forerun eval --suite ddl-benchmark", "--data --html --json"},
-      {"forerun eval --suite vtrain", "--data --html --json"},
+      {"forerun eval --suite vtrain", "--data --several-machines --html --json"},
       {"forerun eval --suite megatron", "--html --json"},
       {"forerun eval --suite llm-foundry", "--data --html --json"},
       {"forerun eval --suite published-runs", "--data --source --each --search --html --json"},

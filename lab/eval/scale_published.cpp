@@ -8,6 +8,7 @@
 #include "base/datasets.h"
 #include "cost/collective/link_name.h"
 #include "device/catalogue.h"
+#include "lab/calibrate/efficiency_regression.h"
 #include "lab/eval/scale_suite.h"
 #include "lab/papers/published_runs.h"
 #include "scale/step.h"
@@ -53,26 +54,6 @@ Result<scale::Step> published_step(const scale::Transformer& model, const scale:
   return estimate_step(costs, setup, plan);
 }
 
-// The paper does not say the micro-batch: the fastest that fits.
-Result<Nanoseconds> best_time(const scale::MegatronRun& run, const scale::Transformer& model,
-                              const scale::StepSetup& setup) {
-  scale::Plan plan;
-  plan.tensor = run.tensor;
-  plan.pipeline = run.pipeline;
-  plan.data = run.gpus / run.tensor / run.pipeline;
-  plan.checkpoint = true;
-  plan.overlap = false;
-  Nanoseconds best;
-  for (plan.micro_batch = 1; plan.micro_batch <= 16; plan.micro_batch *= 2) {
-    if (run.batch % (plan.data * plan.micro_batch) != 0) continue;
-    plan.micro_batches = run.batch / (plan.data * plan.micro_batch);
-    const auto step = published_step(model, setup, plan);
-    if (!step) return step.error();
-    if (step->fits && (best.value == 0 || step->time < best)) best = step->time;
-  }
-  return best;
-}
-
 }  // namespace
 
 Result<ScaleAccuracy> evaluate_megatron(const ScaleSuiteOptions& options) {
@@ -81,18 +62,19 @@ Result<ScaleAccuracy> evaluate_megatron(const ScaleSuiteOptions& options) {
   const auto table = scale::megatron_table();
   if (!table) return table.error();
   ScaleAccuracy accuracy{.suite = "megatron"};
-  accuracy.title =
-      "GPT models of Megatron on A100 machines (Narayanan et al. 2021, table 1): step time, nothing fitted to it";
+  accuracy.title = "GPT models of Megatron on A100 machines (Narayanan et al. 2021, table 1): step time";
   for (const scale::MegatronRun& run : table->runs) {
-    const auto setup = step_setup(*known, table->gpu, table->network, run.gpus);
+    auto setup = step_setup(*known, table->gpu, table->network, run.gpus);
     if (!setup) return setup.error();
-    const auto time = best_time(run, transformer_of(run, *table), *setup);
-    if (!time) return time.error();
-    accuracy.cases.push_back({.group = fmt::format("{}, tp {} pp {}", run.name, run.tensor, run.pipeline),
+    setup->megatron = true;
+    const auto step = published_step(transformer_of(run, *table), *setup, plan_of(run));
+    if (!step) return step.error();
+    const std::string chunks = run.chunks > 1 ? fmt::format(" x{}", run.chunks) : "";
+    accuracy.cases.push_back({.group = fmt::format("{}, tp {} pp {}{}", run.name, run.tensor, run.pipeline, chunks),
                               .gpus = run.gpus,
-                              .fitted = false,
+                              .fitted = scale::is_fitted_to(run),
                               .measured = Nanoseconds(std::llround(step_seconds(run, *table) * 1e9)),
-                              .predicted = *time});
+                              .predicted = step->time});
   }
   return accuracy;
 }

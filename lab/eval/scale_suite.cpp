@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "base/data_dir.h"
@@ -19,6 +20,7 @@ namespace {
 
 constexpr int64_t kFittedGpus = 2;
 constexpr int64_t kMachineGpus = 8;
+constexpr const char* kSeveralMachines = "vtrain/ground_truth_multi.csv";
 
 struct VtrainPaths {
   std::string rows;
@@ -48,14 +50,37 @@ Result<VtrainPaths> vtrain_paths(const ScaleSuiteOptions& options) {
   return paths;
 }
 
-Result<scale::GpuCluster> vtrain_cluster(const VtrainPaths& paths, const std::string& network) {
+Result<scale::GpuCluster> machines_of(const VtrainPaths& paths, const std::string& gpu_name,
+                                      const std::string& network) {
   const auto devices = load_devices(paths.data / "devices");
   if (!devices) return devices.error();
-  const auto gpu = devices->find("a100-80gb");
+  const auto gpu = devices->find(gpu_name);
   if (!gpu) return gpu.error();
   const auto between = network_by_name(network, *devices);
   if (!between) return between.error().within("--network");
   return scale::GpuCluster{*gpu, kMachineGpus, kMachineGpus, link_within(*gpu, kMachineGpus), *between};
+}
+
+Result<scale::GpuCluster> vtrain_cluster(const VtrainPaths& paths, const std::string& network) {
+  return machines_of(paths, "a100-80gb", network);
+}
+
+// Those of Megatron's published runs that constants are fitted to.
+Result<std::vector<scale::RunAtScale>> runs_to_fit(const VtrainPaths& paths) {
+  const auto table = scale::megatron_table();
+  if (!table) return table.error();
+  const auto cluster = machines_of(paths, table->gpu, table->network);
+  if (!cluster) return cluster.error();
+  std::vector<scale::RunAtScale> runs;
+  for (const scale::MegatronRun& run : table->runs) {
+    if (!scale::is_fitted_to(run)) continue;
+    runs.push_back({.model = transformer_of(run, *table),
+                    .plan = plan_of(run),
+                    .cluster = *cluster,
+                    .measured = Nanoseconds(std::llround(step_seconds(run, *table) * 1e9))});
+    runs.back().cluster.gpus = run.gpus;
+  }
+  return runs;
 }
 
 Result<ScaleAccuracy> evaluate_rows(const std::vector<MegatronRow>& rows, const scale::GpuCluster& cluster,
@@ -63,7 +88,8 @@ Result<ScaleAccuracy> evaluate_rows(const std::vector<MegatronRow>& rows, const 
   const auto published = scale::vtrain_error();
   if (!published) return published.error();
   ScaleAccuracy accuracy{.suite = "vtrain"};
-  accuracy.title = "Megatron on A100 machines (vTrain's rows): iteration time, constants fitted to two GPUs alone";
+  accuracy.title = "Megatron on A100 machines (vTrain's rows): iteration time; of these, constants fitted to two GPUs";
+  accuracy.machine = kMachineGpus;
   accuracy.reference = fmt::format("vTrain's own error is {:.2f} % on one machine.", 100 * *published);
   for (const MegatronRow& row : rows) {
     accuracy.cases.push_back({.group = fmt::format("tp {} dp {} pp {}", row.tensor, row.data, row.pipeline),
@@ -83,6 +109,14 @@ Result<std::vector<MegatronRow>> vtrain_rows(const VtrainPaths& paths) {
   return problem;
 }
 
+// Nothing where they are not named, and no data set has them.
+Result<std::vector<MegatronRow>> rows_of_several(const ScaleSuiteOptions& options) {
+  if (!options.several.empty()) return read_megatron_rows(options.several);
+  const auto file = dataset(kSeveralMachines);
+  if (!options.rows.empty() || !file) return std::vector<MegatronRow>();
+  return read_megatron_rows(file->string());
+}
+
 }  // namespace
 
 Result<ScaleAccuracy> evaluate_vtrain(const ScaleSuiteOptions& options) {
@@ -92,9 +126,17 @@ Result<ScaleAccuracy> evaluate_vtrain(const ScaleSuiteOptions& options) {
   if (!cluster) return cluster.error();
   const auto efficiency = scale::read_efficiency(paths->efficiency);
   if (!efficiency) return efficiency.error();
-  const auto rows = vtrain_rows(*paths);
+  auto rows = vtrain_rows(*paths);
   if (!rows) return rows.error();
-  return evaluate_rows(*rows, *cluster, *efficiency);
+  const auto several = rows_of_several(options);
+  if (!several) return several.error();
+  rows->insert(rows->end(), several->begin(), several->end());
+  auto accuracy = evaluate_rows(*rows, *cluster, *efficiency);
+  if (accuracy && several->empty()) {
+    accuracy->reference +=
+        fmt::format(" Iterations on several machines are not judged: no data set {}.", kSeveralMachines);
+  }
+  return accuracy;
 }
 
 Result<ScaleCalibration> calibrate_scale(const ScaleSuiteOptions& options, const std::string& out) {
@@ -112,18 +154,19 @@ Result<ScaleCalibration> calibrate_scale(const ScaleSuiteOptions& options, const
   if (fitted.empty())
     return Error{"no iteration on two GPUs is there to fit to", paths->rows, "use vTrain's table of one machine"};
 
+  const auto runs = runs_to_fit(*paths);
+  if (!runs) return runs.error();
   scale::Efficiency first;
   first.fused_attention = false;
   first.links.within = scale::calibrate_link(*tables, cluster->within.bandwidth);
   first.links.between = {.call_us = first.links.within.call_us, .step_us = 0, .share = 0.85};
-  scale::EfficiencyRegression report = scale::calibrate_efficiency(fitted, *cluster, first);
+  scale::EfficiencyRegression report = scale::calibrate_efficiency(fitted, *cluster, *runs, first);
   report.efficiency.source = fmt::format(
       "`forerun calibrate scale`: {} Megatron iterations on two A100 and {} NCCL all-reduces on up to eight, published "
-      "by "
-      "the "
-      "authors of vTrain (MIT licence); `between` assumed: NCCL reaches 85 % of InfiniBand's rate; `hopper`: "
+      "by the authors of vTrain (MIT licence), and {} runs of one stage on 32 to 256 A100, by those of Megatron-LM "
+      "(data/papers/megatron.json); `between` assumed: NCCL reaches 85 % of InfiniBand's rate; `hopper`: "
       "Megatron-LM reports 47 to 48 % of the H100's peak for large models, and 57 % of the A100's",
-      fitted.size(), tables->size());
+      fitted.size(), tables->size(), runs->size());
   ScaleCalibration outcome;
   outcome.file = out.empty() ? (paths->data / scale::kMegatronEfficiency).string() : out;
   if (Status status = write_whole_file(outcome.file, scale::to_json(report.efficiency)); !status) return status.error();

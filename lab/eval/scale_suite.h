@@ -1,7 +1,8 @@
 // Judges and fits the model of many GPUs on Megatron iterations that the authors of vTrain published:
 // `forerun eval --suite vtrain` and `forerun calibrate scale`.
 //
-// Constants are fitted to the iterations on two GPUs alone; those on more are predicted.
+// Constants are fitted to the iterations on two GPUs, and to runs of one stage that the authors of Megatron-LM published; those
+// on more GPUs are predicted.
 #pragma once
 
 #include <string>
@@ -13,6 +14,7 @@ namespace forerun {
 
 struct ScaleSuiteOptions {
   std::string rows;               // CSV file of iterations; empty: the data set vtrain/ground_truth_single.csv
+  std::string several;  // of those on several machines; empty: vtrain/ground_truth_multi.csv where it is there
   std::string tables;             // folder of all-reduce tables, for the fit; empty: the data set vtrain/trace/a100
   std::string efficiency;         // file of constants; empty: the data folder's
   std::string network = "4xhdr";  // of a node, where iterations used several
@@ -20,8 +22,8 @@ struct ScaleSuiteOptions {
 
 Result<ScaleAccuracy> evaluate_vtrain(const ScaleSuiteOptions& options);
 
-// Published runs that nothing is fitted to: GPT models of Megatron on 32 to 3,072 A100 (micro-batch: the best that
-// fits), and MPT models of LLM Foundry (`path`; empty: the data set llm_foundry/benchmark.csv).
+// Published runs: GPT models of Megatron on 32 to 3,072 A100, and MPT models of LLM Foundry (`path`; empty: the data set
+// llm_foundry/benchmark.csv), to which nothing is fitted.
 Result<ScaleAccuracy> evaluate_megatron(const ScaleSuiteOptions& options);
 Result<ScaleAccuracy> evaluate_foundry(const std::string& path);
 

@@ -106,9 +106,14 @@ MegatronRun megatron_run(JsonObject& row) {
                   .pipeline = row.integer("pipeline"),
                   .gpus = row.integer("gpus"),
                   .batch = row.integer("batch"),
+                  .micro_batch = row.integer("micro_batch"),
+                  .chunks = row.integer("chunks"),
+                  .overlap = row.flag("overlap"),
                   .teraflops = row.number("teraflops_per_gpu")};
   if (run.gpus % run.tensor != 0 || run.gpus / run.tensor % run.pipeline != 0) {
     row.fail("gpus", "must be a multiple of tensor x pipeline", "compare with the paper's table");
+  } else if (run.batch % (run.gpus / run.tensor / run.pipeline * run.micro_batch) != 0) {
+    row.fail("batch", "must be a multiple of replicas x micro_batch", "compare with the authors' scripts");
   }
   return run;
 }
@@ -143,6 +148,19 @@ Transformer transformer_of(const MegatronRun& run, const MegatronTable& table) {
   t.vocab = table.vocab;
   t.positions = t.sequence = table.sequence;
   return t;
+}
+
+Plan plan_of(const MegatronRun& run) {
+  Plan plan;
+  plan.tensor = run.tensor;
+  plan.pipeline = run.pipeline;
+  plan.chunks = run.chunks;
+  plan.data = run.gpus / run.tensor / run.pipeline;
+  plan.micro_batch = run.micro_batch;
+  plan.micro_batches = run.batch / (plan.data * run.micro_batch);
+  plan.checkpoint = true;
+  plan.overlap = run.overlap;
+  return plan;
 }
 
 double step_seconds(const MegatronRun& run, const MegatronTable& table) {

@@ -8,6 +8,7 @@
 
 #include "base/json_file.h"
 #include "base/result.h"
+#include "scale/plan.h"
 #include "scale/transformer.h"
 
 namespace forerun::scale {
@@ -15,10 +16,12 @@ namespace forerun::scale {
 // GPT models of Megatron on DGX A100 nodes, layers checkpointed: data/papers/megatron.json.
 //   {"schema": "forerun.papers.megatron/1", "paper": "...", "gpu": "a100-80gb", "network": "8xhdr", "sequence": 2048,
 //    "vocabulary": 51200, "runs": [{"name": "1.7 B", "heads": 24, "hidden": 2304, "layers": 24, "tensor": 1,
-//                                   "pipeline": 1, "gpus": 32, "batch": 512, "teraflops_per_gpu": 137}]}
+//                                   "pipeline": 1, "gpus": 32, "batch": 512, "micro_batch": 16, "chunks": 1,
+//                                   "overlap": true, "teraflops_per_gpu": 137}]}
 struct MegatronRun {
   std::string name;
-  int64_t heads = 0, hidden = 0, layers = 0, tensor = 0, pipeline = 0, gpus = 0, batch = 0;
+  int64_t heads = 0, hidden = 0, layers = 0, tensor = 0, pipeline = 0, gpus = 0, batch = 0, micro_batch = 0, chunks = 0;
+  bool overlap = false;  // gradients travel during the backward pass
   double teraflops = 0;  // of each GPU, by the paper's formula, which counts the repeated forward pass
 };
 struct MegatronTable {
@@ -31,6 +34,7 @@ Result<MegatronTable> megatron_table();
 Result<MegatronTable> megatron_table(JsonObject file);
 
 Transformer transformer_of(const MegatronRun& run, const MegatronTable& table);
+Plan plan_of(const MegatronRun& run);
 double step_seconds(const MegatronRun& run, const MegatronTable& table);
 
 // The mean error of vTrain on one machine, as its authors published it: data/papers/vtrain.json.

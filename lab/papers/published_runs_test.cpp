@@ -51,7 +51,8 @@ std::string first_run(const std::string& change_from, const std::string& to) {
   std::string text =
       R"({"schema": "forerun.papers.megatron/1", "paper": "p", "gpu": "a100-80gb", "network": "8xhdr",
       "sequence": 2048, "vocabulary": 51200, "runs": [{"name": "3.6 B", "heads": 32, "hidden": 3072, "layers": 30,
-      "tensor": 2, "pipeline": 1, "gpus": 64, "batch": 512, "teraflops_per_gpu": 138}]})";
+      "tensor": 2, "pipeline": 1, "gpus": 64, "batch": 512, "micro_batch": 16, "chunks": 1, "overlap": true,
+      "teraflops_per_gpu": 138}]})";
   const size_t at = text.find(change_from);
   EXPECT_NE(at, std::string::npos) << change_from;
   return text.replace(at, change_from.size(), to);
@@ -63,6 +64,7 @@ TEST(PublishedRuns, BrokenTablesAreRefused) {
   for (const auto& [from, to, says] : {std::tuple("megatron/1", "megatron/2", "schema"),
                                        {"\"gpus\"", "\"cards\"", "gpus"},
                                        {"\"gpus\": 64", "\"gpus\": 63", "multiple of tensor x pipeline"},
+                                       {"\"micro_batch\": 16", "\"micro_batch\": 15", "multiple of replicas"},
                                        {"138", "\"138\"", "teraflops_per_gpu"},
                                        {"3072", "3072.5", "whole number"},
                                        {"30,", "-30,", "layers"}}) {

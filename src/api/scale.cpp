@@ -15,6 +15,7 @@
 #include "scale/plan.h"
 #include "scale/search.h"
 #include "timeline/contention.h"
+#include "timeline/sharded_exchange.h"
 
 namespace forerun {
 namespace {
@@ -181,6 +182,10 @@ std::vector<std::string> scale_assumptions(const ScaleQuestion& question, const 
     list.push_back(full_machine_text(1 / kHopperPace));
   const bool gathers = std::any_of(answer.steps.begin(), answer.steps.end(),
                                    [](const scale::Step& step) { return step.plan.zero == 3; });
+  const bool waits = std::any_of(answer.steps.begin(), answer.steps.end(), [&](const scale::Step& step) {
+    return step.plan.zero >= 2 && step.plan.gpus() > answer.node;
+  });
+  if (waits && !model.transformer) list.push_back(waits_text());
   if (gathers && model.transformer) {
     list.push_back(fmt::format("ZeRO 3 is DeepSpeed's, which reached {:.0f} % of the network of Megatron's authors",
                                100 * setup.efficiency.zero3_share));
@@ -430,7 +435,7 @@ ScaleAnswer empty_answer(const ScaleQuestion& question, const ScaledModel& model
   }
   answer.device_memory = cluster.gpu.memory;
   answer.stack = model.transformer ? "megatron" : "pytorch";
-  answer.precision = precision_name(model, cluster.gpu);
+  answer.precision = precision_name(model);
   answer.compile = model.setup.compile;
   answer.searched = question.search && question.gpus.size() == 1;
   answer.job = question.job;
@@ -495,7 +500,8 @@ Result<ScaleAnswer> scale_out(const ScaleQuestion& question, const CostModels& c
                               .unit = scale_unit(model->setup.precision, cluster->gpu),
                               .computation = computation_range(*model, cluster->gpu, *efficiency, cost_models),
                               .megatron = model->transformer.has_value(),
-                              .compiled = model->setup.compile != CompileMode::none},
+                              .compiled = model->setup.compile != CompileMode::none,
+                              .width = model->transformer ? model->transformer->hidden : 0},
                     .costs = {},
                     .whole_costs = {}};
   source.set_gpus(question.gpus.front());

@@ -418,6 +418,16 @@ TEST(Scale, SaysWhichPrecision) {
   EXPECT_EQ(answer_to({.model = "gpt2_small", .gpu = "a100", .megatron = true}).precision, "bf16_main");
   const std::string text = to_text(answer_to({.model = "gpt2_small", .gpu = "v100", .megatron = true}));
   EXPECT_NE(text.find("float16 weights"), std::string::npos) << text;
+  ScaleQuestion half{.model = "gpt2_small", .gpu = "a100", .megatron = true, .default_precision = false};
+  half.setup.precision = Precision::fp16;
+  const ScaleAnswer float16 = answer_to(half);
+  half.setup.precision = Precision::bf16;
+  const ScaleAnswer bfloat16 = answer_to(half);
+  EXPECT_EQ(float16.precision, "fp16_main");
+  EXPECT_EQ(bfloat16.precision, "bf16_main");
+  // Of bfloat16, gradients are added up and sent in float32.
+  EXPECT_EQ(bfloat16.steps[0].memory.gradients.value, 2 * float16.steps[0].memory.gradients.value);
+  EXPECT_GT(bfloat16.steps[0].exchange, float16.steps[0].exchange);
   ScaleQuestion question{.model = "gpt2_small", .gpu = "v100", .default_precision = false};
   question.setup.precision = Precision::amp_bf16;
   EXPECT_FALSE(scale_out(question, scale_cost_models()));

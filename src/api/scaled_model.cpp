@@ -260,11 +260,12 @@ Result<ScaledModel> captured_model(const ScaleQuestion& question, const Device& 
 }
 
 // As Megatron-LM trains it.
-Result<ScaledModel> megatron_model(const ScaleQuestion& question, ScaledModel model) {
-  const Precision asked = question.setup.precision;
-  if (!question.default_precision && asked != Precision::amp_bf16 && asked != Precision::bf16) {
-    return Error{"Megatron's precision is its own: bfloat16 weights with float32 copies", "--precision",
-                 "leave it out, or --stack megatron"};
+Result<ScaledModel> megatron_model(const ScaleQuestion& question, const Device& gpu, ScaledModel model) {
+  const Precision asked = question.default_precision ? Precision::bf16 : question.setup.precision;
+  const bool float16 = asked == Precision::amp_fp16 || asked == Precision::fp16;
+  if (!float16 && asked != Precision::amp_bf16 && asked != Precision::bf16) {
+    return Error{"Megatron's precision is its own: half-precision weights with float32 copies", "--precision",
+                 "take bf16 or fp16, or leave out --stack megatron"};
   }
   auto settings = question.settings;
   settings.emplace_back("batch", "1");
@@ -278,7 +279,7 @@ Result<ScaledModel> megatron_model(const ScaleQuestion& question, ScaledModel mo
   model.layers = model.transformer->layers;
   model.shares_layers = true;
   model.own_batch = 1;
-  model.setup.precision = Precision::bf16;
+  model.setup.precision = float16 || gpu.peak.bf16_tensor <= 0 ? Precision::fp16 : Precision::bf16;
   return model;
 }
 
@@ -356,12 +357,13 @@ Result<ScaledModel> scaled_model(const ScaleQuestion& question, const Device& gp
   model.own_batch = read->input.batch;
   model.sequence = read->input.kind == InputKind::tokens ? read->input.size : 0;
   if (question.megatron.value_or(false)) {
-    if (*file != FileKind::onnx_model) return megatron_model(question, std::move(model));
+    if (*file != FileKind::onnx_model) return megatron_model(question, gpu, std::move(model));
     return Error{"an ONNX file does not say which transformer it is", "--stack megatron", "leave it out"};
   }
   const bool compiled = question.setup.compile != CompileMode::none;
   if (!question.megatron && *file != FileKind::onnx_model && !compiled && shares_work_in_layers(question)) {
-    if (auto trained = megatron_model(question, model)) return trained;  // else a model that Megatron does not have
+    if (auto trained = megatron_model(question, gpu, model))
+      return trained;  // else a model that Megatron does not have
   }
   if (compiled) return model;  // neither its layers nor its experts are shared
   model.layers = layers_of(read->forward);
@@ -382,16 +384,19 @@ Unit scale_unit(Precision precision, const Device& gpu) {
   return gpu.peak.bf16_tensor > 0 ? Unit::bf16_tensor : Unit::fp16_tensor;
 }
 
-std::string precision_name(const ScaledModel& model, const Device& gpu) {
+std::string precision_name(const ScaledModel& model) {
   if (!model.transformer) return std::string(name_of(model.setup.precision));
-  return gpu.peak.bf16_tensor > 0 ? "bf16_main" : "fp16_main";
+  return model.setup.precision == Precision::bf16 ? "bf16_main" : "fp16_main";
 }
 
 std::string precision_text(const ScaledModel& model, const Device& gpu) {
   if (model.transformer) {
-    const bool bfloat16 = gpu.peak.bf16_tensor > 0;
-    return fmt::format("{} weights and products with a float32 copy for the optimizer, as Megatron has it{}",
-                       bfloat16 ? "bfloat16" : "float16", bfloat16 ? "" : "; the GPU has no bfloat16 units");
+    const bool bfloat16 = model.setup.precision == Precision::bf16;
+    return fmt::format(
+        "{} weights and products with a float32 copy for the optimizer, as Megatron has it; gradients are "
+        "added up in {}{}",
+        bfloat16 ? "bfloat16" : "float16", bfloat16 ? "float32" : "float16",
+        gpu.peak.bf16_tensor > 0 ? "" : "; the GPU has no bfloat16 units");
   }
   if (std::string caveat = derive::precision_caveat(model.setup.precision, gpu); !caveat.empty()) return caveat;
   return fmt::format("precision {}", name_of(model.setup.precision));
@@ -399,7 +404,12 @@ std::string precision_text(const ScaledModel& model, const Device& gpu) {
 
 scale::StateBytes state_bytes(const ScaledModel& model) {
   const int64_t state = optimizer_bytes(model.setup.optimizer);
-  if (model.transformer) return {2, 2, 4 + state, 2};  // a float32 copy of each weight
+  if (model.transformer) {
+    // A float32 copy of each weight. Of bfloat16 Megatron adds up gradients in float32; of float16 it does not, and
+    // makes float32 ones of the sums for its optimizer.
+    if (model.setup.precision == Precision::bf16) return {2, 4, 4 + state, 2};
+    return {2, 2, 4 + 4 + state, 2};
+  }
   const auto weight = static_cast<int64_t>(size_of(weight_type(model.setup.precision)));
   const double gathered = static_cast<double>(weight) * gathered_share(3, model.setup.precision);
   return {weight, weight, state * weight / 4, std::llround(gathered)};
@@ -409,7 +419,8 @@ scale::CostSource cost_source(const ScaleQuestion& question, const ScaledModel& 
                               const CostModels& cost_models, bool whole) {
   if (model.transformer) {
     return [&model, &setup](const scale::Cut& cut) {
-      return scale::transformer_costs(*model.transformer, setup.cluster, setup.efficiency, {.unit = setup.unit}, cut);
+      return scale::transformer_costs(*model.transformer, setup.cluster, setup.efficiency,
+                                      {.unit = setup.unit, .gradient = setup.bytes.gradient}, cut);
     };
   }
   // By cut, of one GPU apart from many.

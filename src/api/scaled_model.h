@@ -41,7 +41,7 @@ Status check_compiled_plan(const ScaledModel& model, const scale::Plan& plan);
 Unit scale_unit(Precision precision, const Device& gpu);
 scale::StateBytes state_bytes(const ScaledModel& model);
 // Its precision there; and what that means, in words.
-std::string precision_name(const ScaledModel& model, const Device& gpu);
+std::string precision_name(const ScaledModel& model);
 std::string precision_text(const ScaledModel& model, const Device& gpu);
 
 // `whole`: every block is derived and costed, as `forerun predict` does; else equal ones once (derive/repeated_blocks.h).

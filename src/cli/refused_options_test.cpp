@@ -22,7 +22,7 @@ constexpr RefusedCall kRefusedCalls[] = {
     {"scale gpt2 --stack apex", 2, "pytorch or megatron"},
     {"scale resnet50 --stack megatron --testbed P1w2-10G", 2, "--stack"},
     {"scale resnet50 --stack megatron", 1, "gpt2, llama and bert"},
-    {"scale gpt2_small --stack megatron --precision amp_fp16", 1, "--precision"},
+    {"scale gpt2_small --stack megatron --precision tf32", 1, "--precision"},
     {"scale gpt2_small --gpus 8 --accumulate 4 --global-batch 64", 1, "--accumulate"},
     {"scale gpt2_small --gpus 8 --strategy tp=8", 1, "tp=6 or tp=12"},
     {"scale gpt2_small --gpus 8 --checkpoint selective --strategy checkpoint", 1, "selective"},

@@ -1,6 +1,7 @@
 #include "scale/gradient_exchange.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "timeline/exchange_costs.h"
@@ -60,7 +61,7 @@ class BlockTasks {
     task.kind = TaskKind::kernel;
     task.lane = stream_;
     task.phase = phase;
-    task.duration = duration;
+    task.duration = duration + Nanoseconds(std::llround(setup_.waits * static_cast<double>(duration.value)));
     task.op_instance = task.event = kNoLink;
     computed += duration;
     return builder_.add(task);

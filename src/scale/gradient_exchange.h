@@ -27,7 +27,8 @@ struct ExchangeSetup {
   Group group;  // that shares parameters and their gradients out, or adds gradients up
   StateBytes bytes;
   Bytes bucket;
-  Group copies{};  // of shards (HSDP), over which gradients are added up behind their reduce-scatter
+  Group copies{};    // of shards (HSDP), over which gradients are added up behind their reduce-scatter
+  double waits = 0;  // of the passes, for other nodes (timeline/sharded_exchange.h)
 };
 
 // Of the blocks one GPU holds, in the order of the forward pass.

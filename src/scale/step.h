@@ -3,8 +3,9 @@
 // Every stage of the pipeline is played by its schedule (pipeline.h). Gradients of a data-parallel group are exchanged
 // bucket by bucket while the last backward pass goes on, or after it; ZeRO 2 and 3 exchange in every micro-batch, with
 // parameters fetched one block ahead (gradient_exchange.h). What the GPU does not hide is exposed, and so is what kernels take
-// longer beside communication. Left out: data loading, stragglers, and the exchange between the two ends of a pipeline that
-// share an embedding.
+// longer beside communication. Megatron's stages wait for what they send; PyTorch's hide it. Left out: data loading, stragglers
+// but where every block waits for all nodes (timeline/sharded_exchange.h), and the exchange between the two ends of a pipeline
+// that share an embedding.
 #pragma once
 
 #include "scale/block.h"
@@ -47,8 +48,9 @@ struct StepSetup {
   Unit unit = Unit::bf16_tensor;  // of a transformer's arithmetic
   Bytes bucket = kBucket;
   RatioRange computation = {};  // of the passes' times
-  bool megatron = false;        // Megatron-LM trains it; ZeRO 3 is then DeepSpeed's
+  bool megatron = false;        // Megatron-LM trains it; ZeRO 3 is then DeepSpeed's, and stages wait for what they send
   bool compiled = false;        // its model is compiled
+  int64_t width = 0;            // of a transformer's layers; 0: not told
 };
 
 // Puts other times of the exchange of gradients in place of the estimated ones.

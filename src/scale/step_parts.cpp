@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "timeline/sharded_exchange.h"
+
 namespace forerun::scale {
 namespace {
 
@@ -20,6 +22,15 @@ std::vector<StageTimes> times_of(const std::vector<Block>& blocks, const std::ve
     times.push_back(stage);
   }
   return times;
+}
+
+// Megatron's stages wait until what they send has arrived, before anything else runs on them.
+void wait_for_sends(PlanParts& parts) {
+  for (size_t i = 0; i < parts.times.size(); ++i) {
+    if (i + 1 < parts.times.size()) parts.times[i].forward += parts.hop;
+    if (i > 0) parts.times[i].backward += parts.hop;
+  }
+  parts.hop = Nanoseconds();
 }
 
 // Experts are exchanged by fewer GPUs than the rest: they count for as many bytes as would take as long among all.
@@ -71,6 +82,7 @@ Result<PlanParts> parts_of(const CostSource& source, const StepSetup& setup, con
     parts.hop = network.send(passed, plan.tensor * plan.replicas(), plan.sequence ? 1 : plan.tensor);
   }
   parts.times = times_of(parts.costs.blocks, parts.stages);
+  if (setup.megatron) wait_for_sends(parts);
   if (plan.zero_bubble && parts.times.front().weights == Nanoseconds()) {
     return Error{"what gradients of weights take is not known apart from the rest of the backward pass", "zb",
                  "take --stack megatron, or leave out zb"};
@@ -102,11 +114,15 @@ Nanoseconds update_of(const ModelCosts& costs, const std::vector<Block>& held, c
 
 Result<ExchangeTimes> exchange_among(const std::vector<Block>& held, const Plan& plan, const StepSetup& setup,
                                      const Network& network) {
+  const Group group{plan.shards(), plan.tensor};
+  // Of DeepSpeed's ZeRO 3, zero3_share has all that is known.
+  const double waits = setup.megatron ? 0 : waits_for_nodes(plan.zero, network.topology_of(group).nodes);
   const ExchangeSetup exchange{.network = network,
-                               .group = {plan.shards(), plan.tensor},
+                               .group = group,
                                .bytes = setup.bytes,
                                .bucket = setup.bucket,
-                               .copies = {plan.replicas() / plan.shards(), plan.tensor * plan.shards()}};
+                               .copies = {plan.replicas() / plan.shards(), plan.tensor * plan.shards()},
+                               .waits = waits};
   return exchange_of(as_exchanged(held, plan, exchange), plan, exchange);
 }
 

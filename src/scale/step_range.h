@@ -22,8 +22,10 @@ struct RatioRange {
   double low = 1, high = 1;
 };
 
-// What of the plan was never validated, each in a few words; empty: nothing. `megatron`: Megatron-LM trains it.
-std::vector<std::string> unvalidated_parts(const Plan& plan, const GpuCluster& cluster, bool megatron);
+// What of the plan was never validated, each in a few words; empty: nothing. `megatron`: Megatron-LM trains
+// it. `width`: of its layers; 0: not told.
+std::vector<std::string> unvalidated_parts(const Plan& plan, const GpuCluster& cluster, bool megatron,
+                                           int64_t width = 0);
 
 // Sets `low`, `high` and `unvalidated` of a step by its times.
 void set_range(Step& step, const StepSetup& setup);

@@ -51,6 +51,27 @@ TEST(Step, PartsAddUp) {
   }
 }
 
+// Each stage but the last waits for what it sends forward, each but the first for what it sends back, in every micro-batch.
+TEST(Step, StagesOfMegatronWaitForWhatTheySend) {
+  TestCase test(16);
+  const Plan plan = plan_of(8, 1, 2, 1, 32), alone = plan_of(8, 2, 1, 1, 16);
+  const Nanoseconds beside = step_of(test, plan).time, single = step_of(test, alone).time;
+  test.setup.megatron = true;
+  EXPECT_GT(step_of(test, plan).time, beside);
+  EXPECT_EQ(step_of(test, alone).time, single);
+}
+
+// Of ZeRO 3 in PyTorch; replicas meet once.
+TEST(Step, BlocksWaitForOtherNodes) {
+  TestCase test(64);
+  Plan plan = plan_of(1, 64, 1, 8, 1);
+  plan.zero = 3;
+  const Step waits = step_of(test, plan);
+  test.setup.cluster.node = 64;
+  test.setup.cluster.between = test.setup.cluster.within;
+  EXPECT_GT(waits.time, step_of(test, plan).time);
+}
+
 TEST(Step, OverlapHidesGradients) {
   const TestCase test(8);
   Plan plan = plan_of(1, 8, 1, 8, 1);

@@ -31,6 +31,14 @@ struct Seconds {
   double moving = 0;
 };
 
+void add(Seconds& sum, const Seconds& more) {
+  sum.forward += more.forward;
+  sum.backward += more.backward;
+  sum.weights += more.weights;
+  sum.computing += more.computing;
+  sum.moving += more.moving;
+}
+
 // Hopper's share of its peak, and that of later GPUs until somebody measures theirs.
 double peak_share(const Device& gpu, const Efficiency& efficiency) {
   return gpu.compute_capability >= kHopper ? efficiency.hopper : 1;
@@ -42,7 +50,8 @@ class LayerTimer {
       : e_(efficiency),
         peak_(gpu.rate(arithmetic.unit) * peak_share(gpu, efficiency)),
         bandwidth_(gpu.memory_bandwidth),
-        element_(static_cast<double>(arithmetic.element)) {}
+        element_(static_cast<double>(arithmetic.element)),
+        summed_(static_cast<double>(arithmetic.element + 2 * arithmetic.gradient)) {}
 
   // One product with a weight: y[m,n] = x[m,k] w[k,n], then its two gradients.
   [[nodiscard]] Seconds linear(double m, double n, double k) const {
@@ -54,7 +63,14 @@ class LayerTimer {
     for (const Product& one : {result, gradients[0], gradients[1]}) {
       (one.computes ? sum.computing : sum.moving) += one.seconds;
     }
+    add(sum, accumulated(n * k));
     return sum;
+  }
+
+  // A micro-batch's gradients of so many weights are read, and the sum read and written.
+  [[nodiscard]] Seconds accumulated(double weights) const {
+    const double seconds = summed_ * weights / (bandwidth_ * kMemoryShare);
+    return {.backward = seconds, .weights = seconds, .moving = seconds};
   }
 
   [[nodiscard]] Seconds moved(double bytes) const {
@@ -109,15 +125,8 @@ class LayerTimer {
   double peak_;
   double bandwidth_;
   double element_;
+  double summed_;  // bytes moved for each weight by adding up its gradient
 };
-
-void add(Seconds& sum, const Seconds& more) {
-  sum.forward += more.forward;
-  sum.backward += more.backward;
-  sum.weights += more.weights;
-  sum.computing += more.computing;
-  sum.moving += more.moving;
-}
 
 Nanoseconds whole(double seconds) { return Nanoseconds(std::llround(seconds * 1e9)); }
 
@@ -263,10 +272,12 @@ Result<ModelCosts> transformer_costs(const Transformer& model, const GpuCluster&
     costs.passes.memory_access += part(time.moving);
     costs.passes.idle += part(std::max(time.forward + time.backward - time.computing - time.moving, 0.0));
   };
-  const Seconds embedding_time = timer.issued(timer.moved(s.tokens * s.hidden * kEmbeddingBytes), e.host_embedding_us);
+  const int64_t words = padded_vocab(model.vocab, tensor) / tensor;
+  Seconds embedded = timer.moved(s.tokens * s.hidden * kEmbeddingBytes);
+  add(embedded, timer.accumulated(static_cast<double>(words * model.hidden)));
+  const Seconds embedding_time = timer.issued(embedded, e.host_embedding_us);
   count(embedding_time, factors.ends, 1);
-  Block embedding = block("embedding", embedding_time, factors.ends,
-                          (padded_vocab(model.vocab, tensor) / tensor + model.positions) * model.hidden);
+  Block embedding = block("embedding", embedding_time, factors.ends, (words + model.positions) * model.hidden);
   embedding.forward_exchange = cut.sequence ? scattered : exchange;
   embedding.backward_exchange = gathered;
   embedding.saved = whole_bytes(s.tokens * s.hidden / s.unshared);  // dropout's mask
@@ -293,7 +304,6 @@ Result<ModelCosts> transformer_costs(const Transformer& model, const GpuCluster&
   }
   for (int64_t i = 0; i < model.layers; ++i) costs.blocks.push_back(layer);
 
-  const int64_t words = padded_vocab(model.vocab, tensor) / tensor;
   const Seconds head_time = head_seconds(model, timer, e, s);
   count(head_time, factors.ends, 1);
   Block head = block("head", head_time, factors.ends,

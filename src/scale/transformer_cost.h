@@ -2,8 +2,8 @@
 //
 // Source: Shoeybi et al. (2019) for how layers are cut: the first product of attention and of the feed-forward layer by
 // columns, the second by rows, heads dealt out, two all-reduces forward and two backward; the vocabulary dealt out. GPU
-// time is products at a share of the peak (at least what their bytes take), attention's products and scores, and bytes
-// of everything elementwise; the host's time to issue it is combined by a p-norm. Constants: efficiency.h. What is kept
+// time is products at a share of the peak (at least what their bytes take), attention's products and scores, bytes
+// of everything elementwise, and those of adding a micro-batch's gradients to the sum, which is a kernel of its own; the host's time to issue it is combined by a p-norm. Constants: efficiency.h. What is kept
 // for the backward pass: Korthikanti et al. (2022), 34 + 5 as/h bytes per element, and so is what sequence parallelism
 // (norms, dropout and residuals divided along the sequence, reduce-scatter and all-gather in place of all-reduce) and
 // selective recomputation (attention's scores) change. Context groups pass keys and values round a ring beside attention
@@ -23,6 +23,7 @@ namespace forerun::scale {
 struct Arithmetic {
   Unit unit = Unit::bf16_tensor;
   int64_t element = 2;        // bytes of an activation
+  int64_t gradient = 2;       // of a parameter's gradient, summed over the micro-batches
   int64_t update_bytes = 30;  // moved for each parameter by the optimizer
 };
 

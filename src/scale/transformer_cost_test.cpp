@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/check.h"
 #include "scale/test_cluster.h"
 #include "zoo/zoo.h"
 
@@ -48,6 +49,24 @@ TEST(TransformerCost, AnOddVocabularyIsSlow) {
   EXPECT_GT(test.costs()({4, 1})->blocks.back().forward, even);
   EXPECT_EQ(padded_vocab(50257, 1), 50257);
   EXPECT_EQ(padded_vocab(50257, 8) % (128 * 8), 0);
+}
+
+// Wider sums of gradients move more bytes in the backward pass, and for a layer of many weights and few tokens it shows.
+TEST(TransformerCost, GradientsAreAddedUp) {
+  const TestCase test(8);
+  const auto with_sums_of = [&](int64_t bytes) {
+    const auto costs = transformer_costs(test.model, test.setup.cluster, test.setup.efficiency, {.gradient = bytes},
+                                         {.micro_batch = 8});
+    CHECK(costs.ok(), costs.error().message());
+    return costs->blocks[1];
+  };
+  const Block half = with_sums_of(2), whole = with_sums_of(4);
+  EXPECT_EQ(half.forward, whole.forward);
+  EXPECT_LT(half.backward, whole.backward);
+  EXPECT_LT(half.weight_gradients, whole.weight_gradients);
+  const double bytes = 4.0 * static_cast<double>(test.model.layer_parameters());
+  const double most = bytes / (0.8 * test.setup.cluster.gpu.memory_bandwidth) * 1e9;
+  EXPECT_LT(static_cast<double>((whole.backward - half.backward).value), most);
 }
 
 TEST(Efficiency, WritesWhatItReads) {

@@ -78,6 +78,13 @@ TEST(ShardedExchange, WithoutBlocksMessagesAreBuckets) {
   EXPECT_EQ(messages_of(modules_chain({"a", "b", "c", "d"}, 8), 1).at("exchange of gradients"), 1);
 }
 
+TEST(ShardedExchange, TheMoreNodesTheLongerBlocksWait) {
+  EXPECT_EQ(waits_for_nodes(3, 1), 0);
+  EXPECT_EQ(waits_for_nodes(1, 64), 0);  // its replicas meet once, behind the backward pass
+  EXPECT_GT(waits_for_nodes(2, 2), 0);
+  EXPECT_DOUBLE_EQ(waits_for_nodes(3, 64), 6 * waits_for_nodes(3, 2));
+}
+
 TEST(ShardedExchange, HalfOfTheBytesAreGatheredUnderAutocast) {
   EXPECT_EQ(gathered_share(3, Precision::amp_bf16), 0.5);
   EXPECT_EQ(gathered_share(2, Precision::amp_fp16), 0.5);

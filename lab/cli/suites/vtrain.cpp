@@ -1,4 +1,4 @@
-// The suite vtrain: iterations of Megatron on up to eight A100, which the authors of vTrain published.
+// The suite vtrain: iterations of Megatron on up to eight A100, and on several machines of eight, which the authors of vTrain published.
 #include "lab/cli/answer.h"
 #include "lab/cli/suites/suites.h"
 #include "lab/eval/scale_suite.h"
@@ -15,6 +15,8 @@ Run add_vtrain(CLI::App& app) {
   auto options = std::make_shared<VtrainOptions>();
   app.add_option("--data", options->request.rows,
                  "CSV file of iterations, in place of the data set vtrain/ground_truth_single.csv");
+  app.add_option("--several-machines", options->request.several,
+                 "The same of several machines, in place of vtrain/ground_truth_multi.csv, which may be missing");
   add_form(app, options->form);
   return [options] { return print_answer(evaluate_vtrain(options->request), options->form); };
 }
