@@ -259,21 +259,26 @@ class Soak:
         return self.request("POST", "/api/v1/predict", known), b"200", b'"iter_ms":'
 
     async def run(self) -> float:
-        loop = asyncio.get_running_loop()
-        connections = [(await loop.create_connection(Connection, "127.0.0.1", self.server.port))[1]
-                       for _ in range(self.options.connections)]
-        start = loop.time()
+        start = asyncio.get_running_loop().time()
         self.ends = start + self.options.seconds if self.options.seconds else float("inf")
-        await asyncio.gather(*(self.ask_all(connection) for connection in connections))
-        return loop.time() - start
+        await asyncio.gather(*(self.ask_all() for _ in range(self.options.connections)))
+        return asyncio.get_running_loop().time() - start
 
-    async def ask_all(self, connection: Connection) -> None:
+    async def connected(self) -> Connection:
+        return (await asyncio.get_running_loop().create_connection(Connection, "127.0.0.1", self.server.port))[1]
+
+    async def ask_all(self) -> None:
         loop = asyncio.get_running_loop()
+        connection = await self.connected()
         while self.sent < self.options.soak and loop.time() < self.ends and len(self.bad) < 10:
             number, self.sent = self.sent, self.sent + 1
             request, connection.status, connection.word = self.next(number)
             if not await connection.ask(request):
                 self.bad.append(request)
+            if connection.status == b"401":  # the server ends the connections of strangers
+                assert connection.transport is not None
+                connection.transport.close()
+                connection = await self.connected()
             if (number + 1) * 10 // self.options.soak > len(self.tenths):
                 self.tenths.append((number + 1, self.server.resident()))
 

@@ -1,5 +1,6 @@
 // How long it takes from a control of Forecast to its answer on the screen: node tests/latency.mjs PROGRAM [MOVES]. Of each control as
-// many moves, no two alike, a pause behind each as somebody makes who reads. It tells and judges nothing: how fast a machine is, is its own.
+// many moves, a pause behind each as somebody makes who reads. Every batch is new; GPUs and precisions come again, and the server knows
+// some of their answers. It tells and judges nothing: how fast a machine is, is its own.
 import {readFileSync} from "node:fs";
 import {cpus, loadavg} from "node:os";
 import {browser, newPage, serve} from "./browser.mjs";
