@@ -2,6 +2,7 @@
 """How `forerun serve` bears load: questions of `predict`, sent at a rate over connections that stay open.
 
 usage: bench/serve_load.py [--rate N] [--count N] [--connections N] [--mix any|controls|batches] [--program FILE]
+       bench/serve_load.py --soak N [--seconds N] [--connections N] [--program FILE]
 
 Starts a server of its own with an empty store, sends `--count` questions, no two of them alike, and prints a table:
 rate, how long answers took (p50, p95, p99, most), processor time of server and workers a question, and their memory
@@ -10,7 +11,11 @@ after every tenth. A question's time counts from when it was due, not from when 
   any       every question another model, batch, length, precision and GPU than the one before
   controls  somebody at the page: one control after the other, of one model at a time
   batches   ResNet-50 on the default GPU, only the batch differs
-Exits with 1 where a question was not answered. Standard library alone.
+`--soak`: N requests as they come in over a day, each as soon as the one before it on its connection was answered: most
+are questions that were asked before, one in a hundred is new; between them the page, lists, kept answers, questions that
+are wrong and requests without the token. Memory after every tenth; what it grew by from the third tenth on, when all that
+is kept is full, must be below a twentieth. `--seconds` ends it earlier, and says so.
+Exits with 1 where a question was not answered, or memory grew. Standard library alone.
 """
 
 from __future__ import annotations
@@ -117,8 +122,14 @@ class Server:
 
     def resident(self) -> list[float]:
         """Megabytes of each."""
-        statms = [pathlib.Path(f"/proc/{pid}/statm").read_text(encoding="utf-8") for pid in self.processes()]
-        return [int(statm.split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6 for statm in statms]
+        megabytes = []
+        for pid in self.processes():
+            try:
+                statm = pathlib.Path(f"/proc/{pid}/statm").read_text(encoding="utf-8")
+            except OSError:  # a worker that ended in between
+                continue
+            megabytes.append(int(statm.split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6)
+        return megabytes
 
 
 class Connection(asyncio.Protocol):
@@ -127,6 +138,8 @@ class Connection(asyncio.Protocol):
     def __init__(self) -> None:
         self.received = bytearray()
         self.wanted = 0
+        self.status = b"200"
+        self.word = b'"iter_ms":'
         self.answer: Optional[asyncio.Future[bool]] = None
         self.transport: Optional[asyncio.Transport] = None
 
@@ -143,7 +156,7 @@ class Connection(asyncio.Protocol):
             at = self.received.lower().find(b"content-length: ")
             self.wanted = end + 4 + int(self.received[at + 16:self.received.index(b"\r\n", at)])
         if len(self.received) >= self.wanted and self.answer is not None:
-            good = self.received.startswith(b"HTTP/1.1 200 ") and b'"iter_ms":' in self.received
+            good = self.received.startswith(b"HTTP/1.1 " + self.status) and self.word in self.received
             self.received.clear()
             self.wanted = 0
             self.answer.set_result(good)
@@ -196,6 +209,109 @@ class Load:
                 self.tenths.append((len(self.took), self.server.resident()))
 
 
+SOAK_KNOWN = 300       # questions that come again and again
+SOAK_EVERY = 1000      # requests after which their kinds repeat
+SOAK_SETTLED = 3       # tenths after which nothing that is kept grows any more
+SOAK_MOST_GROWTH = 0.05
+
+
+class Soak:
+    """Requests of all kinds, and the memory while they are answered."""
+
+    def __init__(self, server: Server, options: argparse.Namespace) -> None:
+        self.server = server
+        self.options = options
+        rng = random.Random(options.seed)
+        self.known = list(different("any", options.seed, SOAK_KNOWN))
+        self.order = [rng.randrange(SOAK_KNOWN) for _ in range(100_003)]
+        self.fresh = different("any", options.seed + 1, options.soak // 100 + 1)
+        self.sent = 0
+        self.bad: list[bytes] = []
+        self.tenths: list[tuple[int, list[float]]] = []
+        self.ends = 0.0
+
+    def request(self, method: str, path: str, body: bytes = b"", token: bool = True) -> bytes:
+        head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n"
+        if token:
+            head += f"Authorization: Bearer {self.server.token}\r\n"
+        if body:
+            head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        return head.encode() + b"\r\n" + body
+
+    def next(self, number: int) -> tuple[bytes, bytes, bytes]:
+        """The request, the status that it must have, and a word of its reply."""
+        kind = number % SOAK_EVERY
+        if kind % 100 == 0:
+            return self.request("POST", "/api/v1/predict", next(self.fresh)), b"200", b'"iter_ms":'
+        known = self.known[self.order[number % len(self.order)]]
+        if kind == 1:
+            return self.request("POST", "/api/v1/predict?keep=true", known), b"200", b"Forerun-Result"
+        if kind % 100 == 2:
+            return self.request("GET", "/api/v1/results?limit=50"), b"200", b'"results":'
+        if kind % 100 == 3:
+            return self.request("GET", "/api/v1/devices"), b"200", b"H200"
+        if kind % 100 == 4:
+            return self.request("GET", "/"), b"200", b"</html>"
+        if kind % 100 == 5:
+            return self.request("POST", "/api/v1/predict", b'{"model":"no such model"}'), b"400", b'"detail":'
+        if kind % 100 == 6:
+            return self.request("GET", "/api/v1/results", token=False), b"401", b'"detail":'
+        return self.request("POST", "/api/v1/predict", known), b"200", b'"iter_ms":'
+
+    async def run(self) -> float:
+        start = asyncio.get_running_loop().time()
+        self.ends = start + self.options.seconds if self.options.seconds else float("inf")
+        await asyncio.gather(*(self.ask_all() for _ in range(self.options.connections)))
+        return asyncio.get_running_loop().time() - start
+
+    async def connected(self) -> Connection:
+        return (await asyncio.get_running_loop().create_connection(Connection, "127.0.0.1", self.server.port))[1]
+
+    async def ask_all(self) -> None:
+        loop = asyncio.get_running_loop()
+        connection = await self.connected()
+        while self.sent < self.options.soak and loop.time() < self.ends and len(self.bad) < 10:
+            number, self.sent = self.sent, self.sent + 1
+            request, connection.status, connection.word = self.next(number)
+            if not await connection.ask(request):
+                self.bad.append(request)
+            if connection.status == b"401":  # the server ends the connections of strangers
+                assert connection.transport is not None
+                connection.transport.close()
+                connection = await self.connected()
+            if (number + 1) * 10 // self.options.soak > len(self.tenths):
+                self.tenths.append((number + 1, self.server.resident()))
+
+
+def soak(options: argparse.Namespace) -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(options.program, folder)
+        try:
+            load = Soak(server, options)
+            seconds = asyncio.run(load.run())
+            load.tenths.append((load.sent, server.resident()))
+        finally:
+            server.process.terminate()
+            server.process.wait()
+    print(f"{now()}, {processor()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {options.connections} connections")
+    print(f"{load.sent:,} requests of {options.soak:,} in {seconds:.0f} s, {load.sent / seconds:.0f} a second; "
+          "memory of the server and its workers, MB:")
+    for count, resident in load.tenths:
+        print(f"  after {count:>9,}: " + ", ".join(f"{megabytes:.1f}" for megabytes in resident))
+    for request in load.bad[:3]:
+        print("not answered as it should be: " + request.decode()[:300], file=sys.stderr)
+    if len(load.tenths) <= SOAK_SETTLED:
+        print("too few requests to tell whether memory grows", file=sys.stderr)
+        return 1
+    settled, last = sum(load.tenths[SOAK_SETTLED - 1][1]), sum(load.tenths[-1][1])
+    print(f"grown by {last - settled:+.1f} MB of {settled:.1f} since {load.tenths[SOAK_SETTLED - 1][0]:,} requests")
+    return 1 if load.bad or last > settled * (1 + SOAK_MOST_GROWTH) else 0
+
+
+def now() -> str:
+    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+
+
 def processor() -> str:
     for line in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
         if line.startswith("model name"):
@@ -210,8 +326,12 @@ def main() -> int:
     parser.add_argument("--connections", type=int, default=16)
     parser.add_argument("--mix", choices=["any", "controls", "batches"], default="any")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--soak", type=int, default=0, help="requests of all kinds, most of them known")
+    parser.add_argument("--seconds", type=float, default=0, help="at most, for --soak; 0: as long as it takes")
     parser.add_argument("--program", default=str(pathlib.Path(__file__).resolve().parent.parent / "build" / "forerun"))
     options = parser.parse_args()
+    if options.soak:
+        return soak(options)
     with tempfile.TemporaryDirectory() as folder:
         server = Server(options.program, folder)
         try:
@@ -223,8 +343,7 @@ def main() -> int:
             server.process.wait()
     took = sorted(load.took)
     at = [took[min(len(took) * share // 100, len(took) - 1)] for share in (50, 95, 99)] + [took[-1]]
-    date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
-    print(f"{date}, {processor()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, mix {options.mix}, "
+    print(f"{now()}, {processor()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, mix {options.mix}, "
           f"{options.connections} connections")
     print("| questions | asked at | answered | p50 | p95 | p99 | most | processor time a question |")
     print("|---|---|---|---|---|---|---|---|")

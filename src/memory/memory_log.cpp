@@ -1,7 +1,7 @@
 #include "memory/memory_log.h"
 
 #include <algorithm>
-#include <map>
+#include <tuple>
 
 #include "base/id_index.h"
 #include "graph/op_modules.h"
@@ -93,37 +93,50 @@ std::string_view name_of(Use use) {
 
 std::vector<LiveShare> live_shares(const Graph& graph, const MemoryLog& log, size_t event) {
   const std::vector<NameId> modules = op_modules(graph);
-  std::map<std::pair<std::string, Use>, LiveShare> groups;
-  for (const LiveBlock& block : live_after(log, event)) {
-    std::string module;
-    std::string what;
-    const bool rooted = block.storage.valid() && graph.storage(block.storage).root != Root::none;
-    if (rooted) {
-      what = graph.names()[graph.storage(block.storage).root_name];
-      module = module_of_root(what);
-    } else if (block.made_by.valid()) {
-      what = graph.name(graph.op(block.made_by));
-      module = graph.names()[modules[block.made_by.value]];
-    }
-    if (block.use == Use::workspace) {
-      module.clear();
-      what = "cuBLAS";
-    }
-    module = folded_module(module);
-    LiveShare& group = groups[{module, block.use}];
-    ++group.count;
-    group.bytes += block.bytes;
-    if (group.count > 1) continue;  // the largest comes first
-    group.module = module;
-    group.use = block.use;
-    group.largest = block.bytes;
-    group.what = what;
-  }
+  // Most blocks share their module with others, whose name is folded once.
+  StringTable folded;
+  const NameId outside = folded.intern("");
+  std::vector<NameId> of_root(graph.names().size()), of_module(graph.names().size());  // by name
   std::vector<LiveShare> shares;
-  shares.reserve(groups.size());
-  for (auto& [key, group] : groups) shares.push_back(std::move(group));
-  std::stable_sort(shares.begin(), shares.end(),
-                   [](const LiveShare& a, const LiveShare& b) { return a.bytes > b.bytes; });
+  std::vector<size_t> group_of;  // by folded module and use; 0: none yet, else one more than its place
+  for (const LiveBlock& block : live_after(log, event)) {
+    const bool rooted = block.storage.valid() && graph.storage(block.storage).root != Root::none;
+    NameId module = outside;
+    if (rooted && block.use != Use::workspace) {
+      const NameId name = graph.storage(block.storage).root_name;
+      NameId& known = of_root[name.value];
+      if (!known.valid()) known = folded.intern(folded_module(module_of_root(graph.names()[name])));
+      module = known;
+    } else if (block.made_by.valid() && block.use != Use::workspace) {
+      const NameId name = modules[block.made_by.value];
+      NameId& known = of_module[name.value];
+      if (!known.valid()) known = folded.intern(folded_module(graph.names()[name]));
+      module = known;
+    }
+    const size_t key = module.value * kUses + static_cast<size_t>(block.use);
+    if (group_of.size() <= key) group_of.resize(key + kUses);
+    if (group_of[key] == 0) {  // the largest comes first
+      LiveShare& share = shares.emplace_back();
+      group_of[key] = shares.size();
+      share.module = folded[module];
+      share.use = block.use;
+      share.largest = block.bytes;
+      if (block.use == Use::workspace) {
+        share.what = "cuBLAS";
+      } else if (rooted) {
+        share.what = graph.names()[graph.storage(block.storage).root_name];
+      } else if (block.made_by.valid()) {
+        share.what = graph.name(graph.op(block.made_by));
+      }
+    }
+    LiveShare& share = shares[group_of[key] - 1];
+    ++share.count;
+    share.bytes += block.bytes;
+  }
+  std::sort(shares.begin(), shares.end(), [](const LiveShare& x, const LiveShare& y) {
+    if (x.bytes != y.bytes) return x.bytes > y.bytes;
+    return std::tie(x.module, x.use) < std::tie(y.module, y.use);
+  });
   return shares;
 }
 

@@ -264,7 +264,8 @@ namespace {
 
 // Whether some tensors are as large as values make them.
 bool sizes_vary(const Graph& graph) {
-  return std::any_of(graph.ops().begin(), graph.ops().end(), [&](const Op& op) { return chooses_by_value(graph, op); });
+  ValueReads values(graph);
+  return std::any_of(graph.ops().begin(), graph.ops().end(), [&](const Op& op) { return values.chooses(op); });
 }
 
 // What the host does around checkpointed blocks, hooks for each saved tensor and, where it is selective, a Python dispatch mode, is in

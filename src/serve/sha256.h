@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "serve/sha256_blocks.h"
+
 namespace forerun::serve {
 
 class Sha256 {
@@ -14,10 +16,7 @@ class Sha256 {
   std::array<uint8_t, 32> finish();
 
  private:
-  void block(const uint8_t* bytes);
-
-  std::array<uint32_t, 8> state_ = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                                    0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  Sha256State state_ = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   std::array<uint8_t, 64> held_{};
   size_t held_bytes_ = 0;
   uint64_t all_bytes_ = 0;

@@ -10,7 +10,6 @@
 #include "serve/answer_cache.h"
 #include "serve/openapi.h"
 #include "serve/routes.h"
-#include "serve/sha256.h"
 #include "serve/uploads.h"
 
 namespace forerun::serve {
@@ -152,16 +151,6 @@ TEST(Routes, AreFoundByMethodAndPath) {
   EXPECT_EQ(Routes::find("POST", {"api", "v1", "nothing"}).route, nullptr);
   EXPECT_TRUE(Routes::find("POST", {"api", "v1", "nothing"}).methods.empty());
   EXPECT_EQ(Routes::find("DELETE", {"api", "v1", "predict"}).methods, std::vector<std::string>{"POST"});
-}
-
-TEST(Sha256, GivesThePublishedDigests) {
-  EXPECT_EQ(sha256_hex(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-  EXPECT_EQ(sha256_hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  EXPECT_EQ(sha256_hex("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
-            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
-  Sha256 pieces;
-  for (int i = 0; i < 1000; ++i) pieces.add(std::string(1000, 'a'));
-  EXPECT_EQ(hex_of(pieces.finish()), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
 TEST(AnswerCache, KeepsWhatWasAskedForLastWithinItsBytes) {

@@ -49,6 +49,7 @@ bool read_all(char* into, size_t size) {
 
 struct Asked {
   std::string name, words;
+  bool beside_others = false;  // other processes answer at the same time
 };
 
 // Nothing at the end of the input.
@@ -59,12 +60,12 @@ std::optional<Asked> next_question() {
       head += c;
       continue;
     }
-    const size_t space = head.find(' ');
+    const size_t first = head.find(' '), second = head.rfind(' ');
+    if (first == second) return std::nullopt;
     size_t size = 0;
-    const char* end = head.data() + head.size();
-    if (space == std::string::npos || std::from_chars(head.data() + space + 1, end, size).ptr != end)
-      return std::nullopt;
-    Asked asked{head.substr(0, space), std::string(size, '\0')};
+    const char* const end = head.data() + second;
+    if (std::from_chars(head.data() + first + 1, end, size).ptr != end) return std::nullopt;
+    Asked asked{head.substr(0, first), std::string(size, '\0'), head.substr(second + 1) != "0"};
     if (!read_all(asked.words.data(), size)) return std::nullopt;
     return asked;
   }
@@ -122,7 +123,7 @@ Result<std::string> answer(const Asked& asked, Kept& kept) {
                       .control = {.progress = tell_progress},
                       .policies = {},
                       .traces = &kept.traces,
-                      .beside_others = true});
+                      .beside_others = asked.beside_others});
 }
 
 std::vector<std::string> readable_places(const WorkerOptions& options, const std::string& data) {

@@ -2,7 +2,7 @@
 // all memory, costs one answer and not the server.
 //
 // It reads from its standard input and answers on its standard output, one question at a time:
-//   predict 42\n{"model": ...}                  the question's name and the bytes of its words
+//   predict 42 0\n{"model": ...}                the question's name, the bytes of its words, whether others are in flight
 //   p 3 100 configurations\n                    progress, any number of times
 //   a 1234\n{...}  or  f 80\n{"what": ...}      the answer, or the Error
 // Beside the questions of ask/: `kind` tells what an upload is, `slices` gives a trace's timeline (serve/trace_slices.h). Its limits

@@ -153,10 +153,11 @@ std::vector<LaneOp> lane_ops(const Graph& graph, std::span<const OpCost> costs, 
   CHECK(costs.size() == graph.op_count() && host.ops.size() == graph.op_count(), "one cost per op is needed");
   std::vector<LaneOp> ops;
   ops.reserve(graph.op_count());
+  ValueReads values(graph);
   for (size_t i = 0; i < graph.op_count(); ++i) {
     const Op& op = graph.ops()[i];
     LaneOp lane{host.ops[i], costs[i].gpu, costs[i].kernels, false, op.phase, costs[i].bound, costs[i].overlapped};
-    lane.waits = reads_from_gpu(graph, op);
+    lane.waits = values.reads(op);
     ops.push_back(lane);
   }
   return ops;

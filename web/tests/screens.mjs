@@ -104,27 +104,6 @@ for (const size of kSizes) {
   await close(page);
 }
 
-// How long from a control to the answer; told, and no reason to fail.
-{
-  const page = await open("forecast");
-  await answered(page);
-  const times = [];
-  for (let batch = 8; batch < 48; ++batch) {
-    const before = await title(page);
-    times.push(await page.evaluate(async ([value, old]) => {
-      const input = document.querySelector('input[type="number"]');
-      const begin = performance.now();
-      input.value = String(value);
-      input.dispatchEvent(new Event("input", {bubbles: true}));
-      while ((document.querySelector("h1")?.textContent ?? "") === old && performance.now() - begin < 3000) await new Promise((done) => requestAnimationFrame(done));
-      return performance.now() - begin;
-    }, [batch * 7, before]));
-  }
-  times.sort((a, b) => a - b);
-  console.log(`control to answer: median ${times[20].toFixed(0)} ms, p95 ${times[37].toFixed(0)} ms`);
-  await close(page);
-}
-
 // Which GPU: prices of one's own, a table that sorts, and a GPU that opens as a forecast.
 {
   const page = await open("gpus");

@@ -260,13 +260,33 @@ HostCosts host_costs(const Graph& graph, std::span<const OpCost> costs, const Ho
   return host;
 }
 
+namespace {
+
+constexpr std::array<std::string_view, 5> kChoosing = {"nonzero", "masked_select", "_unique2", "unique_dim",
+                                                       "unique_consecutive"};
+constexpr std::array<std::string_view, 4> kIndexing = {"index", "index_put", "index_put_", "_index_put_impl_"};
+constexpr std::string_view kGrouped = "_grouped_mm", kScalar = "_local_scalar_dense";
+
+bool is_among(std::span<const std::string_view> names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
+
+bool ValueReads::may(const Op& op) {
+  May& known = may_[op.name.value];
+  if (known == May::unknown) {
+    const std::string_view base = base_name(graph_.name(op));
+    const bool may = is_among(kChoosing, base) || is_among(kIndexing, base) || base == kGrouped || base == kScalar;
+    known = may ? May::yes : May::no;
+  }
+  return known == May::yes;
+}
+
 bool chooses_by_value(const Graph& graph, const Op& op) {
-  constexpr std::array<std::string_view, 5> kChoosing = {"nonzero", "masked_select", "_unique2", "unique_dim",
-                                                         "unique_consecutive"};
   const std::string_view base = base_name(graph.name(op));
-  if (base.empty() || std::string_view("nmu_i").find(base.front()) == std::string_view::npos) return false;  // most
-  if (std::find(kChoosing.begin(), kChoosing.end(), base) != kChoosing.end()) return true;
-  if (base != "index" && base != "index_put" && base != "index_put_" && base != "_index_put_impl_") return false;
+  if (is_among(kChoosing, base)) return true;
+  if (!is_among(kIndexing, base)) return false;
   const auto inputs = graph.inputs(op);
   return std::any_of(inputs.begin() + (inputs.empty() ? 0 : 1), inputs.end(),
                      [&](TensorId input) { return graph.tensor(input).dtype == DType::boolean; });
@@ -277,13 +297,14 @@ bool reads_from_gpu(const Graph& graph, const Op& op) {
   if (inputs.empty() || !graph.storage(graph.tensor(inputs[0]).storage).on_gpu) return false;
   const std::string_view base = base_name(graph.name(op));
   // Grouped products in types other than bfloat16 run one by one: the host reads where each begins.
-  if (base == "_grouped_mm") return graph.tensor(inputs[0]).dtype != DType::bfloat16;
-  return base == "_local_scalar_dense" || chooses_by_value(graph, op);
+  if (base == kGrouped) return graph.tensor(inputs[0]).dtype != DType::bfloat16;
+  return base == kScalar || chooses_by_value(graph, op);
 }
 
 bool host_waits(const Graph& graph, const LoopRules& rules) {
   if (rules.waits_for_batch || rules.waits_for_loss) return true;
-  return std::any_of(graph.ops().begin(), graph.ops().end(), [&](const Op& op) { return reads_from_gpu(graph, op); });
+  ValueReads values(graph);
+  return std::any_of(graph.ops().begin(), graph.ops().end(), [&](const Op& op) { return values.reads(op); });
 }
 
 HostCosts parameters_in_place(const Graph& graph, HostCosts host, const HostConstants& constants, double speed) {

@@ -17,6 +17,8 @@ RowBlocks::RowBlocks(std::span<const float> rows, size_t width) : count_(rows.si
 }
 
 std::optional<CompleteForest> CompleteForest::of(const Forest& forest) {
+  constexpr size_t kMostColumns = 256;
+  if (forest.columns() > kMostColumns) return std::nullopt;
   CompleteForest complete;
   complete.base_ = forest.base();
   complete.width_ = forest.columns();
@@ -38,7 +40,7 @@ void CompleteForest::add(std::span<const Forest::Node> tree, uint16_t depth) {
       const Forest::Node& node = tree[level[place]];
       const bool inner = node.column != Forest::kLeaf;
       thresholds_.push_back(inner ? node.value : 0);
-      columns_.push_back(inner ? node.column : uint16_t{0});
+      columns_.push_back(static_cast<uint8_t>(inner ? node.column : 0));
       below[2 * place] = node.left;
       below[2 * place + 1] = static_cast<uint16_t>(node.left + (inner ? 1 : 0));
     }
@@ -54,13 +56,17 @@ std::vector<float> CompleteForest::predict_all(const RowBlocks& rows) const {
   std::vector<double> sums((count + kRows - 1) / kRows * kRows, base_);
   for (const Tree& tree : trees_) {
     const float* thresholds = thresholds_.data() + tree.first;
-    const uint16_t* columns = columns_.data() + tree.first;
+    const uint8_t* columns = columns_.data() + tree.first;
     const float* leaves = leaves_.data() + tree.leaves;
     const uint32_t first_leaf = (1U << tree.depth) - 1;
     for (size_t block = 0; block * kRows < count; ++block) {
       const float* values = rows.block(block);
       std::array<uint32_t, kRows> at{};
-      for (uint32_t step = 0; step < tree.depth; ++step) {
+      if (tree.depth > 0) {
+        const float* column = values + columns[0] * kRows;
+        for (size_t r = 0; r < kRows; ++r) at[r] = 1 + static_cast<uint32_t>(!(column[r] < thresholds[0]));
+      }
+      for (uint32_t step = 1; step < tree.depth; ++step) {
 #pragma GCC unroll 8
         for (size_t r = 0; r < kRows; ++r) {
           const uint32_t node = at[r];

@@ -2,7 +2,8 @@
 //
 // Every tree is filled up to a complete one: a leaf above the last level stands below as often as the level needs it. The children
 // of node i are 2i + 1 and 2i + 2, so that a step down reads a column and a threshold and no child, all rows take the same steps,
-// and eight walk side by side in registers. Says what Forest says, to the bit; laying it out costs as much as asking it a few rows.
+// and eight walk side by side in registers; at the root, where all begin, one comparison serves them together. Says what Forest
+// says, to the bit; laying it out costs as much as asking it a few rows.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,7 @@ class CompleteForest {
  public:
   static constexpr uint16_t kDeepest = 8;  // steps from a root to its leaves: a level more takes twice the memory
 
-  // Nothing where a tree is deeper.
+  // Nothing where a tree is deeper, or asks for a column behind the 256th.
   static std::optional<CompleteForest> of(const Forest& forest);
 
   [[nodiscard]] std::vector<float> predict_all(const RowBlocks& rows) const;
@@ -52,7 +53,7 @@ class CompleteForest {
   uint16_t width_ = 0;  // columns that are asked for
   std::vector<Tree> trees_;
   std::vector<float> thresholds_;
-  std::vector<uint16_t> columns_;
+  std::vector<uint8_t> columns_;
   std::vector<float> leaves_;
 };
 

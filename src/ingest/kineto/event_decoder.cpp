@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/object_scan.h"
 #include "ingest/kineto/event_text.h"
 #include "ingest/kineto/numbers.h"
 
@@ -322,7 +323,8 @@ class Walk {
   // Gives the event decoded last to the sink, now that it is known where the next one begins. On-demand parsing passes
   // over what nobody asks for by counting brackets: an event whose brackets do not match may have swallowed others.
   bool hand_over(size_t next) {
-    if (pending_ && next_event(std::string_view(text_, next), at_ + 1) < next) {
+    const std::string_view upto(text_, next);
+    if (pending_ && next_event(upto, at_ + 1) < next && !is_one_object(upto.substr(at_))) {
       outcome_.failed = at_;
       outcome_.complaint = "its brackets do not match";
       return false;

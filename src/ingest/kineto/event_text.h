@@ -1,7 +1,8 @@
 // The text of a trace where it does not parse: where events begin, and how a broken one is mended.
 //
-// An event begins at a "{" that follows "}," and is followed by a key that events begin with; that holds however broken
-// the strings around it are. Profilers write names without escaping them: quotes, backslashes, control characters and
+// An event looks to begin at a "{" that follows "}," and is followed by a key that events begin with; that holds however broken
+// the strings around it are. Objects within an event may look so too: where the text is JSON its brackets tell (base/object_scan.h),
+// looks count where it is none. Profilers write names without escaping them: quotes, backslashes, control characters and
 // bytes that are no UTF-8 all occur.
 #pragma once
 
@@ -13,7 +14,7 @@ namespace forerun {
 
 constexpr size_t kNowhere = std::string_view::npos;
 
-// Where the first event at or behind `from` begins that follows another one; kNowhere where there is none.
+// Where the first event at or behind `from` looks to begin that follows another one; kNowhere where there is none.
 size_t next_event(std::string_view text, size_t from);
 // The last one; kNowhere where there is none.
 size_t last_event(std::string_view text);

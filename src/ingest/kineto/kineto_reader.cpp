@@ -12,6 +12,7 @@
 
 #include "base/byte_source.h"
 #include "base/json_nesting.h"
+#include "base/object_scan.h"
 #include "base/ordered_work.h"
 #include "ingest/kineto/event_decoder.h"
 #include "ingest/kineto/event_text.h"
@@ -27,6 +28,7 @@ constexpr int64_t kMostBehind = int64_t{1} << 26;   // bytes behind the events
 constexpr size_t kKeptOfSkipped = 256;              // of an event too long to hold: enough to see where the next begins
 constexpr int64_t kMostSkipped = int64_t{1} << 28;  // bytes without an event that begins
 constexpr size_t kMostThreads = 8;                  // reading and adding go one at a time
+constexpr size_t kMostInVain = size_t{1} << 26;     // bytes scanned for the end of events that are no JSON
 
 constexpr const char* kGiveATrace = "give a PyTorch profiler trace (prof.export_chrome_trace)";
 
@@ -44,14 +46,29 @@ class TextSource : public ByteSource {
   std::string_view text_;
 };
 
-// Whole events, one behind the other, within a buffer that has room around them (EventDecoder).
+// Events, one behind the other, within a buffer that has room around them (EventDecoder). They are whole, unless something within
+// the last one looks like an event and the text was cut there.
 struct EventsText {
   char* text = nullptr;
   size_t size = 0;
+  size_t length = 0;     // up to where the next text begins
   int64_t position = 0;  // in the file
   bool last = false;     // the file ends behind them
   [[nodiscard]] std::string_view view() const { return {text, size}; }
+  [[nodiscard]] EventsText from(size_t begin) const {
+    return {text + begin, size - begin, length - begin, position + static_cast<int64_t>(begin), last};
+  }
 };
+
+// An event that goes on behind the text it began in.
+struct OpenEvent {
+  ObjectScan scan;
+  std::string text;  // so far
+  int64_t position = 0;
+  bool dropped = false;  // it is longer than can be held
+};
+
+constexpr bool separates(char c) { return static_cast<unsigned char>(c) <= ' ' || c == ','; }
 
 // A block of the file that a thread has in its hands.
 struct Block {
@@ -64,7 +81,7 @@ struct Block {
   int64_t read = 0;    // events of any phase
   bool plain = false;  // all of it was understood as it is: `events` has it
 
-  [[nodiscard]] EventsText text() { return {buffer.data() + EventDecoder::kBefore, size, position, false}; }
+  [[nodiscard]] EventsText text() { return {buffer.data() + EventDecoder::kBefore, size, length, position, false}; }
 };
 
 class KinetoReader {
@@ -104,7 +121,17 @@ class KinetoReader {
   // The bytes of a text one event at a time; where the file's tail begins, kNowhere where the events go on.
   size_t read_text(const EventsText& events);
   size_t take_apart(const EventsText& events, size_t from);
-  size_t take_chunk(const EventsText& events, size_t from, size_t until);
+  struct Chunk {
+    size_t until = 0;        // where the next one begins
+    size_t tail = kNowhere;  // or the file's tail
+  };
+  Chunk take_chunk(const EventsText& events, size_t from, size_t until);
+  std::optional<size_t> take_nesting(const EventsText& events, size_t begin, size_t until);
+  void take_one(std::string_view event);
+  size_t go_on(std::string_view text);
+  void take_open_by_looks();
+  void lose_open(std::string_view why);
+  void consume_separators();
   void mend(std::string_view event);
   Status skip_overlong();
   void put_back(std::string_view text);
@@ -133,6 +160,8 @@ class KinetoReader {
   std::atomic<bool> ended_ = false;  // the list of events is
   std::string behind_;               // what was read and stands behind it
   bool mending_ = false;             // what comes through take() was mended
+  std::optional<OpenEvent> open_;
+  size_t in_vain_ = 0;  // bytes scanned for the end of an event that has none
   // Of the file as a whole.
   bool list_ = false;     // it is a list, not an object with "traceEvents"
   bool whole_ = false;    // its last bracket was found
@@ -231,10 +260,9 @@ size_t KinetoReader::read_text(const EventsText& events) {
 size_t KinetoReader::take_apart(const EventsText& events, size_t from) {
   while (from < events.size) {
     const size_t next = next_event(events.view(), from + 1);
-    const size_t until = next == kNowhere ? events.size : next;
-    const size_t tail = take_chunk(events, from, until);
-    if (tail != kNowhere) return tail;
-    from = until;
+    const Chunk chunk = take_chunk(events, from, next == kNowhere ? events.size : next);
+    if (chunk.tail != kNowhere) return chunk.tail;
+    from = chunk.until;
   }
   return kNowhere;
 }
@@ -259,29 +287,109 @@ size_t end_of_events(std::string_view text) {
   return kNowhere;
 }
 
-// One event; returns where the file's tail begins, where this was the last one.
-size_t KinetoReader::take_chunk(const EventsText& events, size_t from, size_t until) {
+// What looks like one event.
+KinetoReader::Chunk KinetoReader::take_chunk(const EventsText& events, size_t from, size_t until) {
   const std::string_view all = events.view();
+  Chunk chunk{until, kNowhere};
   size_t end = until;
-  size_t tail = kNowhere;
-  const auto blank_or_comma = [&](size_t at) { return static_cast<unsigned char>(all[at]) <= ' ' || all[at] == ','; };
   if (until == events.size && events.last) {
     const size_t close = end_of_events(all.substr(from, until - from));
     if (close != kNowhere) {
-      tail = from + close;
-      end = tail - 1;
+      chunk.tail = from + close;
+      end = chunk.tail - 1;
     }
   }
-  while (end > from && blank_or_comma(end - 1)) --end;
-  while (from < end && blank_or_comma(from)) ++from;
-  if (from == end) return tail;
+  while (end > from && separates(all[end - 1])) --end;
+  while (from < end && separates(all[from])) ++from;
+  if (from == end) return chunk;
   const auto outcome = decoder_.decode(events.text + from, end - from, sink_);
-  if (outcome.ended) return from + *outcome.ended;
-  if (outcome.failed) {
-    problem(outcome.complaint);
-    mend(all.substr(from + *outcome.failed, end - from - *outcome.failed));
+  if (outcome.ended) return {until, from + *outcome.ended};
+  if (!outcome.failed) return chunk;
+  if (const auto behind = take_nesting(events, from + *outcome.failed, end)) return {*behind, kNowhere};
+  problem(outcome.complaint);
+  mend(all.substr(from + *outcome.failed, end - from - *outcome.failed));
+  return chunk;
+}
+
+// Takes the event at `begin` where it does not end before `until`, because something within it looks like an event; returns where
+// it ends, and nothing where its brackets do not tell.
+std::optional<size_t> KinetoReader::take_nesting(const EventsText& events, size_t begin, size_t until) {
+  if (in_vain_ > kMostInVain) return std::nullopt;
+  OpenEvent event;
+  const std::string_view rest(events.text + begin, events.length - begin);
+  const size_t bytes = event.scan.read(rest);
+  const bool nests = begin + bytes > until;
+  if (event.scan.state() == ObjectScan::State::closed && nests) {
+    take_one(rest.substr(0, bytes));
+    return std::min(begin + bytes, events.size);
   }
-  return tail;
+  if (event.scan.state() == ObjectScan::State::open && !events.last) {
+    event.text = rest;
+    event.position = events.position + static_cast<int64_t>(begin);
+    open_ = std::move(event);
+    return events.size;
+  }
+  in_vain_ += bytes;
+  if (event.scan.state() != ObjectScan::State::open) return std::nullopt;
+  problem("the file ends within it");
+  ++counts().skipped;
+  return events.size;
+}
+
+// An event whose brackets match.
+void KinetoReader::take_one(std::string_view event) {
+  mended_.assign(event.size() + EventDecoder::kBefore + EventDecoder::kPadding, ' ');
+  std::memcpy(mended_.data() + EventDecoder::kBefore, event.data(), event.size());
+  const auto outcome = decoder_.decode(mended_.data() + EventDecoder::kBefore, event.size(), sink_);
+  if (!outcome.failed) return;
+  problem(outcome.complaint);
+  mend(event);
+}
+
+// Takes the open event further with the text behind it. Returns where in that text it ends, 0 where it has none: then what follows
+// is an event of its own.
+size_t KinetoReader::go_on(std::string_view text) {
+  in_hand_ = open_->position;
+  const size_t bytes = open_->scan.read(text);
+  if (open_->scan.state() == ObjectScan::State::broken) {
+    take_open_by_looks();
+    return 0;
+  }
+  if (!open_->dropped) open_->text += text.substr(0, bytes);
+  if (open_->text.size() > options_.largest_event) {
+    open_->dropped = true;
+    open_->text = {};
+  }
+  if (open_->scan.state() == ObjectScan::State::open) return bytes;
+  if (open_->dropped) {
+    lose_open("it is longer than can be held");
+  } else {
+    const std::string event = std::move(open_->text);
+    open_.reset();
+    take_one(event);
+  }
+  return bytes;
+}
+
+void KinetoReader::lose_open(std::string_view why) {
+  problem(why);
+  ++counts().skipped;
+  open_.reset();
+}
+
+// Of an event that is no JSON: the events that it looks like.
+void KinetoReader::take_open_by_looks() {
+  if (open_->dropped) return lose_open("it is longer than can be held");
+  const std::string text = std::move(open_->text);
+  open_.reset();
+  std::vector<char> held(text.size() + EventDecoder::kBefore + EventDecoder::kPadding, ' ');
+  std::memcpy(held.data() + EventDecoder::kBefore, text.data(), text.size());
+  const size_t scanned = std::exchange(in_vain_, kMostInVain + 1);  // once is enough
+  const size_t tail = take_apart({held.data() + EventDecoder::kBefore, text.size(), text.size(), in_hand_, false}, 0);
+  in_vain_ = scanned + text.size();
+  if (tail == kNowhere) return;
+  behind_ = text.substr(tail);
+  ended_ = true;
 }
 
 void KinetoReader::mend(std::string_view event) {
@@ -308,14 +416,27 @@ Status KinetoReader::skip_overlong() {
   ++counts().skipped;
   problem("it is longer than can be held");
   const int64_t from = position_;
+  ObjectScan scan;
   while (position_ - from < kMostSkipped) {
-    const size_t next = next_event(view(), 0);
+    const size_t bytes = scan.read(view());
+    if (scan.state() == ObjectScan::State::closed) {
+      consume(bytes);
+      return {};
+    }
+    // Brackets tell where it ends; where they do not, what looks like an event is one.
+    const bool open = scan.state() == ObjectScan::State::open;
+    const size_t next = open ? kNowhere : next_event(view(), 0);
     if (next != kNowhere) consume(next);
     if (next != kNowhere || drained_) return {};
-    if (held() > kKeptOfSkipped) consume(held() - kKeptOfSkipped);
+    const size_t kept = open ? 0 : kKeptOfSkipped;
+    if (held() > kept) consume(held() - kept);
     fill(held() + options_.block_bytes);
   }
   return error(fmt::format("no event begins in {} MiB from byte {} on", kMostSkipped >> 20, from), kGiveATrace);
+}
+
+void KinetoReader::consume_separators() {
+  while (held() > 0 && separates(*text())) consume(1);
 }
 
 // Before what is held, from where it was read.
@@ -374,8 +495,15 @@ bool KinetoReader::take_block(Block& block, OrderedWork& turns) {
     }
     // Where no event begins within what is held, and where the file ends, it matters what came before.
     if (!turns.settle() || ended_) return false;
+    if (open_) {
+      consume(go_on(view()));
+      if (drained_ && open_) lose_open("the file ends within it");
+      wanted = options_.block_bytes;
+      if (!drained_ || ended_) continue;
+    }
+    consume_separators();
     if (drained_) {
-      const size_t tail = read_text({text(), held(), position_, true});
+      const size_t tail = read_text({text(), held(), held(), position_, true});
       consume(tail == kNowhere ? held() : tail);
       ended_ = tail != kNowhere;
       return false;
@@ -405,13 +533,21 @@ void KinetoReader::decode_apart(Block& block) {
 
 // What is not plain is read here: what is said of broken events depends on those before them.
 void KinetoReader::add_block(Block& block) {
-  const EventsText events = block.text();
+  EventsText events = block.text();
+  size_t begin = open_ ? go_on({events.text, events.length}) : 0;
+  if (begin > 0) {
+    block.plain = false;
+    while (begin < events.length && separates(events.text[begin])) ++begin;
+    events = events.from(std::min(begin, events.size));
+  }
   if (ended_) {
-    behind_.append(events.text, block.length);
+    behind_.append(events.text, events.length);
+  } else if (events.size == 0) {
+    // all of it was of the event before
   } else if (block.plain && builder_.append(block.events)) {
     counts().read += block.read;
   } else if (const size_t tail = read_text(events); tail != kNowhere) {
-    behind_.assign(events.text + tail, block.length - tail);
+    behind_.assign(events.text + tail, events.length - tail);
     ended_ = true;
   }
   if (block.buffer.size() > 4 * options_.block_bytes) block.buffer = {};  // it held an event of that length

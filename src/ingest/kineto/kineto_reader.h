@@ -2,7 +2,8 @@
 //
 // The file is read in blocks cut between events; each block is parsed by simdjson and forgotten, so memory is that of the
 // compact trace. Several threads parse a block each and add it behind those before it: the trace is the same to the bit however
-// many they are. A block that does not parse is taken apart event by event: a broken one (unescaped quotes, backslashes,
+// many they are. Blocks are cut by the looks of the text, which may be within an event that holds lists of what looks like events:
+// such an event goes on with the next block. A block that does not parse is taken apart event by event: a broken one (unescaped quotes, backslashes,
 // control characters, bad UTF-8) is mended or skipped, and counted. A file that ends before its last bracket, or whose
 // compressed data ends early, is an Error that says where, and so is one that holds a second trace behind the first.
 #pragma once

@@ -261,6 +261,79 @@ TEST(KinetoReader, BlocksOfAnySizeGiveTheSame) {
   }
 }
 
+// An event that holds lists of objects, some nested, each of which looks like the begin of an event.
+std::string nesting_op(int number, size_t objects) {
+  std::string list;
+  for (size_t i = 0; i < objects; ++i) {
+    list += i == 0 ? "" : i % 2 == 0 ? ", " : ",\n";
+    list += i % 5 == 4
+                ? fmt::format(R"({{"name":"no event","args":[{{"a":1}}, {{"ph":"X","ts":{0}}}, {{"cat":"]"}}]}})", i)
+                : fmt::format(R"({{"ph":"X","cat":"cpu_op","name":"no {{\"ph\" event","ts":{0},"dur":1}})", i);
+  }
+  return fmt::format(
+      R"({{"args":{{"deep":{{"list":[{0}]}},"External id":5}},"ph":"X","cat":"cpu_op","name":"op {1}","pid":1,"tid":1,)"
+      R"("ts":{1},"dur":1,"more":[{0}]}})",
+      list, number);
+}
+
+TEST(KinetoReader, WhatLooksLikeAnEventWithinOneIsNone) {
+  for (const size_t objects : {0U, 1U, 2U, 7U, 60U}) {
+    std::string events;
+    for (int i = 0; i < 40; ++i) {
+      events += (i == 0 ? "" : ",\n") + nesting_op(i, i % 3 == 0 ? objects : i % 3 == 1 ? 0 : objects / 2);
+    }
+    for (const std::string& text : {file_of(events), "[" + events + "]"}) {
+      for (const size_t block : {64U, 200U, 700U, 4096U, 1U << 18}) {
+        for (const size_t threads : {1U, 3U}) {
+          KinetoOptions options;
+          options.block_bytes = block;
+          options.threads = threads;
+          const Trace trace = read_text(text, options);
+          ASSERT_EQ(trace.size(), 40U) << objects << " objects, blocks of " << block << ": "
+                                       << trace.counts.first_problem;
+          EXPECT_EQ(trace.counts.read, 40);
+          EXPECT_EQ(trace.counts.repaired + trace.counts.skipped, 0) << trace.counts.first_problem;
+          for (EventIndex i = 0; i < trace.size(); ++i) ASSERT_EQ(trace.name(i), fmt::format("op {}", i));
+        }
+      }
+    }
+  }
+}
+
+TEST(KinetoReader, ABrokenEventTakesNoneOfThoseThatNest) {
+  const std::string text =
+      file_of(nesting_op(0, 30) + "," + op("say \"hi\"", "1", "1") + "," + nesting_op(2, 30) +
+              R"(, {"ph":"X","args":{"a":[{"b":1}, )" + nesting_op(4, 30) + "," + op("after", "5", "1"));
+  for (const size_t block : {200U, 4096U, 1U << 18}) {
+    KinetoOptions options;
+    options.block_bytes = block;
+    // The list that was never closed takes what follows it: the file ends within that event.
+    const auto refused = read_kineto_text(text, "test.json", options);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_NE(refused.error().what.find("truncated"), std::string::npos) << refused.error().message();
+    options.partial = true;
+    const Trace trace = read_text(text, options);
+    ASSERT_EQ(trace.size(), 3U) << block << trace.counts.first_problem;
+    EXPECT_EQ(trace.name(1), "say \"hi\"");
+    EXPECT_EQ(trace.counts.repaired, 1);
+    EXPECT_EQ(trace.counts.skipped, 1);
+  }
+}
+
+TEST(KinetoReader, AnEventTooLongToHoldIsSkippedToItsEnd) {
+  KinetoOptions options;
+  options.block_bytes = 256;
+  options.largest_event = 1024;
+  for (const size_t threads : {1U, 3U}) {
+    options.threads = threads;
+    const Trace trace =
+        read_text(file_of(op("before", "1", "1") + "," + nesting_op(2, 100) + "," + op("after", "3", "1")), options);
+    ASSERT_EQ(trace.size(), 2U) << trace.counts.first_problem;
+    EXPECT_EQ(trace.name(1), "after");
+    EXPECT_EQ(trace.counts.skipped, 1);
+  }
+}
+
 TEST(KinetoReader, AnEventTooLongToHoldIsSkipped) {
   KinetoOptions options;
   options.block_bytes = 256;

@@ -87,7 +87,7 @@ class Texts {
     if (one_in(3)) text += fmt::format(R"(,"Input Dims":[[{},3],[]],"Input type":["float",""])", below(5));
     if (one_in(9)) text += fmt::format(R"(,"Collective name":"allreduce","Process Group Name":"{}")", below(3));
     if (one_in(9)) text += R"(,"wait_on_stream":1,"cuda_sync_kind":"Stream Wait Event")";
-    if (one_in(300)) text += R"(,"other":{"deep":[{"ph":"X"},{"name":1}]})";  // which reads like two events
+    if (one_in(30)) text += R"(,"other":{"deep":[{"ph":"X"},{"name":1}]})";  // which reads like two events
     return text + (broken_ && one_in(40) ? "}" : "}}");
   }
   std::string tail() {

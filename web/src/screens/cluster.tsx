@@ -11,7 +11,8 @@ const kStart = {synthetic: "jobs=200,gpus=16,seed=1", gpus: "16", policies: "fif
 
 interface Found {
   outcomes: Outcome[];
-  jobs: string;
+  jobs?: string;         // CSV
+  unlisted?: Problem;  // why they are not listed
 }
 
 export function Cluster(props: ScreenProps) {
@@ -32,9 +33,12 @@ export function Cluster(props: ScreenProps) {
     const tell = (job: Job) => setState(job.progress && job.progress.total > 0 ? `${job.progress.what}: ${percent(job.progress.done / job.progress.total)}` : job.state);
     setFault(null);
     setState("asked");
-    Promise.all([props.api.run("schedule", words, tell, control.signal), props.api.run("jobs", words, () => undefined, control.signal)]).then(
-      ([answer, jobs]) => {
-        setFound({outcomes: (Array.isArray(answer) ? answer : [answer]) as Outcome[], jobs: (jobs as {csv: string}).csv});
+    // The list of very many jobs is larger than the server hands over: the figures stand without it.
+    const listed = props.api.run("jobs", words, () => undefined, control.signal).then((jobs) => ({jobs: (jobs as {csv: string}).csv}), (error) => ({unlisted: problemOf(error)}));
+    Promise.all([props.api.run("schedule", words, tell, control.signal), listed]).then(
+      ([answer, list]) => {
+        if (control.signal.aborted) return;
+        setFound({outcomes: (Array.isArray(answer) ? answer : [answer]) as Outcome[], ...list});
         setState("");
       },
       (error) => {
@@ -56,7 +60,7 @@ export function Cluster(props: ScreenProps) {
       <Drop api={props.api} label="Choose a table of jobs" note="CSV with id, submit, duration, gpus; docs/jobs.md describes it." onDone={(done) => props.change({...settings, file: done[0]?.id ?? ""})} />
       <FaultNote problem={fault} />
       <p class="note" role="status">{state && `Simulating: ${state}`}</p>
-      {found && !fault && <div class={state ? "answer busy" : "answer"}><ScheduleView answers={found.outcomes} jobsCsv={found.jobs} /></div>}
+      {found && !fault && <div class={state ? "answer busy" : "answer"}><FaultNote problem={found.unlisted ?? null} /><ScheduleView answers={found.outcomes} jobsCsv={found.jobs} /></div>}
     </>
   );
 }
