@@ -49,6 +49,7 @@ struct StepSetup {
   RatioRange computation = {};  // of the passes' times
   bool megatron = false;        // Megatron-LM trains it; ZeRO 3 is then DeepSpeed's
   bool compiled = false;        // its model is compiled
+  bool fp8 = false;             // its linear layers multiply in fp8
 };
 
 // Puts other times of the exchange of gradients in place of the estimated ones.

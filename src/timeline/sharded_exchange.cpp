@@ -81,10 +81,7 @@ void gather_before_use(GraphEdit& edit, const BackwardPass& pass, const std::vec
 
 }  // namespace
 
-double gathered_share(int stage, Precision precision) {
-  const bool autocast = precision == Precision::amp_bf16 || precision == Precision::amp_fp16;
-  return autocast && stage >= 2 ? 0.5 : 1;
-}
+double gathered_share(int stage, Precision precision) { return is_autocast(precision) && stage >= 2 ? 0.5 : 1; }
 
 Grouping sharded_grouping(int stage) { return stage == 3 ? Grouping::units : Grouping::buckets; }
 
