@@ -161,7 +161,10 @@ std::vector<Part> all_parts(const std::string& records, const Device& device, co
           {"fit", "the largest batch of a model", fit},
           {"serve", "the server's answers, and lists of 10^5 results", [] { return bench::time_serve(); }},
           {"cluster", "jobs scheduled", cluster},
-          {"replay", "ten million tasks read and replayed", [] { return bench::time_replay(3'333'333); }}};
+          {"replay", "ten million tasks read and replayed; exchanges and pipelines simulated", [] {
+             return bench::time_replay(3'333'333) && bench::time_exchange(10'000, 100) &&
+                    bench::time_pipeline(64, 4, 4096);
+           }}};
 }
 
 }  // namespace

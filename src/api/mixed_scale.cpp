@@ -77,7 +77,7 @@ Result<ScaleAnswer> answer_of_kind(ScaleQuestion question, int64_t micro_batch, 
   if (!answer) return answer.error();
   const scale::Plan& plan = answer->steps.front().plan;
   const bool groups = plan.tensor * plan.context * plan.experts * plan.pipeline > 1 || plan.shard > 0;
-  if (groups || plan.exchange != scale::Exchange::all_reduce) {
+  if (groups || plan.offload || plan.exchange != scale::Exchange::all_reduce) {
     return Error{"mixed GPUs are data-parallel replicas that exchange gradients by all-reduce", "--strategy",
                  "take dp, zero1, zero2 or zero3, or one kind of GPU"};
   }

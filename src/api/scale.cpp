@@ -12,6 +12,7 @@
 #include "cost/analytic/full_machine.h"
 #include "cost/collective/link_name.h"
 #include "predict/machine_calibration.h"
+#include "scale/offload.h"
 #include "scale/plan.h"
 #include "scale/search.h"
 #include "timeline/contention.h"
@@ -64,8 +65,18 @@ Result<scale::Efficiency> chosen_efficiency(const ScaleQuestion& question) {
   return efficiency;
 }
 
+std::string offload_text(const scale::StepSetup& setup) {
+  return fmt::format(
+      "offload: gradients leave over PCIe beside the backward pass, the CPUs of a node make the step at {:.0f} % of "
+      "{:.0f} GB/s of "
+      "memory ({} bytes a parameter, two sockets with eight channels each), and weights come back beside it",
+      100 * scale::kHostReach, scale::host_bandwidth(setup.cluster.gpu) / 1e9,
+      scale::host_bytes(setup.bytes, setup.megatron));
+}
+
 // What is known of plans less well than of others.
-std::vector<std::string> plan_caveats(const ScaleAnswer& answer) {
+std::vector<std::string> plan_caveats(const ScaleAnswer& answer, const ScaledModel& model,
+                                      const scale::StepSetup& setup) {
   const auto any = [&](const auto& is) {
     return std::any_of(answer.steps.begin(), answer.steps.end(),
                        [&](const scale::Step& step) { return is(step.plan); }) ||
@@ -76,7 +87,8 @@ std::vector<std::string> plan_caveats(const ScaleAnswer& answer) {
   const auto add = [&](bool is, const char* name) {
     if (is) unjudged += (unjudged.empty() ? "" : ", ") + std::string(name);
   };
-  add(any([](const scale::Plan& p) { return p.experts > 1; }), "expert parallelism");
+  add(any([](const scale::Plan& p) { return p.experts > 1; }),
+      model.tables > 0 ? "tables dealt out" : "expert parallelism");
   add(any([](const scale::Plan& p) { return p.context > 1; }), "context parallelism");
   add(any([](const scale::Plan& p) { return p.zero_bubble; }), "the zero-bubble schedule");
   add(any([](const scale::Plan& p) { return p.shard > 0; }), "sharding within groups");
@@ -86,8 +98,11 @@ std::vector<std::string> plan_caveats(const ScaleAnswer& answer) {
   if (any([](const scale::Plan& p) { return p.sequence; })) {
     list.emplace_back("sequence parallelism: held to one published run alone (docs/scale.md)");
   }
+  if (any([](const scale::Plan& p) { return p.offload; })) list.push_back(offload_text(setup));
   if (any([](const scale::Plan& p) { return p.experts > 1; })) {
-    list.emplace_back("tokens are spread evenly over the experts, so that no GPU waits for a popular one");
+    list.emplace_back(model.tables > 0
+                          ? "every GPU holds as many tables, dealt out by size; told of is the one with the largest"
+                          : "tokens are spread evenly over the experts, so that no GPU waits for a popular one");
   }
   return list;
 }
@@ -124,11 +139,9 @@ std::vector<std::string> iteration_texts(const ScaledModel& model, bool many) {
                   name_of(mode))};
   if (many) {
     list.emplace_back(
-        "gradients of replicas travel once the compiled backward pass has ended, as one graph hands them over "
-        "together: "
-        "where DDP cuts it at buckets, some would travel before. ZeRO 3 gathers and reduces block by block, and what "
-        "is "
-        "lost where it cuts graphs is left out");
+        "DDP has torch.compile cut the graph at its buckets, whose gradients travel once the last of them is written; "
+        "ZeRO 3 "
+        "gathers and reduces block by block. What is lost where graphs are cut is left out");
   }
   return list;
 }
@@ -196,7 +209,7 @@ std::vector<std::string> scale_assumptions(const ScaleQuestion& question, const 
                              setup.bytes.parameter + setup.bytes.gradient + setup.bytes.state, setup.bytes.parameter,
                              setup.bytes.gradient, setup.bytes.state));
   const std::string replayed =
-      answer.searched ? "the first ten plans, where they have one stage," : "plans of one stage";
+      answer.searched ? "the first ten plans, where stages are not interleaved," : "plans without interleaved stages";
   list.push_back(model.transformer
                      ? "memory by rules, without fragmentation"
                      : "memory of " + replayed + " by a simulation of PyTorch's allocator, of others by rules");
@@ -206,7 +219,7 @@ std::vector<std::string> scale_assumptions(const ScaleQuestion& question, const 
   if (question.oversubscription > 1) {
     list.emplace_back("all that leaves a node crosses the oversubscribed part of the network");
   }
-  for (std::string& line : plan_caveats(answer)) list.push_back(std::move(line));
+  for (std::string& line : plan_caveats(answer, model, setup)) list.push_back(std::move(line));
   return list;
 }
 
@@ -319,11 +332,13 @@ struct StepSource {
   // Everything that is known of a plan: its exchange gradient by gradient and its memory replayed, where it has one stage.
   [[nodiscard]] Result<scale::Step> step(const scale::Plan& plan) const {
     if (const Status status = check_compiled_plan(model, plan); !status) return status.error();
+    if (const Status status = check_offload(model, plan); !status) return status.error();
     auto step = scale::estimate_step(costs_of(plan), setup, plan);
     if (!step) return step.error();
     if (const Status status = refine_exchange(question, model, setup, cost_models, *step); !status)
       return status.error();
-    if (const Status status = replay_memory(question, model, setup, cost_models, *step); !status) return status.error();
+    if (const Status status = replay_memory(question, model, setup, cost_models, costs_of(plan), *step); !status)
+      return status.error();
     return step;
   }
 };
@@ -501,7 +516,8 @@ Result<ScaleAnswer> scale_out(const ScaleQuestion& question, const CostModels& c
                               .computation = computation_range(*model, cluster->gpu, *efficiency, cost_models),
                               .megatron = model->transformer.has_value(),
                               .compiled = model->setup.compile != CompileMode::none,
-                              .width = model->transformer ? model->transformer->hidden : 0},
+                              .width = model->transformer ? model->transformer->hidden : 0,
+                              .fp8 = model->setup.precision == Precision::amp_fp8},
                     .costs = {},
                     .whole_costs = {}};
   source.set_gpus(question.gpus.front());

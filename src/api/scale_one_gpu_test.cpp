@@ -60,6 +60,13 @@ TEST(Scale, OneGpuIsWhatPredictSaysOfOtherSetups) {
     request.setup.precision = precision;
     expect_one_answer(request, "h100");
   }
+  for (const char* model : {"gpt2_small", "bert_large", "Qwen/Qwen3-0.6B"}) {
+    ModelRequest narrow{.model = model, .batch = 8};
+    narrow.setup.precision = Precision::amp_fp8;
+    expect_one_answer(narrow, "h200");
+    narrow.setup.checkpointing = Checkpointing::block;
+    expect_one_answer(narrow, "h100");
+  }
   ModelRequest request{.model = "gpt2_small", .batch = 4, .default_optimizer = false};
   request.setup.optimizer.kind = OptimizerKind::adam;
   request.setup.optimizer.impl = OptimizerImpl::fused;

@@ -483,5 +483,92 @@ TEST(ScaleResources, SimulatesTheTestbed) {
   }
 }
 
+// Tables on GPUs of their own: sums travel, and gradients of the tables do not.
+TEST(Scale, DealsOutTablesOfRecommendationModels) {
+  ScaleQuestion question{.model = "dlrm_kaggle", .gpu = "a100", .gpus = {8}, .strategy = "dp", .micro_batch = 2048};
+  const scale::Step whole = answer_to(question).steps.front();
+  question.strategy = "ep=8";
+  const ScaleAnswer answer = answer_to(question);
+  const scale::Step& dealt = answer.steps.front();
+  EXPECT_EQ(answer.parameters, 33'762'577 * 16 + 476'242);  // of all GPUs: rows of 16, and the MLPs
+  EXPECT_EQ(whole.tensor_exchange, Nanoseconds());
+  EXPECT_GT(dealt.tensor_exchange, Nanoseconds());
+  EXPECT_LT(dealt.exchange.value, whole.exchange.value / 50);
+  EXPECT_LT(dealt.memory.parameters.value, whole.memory.parameters.value / 2);
+  EXPECT_LT(dealt.time, whole.time);
+  EXPECT_FALSE(dealt.unvalidated.empty());
+}
+
+TEST(Scale, ProductsInFp8AreFasterAndMarked) {
+  for (const bool megatron : {false, true}) {
+    ScaleQuestion question{.model = "meta-llama/Llama-3.1-8B",
+                           .gpu = "h100",
+                           .gpus = {8},
+                           .strategy = megatron ? "tp=2,zero=1" : "fsdp,checkpoint",
+                           .micro_batch = 1,
+                           .default_precision = false};
+    question.settings = {{"length", "8192"}};
+    question.megatron = megatron;
+    question.setup.precision = Precision::amp_bf16;
+    const scale::Step half = answer_to(question).steps.front();
+    question.setup.precision = Precision::amp_fp8;
+    const ScaleAnswer answer = answer_to(question);
+    const scale::Step& narrow = answer.steps.front();
+    EXPECT_EQ(answer.precision, megatron ? "fp8_main" : "amp_fp8");
+    EXPECT_LT(narrow.compute.value, 0.9 * static_cast<double>(half.compute.value));
+    EXPECT_GT(narrow.compute.value, 0.5 * static_cast<double>(half.compute.value));
+    EXPECT_LT(narrow.model_flops_share, half.model_flops_share) << "of a peak that is twice as high";
+    EXPECT_NE(std::find(narrow.unvalidated.begin(), narrow.unvalidated.end(), "products in fp8"),
+              narrow.unvalidated.end());
+    EXPECT_GT(narrow.high.value, 1.4 * static_cast<double>(narrow.time.value));
+  }
+}
+
+// The optimizer on the host, by the allocator's replay: as much less memory as its states took.
+TEST(Scale, OptimizersOnTheHostTakeNoMemoryOfTheGpu) {
+  ScaleQuestion question{.model = "gpt2_medium",
+                         .gpu = "a100",
+                         .gpus = {8},
+                         .strategy = "zero1",
+                         .micro_batch = 2,
+                         .default_precision = false};
+  question.setup.precision = Precision::amp_bf16;
+  const scale::Step kept = answer_to(question).steps.front();
+  question.strategy = "zero1,offload";
+  const scale::Step moved = answer_to(question).steps.front();
+  EXPECT_GT(kept.memory.states, Bytes());
+  EXPECT_EQ(moved.memory.states, Bytes());
+  EXPECT_LE(moved.memory.total() + kept.memory.states, kept.memory.total() + Bytes(int64_t{64} << 20));
+  EXPECT_GT(moved.update, kept.update * 2);
+  EXPECT_EQ(moved.compute, kept.compute);
+}
+
+// Stages through the allocator: near the rules, more where more micro-batches are in flight, and all of the model's weights.
+TEST(Scale, ReplaysTheMemoryOfStages) {
+  ScaleQuestion question{
+      .model = "gpt2_medium", .gpu = "a100", .gpus = {4}, .strategy = "pp=4", .default_precision = false};
+  question.setup.precision = Precision::amp_bf16;
+  question.megatron = false;
+  question.micro_batch = 2;
+  Bytes before;
+  for (const int64_t batches : {1, 2, 4, 16}) {
+    question.global_batch = 2 * batches;
+    const scale::Step step = answer_to(question).steps.front();
+    EXPECT_EQ(step.plan.micro_batches, batches);
+    EXPECT_GT(step.memory.total(), before) << batches;
+    if (batches == 16) {  // no more are in flight than of four
+      EXPECT_LT(gibibytes(step.memory.total()), 1.1 * gibibytes(before));
+    }
+    before = step.memory.total();
+    question.strategy = "pp=4";
+  }
+  question.global_batch = 8;
+  const scale::Step whole = answer_to(question).steps.front();
+  question.strategy = "pp=2,chunks=2,mb=2";  // by the rules
+  question.gpus = {2};
+  const scale::Step rules = answer_to(question).steps.front();
+  EXPECT_LT(whole.memory.parameters, rules.memory.parameters);
+}
+
 }  // namespace
 }  // namespace forerun

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <string_view>
 
@@ -15,6 +16,7 @@
 #include "cost/host/parameters_in_place.h"
 #include "derive/context_parallel.h"
 #include "derive/expert_parallel.h"
+#include "derive/iteration.h"
 #include "derive/precision_support.h"
 #include "derive/repeated_blocks.h"
 #include "derive/tensor_parallel.h"
@@ -26,6 +28,7 @@
 #include "predict/predicted_memory.h"
 #include "scale/graph_cost.h"
 #include "scale/replica_schedule.h"
+#include "scale/step_parts.h"
 #include "scale/transformer_cost.h"
 #include "timeline/sharded_exchange.h"
 #include "zoo/zoo.h"
@@ -89,6 +92,7 @@ ModelRequest request_of(const ScaleQuestion& question, const ScaledModel& model,
   if (cut.checkpoint) request.setup.checkpointing = Checkpointing::block;
   if (cut.selective) request.setup.checkpointing = Checkpointing::selective;
   if (cut.micro_batch != model.own_batch) request.batch = cut.micro_batch;
+  if (cut.experts > 1 && model.tables > 0) request.settings.emplace_back("dealt", std::to_string(cut.experts));
   if (cut.context > 1) {
     std::erase_if(request.settings, [](const auto& setting) { return setting.first == "length"; });
     request.settings.emplace_back("length", std::to_string(model.sequence / cut.context));
@@ -116,6 +120,20 @@ Status check_cut(const ScaledModel& model, const scale::Cut& cut) {
   return {};
 }
 
+// The forward pass on a GPU of the plan's groups.
+Result<ForwardModel> shared_forward(const ScaleQuestion& question, const ScaledModel& model,
+                                    const ModelRequest& request, const scale::Cut& cut) {
+  if (const Status status = check_cut(model, cut); !status) return status.error();
+  auto forward = forward_model(request);
+  if (!forward) return forward.error();
+  auto shared = derive::tensor_parallel(forward->forward, cut.tensor);
+  if (shared) shared = derive::context_parallel(*shared, cut.context);
+  if (shared && model.tables == 0) shared = derive::expert_parallel(*shared, cut.experts);
+  if (!shared) return shared.error().within(question.model);
+  forward->forward = std::move(*shared);
+  return forward;
+}
+
 // The iteration of one micro-batch on a GPU of a tensor group. `repeated`: may be null; else blocks that repeat are left out,
 // and told there.
 Result<TrainingRun> run_of(const ScaleQuestion& question, const ScaledModel& model, const Device& gpu,
@@ -128,14 +146,8 @@ Result<TrainingRun> run_of(const ScaleQuestion& question, const ScaledModel& mod
                  "--strategy",
                  "take the model's name, config.json or ONNX file, or leave out tp, cp, ep, checkpoint and selective"};
   }
-  if (const Status status = check_cut(model, cut); !status) return status.error();
-  auto forward = forward_model(request);
+  auto forward = shared_forward(question, model, request, cut);
   if (!forward) return forward.error();
-  auto shared = derive::tensor_parallel(forward->forward, cut.tensor);
-  if (shared) shared = derive::context_parallel(*shared, cut.context);
-  if (shared) shared = derive::expert_parallel(*shared, cut.experts);
-  if (!shared) return shared.error().within(question.model);
-  forward->forward = std::move(*shared);
   if (repeated != nullptr) {
     derive::ShortForward brief = derive::without_repeats(forward->forward);
     *repeated = {brief.block, brief.others};
@@ -263,9 +275,13 @@ Result<ScaledModel> captured_model(const ScaleQuestion& question, const Device& 
 Result<ScaledModel> megatron_model(const ScaleQuestion& question, const Device& gpu, ScaledModel model) {
   const Precision asked = question.default_precision ? Precision::bf16 : question.setup.precision;
   const bool float16 = asked == Precision::amp_fp16 || asked == Precision::fp16;
-  if (!float16 && asked != Precision::amp_bf16 && asked != Precision::bf16) {
+  const bool fp8 = asked == Precision::amp_fp8;
+  if (!float16 && !fp8 && asked != Precision::amp_bf16 && asked != Precision::bf16) {
     return Error{"Megatron's precision is its own: half-precision weights with float32 copies", "--precision",
-                 "take bf16 or fp16, or leave out --stack megatron"};
+                 "take bf16, fp16, or amp_fp8 for its products in fp8, or leave out --stack megatron"};
+  }
+  if (fp8) {
+    if (const Status status = derive::check_precision(asked, gpu); !status) return status.error();
   }
   auto settings = question.settings;
   settings.emplace_back("batch", "1");
@@ -280,6 +296,7 @@ Result<ScaledModel> megatron_model(const ScaleQuestion& question, const Device& 
   model.shares_layers = true;
   model.own_batch = 1;
   model.setup.precision = float16 || gpu.peak.bf16_tensor <= 0 ? Precision::fp16 : Precision::bf16;
+  if (fp8) model.setup.precision = Precision::amp_fp8;
   return model;
 }
 
@@ -328,6 +345,24 @@ Status check_compiled_plan(const ScaledModel& model, const scale::Plan& plan) {
   return compile::check_setup(setup);
 }
 
+Status check_offload(const ScaledModel& model, const scale::Plan& plan) {
+  if (!plan.offload) return {};
+  if (model.file == FileKind::records) {
+    return Error{"a captured iteration has its update on the GPU", "--strategy offload",
+                 "take the model's name, config.json or ONNX file, or leave out offload"};
+  }
+  switch (model.setup.optimizer.kind) {
+    case OptimizerKind::sgd:
+    case OptimizerKind::adam:
+    case OptimizerKind::adamw:
+    case OptimizerKind::adagrad:
+    case OptimizerKind::lion: return {};
+    default: break;
+  }
+  return Error{fmt::format("{} has no step on the CPU that is known here", name_of(model.setup.optimizer.kind)),
+               "--strategy offload", "take adam, adamw, adagrad, lion or sgd, or leave out offload"};
+}
+
 Result<ScaledModel> scaled_model(const ScaleQuestion& question, const Device& gpu) {
   for (const auto& [key, value] : question.settings) {
     if (key == "batch") return Error{"--set batch is not read here", "--set", "give --micro-batch or --global-batch"};
@@ -368,6 +403,7 @@ Result<ScaledModel> scaled_model(const ScaleQuestion& question, const Device& gp
   if (compiled) return model;  // neither its layers nor its experts are shared
   model.layers = layers_of(read->forward);
   model.experts = derive::experts_of(read->forward);
+  if (!*file) model.tables = derive::summed_tables(read->forward);
   model.shares_layers = derive::tensor_splits(read->forward, 2).ok();
   return model;
 }
@@ -379,18 +415,25 @@ Unit scale_unit(Precision precision, const Device& gpu) {
     case Precision::amp_bf16:
     case Precision::amp_fp16:
     case Precision::bf16:
-    case Precision::fp16: break;
+    case Precision::fp16:
+    case Precision::amp_fp8: break;  // products that are not of layers
   }
   return gpu.peak.bf16_tensor > 0 ? Unit::bf16_tensor : Unit::fp16_tensor;
 }
 
 std::string precision_name(const ScaledModel& model) {
   if (!model.transformer) return std::string(name_of(model.setup.precision));
+  if (model.setup.precision == Precision::amp_fp8) return "fp8_main";
   return model.setup.precision == Precision::bf16 ? "bf16_main" : "fp16_main";
 }
 
 std::string precision_text(const ScaledModel& model, const Device& gpu) {
   if (model.transformer) {
+    if (model.setup.precision == Precision::amp_fp8) {
+      return "bfloat16 weights with a float32 copy for the optimizer, gradients added up in float32, products of the "
+             "layers in fp8 (Transformer Engine), which reach the share of the fp8 peak that those in bfloat16 reach "
+             "of theirs; embedding, head and attention in bfloat16";
+    }
     const bool bfloat16 = model.setup.precision == Precision::bf16;
     return fmt::format(
         "{} weights and products with a float32 copy for the optimizer, as Megatron has it; gradients are "
@@ -420,7 +463,7 @@ scale::CostSource cost_source(const ScaleQuestion& question, const ScaledModel& 
   if (model.transformer) {
     return [&model, &setup](const scale::Cut& cut) {
       return scale::transformer_costs(*model.transformer, setup.cluster, setup.efficiency,
-                                      {.unit = setup.unit, .gradient = setup.bytes.gradient}, cut);
+                                      {.unit = setup.unit, .gradient = setup.bytes.gradient, .fp8 = setup.fp8}, cut);
     };
   }
   // By cut, of one GPU apart from many.
@@ -444,13 +487,16 @@ Status refine_exchange(const ScaleQuestion& question, const ScaledModel& model, 
   if (plan.pipeline > 1 || plan.replicas() < 2 || plan.exchange == scale::Exchange::servers_async) return {};
   if (plan.experts > 1 || plan.shard > 0 || !plan.reshard) return {};  // groups of several kinds: block by block
   if (plan.zero > 1 && plan.micro_batches > 1) return {};              // each micro-batch exchanges: block by block
+  if (plan.offload) return {};                                         // the host's update is no task of the GPU's
   if (plan.zero == 3 && setup.compiled) return {};  // FSDP gathers around blocks, which generated kernels do not heed
   const auto run = run_of(question, model, setup.cluster.gpu, cut_of(plan));
   if (!run) return run.error();
   const GraphTimes times = graph_times(*run, setup, cut_of(plan), cost_models);
-  const auto tasks =
-      model_tasks(run->graph, times.costs,
-                  {.gap = setup.cluster.gpu.launch_gap, .host = &times.host, .rules = rules_of(run->setup.loop)});
+  const auto tasks = model_tasks(run->graph, times.costs,
+                                 {.gap = setup.cluster.gpu.launch_gap,
+                                  .host = &times.host,
+                                  .rules = rules_of(run->setup.loop),
+                                  .compiled = run->compiled.get()});
   if (!tasks) return tasks.error();
   const auto replicas = scale::replica_times(*tasks, plan, setup.cluster, setup.efficiency,
                                              gathered_share(plan.zero, model.setup.precision));
@@ -461,17 +507,10 @@ Status refine_exchange(const ScaleQuestion& question, const ScaledModel& model, 
   return {};
 }
 
-Status replay_memory(const ScaleQuestion& question, const ScaledModel& model, const scale::StepSetup& setup,
-                     const CostModels& cost_models, scale::Step& step) {
-  const scale::Plan& plan = step.plan;
-  if (model.transformer || plan.pipeline > 1) return {};
-  if (plan.zero > 0 && plan.experts > 1) return {};  // experts and the rest are divided by different numbers of GPUs
-  const auto run = run_of(question, model, setup.cluster.gpu, cut_of(plan));
-  if (!run) return run.error();
-  MemoryQuestion asked;
-  asked.parallel = {.gpus = plan.shards(), .replicas = true, .zero = plan.reshard ? plan.zero : 2};
-  asked.accumulating = plan.micro_batches > 1;
-  const PredictedMemory memory = predicted_memory(*run, setup.cluster.gpu, cost_models.workspaces, asked);
+namespace {
+
+// What a replay says of a GPU, in place of the rules.
+void set_memory(const PredictedMemory& memory, const scale::Plan& plan, const Device& gpu, scale::Step& step) {
   const MemoryEstimate& estimate = memory.estimate;
   const Bytes shard(plan.reshard ? 0 : estimate.parameters.value / plan.shards());  // beside what is gathered
   step.memory.parameters = estimate.parameters + estimate.buffers + shard;
@@ -481,7 +520,86 @@ Status replay_memory(const ScaleQuestion& question, const ScaledModel& model, co
   step.memory.transient = estimate.peak_reserved + shard - step.memory.parameters - step.memory.gradients -
                           step.memory.states - step.memory.activations;
   step.memory.context = memory.context;
-  step.fits = memory.fits && step.memory.total() <= setup.cluster.gpu.memory;
+  step.fits = memory.fits && step.memory.total() <= gpu.memory;
+}
+
+constexpr size_t kReplayedStages = 4;  // those that need most by the rules
+
+// The stages to replay, by device.
+std::vector<size_t> largest_stages(const scale::PlanParts& parts, const scale::Plan& plan,
+                                   const scale::StateBytes& bytes) {
+  const std::vector<scale::MemoryUse> by_rules = memory_by_device(parts.costs.blocks, parts.stages, plan, bytes);
+  std::vector<size_t> devices(by_rules.size());
+  std::iota(devices.begin(), devices.end(), size_t{0});
+  std::stable_sort(devices.begin(), devices.end(),
+                   [&](size_t a, size_t b) { return by_rules[a].total() > by_rules[b].total(); });
+  devices.resize(std::min(devices.size(), kReplayedStages));
+  return devices;
+}
+
+// Stages of a pipeline in the order of 1F1B.
+Status replay_stages(const ScaleQuestion& question, const ScaledModel& model, const scale::StepSetup& setup,
+                     const CostModels& cost_models, const scale::CostSource& costs, scale::Step& step) {
+  const scale::Plan& plan = step.plan;
+  const Device& gpu = setup.cluster.gpu;
+  const auto parts = scale::parts_of(costs, setup, plan);
+  if (!parts) return parts.error();
+  const scale::Cut cut = cut_of(plan);
+  const ModelRequest request = request_of(question, model, cut);
+  const auto forward = shared_forward(question, model, request, cut);
+  if (!forward) return forward.error();
+  std::vector<size_t> begins = scale::block_begins(forward->forward);
+  if (begins.size() != parts->costs.blocks.size()) return {};  // blocks that the iteration alone has: by the rules
+  begins.push_back(forward->forward.op_count());
+  TrainingRun run;
+  run.input = forward->input;
+  run.setup = chosen_setup(request, forward->input.kind);
+  MemoryQuestion asked;
+  asked.parallel = {.gpus = plan.shards(), .replicas = true, .zero = plan.zero};
+  bool fits = true;
+  std::optional<PredictedMemory> most;
+  for (const size_t device : largest_stages(*parts, plan, setup.bytes)) {
+    const scale::BlockRange& blocks = parts->stages[device];
+    const derive::StageForward stage =
+        derive::stage_forward(forward->forward, blocks.begin == 0 ? 0 : begins[blocks.begin], begins[blocks.end]);
+    const int64_t ahead = std::min(plan.pipeline - static_cast<int64_t>(device), plan.micro_batches);
+    // Two more micro-batches than are in flight: gradients are added up, and memory is used again.
+    const derive::StageSchedule schedule{ahead, std::min(plan.micro_batches, ahead + 2)};
+    auto graph =
+        derive::derive_stage(stage, schedule, run.input, run.setup, derive::target_of(gpu, run.setup, run.input));
+    if (!graph) return graph.error().within(question.model);
+    run.graph = std::move(*graph);
+    const PredictedMemory memory = predicted_memory(run, gpu, cost_models.workspaces, asked);
+    fits = fits && memory.fits;
+    if (!most || memory.estimate.peak_reserved > most->estimate.peak_reserved) most = memory;
+  }
+  set_memory(*most, plan, gpu, step);
+  step.fits = step.fits && fits;
+  return {};
+}
+
+}  // namespace
+
+Status replay_memory(const ScaleQuestion& question, const ScaledModel& model, const scale::StepSetup& setup,
+                     const CostModels& cost_models, const scale::CostSource& costs, scale::Step& step) {
+  const scale::Plan& plan = step.plan;
+  if (model.transformer) return {};
+  if (plan.zero > 0 && plan.experts > 1) return {};  // experts and the rest are divided by different numbers of GPUs
+  ScaledModel trained = model;
+  if (plan.offload) {  // an update that keeps nothing on the GPU, and makes nothing there
+    trained.setup.optimizer = {.kind = OptimizerKind::sgd, .impl = OptimizerImpl::fused};
+  }
+  if (plan.pipeline > 1) {
+    // Of interleaved stages, and captures, which are not taken apart, by the rules.
+    if (plan.chunks > 1 || model.file == FileKind::records) return {};
+    return replay_stages(question, trained, setup, cost_models, costs, step);
+  }
+  const auto run = run_of(question, trained, setup.cluster.gpu, cut_of(plan));
+  if (!run) return run.error();
+  MemoryQuestion asked;
+  asked.parallel = {.gpus = plan.shards(), .replicas = true, .zero = plan.reshard ? plan.zero : 2};
+  asked.accumulating = plan.micro_batches > 1;
+  set_memory(predicted_memory(*run, setup.cluster.gpu, cost_models.workspaces, asked), plan, setup.cluster.gpu, step);
   return {};
 }
 

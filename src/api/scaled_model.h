@@ -2,8 +2,7 @@
 // takes.
 //
 // A model goes by the iteration that `forerun predict` sees: its forward graph, shared by a tensor group
-// (derive/tensor_parallel.h), derived, costed and cut into blocks; memory of plans of one stage is replayed through the
-// allocator. `--stack megatron` asks for another program, Megatron-LM with its fused kernels: gpt2, llama, and bert with its
+// (derive/tensor_parallel.h), derived, costed and cut into blocks; memory is replayed through the allocator. `--stack megatron` asks for another program, Megatron-LM with its fused kernels: gpt2, llama, and bert with its
 // language-model head go by formulas fitted to it (scale/transformer_cost.h).
 #pragma once
 
@@ -29,6 +28,7 @@ struct ScaledModel {
   int64_t own_batch = 1;                          // where the question leaves it open
   int64_t layers = 0;                             // of its longest list of blocks; 0: not known
   int64_t experts = 1;                            // of a layer
+  int64_t tables = 0;                             // whose rows are summed, of a model that is known by name
   bool shares_layers = false;                     // among the GPUs of a tensor group
 };
 
@@ -36,6 +36,9 @@ Result<ScaledModel> scaled_model(const ScaleQuestion& question, const Device& gp
 
 // Whether a plan can be told of a model that is compiled; ok of others.
 Status check_compiled_plan(const ScaledModel& model, const scale::Plan& plan);
+
+// Whether a plan whose optimizer is on the host can be told of a model; ok of others.
+Status check_offload(const ScaledModel& model, const scale::Plan& plan);
 
 // Where its arithmetic runs: half-precision tensor cores without bfloat16 take float16.
 Unit scale_unit(Precision precision, const Device& gpu);
@@ -53,8 +56,9 @@ scale::CostSource cost_source(const ScaleQuestion& question, const ScaledModel& 
 Status refine_exchange(const ScaleQuestion& question, const ScaledModel& model, const scale::StepSetup& setup,
                        const CostModels& cost_models, scale::Step& step);
 
-// Replaces the rules' memory by a replay, for a plan of one stage of a model that goes by its graph.
+// Replaces the rules' memory by a replay, for a plan of a model that goes by its graph: of its stage, or of the stages that need most
+// by the rules; not of interleaved ones.
 Status replay_memory(const ScaleQuestion& question, const ScaledModel& model, const scale::StepSetup& setup,
-                     const CostModels& cost_models, scale::Step& step);
+                     const CostModels& cost_models, const scale::CostSource& costs, scale::Step& step);
 
 }  // namespace forerun

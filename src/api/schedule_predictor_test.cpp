@@ -181,9 +181,9 @@ TEST_F(ScheduledFile, WordsOfARowAreParsedWhereItIsRead) {
       run("id,model,iterations,optimizer,set\na,resnet18,10,sgd:momentum=0.5,image=64;batch=4\n", "perfect");
   ASSERT_TRUE(setup.ok()) << setup.error().message();
   // Where the time is stated nobody needs to know what precision that is.
-  const auto stated = run("id,model,iterations,duration,precision\na,resnet18,10,300,fp8\n", "hybrid");
+  const auto stated = run("id,model,iterations,duration,precision\na,resnet18,10,300,fp4\n", "hybrid");
   ASSERT_TRUE(stated.ok()) << stated.error().message();
-  EXPECT_NE(stated->report.predictor_source.find("there is no precision 'fp8'"), std::string::npos)
+  EXPECT_NE(stated->report.predictor_source.find("there is no precision 'fp4'"), std::string::npos)
       << stated->report.predictor_source;
 }
 

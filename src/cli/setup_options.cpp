@@ -5,7 +5,7 @@ namespace forerun::cli {
 void add_setup_options(CLI::App& verb, SetupOptions& options, const std::string& default_precision) {
   verb.add_option("--precision", options.precision,
                   "fp32 (PyTorch's defaults), tf32 (also for matrix products), amp_bf16 or amp_fp16 (autocast, fp16 "
-                  "with a GradScaler), bf16 or fp16 (weights too); default " +
+                  "with a GradScaler), bf16 or fp16 (weights too), amp_fp8 (autocast, linear layers in fp8); default " +
                       default_precision);
   verb.add_option(
       "--optimizer", options.optimizer,

@@ -454,6 +454,7 @@ Status check_setup(const TrainingSetup& setup) {
   };
   if (setup.checkpointing != Checkpointing::none) return refuse("activation checkpointing", "--checkpoint");
   if (setup.quantize.any()) return refuse("training on quantized weights", "--quantize");
+  if (setup.precision == Precision::amp_fp8) return refuse("training with products in fp8", "--precision amp_fp8");
   if (setup.loop != TrainingLoop::plain) return refuse("a library's training loop", "--loop");
   if (setup.accumulate > 1 && launches_graphs(setup.compile)) {
     return Error{

@@ -65,13 +65,8 @@ Value bmm(Tracer& t, const Value& a, const Value& b) {
   if (node != nullptr) {
     node->backward = [&t, node, a, b](Values gradients) {
       Values result(2);
-      const auto lowered = [&t](const Value& v) {
-        const std::optional<DType> type = t.backward_products();
-        return type && v->dtype == DType::float32 ? to_copy(t, v, *type) : v;
-      };
-      const Value gradient = lowered(gradients[0]);
-      if (Tracer::wanted(*node, 1)) result[1] = bmm(t, transpose(t, lowered(a), 1, 2), gradient);
-      if (Tracer::wanted(*node, 0)) result[0] = bmm(t, gradient, transpose(t, lowered(b), 1, 2));
+      if (Tracer::wanted(*node, 1)) result[1] = bmm(t, transpose(t, a, 1, 2), gradients[0]);
+      if (Tracer::wanted(*node, 0)) result[0] = bmm(t, gradients[0], transpose(t, b, 1, 2));
       return result;
     };
   }

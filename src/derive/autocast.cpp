@@ -25,10 +25,4 @@ bool runs_in_float32(std::string_view op_name) {
   return std::any_of(kOps.begin(), kOps.end(), [&](std::string_view prefix) { return op_name.starts_with(prefix); });
 }
 
-std::optional<DType> autocast_type(Precision precision) {
-  if (precision == Precision::amp_bf16) return DType::bfloat16;
-  if (precision == Precision::amp_fp16) return DType::float16;
-  return std::nullopt;
-}
-
 }  // namespace forerun::derive

@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "derive/aten.h"
-#include "graph/training_run.h"
 
 namespace forerun::derive {
 
@@ -28,9 +27,6 @@ class Autocast {
   std::optional<DType> type_;
   std::map<const TensorState*, Value> cast_parameters_;
 };
-
-// The type of products under the precision's autocast; none where there is no autocast.
-std::optional<DType> autocast_type(Precision precision);
 
 // Elementwise ops that autocast runs in float32: powers, exponentials, logarithms.
 bool runs_in_float32(std::string_view op_name);

@@ -43,7 +43,6 @@ class Replay {
         deaths_(from.op_count() + 1) {}
 
   Result<Graph> run() {
-    if (target_ != nullptr) tracer_.set_backward_products(target_->backward_products);
     take_over_roots();
     for (size_t i = 0; i < from_.storages().size(); ++i) {
       const OpId freed = from_.storages()[i].freed_before;

@@ -1,7 +1,5 @@
 #include "derive/dispatch.h"
 
-#include "derive/autocast.h"
-
 namespace forerun::derive {
 
 // PyTorch 2.11 takes cuDNN first on compute capabilities 9.0 and 10.0 alone.
@@ -12,7 +10,6 @@ DispatchTarget target_of(const Device& device) {
 DispatchTarget target_of(const Device& device, const TrainingSetup& setup, const InputSpec& input) {
   DispatchTarget target = target_of(device);
   target.traced_masks = setup.compile != CompileMode::none && input.kind == InputKind::tokens && input.flavour == "hf";
-  if (setup.compile != CompileMode::none) target.backward_products = autocast_type(setup.precision);
   return target;
 }
 

@@ -4,8 +4,6 @@
 // PyTorch 2.11. Left out: switches that a user may set (torch.backends.cudnn.enabled, sdpa_kernel).
 #pragma once
 
-#include <optional>
-
 #include "derive/value.h"
 #include "device/device.h"
 #include "graph/training_run.h"
@@ -18,9 +16,6 @@ struct DispatchTarget {
   // and what looks at everything by one value in every place, whose stride of 0 no fused kernel takes
   // (check_last_dim_stride_equals_1_dense of sdp_utils).
   bool traced_masks = false;
-  // Products of a compiled backward pass under autocast: AOTAutograd traces it under the autocast of the forward pass
-  // (backward_pass_autocast of torch/_functorch/config.py), which eager autograd does not know.
-  std::optional<DType> backward_products;
   size_t most_ops =
       2'000'000;  // of the forward graph: an iteration takes about 1 kB of memory for each while it is derived
 };

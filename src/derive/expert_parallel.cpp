@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 
@@ -60,6 +61,17 @@ int64_t experts_of(const Graph& forward) {
 }
 
 bool is_expert_product(std::string_view op_name) { return op_name == "aten._grouped_mm.default"; }
+
+std::optional<size_t> dealt_operand(std::string_view op_name) {
+  if (is_expert_product(op_name)) return 1;
+  if (op_name == "aten._embedding_bag.default") return 0;
+  return std::nullopt;
+}
+
+int64_t summed_tables(const Graph& forward) {
+  return std::count_if(forward.ops().begin(), forward.ops().end(),
+                       [&](const Op& op) { return forward.name(op) == "aten.embedding_bag.default"; });
+}
 
 Result<Graph> expert_parallel(const Graph& forward, int64_t gpus) {
   if (gpus == 1) return forward;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "base/result.h"
@@ -25,5 +26,11 @@ int64_t experts_of(const Graph& forward);
 
 // Whether the second operand is the weights of experts.
 bool is_expert_product(std::string_view op_name);
+
+// Which operand of an op is weights that can be dealt out: those of experts, or a table whose rows are summed; nothing: none is.
+std::optional<size_t> dealt_operand(std::string_view op_name);
+
+// Tables whose rows are summed; where the model is DLRM's, they can be dealt out like experts (zoo/dlrm.cpp).
+int64_t summed_tables(const Graph& forward);
 
 }  // namespace forerun::derive

@@ -57,6 +57,7 @@ Status ForwardPass::run() {
   if (setup_.checkpointing != Checkpointing::none && stretches_.empty()) {
     stretches_ =
         checkpoint_stretches(forward_, [&](size_t op) { return quantized_.contains(op) && !adapters_.contains(op); });
+    for (Stretch& stretch : stretches_) stretch.last_runs = stretch.last_runs || fp8_.contains(stretch.last);
   }
   held_earlier_ = std::move(held_);
   held_.clear();
@@ -108,7 +109,10 @@ Status ForwardPass::run_op(size_t index, Values& values, Autocast& autocast) {
       wants(read[few_bits->second.operand])) {
     held_.push_back(inputs[few_bits->second.operand]);
   }
-  Values results = few_bits != quantized_.end() ? Values{quantized(few_bits->second, inputs)} : lower(call);
+  const auto in_fp8 = fp8_.find(index);
+  Values results = few_bits != quantized_.end() ? Values{quantized(few_bits->second, inputs)}
+                   : in_fp8 != fp8_.end()       ? Values{multiplied_in_fp8(in_fp8->second, inputs)}
+                                                : lower(call);
   CHECK(results.size() == outputs.size(), "lowering of " + forward_.name(op) + " gave a wrong number of results");
   if (const auto found = adapters_.find(index); found != adapters_.end()) {
     results[0] = adapted(found->second, inputs, results[0], autocast);
@@ -128,6 +132,14 @@ Value ForwardPass::quantized(const QuantizedLayer& layer, const Values& inputs) 
   const Value bias = layer.bias ? inputs[*layer.bias] : nullptr;
   const auto run = layer.weight.format == WeightFormat::int8 ? linear_8bit : linear_4bit;
   Value y = run(t_, inputs[layer.operand], layer.weight, bias);
+  in_custom_op_ = false;
+  return y;
+}
+
+Value ForwardPass::multiplied_in_fp8(const Fp8Layer& layer, const Values& inputs) {
+  in_custom_op_ = true;
+  const Value bias = layer.bias ? inputs[*layer.bias] : nullptr;
+  Value y = linear_fp8(t_, inputs[layer.operand], inputs[layer.operand + 1], bias, layer.turned);
   in_custom_op_ = false;
   return y;
 }

@@ -13,6 +13,7 @@
 #include "derive/autocast.h"
 #include "derive/checkpoint_stretches.h"
 #include "derive/dispatch.h"
+#include "derive/fp8_linear.h"
 #include "derive/lora.h"
 #include "derive/quantized_linear.h"
 #include "graph/training_run.h"
@@ -42,6 +43,7 @@ class ForwardPass {
   Value& value(TensorId id) { return values_[id.value]; }
   void add_adapter(size_t op, Adapter adapter) { adapters_.emplace(op, std::move(adapter)); }
   void add_quantized(size_t op, QuantizedLayer layer) { quantized_.emplace(op, std::move(layer)); }
+  void set_fp8(std::map<size_t, Fp8Layer> layers) { fp8_ = std::move(layers); }
 
   // Once for each micro-batch.
   Status run();
@@ -59,6 +61,7 @@ class ForwardPass {
   bool passes_over(const Rerun& rerun, size_t op, size_t& kept, bool& stopped, std::string_view name,
                    ValueSpan outputs) const;
   Value quantized(const QuantizedLayer& layer, const Values& inputs);
+  Value multiplied_in_fp8(const Fp8Layer& layer, const Values& inputs);
   Value adapted(const Adapter& adapter, const Values& inputs, const Value& result, Autocast& autocast);
   void find_last_uses();
   void drop_finished(size_t index, Values& values);
@@ -73,6 +76,7 @@ class ForwardPass {
   std::vector<Stretch> stretches_;
   std::map<size_t, Adapter> adapters_;          // by op
   std::map<size_t, QuantizedLayer> quantized_;  // by op
+  std::map<size_t, Fp8Layer> fp8_;              // by op
   Values values_;
   std::vector<size_t> last_use_;  // by tensor: the last op that touches it
   std::vector<bool> wants_;       // by tensor: it would want a gradient, recorded or not

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <optional>
 #include <set>
 
@@ -26,6 +27,10 @@ bool is_recurrent(const std::string& name) {
          name == "aten.rnn_relu.input";
 }
 
+std::optional<DType> autocast_type(Precision precision) {
+  return is_autocast(precision) ? std::optional(product_type(precision)) : std::nullopt;
+}
+
 class IterationBuilder {
  public:
   IterationBuilder(const Graph& forward, const InputSpec& input, const TrainingSetup& setup,
@@ -34,8 +39,13 @@ class IterationBuilder {
         input_(input),
         setup_(setup),
         autocast_(tracer_, autocast_type(setup.precision)),
-        pass_(forward, tracer_, autocast_, target, setup) {
-    tracer_.set_backward_products(target.backward_products);
+        pass_(forward, tracer_, autocast_, target, setup) {}
+
+  // Plays a stage of a pipeline in place of the whole model.
+  void play(const StageForward& stage, const StageSchedule& schedule) {
+    stage_ = &stage;
+    schedule_ = schedule;
+    received_.insert(stage.received.begin(), stage.received.end());
   }
 
   Result<Graph> run() {
@@ -43,6 +53,7 @@ class IterationBuilder {
     make_flat_weights();
     if (Status status = find_quantized(); !status.ok()) return status.error();
     make_roots();
+    if (Status status = find_fp8(); !status.ok()) return status.error();
     if (Status status = make_adapters(); !status.ok()) return status.error();
     if (trained_.empty()) {
       return parameters_.empty() ? Error{"the loss depends on no parameter", "", "nothing would be trained"}
@@ -52,11 +63,7 @@ class IterationBuilder {
         tracer_, trained_, setup_.optimizer, [matrices = matrices()](const Value& v) { return matrices.contains(v); });
     if (setup_.precision == Precision::amp_fp16) scaler_.emplace(tracer_);
     if (setup_.ema) average_.emplace(tracer_, parameters_, buffers_);
-    for (int64_t i = 0; i < setup_.accumulate; ++i) {
-      tracer_.begin_forward();
-      if (Status status = pass_.run(); !status.ok()) return status.error();
-      if (Status status = run_loss_and_backward(); !status.ok()) return status.error();
-    }
+    if (Status status = stage_ != nullptr ? run_stage() : run_passes(); !status.ok()) return status.error();
     run_update(slots);
     if (tracer_.made_bytes() > kMostBytes) {
       return Error{
@@ -69,6 +76,85 @@ class IterationBuilder {
 
  private:
   Value& value(TensorId id) { return pass_.value(id); }
+
+  Status run_passes() {
+    for (int64_t i = 0; i < setup_.accumulate; ++i) {
+      tracer_.begin_forward();
+      if (Status status = pass_.run(); !status.ok()) return status;
+      const Result<Value> loss = make_loss();
+      if (!loss) return loss.error();
+      run_backward(*loss);
+    }
+    return {};
+  }
+
+  // A micro-batch of a stage between its two passes.
+  struct InFlight {
+    Values received, results;
+    std::vector<std::shared_ptr<Value>> gradients;  // of what was received
+    Value loss;                                     // of the last stage
+  };
+
+  Status run_stage() {
+    std::deque<InFlight> flying;
+    for (int64_t i = 0; i < schedule_.micro_batches; ++i) {
+      tracer_.begin_forward();
+      Result<InFlight> passed = run_forward();
+      if (!passed) return passed.error();
+      flying.push_back(std::move(*passed));
+      if (static_cast<int64_t>(flying.size()) < schedule_.ahead) continue;
+      run_backward(flying.front());
+      flying.pop_front();
+    }
+    for (; !flying.empty(); flying.pop_front()) run_backward(flying.front());
+    return {};
+  }
+
+  // Another stage's tensor, or a gradient of one.
+  Value receive(DType dtype, const Shape& sizes) {
+    Value made = tracer_.fresh(dtype, sizes);
+    tracer_.emit("c10d.recv_.default", {}, {made});
+    return made;
+  }
+
+  Result<InFlight> run_forward() {
+    InFlight passed;
+    for (const TensorId id : stage_->received) {
+      const auto shape = forward_.shape(id);
+      const DType stated = forward_.tensor(id).dtype;
+      value(id) =
+          receive(stated == DType::float32 ? weight_type(setup_.precision) : stated, {shape.begin(), shape.end()});
+      passed.received.push_back(value(id));
+      passed.gradients.push_back(tracer_.watch_gradient(value(id)));
+    }
+    if (Status status = pass_.run(); !status.ok()) return status.error();
+    if (stage_->last) {
+      Result<Value> loss = make_loss();
+      if (!loss) return loss.error();
+      passed.loss = std::move(*loss);
+    } else {
+      for (const TensorId id : forward_.results()) passed.results.push_back(std::move(value(id)));
+      autocast_.forget_parameters();
+    }
+    for (const TensorId id : stage_->received) value(id) = nullptr;
+    return passed;
+  }
+
+  void run_backward(InFlight& passed) {
+    if (stage_->last) {
+      run_backward(passed.loss);
+      return;
+    }
+    tracer_.begin_backward();
+    std::vector<Edge> edges;
+    Values seeds;
+    for (const Value& result : passed.results) {
+      if (!needs_gradient(result)) continue;
+      edges.push_back(Tracer::edge_to(result));
+      seeds.push_back(receive(result->dtype, result->sizes));
+    }
+    tracer_.backward(edges, std::move(seeds));
+  }
 
   [[nodiscard]] Status check() const {
     if (setup_.optimizer.kind == OptimizerKind::other) {
@@ -132,6 +218,24 @@ class IterationBuilder {
     return {};
   }
 
+  // Linear layers with products of 8 bits, and what they multiply in.
+  Status find_fp8() {
+    if (setup_.precision != Precision::amp_fp8) return {};
+    if (setup_.lora.rank > 0 || setup_.quantize.any()) {
+      return Error{"adapters and weights of few bits are not predicted beside products in fp8",
+                   "--precision amp_fp8 with --lora, --quantize", "leave them out, or take amp_bf16"};
+    }
+    auto layers = fp8_layers(forward_, stage_ != nullptr && !stage_->last);
+    if (!layers) return layers.error();
+    if (layers->empty() && stage_ == nullptr) {
+      return Error{"the model has no linear layers beside its last that fp8 units could multiply",
+                   "--precision amp_fp8", "take amp_bf16"};
+    }
+    pass_.set_fp8(std::move(*layers));
+    tracer_.root(Root::buffer, "transformer_engine.workspace", DType::uint8, {kFp8WorkspaceBytes}, {1});
+    return {};
+  }
+
   // Which input of the op is its bias: addmm has it first.
   [[nodiscard]] std::optional<size_t> bias_of(size_t op, const LinearLayer& layer) const {
     if (layer.operand > 0) return 0;
@@ -172,7 +276,7 @@ class IterationBuilder {
       const Tensor& tensor = forward_.tensors()[i];
       const Storage& storage = forward_.storage(tensor.storage);
       Value& root = value(TensorId(i));
-      if (storage.root == Root::none || root) continue;
+      if (storage.root == Root::none || root || received_.contains(TensorId(i))) continue;
       const auto shape = forward_.shape(TensorId(i));
       const Shape sizes(shape.begin(), shape.end());
       const std::string& name = forward_.names()[storage.root_name];
@@ -276,7 +380,7 @@ class IterationBuilder {
     return loss;
   }
 
-  Status run_loss_and_backward() {
+  Result<Value> make_loss() {
     kept_.clear();  // the variables of the micro-batch before are assigned anew
     pass_.forget_earlier_graph();
     if (forward_.results().empty()) return Error{"the model has no result to compute a loss of", "", ""};
@@ -290,12 +394,15 @@ class IterationBuilder {
     if (setup_.accumulate > 1) loss = aten::unary(tracer_, "aten.div.Tensor", loss, {{"other", setup_.accumulate}});
     autocast_.forget_parameters();
     if (scaler_) loss = scaler_->scale(loss);
+    return loss;
+  }
+
+  void run_backward(const Value& loss) {
     tracer_.begin_backward();
     const Value seed = tracer_.fresh(loss->dtype, {});  // held by the caller until the pass is over
     tracer_.emit("aten.ones_like.default", {loss}, {seed}, {{"pin_memory", false}});
     tracer_.backward(loss, seed);
     kept_.push_back(loss);
-    return {};
   }
 
   void run_update(const std::vector<ParameterSlot>& slots) {
@@ -331,13 +438,17 @@ class IterationBuilder {
   std::map<size_t, LinearLayer> layers_;           // that are quantized, by op
   std::map<TensorId, QuantizedWeight> quantized_;  // by weight of the forward graph
   std::set<TensorId> biases_;                      // of the layers
+  const StageForward* stage_ = nullptr;            // null: the whole model
+  StageSchedule schedule_;
+  std::set<TensorId> received_;
   Values kept_;  // the loop's own variables: logits and loss live until the iteration ends
 };
 
 }  // namespace
 
-Result<Graph> derive_iteration(const Graph& forward, const InputSpec& input, const TrainingSetup& setup,
-                               const DispatchTarget& target) {
+namespace {
+
+Status check_derivation(const Graph& forward, const TrainingSetup& setup, const DispatchTarget& target) {
   if (setup.attention == Attention::flash && !is_half(setup.precision)) {
     return Error{fmt::format("flash attention takes half precision; this is {}", name_of(setup.precision)),
                  "--attention", "add --precision amp_bf16 or bf16, or leave the choice to sdpa"};
@@ -346,9 +457,33 @@ Result<Graph> derive_iteration(const Graph& forward, const InputSpec& input, con
     return Error{fmt::format("the model has {} ops; at most {} can be derived", forward.op_count(), target.most_ops),
                  "", "predict a part of the model"};
   }
+  return {};
+}
+
+DispatchTarget chosen_target(const DispatchTarget& target, const TrainingSetup& setup) {
   DispatchTarget chosen = target;
   if (setup.attention == Attention::flash) chosen.cudnn_attention = false;
+  return chosen;
+}
+
+}  // namespace
+
+Result<Graph> derive_iteration(const Graph& forward, const InputSpec& input, const TrainingSetup& setup,
+                               const DispatchTarget& target) {
+  if (Status status = check_derivation(forward, setup, target); !status.ok()) return status.error();
+  const DispatchTarget chosen = chosen_target(target, setup);
   return IterationBuilder(forward, input, setup, chosen).run();
+}
+
+Result<Graph> derive_stage(const StageForward& stage, const StageSchedule& schedule, const InputSpec& input,
+                           const TrainingSetup& setup, const DispatchTarget& target) {
+  if (Status status = check_derivation(stage.graph, setup, target); !status.ok()) return status.error();
+  TrainingSetup played = setup;
+  played.accumulate = schedule.micro_batches;
+  const DispatchTarget chosen = chosen_target(target, played);
+  IterationBuilder builder(stage.graph, input, played, chosen);
+  builder.play(stage, schedule);
+  return builder.run();
 }
 
 }  // namespace forerun::derive

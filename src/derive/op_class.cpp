@@ -26,7 +26,8 @@ constexpr ClassNames kClasses[] = {
     {OpClass::gemm,
      "mm addmm bmm baddbmm addbmm matmul linear _addmm_activation addmv mv dot vdot addr ger outer einsum "
      "tensordot bilinear _trilinear _scaled_mm _scaled_grouped_mm _grouped_mm _int_mm _weight_int8pack_mm "
-     "_weight_int4pack_mm int8_linear_matmul sparse_mm _sparse_mm chain_matmul linalg_multi_dot _cslt_sparse_mm kron"},
+     "_weight_int4pack_mm int8_linear_matmul fp8_gemm sparse_mm _sparse_mm chain_matmul linalg_multi_dot "
+     "_cslt_sparse_mm kron"},
     {OpClass::convolution,
      "convolution _convolution convolution_overrideable conv1d conv2d conv3d conv_transpose1d conv_transpose2d "
      "conv_transpose3d cudnn_convolution cudnn_convolution_transpose cudnn_convolution_relu "
@@ -91,7 +92,8 @@ constexpr ClassNames kClasses[] = {
      "diagonal_backward unfold_backward as_strided_backward unfold_copy tril triu _local_scalar_dense item cpu "
      "cuda float half bfloat16 _autocast_to_reduced_precision _autocast_to_full_precision block_diag meshgrid "
      "cartesian_prod _cast_Float _cast_Half split_copy split_with_sizes_copy resolve_conj resolve_neg "
-     "_chunk_cat dequantize_4bit dequantize_blockwise int8_vectorwise_quant int8_mm_dequant"},
+     "_chunk_cat dequantize_4bit dequantize_blockwise int8_vectorwise_quant int8_mm_dequant fp8_cast "
+     "fp8_cast_transpose fp8_cast_transpose_dbias"},
     {OpClass::random,
      "native_dropout _fused_dropout dropout feature_dropout alpha_dropout bernoulli normal uniform rand randn "
      "randint rand_like randn_like randint_like random randperm exponential geometric cauchy log_normal "

@@ -2,7 +2,7 @@
 //
 // TF32 and bfloat16 units came with Ampere (compute capability 8.0). Without TF32 units, allowing TF32 changes nothing.
 // Without bfloat16 units PyTorch refuses torch.autocast in bfloat16 or emulates it, slower than float32, and cuDNN has no
-// convolutions for it: no cost model here knows how slow, so it is refused. The device file's peak rates tell which units
+// convolutions for it: no cost model here knows how slow, so it is refused. So are products in fp8 where there are no units for them. The device file's peak rates tell which units
 // there are.
 #pragma once
 

@@ -150,9 +150,10 @@ void add_gemm_work(const Graph& graph, const Op& op, OpWork& work) {
   if (has_addend && inputs.size() >= 3) inputs = inputs.subspan(1);
   work.tensor_core_eligible = is_floating(work.compute_dtype) && work.compute_dtype != DType::float64;
   if (inputs.size() < 2) return;
-  const GemmShape gemm = base == "_grouped_mm" ? grouped_shape(graph, op, work.compute_dtype)
-                                               : matmul_shape(graph.shape(inputs[0]), graph.shape(inputs[1]),
-                                                              base == "linear" || base == "int8_linear_matmul");
+  const GemmShape gemm = base == "_grouped_mm"
+                             ? grouped_shape(graph, op, work.compute_dtype)
+                             : matmul_shape(graph.shape(inputs[0]), graph.shape(inputs[1]),
+                                            base == "linear" || base == "int8_linear_matmul" || base == "fp8_gemm");
   work.aligned = rows_aligned(work.compute_dtype, {gemm.n, gemm.k});
   push(work, gemm);
 }

@@ -83,9 +83,6 @@ class Tracer {
   [[nodiscard]] bool gradients_on() const { return gradients_on_; }
   // Whether ops record their way back from here on; tells how it was.
   bool set_gradients(bool on) { return std::exchange(gradients_on_, on); }
-  // The type that products of float32 are made in on the way back; none: as they come.
-  void set_backward_products(std::optional<DType> type) { backward_products_ = type; }
-  [[nodiscard]] std::optional<DType> backward_products() const { return backward_products_; }
   // Whether the running backward step must produce the gradient of input i.
   [[nodiscard]] static bool wanted(const Node& node, size_t i) { return node.next[i].node != nullptr; }
 
@@ -141,7 +138,6 @@ class Tracer {
   Phase phase_ = Phase::forward;
   std::string module_;
   bool gradients_on_ = true;
-  std::optional<DType> backward_products_;
   uint32_t sequence_ = 0;
   double made_bytes_ = 0;
   Interceptor interceptor_;

@@ -204,6 +204,13 @@ Bytes default_blas_workspace(int capability) {
   return capability >= kHopper ? Bytes(int64_t{32} << 20) : Bytes((int64_t{8} << 20) + (int64_t{128} << 10));
 }
 
+// Ada, Hopper and Blackwell (compute capability 8.9 on) and AMD's CDNA 3: all their data sheets have twice the rate of bfloat16 for
+// dense products in fp8 with float32 accumulation.
+bool has_fp8_units(const Device& device) {
+  constexpr int kAda = 89;
+  return device.compute_capability >= kAda || device.architecture == "cdna3";
+}
+
 Device read_device(JsonObject& file) {
   Device device;
   device.name = file.text("name");
@@ -238,6 +245,8 @@ Device read_device(JsonObject& file) {
   device.peak.fp16_tensor = numbers.number_or_zero("fp16_tensor_tflops") * kTera;
   device.peak.bf16_tensor = numbers.number_or_zero("bf16_tensor_tflops") * kTera;
   device.peak.int8_tensor = numbers.number_or_zero("int8_tensor_tops") * kTera;
+  device.peak.fp8_tensor = numbers.number_or_zero("fp8_tensor_tflops") * kTera;
+  if (device.peak.fp8_tensor <= 0 && has_fp8_units(device)) device.peak.fp8_tensor = 2 * device.peak.bf16_tensor;
   return device;
 }
 

@@ -15,6 +15,7 @@ std::string_view name_of(Unit unit) {
     case Unit::fp16_tensor: return "fp16_tensor";
     case Unit::bf16_tensor: return "bf16_tensor";
     case Unit::int8_tensor: return "int8_tensor";
+    case Unit::fp8_tensor: return "fp8_tensor";
   }
   return "?";
 }
@@ -38,6 +39,7 @@ double PeakRates::of(Unit unit) const {
     case Unit::fp16_tensor: return fp16_tensor;
     case Unit::bf16_tensor: return bf16_tensor;
     case Unit::int8_tensor: return int8_tensor;
+    case Unit::fp8_tensor: return fp8_tensor;
   }
   return 0;
 }
@@ -58,6 +60,7 @@ Unit Device::unit_or_fallback(Unit unit) const {
   switch (unit) {
     case Unit::tf32_tensor: return unit_or_fallback(Unit::fp32_matrix);
     case Unit::fp16_tensor: return unit_or_fallback(Unit::fp16);
+    case Unit::fp8_tensor: return unit_or_fallback(Unit::bf16_tensor);
     default: return Unit::fp32;
   }
 }

@@ -16,7 +16,17 @@
 namespace forerun {
 
 // The execution unit that does an op's arithmetic.
-enum class Unit : uint8_t { fp64, fp32, fp32_matrix, fp16, tf32_tensor, fp16_tensor, bf16_tensor, int8_tensor };
+enum class Unit : uint8_t {
+  fp64,
+  fp32,
+  fp32_matrix,
+  fp16,
+  tf32_tensor,
+  fp16_tensor,
+  bf16_tensor,
+  int8_tensor,
+  fp8_tensor
+};
 std::string_view name_of(Unit unit);
 
 // Floating-point (or integer) operations per second of each unit; 0 where the device has no such unit.
@@ -29,6 +39,7 @@ struct PeakRates {
   double fp16_tensor = 0;
   double bf16_tensor = 0;
   double int8_tensor = 0;
+  double fp8_tensor = 0;
 
   [[nodiscard]] double of(Unit unit) const;
 };

@@ -17,12 +17,13 @@ constexpr Names<InputKind, 4> kInputKinds = {{{InputKind::image, "image"},
                                               {InputKind::tokens, "tokens"},
                                               {InputKind::dense, "dense"},
                                               {InputKind::flat, "flat"}}};
-constexpr Names<Precision, 6> kPrecisions = {{{Precision::fp32, "fp32"},
+constexpr Names<Precision, 7> kPrecisions = {{{Precision::fp32, "fp32"},
                                               {Precision::tf32, "tf32"},
                                               {Precision::amp_bf16, "amp_bf16"},
                                               {Precision::amp_fp16, "amp_fp16"},
                                               {Precision::bf16, "bf16"},
-                                              {Precision::fp16, "fp16"}}};
+                                              {Precision::fp16, "fp16"},
+                                              {Precision::amp_fp8, "amp_fp8"}}};
 constexpr Names<Checkpointing, 3> kCheckpointings = {
     {{Checkpointing::none, "none"}, {Checkpointing::block, "block"}, {Checkpointing::selective, "selective"}}};
 constexpr Names<OptimizerKind, 10> kOptimizers = {{{OptimizerKind::sgd, "SGD"},
@@ -86,6 +87,7 @@ Result<Precision> parse_precision(const std::string& name) {
   if (const auto known = precision_named(name)) return *known;
   if (same_ignoring_case(name, "bfloat16")) return Precision::bf16;
   if (same_ignoring_case(name, "float16")) return Precision::fp16;
+  if (same_ignoring_case(name, "fp8")) return Precision::amp_fp8;
   for (const char* open : {"amp", "half"}) {
     if (!same_ignoring_case(name, open)) continue;
     return Error{
@@ -105,12 +107,13 @@ DType weight_type(Precision precision) {
 }
 
 DType product_type(Precision precision) {
-  return precision == Precision::amp_bf16   ? DType::bfloat16
-         : precision == Precision::amp_fp16 ? DType::float16
-                                            : weight_type(precision);
+  if (precision == Precision::amp_bf16 || precision == Precision::amp_fp8) return DType::bfloat16;
+  return precision == Precision::amp_fp16 ? DType::float16 : weight_type(precision);
 }
 
-bool is_autocast(Precision precision) { return precision == Precision::amp_bf16 || precision == Precision::amp_fp16; }
+bool is_autocast(Precision precision) {
+  return precision == Precision::amp_bf16 || precision == Precision::amp_fp16 || precision == Precision::amp_fp8;
+}
 
 bool is_half(Precision precision) { return is_autocast(precision) || weight_type(precision) != DType::float32; }
 

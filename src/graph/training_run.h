@@ -29,9 +29,10 @@ struct InputSpec {
   std::string flavour;     // of tokens: "lm", or "hf" where the loop lets go of the logits once the loss has them
 };
 
-// `amp_*`: torch.autocast with float32 weights, in float16 with a GradScaler; `bf16` and `fp16`: weights, gradients and optimizer
-// state are of that type, nothing is kept in float32.
-enum class Precision : uint8_t { fp32, tf32, amp_bf16, amp_fp16, bf16, fp16 };
+// `amp_*`: torch.autocast with float32 weights, in float16 with a GradScaler; `amp_fp8`: autocast in bfloat16 with the products of
+// linear layers in 8 bits (derive/fp8_linear.h); `bf16` and `fp16`: weights, gradients and optimizer state are of that type, nothing is
+// kept in float32.
+enum class Precision : uint8_t { fp32, tf32, amp_bf16, amp_fp16, bf16, fp16, amp_fp8 };
 // `other`: one that recorded runs may use and the derivation does not know; its ops are in the record. adamw_8bit is that of
 // bitsandbytes; muon has its matrices with adamw for the rest.
 enum class OptimizerKind : uint8_t { sgd, adam, adamw, rmsprop, adagrad, other, adafactor, lion, adamw_8bit, muon };
@@ -103,10 +104,10 @@ struct TrainingSetup {
 };
 
 [[nodiscard]] bool is_autocast(Precision precision);
-[[nodiscard]] bool is_half(Precision precision);  // its products are of 16 bits
+[[nodiscard]] bool is_half(Precision precision);  // its products are of 16 bits, or fewer
 // The type of the weights.
 [[nodiscard]] DType weight_type(Precision precision);
-// The type of products.
+// The type of products; of amp_fp8, of those that are not of 8 bits.
 [[nodiscard]] DType product_type(Precision precision);
 
 // Which device the ops were dispatched for: a CUDA one, or none, so that they are yet to be mapped to their CUDA forms.

@@ -14,6 +14,7 @@
 #include "cost/host/parameters_in_place.h"
 #include "derive/cuda_forms.h"
 #include "derive/dispatch.h"
+#include "derive/fp8_linear.h"
 #include "derive/iteration.h"
 #include "derive/precision_support.h"
 #include "derive/quantized_linear.h"
@@ -97,7 +98,7 @@ void add_costs(const Graph& graph, const std::vector<OpCost>& costs, Prediction&
       kind.row.name = graph.name(op);
       kind.row.phase = name_of(op.phase);
       kind.opaque = op_class(graph.name(op)) == OpClass::opaque;
-      kind.quantized = derive::is_quantized_op(kind.row.name);
+      kind.quantized = derive::is_quantized_op(kind.row.name) || derive::is_fp8_op(kind.row.name);
     }
     const bool seen = costs[i].measured && !kind.quantized;
     if (seen) measured += costs[i].gpu;
@@ -272,8 +273,9 @@ bool sizes_vary(const Graph& graph) {
 // no op: iterations that the host bounds took up to so many times as long as predicted.
 double unseen_host_time(const Prediction& p, bool sizes_vary) {
   if (p.times.bound != Bottleneck::host) return 1;
-  if (sizes_vary) return 2.1;              // a model with experts chosen one by one: 2.06 times as long, on an H200
-  if (p.setup.quantize.any()) return 1.8;  // layers written in Python, never measured
+  if (sizes_vary) return 2.1;  // a model with experts chosen one by one: 2.06 times as long, on an H200
+  if (p.setup.quantize.any() || p.setup.precision == Precision::amp_fp8)
+    return 1.8;  // layers in Python, never measured
   switch (p.setup.checkpointing) {
     case Checkpointing::none: return 1;
     case Checkpointing::block: return 1.2;
@@ -282,12 +284,13 @@ double unseen_host_time(const Prediction& p, bool sizes_vary) {
   return 1;
 }
 
-// Kernels on quantized weights may take twice their time: none were measured, and they are costed as copies.
+// Kernels on quantized weights and in fp8 may take twice their time: none were measured, and they are costed as others.
 Nanoseconds unseen_gpu_time(const Graph& graph, const std::vector<OpCost>& costs) {
   std::vector<bool> quantized(graph.names().size());
   bool any = false;
   for (size_t i = 0; i < quantized.size(); ++i) {
-    quantized[i] = derive::is_quantized_op(graph.names()[NameId(i)]);
+    const std::string& name = graph.names()[NameId(i)];
+    quantized[i] = derive::is_quantized_op(name) || derive::is_fp8_op(name);
     any = any || quantized[i];
   }
   Nanoseconds time;

@@ -64,6 +64,7 @@ void write_json(JsonWriter& json, const scale::Plan& p) {
       .field("checkpoint", p.checkpoint)
       .field("selective", p.selective)
       .field("overlap", p.overlap)
+      .field("offload", p.offload)
       .field("exchange", name_of(p.exchange))
       .field("servers", p.exchange == scale::Exchange::all_reduce ? 0 : p.servers)
       .end_object();

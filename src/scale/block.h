@@ -20,13 +20,14 @@ struct Block {
   std::string name;
   bool layer = false;             // one of the equal layers that are dealt out to stages
   int64_t parameters = 0;         // of one GPU
-  int64_t expert_parameters = 0;  // of these, those that data-parallel GPUs deal out among them
+  int64_t expert_parameters = 0;  // of these, experts or tables, which data-parallel GPUs may deal out among them
   Nanoseconds forward;
   Nanoseconds backward;
   Nanoseconds weight_gradients;   // of the backward pass, what nobody waits for before the update; 0: not known
   Nanoseconds forward_exchange;   // within the tensor, context and expert groups
   Nanoseconds backward_exchange;  // the same
   Bytes output;                   // passed on to the next block
+  Bytes copies;                   // of its parameters in fp8, kept as long as it trains
   Bytes saved;                    // by the forward pass for the backward pass, its input included
   Bytes transient;                // more while it runs, a second forward pass included
 };
@@ -50,7 +51,7 @@ struct Cut {
   bool selective = false;   // layers keep what takes long to make, and make the rest again
   bool sequence = false;    // norms and the like are divided by the tensor group, along the sequence
   int64_t context = 1;      // GPUs that share a sequence
-  int64_t experts = 1;      // GPUs that experts are dealt out to
+  int64_t experts = 1;      // GPUs that experts, or DLRM's tables, are dealt out to
   friend auto operator<=>(const Cut&, const Cut&) = default;
 };
 

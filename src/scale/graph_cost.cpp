@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <set>
 #include <unordered_map>
 
 #include "derive/expert_parallel.h"
@@ -14,6 +15,12 @@
 
 namespace forerun::scale {
 namespace {
+
+// The block that a module is part of; empty: ops outside modules.
+std::string block_name(const ModuleBlocks& modules, std::string_view module) {
+  const std::string_view block = modules.of(module);
+  return std::string(block.empty() ? module.substr(0, module.find('.')) : block);
+}
 
 // Blocks in the order of the forward pass, and by name.
 class BlockIndex {
@@ -38,10 +45,7 @@ class BlockIndex {
   std::vector<Block>& blocks() { return blocks_; }
 
  private:
-  [[nodiscard]] std::string name_of(std::string_view module) const {
-    const std::string_view block = modules_.of(module);
-    return std::string(block.empty() ? module.substr(0, module.find('.')) : block);
-  }
+  [[nodiscard]] std::string name_of(std::string_view module) const { return block_name(modules_, module); }
   void place(const std::string& name) {
     const auto [at, fresh] = by_name_.try_emplace(name, blocks_.size());
     if (!fresh) return;
@@ -113,8 +117,8 @@ int64_t tied_parameters(const Graph& graph, BlockIndex& index) {
 void add_parameters(const Graph& graph, BlockIndex& index) {
   std::vector<bool> seen(graph.storages().size()), experts(graph.storages().size());
   for (const Op& op : graph.ops()) {
-    if (op.phase != Phase::forward || !derive::is_expert_product(graph.name(op))) continue;
-    experts[graph.tensor(graph.inputs(op)[1]).storage.value] = true;
+    const auto operand = op.phase == Phase::forward ? derive::dealt_operand(graph.name(op)) : std::nullopt;
+    if (operand) experts[graph.tensor(graph.inputs(op)[*operand]).storage.value] = true;
   }
   for (const Tensor& tensor : graph.tensors()) {
     const Storage& storage = graph.storage(tensor.storage);
@@ -216,6 +220,17 @@ void repeat(const RepeatedBlock& repeated, std::vector<Block>& blocks) {
 }
 
 }  // namespace
+
+std::vector<size_t> block_begins(const Graph& forward) {
+  const ModuleBlocks modules(forward);
+  std::set<std::string, std::less<>> known;
+  std::vector<size_t> begins;
+  for (size_t i = 0; i < forward.op_count(); ++i) {
+    const std::string name = block_name(modules, forward.module(forward.ops()[i]));
+    if (!name.empty() && known.insert(name).second) begins.push_back(i);
+  }
+  return begins;
+}
 
 ModelCosts graph_costs(const TrainingRun& run, std::span<const OpCost> costs, const HostCosts& host,
                        const IterationTiming& times, const ProductWork& products, const RepeatedBlock& repeated) {

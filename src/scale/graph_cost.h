@@ -31,6 +31,9 @@ struct RepeatedBlock {
   int64_t others = 0;
 };
 
+// Where each block begins, by op of a forward graph, in their order.
+std::vector<size_t> block_begins(const Graph& forward);
+
 // `products`: of all blocks, those that are repeated too.
 ModelCosts graph_costs(const TrainingRun& run, std::span<const OpCost> costs, const HostCosts& host,
                        const IterationTiming& times, const ProductWork& products, const RepeatedBlock& repeated = {});

@@ -23,6 +23,7 @@ struct DeviceBlocks {
   int64_t saved = 0;      // of one micro-batch in all chunks
   int64_t transient = 0;  // block's
   int64_t largest_parameters = 0;
+  int64_t copies = 0;
 };
 
 DeviceBlocks blocks_of(std::span<const Block> blocks, std::span<const BlockRange> stages, const Plan& plan,
@@ -35,6 +36,7 @@ DeviceBlocks blocks_of(std::span<const Block> blocks, std::span<const BlockRange
       sum.parameters += block.parameters;
       sum.expert_parameters += block.expert_parameters;
       sum.saved += block.saved.value;
+      sum.copies += block.copies.value;
       sum.transient = std::max(sum.transient, block.transient.value);
       sum.largest_parameters = std::max(sum.largest_parameters, block.parameters);
     }
@@ -57,10 +59,10 @@ std::vector<MemoryUse> memory_by_device(std::span<const Block> blocks, std::span
       return Bytes(divided(dense * each, plan.shards()) +
                    divided(held.expert_parameters * each, plan.shards() / plan.experts));
     };
-    use.parameters = shared(bytes.parameter, 3);
+    use.parameters = shared(bytes.parameter, 3) + Bytes(held.copies);
     if (!plan.reshard) use.parameters += Bytes(held.parameters * bytes.parameter);  // gathered ones stay
     use.gradients = shared(bytes.gradient, 2);
-    use.states = shared(bytes.state, 1);
+    use.states = plan.offload ? Bytes() : shared(bytes.state, 1);
     use.activations = Bytes(held.saved * in_flight(plan, device) / plan.chunks);
     use.transient = Bytes(held.transient);
     // Gathered parameters of this block and the next, and a block's gradients before they are scattered.

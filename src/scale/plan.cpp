@@ -52,6 +52,7 @@ const WordEffect kWords[] = {
     {"zb", "zb", [](PlanRequest& r) { r.plan.zero_bubble = true; }},
     {"no-reshard", "no-reshard", [](PlanRequest& r) { r.plan.reshard = false; }},
     {"no-overlap", "no-overlap", [](PlanRequest& r) { r.plan.overlap = false; }},
+    {"offload", "offload", [](PlanRequest& r) { r.plan.offload = true; }},
 };
 
 struct NumberEffect {
@@ -144,6 +145,7 @@ std::string describe(const Plan& plan) {
   if (plan.zero > 0) text += fmt::format(", ZeRO {}", plan.zero);
   if (plan.shard > 0) text += fmt::format(" in {}", plan.shard);
   if (!plan.reshard) text += ", no reshard";
+  if (plan.offload) text += ", offload";
   if (plan.checkpoint) text += ", checkpoint";
   if (plan.selective) text += ", selective";
   if (plan.schedule != Schedule::buckets) text += fmt::format(", {}", name_of(plan.schedule));
@@ -276,6 +278,10 @@ Status check_plan(const Plan& plan) {
   if (plan.zero >= 2 && plan.pipeline > 1) {
     return wrong(fmt::format("ZeRO {} does not go with a pipeline", plan.zero),
                  "gradients are added up over micro-batches there; use zero=1");
+  }
+  if (plan.offload && plan.zero == 0 && plan.replicas() > 1) {
+    return wrong("replicas that have a whole optimizer each would all make the same step on their hosts",
+                 "give zero=1, 2 or 3 (fsdp) with offload");
   }
   const bool plain = plan.zero == 0 && plan.pipeline == 1 && plan.tensor == 1 && plan.context == 1 && plan.experts == 1;
   if (plan.schedule != Schedule::buckets && !plain) {

@@ -26,7 +26,7 @@ struct Plan {
   int64_t tensor = 1;
   int64_t context = 1;  // GPUs that share a sequence
   int64_t data = 1;
-  int64_t experts = 1;  // data-parallel GPUs that experts are dealt out to
+  int64_t experts = 1;  // data-parallel GPUs that experts, or DLRM's tables, are dealt out to
   int64_t pipeline = 1;
   int64_t chunks = 1;  // parts of the model on each GPU of a pipeline; 1: plain 1F1B
   int64_t micro_batch = 1;
@@ -39,6 +39,7 @@ struct Plan {
   bool sequence = false;     // a tensor group divides what it does not share along the sequence
   bool zero_bubble = false;  // gradients of weights fill the pipeline's waits (ZB-H1)
   bool overlap = true;       // gradients travel while the backward pass goes on
+  bool offload = false;      // the optimizer is on the host (offload.h)
   Exchange exchange = Exchange::all_reduce;
   int64_t servers = 1;                    // on as many nodes; a request leaves them open with 0: one a node
   Schedule schedule = Schedule::buckets;  // other than buckets: of plain replicas of a model that goes by its graph

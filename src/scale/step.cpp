@@ -74,7 +74,7 @@ Result<Step> estimate_step(const CostSource& source, const StepSetup& setup, con
     std::vector<Block> held = held_by(*parts, plan, d);
     if (d == 0 || !exchange_alike(held, before)) sent = exchange_among(held, plan, setup, network);
     if (!sent) return sent.error();
-    const Nanoseconds update = update_of(costs, held, plan);
+    const Nanoseconds update = update_of(costs, held, plan, setup);
     const Nanoseconds passed = run.device_end[static_cast<size_t>(d)];
     const Nanoseconds end = passed + sent->exposed + update;
     before = std::move(held);

@@ -51,6 +51,7 @@ struct StepSetup {
   bool megatron = false;        // Megatron-LM trains it; ZeRO 3 is then DeepSpeed's, and stages wait for what they send
   bool compiled = false;        // its model is compiled
   int64_t width = 0;            // of a transformer's layers; 0: not told
+  bool fp8 = false;             // its linear layers multiply in fp8
 };
 
 // Puts other times of the exchange of gradients in place of the estimated ones.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "scale/offload.h"
 #include "timeline/sharded_exchange.h"
 
 namespace forerun::scale {
@@ -101,14 +102,18 @@ std::vector<Block> held_by(const PlanParts& parts, const Plan& plan, int64_t dev
   return held;
 }
 
-Nanoseconds update_of(const ModelCosts& costs, const std::vector<Block>& held, const Plan& plan) {
+Nanoseconds update_of(const ModelCosts& costs, const std::vector<Block>& held, const Plan& plan,
+                      const StepSetup& setup) {
   double parameters = 0;
+  Nanoseconds backward;
   for (const Block& block : held) {
     const auto experts = static_cast<double>(block.expert_parameters);
     const auto dense = static_cast<double>(block.parameters) - experts;
     const auto shares = static_cast<double>(plan.zero > 0 ? plan.shards() : 1);
     parameters += dense / shares + experts / std::max(1.0, shares / static_cast<double>(plan.experts));
+    backward += backward_of(block);
   }
+  if (plan.offload) return shown_of(offloaded_update(parameters, setup.bytes, setup.megatron, setup.cluster), backward);
   return costs.update_fixed + Nanoseconds(std::llround(costs.update_ns * parameters));
 }
 

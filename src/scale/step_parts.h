@@ -27,7 +27,8 @@ Result<PlanParts> parts_of(const CostSource& source, const StepSetup& setup, con
 // What one GPU of a device of the pipeline holds.
 std::vector<Block> held_by(const PlanParts& parts, const Plan& plan, int64_t device);
 
-Nanoseconds update_of(const ModelCosts& costs, const std::vector<Block>& held, const Plan& plan);
+Nanoseconds update_of(const ModelCosts& costs, const std::vector<Block>& held, const Plan& plan,
+                      const StepSetup& setup);
 
 // The exchange of gradients and parameters among the GPUs that hold these blocks.
 Result<ExchangeTimes> exchange_among(const std::vector<Block>& held, const Plan& plan, const StepSetup& setup,

@@ -69,7 +69,7 @@ Result<StepPicture> picture_of(const CostSource& source, const StepSetup& setup,
     picture.events.push_back({.kind = StepEventKind::update,
                               .stage = d,
                               .begin = exchanged,
-                              .duration = update_of(parts->costs, held, plan)});
+                              .duration = update_of(parts->costs, held, plan, setup)});
   }
   picture.memory = memory_by_device(parts->costs.blocks, parts->stages, plan, setup.bytes);
   if (plan.pipeline == 1) picture.memory = {step.memory};

@@ -42,7 +42,7 @@ std::vector<std::string> unvalidated_parts(const Plan& plan, const GpuCluster& c
   if (plan.zero_bubble) parts.emplace_back("zero-bubble schedules");
   if (plan.sequence) parts.emplace_back("sequence parallelism");
   if (plan.context > 1) parts.emplace_back("context groups");
-  if (plan.experts > 1) parts.emplace_back("experts dealt out to GPUs");
+  if (plan.experts > 1) parts.emplace_back("experts or tables dealt out to GPUs");
   if (plan.shards() < plan.replicas()) parts.emplace_back("shards that are replicated (HSDP)");
   if (megatron && plan.zero == 3 && plan.tensor > 1) parts.emplace_back("ZeRO 3 with tensor groups");
   if (megatron && across && !plan.checkpoint) {
@@ -65,6 +65,8 @@ void set_range(Step& step, const StepSetup& setup) {
   const auto nodes = static_cast<double>(std::max<int64_t>(1, step.plan.gpus() / setup.cluster.node));
   step.unvalidated = unvalidated_parts(step.plan, setup.cluster, setup.megatron, setup.width);
   if (setup.compiled && step.plan.gpus() > 1) step.unvalidated.emplace_back("compiled models on several GPUs");
+  if (setup.fp8) step.unvalidated.emplace_back("products in fp8");
+  if (step.plan.offload) step.unvalidated.emplace_back("an optimizer on the host");
   const double less = std::hypot(computed * (1 - setup.computation.low), exchanged * kExchangeLess);
   const double more = std::hypot(std::hypot(computed * (setup.computation.high - 1), exchanged * kExchangeMore),
                                  time * kNodesDoubled * std::log2(nodes));

@@ -19,14 +19,18 @@ int64_t Transformer::parameters() const {
   return embedding_parameters() + layers * layer_parameters() + head_parameters();
 }
 
-double Transformer::flops_per_sequence() const {
+double Transformer::linear_flops_per_sequence() const {
   const auto h = static_cast<double>(hidden);
-  const auto s = static_cast<double>(sequence);
   const auto queries = static_cast<double>(query_size());
   const auto keys = static_cast<double>(key_size());
   const double weights = h * (queries + 2 * keys) + queries * h + (gated ? 3 : 2) * h * static_cast<double>(inner);
-  const double layer = 2 * weights + 4 * s * queries;
-  return 3 * s * (static_cast<double>(layers) * layer + 2 * h * static_cast<double>(vocab));
+  return 6 * static_cast<double>(sequence) * static_cast<double>(layers) * weights;
+}
+
+double Transformer::flops_per_sequence() const {
+  const auto s = static_cast<double>(sequence);
+  const double scores = 4 * s * static_cast<double>(layers * query_size());
+  return linear_flops_per_sequence() + 3 * s * (scores + 2 * static_cast<double>(hidden * vocab));
 }
 
 namespace {
@@ -34,9 +38,9 @@ namespace {
 // Whether a layer of the zoo's decoder is Llama's, but for biases and norms of queries and keys.
 bool is_like_llama(const zoo::Configuration& c, int64_t sequence) {
   const bool whole_attention = c.text("pattern").find('s') == std::string::npos || c.integer("window") >= sequence;
-  return c.integer("experts") == 0 && c.integer("key_rank") == 0 && c.text("norm_side") == "before" &&
-         whole_attention && c.real("attention_softcap") == 0 && c.real("softcap") == 0 && !c.flag("out_bias") &&
-         !c.flag("mlp_bias");
+  return c.integer("experts") == 0 && !c.flag("chunked") && c.integer("key_rank") == 0 &&
+         c.text("norm_side") == "before" && whole_attention && c.real("attention_softcap") == 0 &&
+         c.real("softcap") == 0 && !c.flag("out_bias") && !c.flag("mlp_bias");
 }
 
 Transformer gated_decoder(const zoo::Configuration& c) {

@@ -40,6 +40,7 @@ struct Transformer {
   [[nodiscard]] int64_t parameters() const;
   // Of one sequence, forward and backward, nothing run twice; the matrix products only.
   [[nodiscard]] double flops_per_sequence() const;
+  [[nodiscard]] double linear_flops_per_sequence() const;  // of these, with weights of the layers
 };
 
 // The shape of a zoo model; nothing where its family is not such a stack.

@@ -16,6 +16,7 @@ constexpr double kEmbeddingBytes = 24;    // per element
 constexpr double kHeadNormBytes = 30;     // per element
 constexpr double kFusedBackward = 2.5;    // products of fused attention's backward pass over its forward pass
 constexpr double kForwardPart = 1.0 / 3;  // of elementwise work and of the host's
+constexpr double kCastBytes = 4;          // per element that is cast to fp8: read, written, and written transposed
 
 struct Shape {
   double tokens, hidden, sequence, micro_batch, tensor;
@@ -49,14 +50,29 @@ class LayerTimer {
   LayerTimer(const Device& gpu, const Efficiency& efficiency, const Arithmetic& arithmetic)
       : e_(efficiency),
         peak_(gpu.rate(arithmetic.unit) * peak_share(gpu, efficiency)),
+        fp8_peak_(gpu.rate(Unit::fp8_tensor) * peak_share(gpu, efficiency)),
         bandwidth_(gpu.memory_bandwidth),
         element_(static_cast<double>(arithmetic.element)),
-        summed_(static_cast<double>(arithmetic.element + 2 * arithmetic.gradient)) {}
+        summed_(static_cast<double>(arithmetic.element + 2 * arithmetic.gradient)),
+        fp8_(arithmetic.fp8) {}
 
   // One product with a weight: y[m,n] = x[m,k] w[k,n], then its two gradients.
-  [[nodiscard]] Seconds linear(double m, double n, double k) const {
-    const Product result = product(m, n, k);
-    const Product gradients[] = {product(m, k, n), product(k, n, m)};
+  [[nodiscard]] Seconds linear(double m, double n, double k) const { return products(m, n, k, false); }
+
+  // The same of a layer, in fp8 where that is asked for.
+  [[nodiscard]] Seconds layer_linear(double m, double n, double k) const {
+    Seconds sum = products(m, n, k, fp8_);
+    if (!fp8_) return sum;
+    const double input = kCastBytes * m * k / bandwidth_, gradient = kCastBytes * m * n / bandwidth_;
+    sum.forward += input;
+    sum.backward += gradient;
+    sum.moving += input + gradient;
+    return sum;
+  }
+
+  [[nodiscard]] Seconds products(double m, double n, double k, bool fp8) const {
+    const Product result = product(m, n, k, fp8);
+    const Product gradients[] = {product(m, k, n, fp8), product(k, n, m, fp8)};
     Seconds sum{.forward = result.seconds,
                 .backward = gradients[0].seconds + gradients[1].seconds,
                 .weights = gradients[1].seconds};
@@ -114,18 +130,22 @@ class LayerTimer {
     double seconds = 0;
     bool computes = true;  // arithmetic limits it
   };
-  [[nodiscard]] Product product(double m, double n, double k) const {
+  [[nodiscard]] Product product(double m, double n, double k, bool fp8) const {
     const bool odd = std::fmod(m, 2) != 0 || std::fmod(n, 2) != 0 || std::fmod(k, 2) != 0;
-    const double compute = 2 * m * n * k / (peak_ * e_.gemm * (odd ? e_.misaligned : 1));
-    const double memory = element_ * (m * n + n * k + m * k) / (bandwidth_ * kMemoryShare);
+    const double compute = 2 * m * n * k / ((fp8 ? fp8_peak_ : peak_) * e_.gemm * (odd ? e_.misaligned : 1));
+    const double moved =
+        fp8 ? element_ * m * n + n * k + m * k : element_ * (m * n + n * k + m * k);  // operands of a byte
+    const double memory = moved / (bandwidth_ * kMemoryShare);
     return {std::max(compute, memory), compute >= memory};
   }
 
   const Efficiency& e_;
   double peak_;
+  double fp8_peak_;
   double bandwidth_;
   double element_;
   double summed_;  // bytes moved for each weight by adding up its gradient
+  bool fp8_;
 };
 
 Nanoseconds whole(double seconds) { return Nanoseconds(std::llround(seconds * 1e9)); }
@@ -136,10 +156,10 @@ Seconds layer_seconds(const Transformer& model, const LayerTimer& timer, const E
       std::max(static_cast<double>(model.kv_heads) / s.tensor, 1.0) * static_cast<double>(model.head_size());
   const double queries = static_cast<double>(model.query_size()) / s.tensor;
   const double inner = static_cast<double>(model.inner) / s.tensor;
-  Seconds gpu = timer.linear(s.tokens, queries + 2 * keys, h);
-  add(gpu, timer.linear(s.tokens, h, queries));
-  add(gpu, timer.linear(s.tokens, model.gated ? 2 * inner : inner, h));
-  add(gpu, timer.linear(s.tokens, h, inner));
+  Seconds gpu = timer.layer_linear(s.tokens, queries + 2 * keys, h);
+  add(gpu, timer.layer_linear(s.tokens, h, queries));
+  add(gpu, timer.layer_linear(s.tokens, model.gated ? 2 * inner : inner, h));
+  add(gpu, timer.layer_linear(s.tokens, h, inner));
   add(gpu, timer.attention(model, s));
   const double shared = h / s.tensor + (model.gated ? 1.5 : 1) * inner;
   add(gpu, timer.moved(e.elementwise * s.tokens * (kUnsharedBytes * h / s.unshared + kSharedBytes * shared)));
@@ -155,12 +175,18 @@ Seconds head_seconds(const Transformer& model, const LayerTimer& timer, const Ef
 }
 
 // Bytes that a layer keeps for the backward pass.
-double saved_by_layer(const Transformer& model, const Efficiency& e, const Shape& s, double element, bool selective) {
+double saved_by_layer(const Transformer& model, const Efficiency& e, const Shape& s, const Arithmetic& arithmetic,
+                      bool selective) {
+  const auto element = static_cast<double>(arithmetic.element);
   const double inner = (model.gated ? 3 : 2) * static_cast<double>(model.inner) / s.hidden;  // results of that width
   const double shared = element * (4 + inner) + static_cast<double>(model.gated ? 1 : 0);
   double bytes = s.tokens * s.hidden * (5 * element / s.unshared + shared / s.tensor);
   if (!e.fused_attention && !selective) {
     bytes += (2 * element + 1) * s.micro_batch * static_cast<double>(model.heads) / s.tensor * s.queries * s.sequence;
+  }
+  if (arithmetic.fp8) {  // the inputs of the four linear layers are kept in one byte
+    const auto shared_inputs = static_cast<double>(model.query_size() + model.inner);
+    bytes -= (element - 1) * s.tokens * (2 * s.hidden / s.unshared + shared_inputs / s.tensor);
   }
   return bytes;
 }
@@ -287,14 +313,15 @@ Result<ModelCosts> transformer_costs(const Transformer& model, const GpuCluster&
   count(layer_time, factors.layer, model.layers);
   Block layer = block("layer", layer_time, factors.layer, model.layer_parameters() / tensor);
   layer.layer = true;
+  if (arithmetic.fp8) layer.copies = Bytes(2 * layer.parameters);  // by rows and transposed
   const Seconds attention = timer.attention(model, s);
   const RingTimes ring = ring_exchange(model, network, cut, s, element, attention);
   layer.forward_exchange = exchange * 2 + ring.forward;
   layer.backward_exchange = exchange * 2 + ring.backward;
-  layer.saved = whole_bytes(saved_by_layer(model, e, s, element, cut.selective));
+  layer.saved = whole_bytes(saved_by_layer(model, e, s, arithmetic, cut.selective));
   if (cut.selective) {
     layer.backward += whole(attention.forward * factors.layer);
-    layer.transient = whole_bytes(saved_by_layer(model, e, s, element, false)) - layer.saved;
+    layer.transient = whole_bytes(saved_by_layer(model, e, s, arithmetic, false)) - layer.saved;
   }
   if (cut.checkpoint) {
     layer.backward += layer.forward;
@@ -315,9 +342,16 @@ Result<ModelCosts> transformer_costs(const Transformer& model, const GpuCluster&
   costs.blocks.push_back(head);
 
   if (model.tied) costs.tied_parameters = words * model.hidden;
-  costs.update_ns = static_cast<double>(arithmetic.update_bytes) / (cluster.gpu.memory_bandwidth * e.update) * 1e9;
+  const double cast = arithmetic.fp8 ? kCastBytes : 0;  // of weights, once a step
+  costs.update_ns =
+      (static_cast<double>(arithmetic.update_bytes) + cast) / (cluster.gpu.memory_bandwidth * e.update) * 1e9;
   costs.flops_per_sample = model.flops_per_sequence();
   costs.peak_seconds = costs.flops_per_sample / cluster.gpu.rate(arithmetic.unit);
+  if (arithmetic.fp8) {
+    const double in_fp8 = model.linear_flops_per_sequence();
+    costs.peak_seconds = (costs.flops_per_sample - in_fp8) / cluster.gpu.rate(arithmetic.unit) +
+                         in_fp8 / cluster.gpu.rate(Unit::fp8_tensor);
+  }
   costs.tokens_per_sample = model.sequence;
   return costs;
 }

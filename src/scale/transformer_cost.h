@@ -7,7 +7,9 @@
 // for the backward pass: Korthikanti et al. (2022), 34 + 5 as/h bytes per element, and so is what sequence parallelism
 // (norms, dropout and residuals divided along the sequence, reduce-scatter and all-gather in place of all-reduce) and
 // selective recomputation (attention's scores) change. Context groups pass keys and values round a ring beside attention
-// (Liu et al., 2023, as Megatron has it), with causal parts dealt out evenly; what attention does not hide is exposed. Left
+// (Liu et al., 2023, as Megatron has it), with causal parts dealt out evenly; what attention does not hide is exposed. In fp8 the
+// products of layers reach the share of the fp8 peak that others reach of theirs; their inputs and gradients are cast and transposed
+// in every micro-batch, weights once a step, and two copies of them are kept (derive/fp8_linear.h has the same op by op). Left
 // out: experts; that the gathered input of a layer, which sequence parallelism gathers once more in the backward pass,
 // is not always hidden.
 #pragma once
@@ -25,6 +27,7 @@ struct Arithmetic {
   int64_t element = 2;        // bytes of an activation
   int64_t gradient = 2;       // of a parameter's gradient, summed over the micro-batches
   int64_t update_bytes = 30;  // moved for each parameter by the optimizer
+  bool fp8 = false;           // linear layers of the layers multiply in fp8, as Transformer Engine has it
 };
 
 // The vocabulary as it is dealt out: unchanged on one GPU, a multiple of 128 on each of several.

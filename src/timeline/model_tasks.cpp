@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/check.h"
+#include "derive/gradient_buckets.h"
 #include "graph/op_modules.h"
 #include "timeline/host_gpu_timeline.h"
 
@@ -20,10 +21,21 @@ StepPhase step_phase(Phase phase) {
   return StepPhase::none;
 }
 
+// Those of a bucket are complete once the last of them is.
+void hand_over_in_buckets(std::vector<OpGradient>& gradients) {
+  std::vector<Bytes> sizes;
+  for (const OpGradient& gradient : gradients) sizes.push_back(gradient.bytes);
+  size_t first = 0;
+  for (const size_t end : bucket_ends(sizes)) {
+    for (; first <= end; ++first) gradients[first].last = gradients[end].last;
+  }
+}
+
 }  // namespace
 
-std::vector<OpGradient> op_gradients(const Graph& graph) {
+std::vector<OpGradient> op_gradients(const Graph& graph, const CompiledParts* compiled) {
   std::map<uint32_t, OpGradient> found;             // by storage
+  std::unordered_map<uint32_t, size_t> written;     // by storage: the last op of a compiled graph that writes it
   std::unordered_map<uint32_t, size_t> forward_op;  // by sequence number
   std::unordered_map<uint32_t, size_t>
       first_of;     // the first op of a module: blocks that run again read the same weights
@@ -42,11 +54,16 @@ std::vector<OpGradient> op_gradients(const Graph& graph) {
       if (graph.storage(storage).freed_before.valid() || graph.storage(storage).root != Root::none) continue;
       const OpGradient made{i, i, used, graph.storage(storage).bytes};
       found.try_emplace(storage.value, made).first->second.last = i;
+      if (compiled != nullptr && compiled->inside[i]) written[storage.value] = i;
     }
   }
   std::vector<OpGradient> list;
-  for (const auto& [storage, gradient] : found) list.push_back(gradient);
+  for (const auto& [storage, gradient] : found) {
+    list.push_back(gradient);
+    if (const auto in_graph = written.find(storage); in_graph != written.end()) list.back().last = in_graph->second;
+  }
   std::stable_sort(list.begin(), list.end(), [](const OpGradient& a, const OpGradient& b) { return a.last < b.last; });
+  if (compiled != nullptr) hand_over_in_buckets(list);
   return list;
 }
 
@@ -122,7 +139,7 @@ Result<ModelTasks> model_tasks(const Graph& graph, std::span<const OpCost> costs
   if (options.host != nullptr && options.rules.waits_for_batch && last.valid()) wait(StepPhase::update);
   std::vector<TaskId> from(graph.op_count() + 1, last);  // the first kernel of an op and those behind it
   for (size_t i = graph.op_count(); i-- > 0;) from[i] = costs[i].kernels > 0 ? until[i] : from[i + 1];
-  for (const OpGradient& gradient : op_gradients(graph)) {
+  for (const OpGradient& gradient : op_gradients(graph, options.compiled)) {
     if (until[gradient.last].valid()) {
       made.gradients.push_back({until[gradient.last], from[gradient.used], gradient.bytes});
     }

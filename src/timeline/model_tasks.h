@@ -4,7 +4,9 @@
 // duration and the gaps between its kernels. With host times one thread issues the ops in the same order, as
 // host_gpu_timeline.h has it; without, the host is taken to run ahead. A gradient is a storage that backward ops write
 // and that outlives the iteration; it is ready when the last of them has ended, and its parameter is first used by the
-// forward op whose sequence number the op that created it carries.
+// forward op whose sequence number the op that created it carries. A compiled backward pass hands over gradients where its graph ends:
+// DDP has torch.compile cut graphs at its buckets (DDPOptimizer), so that those of a bucket are ready once the last of them is
+// written. What fusion across the cuts would have saved is left out.
 #pragma once
 
 #include <span>
@@ -13,6 +15,7 @@
 #include "cost/host/host.h"
 #include "cost/op_cost.h"
 #include "graph/graph.h"
+#include "graph/training_run.h"
 #include "timeline/gradient_exchange.h"
 #include "timeline/task_graph.h"
 
@@ -24,7 +27,8 @@ struct OpGradient {
   size_t used = 0;             // the first forward op that reads the parameter; 0 where that is not known
   Bytes bytes;
 };
-std::vector<OpGradient> op_gradients(const Graph& graph);  // in the order they are complete
+// In the order they are complete. `compiled`: of a graph that was compiled; null: an eager one.
+std::vector<OpGradient> op_gradients(const Graph& graph, const CompiledParts* compiled = nullptr);
 
 struct ModelTasks {
   TaskGraph tasks;
@@ -33,9 +37,10 @@ struct ModelTasks {
 };
 
 struct ModelTaskOptions {
-  Nanoseconds gap{};                // between two kernels
-  const HostCosts* host = nullptr;  // null: nobody waits for the host
-  LoopRules rules{};                // with host times: where the loop waits
+  Nanoseconds gap{};                        // between two kernels
+  const HostCosts* host = nullptr;          // null: nobody waits for the host
+  LoopRules rules{};                        // with host times: where the loop waits
+  const CompiledParts* compiled = nullptr;  // of a graph that was compiled; null: an eager one
   std::span<const uint32_t> calls;  // by op, of the forward pass: op_instance of its tasks; empty: none is known
 };
 // Tasks name their op by its index in `event`.

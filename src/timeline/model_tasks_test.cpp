@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "compile/compiled_iteration.h"
+#include "derive/gradient_buckets.h"
 #include "derive/iteration.h"
 #include "timeline/simulator.h"
 #include "zoo/zoo.h"
@@ -47,6 +49,29 @@ TEST(ModelTasks, GradientsAreReadyInTheOrderOppositeToTheirUse) {
   }
   EXPECT_GT(made->gradients.front().used, made->gradients.back().used);  // the classifier, the first convolution
   EXPECT_LT(made->gradients.front().ready, made->gradients.back().ready);
+}
+
+// A compiled backward pass is cut at DDP's buckets: those of a bucket are ready together, the first before the pass has ended.
+TEST(ModelTasks, CompiledGradientsAreReadyBucketByBucket) {
+  const Graph eager = derived_resnet18();
+  const auto compiled = compile::compiled_iteration(eager, false);
+  ASSERT_TRUE(compiled.ok()) << compiled.error().message();
+  const std::vector<OpGradient> gradients = op_gradients(compiled->graph, &compiled->parts);
+  ASSERT_EQ(gradients.size(), op_gradients(eager).size());
+  std::vector<Bytes> sizes;
+  for (const OpGradient& gradient : gradients) sizes.push_back(gradient.bytes);
+  const std::vector<size_t> ends = bucket_ends(sizes);
+  ASSERT_GT(ends.size(), 2U);
+  size_t first = 0;
+  for (const size_t end : ends) {
+    for (; first <= end; ++first) EXPECT_EQ(gradients[first].last, gradients[end].last);
+    if (end + 1 < gradients.size()) {
+      EXPECT_LT(gradients[end].last, gradients[end + 1].last);
+    }
+    EXPECT_TRUE(compiled->parts.inside[gradients[end].last]);
+  }
+  const std::vector<OpGradient> together = op_gradients(compiled->graph);
+  EXPECT_LT(gradients.front().last, together.front().last) << "not once the graph has ended";
 }
 
 TEST(ModelTasks, TheStreamIsBusyForWhatTheOpsCost) {

@@ -94,10 +94,7 @@ bool exchanges_beside(const std::vector<BackwardPass>& passes, int stage) {
 
 }  // namespace
 
-double gathered_share(int stage, Precision precision) {
-  const bool autocast = precision == Precision::amp_bf16 || precision == Precision::amp_fp16;
-  return autocast && stage >= 2 ? 0.5 : 1;
-}
+double gathered_share(int stage, Precision precision) { return is_autocast(precision) && stage >= 2 ? 0.5 : 1; }
 
 double waits_for_nodes(int stage, int64_t nodes) {
   return stage < 2 || nodes < 2 ? 0 : kDoubledNodes * std::log2(static_cast<double>(nodes));

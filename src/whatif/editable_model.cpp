@@ -54,6 +54,7 @@ Status EditableIteration::derive_again(const TrainingSetup& to) {
                           {.gap = timer_->device().launch_gap,
                            .host = &derived->host,
                            .rules = rules_of(to.loop),
+                           .compiled = derived->compiled.get(),
                            .calls = derived->calls});
   if (!made) return made.error();
   setup = to;
@@ -65,7 +66,7 @@ Status EditableIteration::derive_again(const TrainingSetup& to) {
   steps_.to_the_end = true;
   model_ops_.clear();
   for (const Op& op : derived->graph.ops()) model_ops_.push_back(recorded(derived->graph, op));
-  model_gradients_ = op_gradients(derived->graph);
+  model_gradients_ = op_gradients(derived->graph, derived->compiled.get());
   full_machine_slowdown_ =
       forerun::full_machine_slowdown(derived->graph, derived->costs, timer_->device(), to.precision);
   return {};

@@ -69,6 +69,8 @@ const std::vector<Architecture>& architectures() {
       {"olmoe", decoder_family, read_olmoe},
       {"deepseek_v2", decoder_family, read_deepseek_v2},
       {"deepseek_v3", decoder_family, read_deepseek_v3},
+      {"llama4", decoder_family, read_llama4},
+      {"llama4_text", decoder_family, read_llama4_text},
       {"gpt2", gpt2_family, read_gpt2},
       {"gpt_neox", gpt_neox_family, read_gpt_neox},
       {"opt", opt_family, read_opt},
@@ -118,6 +120,7 @@ Result<DescribedModel> described_model(HfConfig config) {
   if (model.parameters.has("experts") && model.parameters.integer("experts") > 0) {
     model.notes.emplace_back("tokens are taken to be spread evenly over the experts");
   }
+  if (model_type == "llama4") model.notes.emplace_back("the language model alone: its image encoder is left out");
   if (model_type == "mamba") {
     model.notes.emplace_back("the scan is a loop over the sequence, as it runs where mamba_ssm is not installed");
   }

@@ -48,6 +48,8 @@ void read_qwen3_moe(HfConfig& config, Configuration& parameters);
 void read_deepseek_v2(HfConfig& config, Configuration& parameters);
 void read_deepseek_v3(HfConfig& config, Configuration& parameters);
 void read_olmoe(HfConfig& config, Configuration& parameters);
+void read_llama4_text(HfConfig& config, Configuration& parameters);
+void read_llama4(HfConfig& config, Configuration& parameters);
 
 // --- other language models (hf_language.cpp)
 void read_gpt2(HfConfig& config, Configuration& parameters);

@@ -59,6 +59,45 @@ TEST(ConfigModels, EveryCheckpointHasItsPublishedNumberOfParameters) {
   }
 }
 
+// The published totals count the image encoder too (its 871,932,416 parameters with the projection behind it).
+TEST(ConfigModels, Llama4HasItsPublishedSizeWithoutItsImageEncoder) {
+  constexpr int64_t kImages = 871'932'416;
+  EXPECT_EQ(build("Llama-4-Scout-17B-16E", {{"length", "16"}})->forward.parameter_count() + kImages, 108'641'793'536);
+  EXPECT_EQ(build("Llama-4-Maverick-17B-128E", {{"length", "16"}})->forward.parameter_count() + kImages,
+            401'583'781'376);
+}
+
+TEST(ConfigModels, Llama4IsReadFromItsMultimodalConfig) {
+  const std::string config =
+      R"({"model_type": "llama4", "vision_config": {"hidden_size": 1408}, "text_config": {"model_type": "llama4_text",
+          "num_hidden_layers": 4, "interleave_moe_layer_step": 2, "moe_layers": [1, 3], "no_rope_layers": [1, 1, 1, 0],
+          "attn_temperature_tuning": 4, "use_qk_norm": true}})";
+  const auto model = described(config);
+  ASSERT_TRUE(model) << model.error().message();
+  EXPECT_EQ(model->parameters.text("pattern"), "sssf");
+  EXPECT_EQ(model->parameters.integer("expert_step"), 2);
+  EXPECT_EQ(model->parameters.text("query_norm"), "rotated");
+  EXPECT_TRUE(has_part(notes_of(config), "image encoder is left out"));
+  EXPECT_TRUE(has_part(refusal(R"({"model_type": "llama4_text", "moe_layers": [0, 1]})"), "moe_layers"));
+  EXPECT_TRUE(has_part(refusal(R"({"model_type": "llama4_text", "no_rope_layers": [1]})"), "no_rope_layers"));
+}
+
+// Layers with rotary positions look back within their part alone: longer sequences are masked, and shorter ones are not.
+TEST(ConfigModels, Llama4LooksBackWithinPartsOfTheSequence) {
+  const auto masked = [](const char* length) {
+    const auto model = build("Llama-4-Scout-17B-16E", {{"length", length}, {"layers", "4"}, {"window", "64"}});
+    EXPECT_TRUE(model) << model.error().message();
+    int64_t causal = 0, others = 0;
+    for (const Op& op : model->forward.ops()) {
+      if (model->forward.name(op).find("scaled_dot_product") == std::string::npos) continue;
+      ++(model->forward.attributes(op).get_bool("is_causal", false) ? causal : others);
+    }
+    return std::pair(causal, others);
+  };
+  EXPECT_EQ(masked("64"), std::pair(int64_t{4}, int64_t{0}));
+  EXPECT_EQ(masked("128"), std::pair(int64_t{1}, int64_t{3}));
+}
+
 TEST(ConfigModels, NamesOfCheckpointsAreFoundAsPeopleTypeThem) {
   for (const char* name : {"Qwen/Qwen3-8B", "qwen3-8b", "QWEN3_8B", "qwen/qwen3_8b", "Qwen3-8B-Base"}) {
     const auto found = find_checkpoint(name);

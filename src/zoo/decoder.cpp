@@ -1,9 +1,10 @@
 // Decoders of the Llama line, as one family with switches: Llama, Mistral, Qwen 2 and 3, Phi-3, Gemma 1 to 3, OLMo 2, and
-// with experts Mixtral, Qwen 2 and 3 MoE, OLMoE and (with attention of their own) DeepSeek V2 and V3.
+// with experts Mixtral, Qwen 2 and 3 MoE, OLMoE, Llama 4 and (with attention of their own) DeepSeek V2 and V3.
 //
 // Source: their *ForCausalLM of transformers 5.22, sdpa attention (Gemma 2: eager, since sdpa knows no soft cap) without
-// padding, key-value cache off. Which switches make which model: hf_decoders.cpp. Left out: rotary tables that are made
-// anew for long sequences (dynamic).
+// padding, key-value cache off. Llama 4's experts are torchtitan's (grouped products on the rows that were sent to an expert), where
+// transformers has all tokens pass through all experts. Which switches make which model: hf_decoders.cpp. Left out: rotary tables
+// that are made anew for long sequences (dynamic).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,17 +23,18 @@ namespace {
 
 using Scope = ForwardBuilder::Scope;
 
-// Where queries and keys are normed: nowhere, over all heads at once, or head by head before or after heads come first.
-enum class QueryNorm : uint8_t { none, width, head, head_first };
+// Where queries and keys are normed: nowhere, over all heads at once, head by head before or after heads come first, or behind their
+// rotation without a weight (Llama 4).
+enum class QueryNorm : uint8_t { none, width, head, head_first, rotated };
 // Which side of attention and feed-forward is normed.
 enum class NormSide : uint8_t { before, after, both };
 
 struct DecoderOptions {
   int64_t hidden, intermediate, heads, kv_heads, head, rotary;
   double eps, scale, softcap, attention_dropout, dropout;
-  bool qkv_bias, out_bias, mlp_bias, fused, eager;
+  bool qkv_bias, out_bias, mlp_bias, fused, eager, chunked;
   int64_t experts, experts_per_token, shared_expert, expert_groups, groups_per_token;
-  int64_t dense_layers, dense_intermediate;
+  int64_t dense_layers, dense_intermediate, expert_step;
   Routing routing;
   std::optional<LatentOptions> latent;
   bool normed_scores, cast_scores, router_last;
@@ -46,6 +48,7 @@ struct DecoderOptions {
 struct LayerContext {
   std::optional<TensorId> mask;
   RotaryTables rotary;
+  std::optional<TensorId> query_scales;  // of layers without rotary positions, by position (Llama 4)
 };
 
 // Queries, keys and values: [batch, heads, length, head].
@@ -68,7 +71,7 @@ class DecoderAttention {
       value_.emplace(b, "v_proj", o.hidden, key, o.qkv_bias);
       out_.emplace(b, "o_proj", query, o.hidden, o.out_bias);
     }
-    if (o.query_norm == QueryNorm::none) return;
+    if (o.query_norm == QueryNorm::none || o.query_norm == QueryNorm::rotated) return;
     const bool whole = o.query_norm == QueryNorm::width;
     query_norm_.emplace(b, "q_norm", whole ? query : o.head, o.eps, o.rms_weight);
     key_norm_.emplace(b, "k_norm", whole ? key : o.head, o.eps, o.rms_weight);
@@ -76,8 +79,8 @@ class DecoderAttention {
 
   TensorId operator()(TensorId x, const LayerContext& context) const {
     const Scope scope(b_, path_, Scope::absolute);
-    Projections heads = o_.fused ? split_fused(x) : project(x);
-    rotate(heads, context.rotary);
+    Projections heads = o_.chunked ? chunked_heads(x, context) : o_.fused ? split_fused(x) : project(x);
+    if (!o_.chunked) rotate(heads, context.rotary);
     return (*out_)(merge_heads(b_, o_.eager ? spelled_out(heads, context.mask) : fused_op(heads, context.mask)));
   }
 
@@ -103,6 +106,36 @@ class DecoderAttention {
       p.key = (*key_norm_)(p.key);
     }
     return p;
+  }
+
+  // Llama 4: positions turn pairs as complex numbers, before heads come first; where there are none, queries are scaled by how far
+  // back they look.
+  [[nodiscard]] Projections chunked_heads(TensorId x, const LayerContext& context) const {
+    const auto split = [&](const Linear& projection) {
+      return b_.view(projection(x), {b_.extent(x, 0), b_.extent(x, 1), -1, o_.head});
+    };
+    TensorId query = split(*query_);
+    TensorId key = split(*key_);
+    const TensorId value = split(*value_);
+    if (context.query_scales) {
+      query = b_.type_as(b_.mul(query, *context.query_scales), query);
+    } else {
+      const TensorId table = b_.unsqueeze(context.rotary.cosine, 2);
+      query = turned_as_complex(b_, query, table);
+      key = turned_as_complex(b_, key, table);
+      if (o_.query_norm == QueryNorm::rotated) {
+        query = unweighted_norm(query);
+        key = unweighted_norm(key);
+      }
+    }
+    return {b_.transpose(query, 1, 2), b_.transpose(key, 1, 2), b_.transpose(value, 1, 2)};
+  }
+
+  [[nodiscard]] TensorId unweighted_norm(TensorId x) const {
+    const TensorId wide = b_.to_dtype(x, DType::float32);
+    const TensorId square = b_.unary("aten.pow.Tensor_Scalar", wide, {{"exponent", int64_t{2}}});
+    const TensorId scale = b_.unary("aten.rsqrt.default", b_.add_scalar(b_.mean(square, {-1}, true), o_.eps));
+    return b_.type_as(b_.mul(wide, scale), x);
   }
 
   [[nodiscard]] TensorId normed_heads(TensorId x, const CastingRmsNorm& norm) const {
@@ -208,7 +241,7 @@ class DecoderLayer {
       : b_(b), path_(b.path_of("")), dropout_(o.dropout) {
     if (o.latent) latent_.emplace(b, "self_attn", *o.latent);
     if (!o.latent) attention_.emplace(b, o);
-    const bool has_experts = o.experts > 0 && number >= o.dense_layers;
+    const bool has_experts = o.experts > 0 && number >= o.dense_layers && (number + 1) % o.expert_step == 0;
     if (!has_experts) feed_forward_.emplace(b, "mlp", gated_options(o));
     if (has_experts) experts_.emplace(b, "mlp", expert_options(o));
     const auto norm = [&](std::optional<CastingRmsNorm>& slot, std::string_view name) {
@@ -287,7 +320,8 @@ std::optional<DecoderOptions> decoder_options(ForwardBuilder& b, const Configura
                                             {{"none", QueryNorm::none},
                                              {"width", QueryNorm::width},
                                              {"head", QueryNorm::head},
-                                             {"head_first", QueryNorm::head_first}});
+                                             {"head_first", QueryNorm::head_first},
+                                             {"rotated", QueryNorm::rotated}});
   const auto side = choice<NormSide>(
       b, c, "norm_side", {{"before", NormSide::before}, {"after", NormSide::after}, {"both", NormSide::both}});
   const auto weight = choice<RmsWeight>(b, c, "norm_weight",
@@ -298,7 +332,8 @@ std::optional<DecoderOptions> decoder_options(ForwardBuilder& b, const Configura
                                        {{"softmax", Routing::softmax},
                                         {"scaled_softmax", Routing::scaled_softmax},
                                         {"grouped_softmax", Routing::grouped_softmax},
-                                        {"grouped_sigmoid", Routing::grouped_sigmoid}});
+                                        {"grouped_sigmoid", Routing::grouped_sigmoid},
+                                        {"sigmoid", Routing::sigmoid}});
   if (!query_norm || !side || !weight || !routing) return std::nullopt;
   std::optional<LatentOptions> latent;
   if (c.integer("key_rank") > 0) {
@@ -324,6 +359,7 @@ std::optional<DecoderOptions> decoder_options(ForwardBuilder& b, const Configura
                         .mlp_bias = c.flag("mlp_bias"),
                         .fused = c.flag("fused"),
                         .eager = is_eager(c),
+                        .chunked = c.flag("chunked"),
                         .experts = c.integer("experts"),
                         .experts_per_token = c.integer("experts_per_token"),
                         .shared_expert = c.integer("shared_expert"),
@@ -331,6 +367,7 @@ std::optional<DecoderOptions> decoder_options(ForwardBuilder& b, const Configura
                         .groups_per_token = c.integer("groups_per_token"),
                         .dense_layers = c.integer("dense_layers"),
                         .dense_intermediate = c.integer("dense_intermediate"),
+                        .expert_step = c.integer("expert_step"),
                         .routing = *routing,
                         .latent = latent,
                         .normed_scores = c.flag("normed_scores"),
@@ -357,7 +394,7 @@ bool pattern_makes_sense(ForwardBuilder& b, const Configuration& c) {
 bool decoder_makes_sense(ForwardBuilder& b, const Configuration& c) {
   if (!within(b, c, {"batch", "length", "vocab", "hidden", "intermediate", "heads", "kv_heads"}) ||
       !within(b, c, {"head", "window", "experts", "shared_expert", "dense_layers", "query_rank", "key_rank"}, 0) ||
-      !within(b, c, {"expert_groups", "groups_per_token", "dense_intermediate"}) ||
+      !within(b, c, {"expert_groups", "groups_per_token", "dense_intermediate", "expert_step"}) ||
       !within(b, c, {"layers"}, 1, kMostLayers) || !is_activation(b, c.text("activation")) || !is_attention(b, c) ||
       !is_dropout(b, c.real("dropout")) || !is_dropout(b, c.real("attention_dropout")) || !pattern_makes_sense(b, c)) {
     return false;
@@ -371,6 +408,17 @@ bool decoder_makes_sense(ForwardBuilder& b, const Configuration& c) {
   if (c.integer("experts") > 0 && c.integer("experts_per_token") > c.integer("experts")) {
     b.fail(fmt::format("{} experts a token, of {}", c.integer("experts_per_token"), c.integer("experts")),
            "choose experts_per_token of at most experts");
+    return false;
+  }
+  const bool rotates_halves = c.flag("fused") || c.integer("key_rank") > 0 || c.flag("local_rotary");
+  const bool norms_otherwise = c.text("query_norm") != "none" && c.text("query_norm") != "rotated";
+  if (c.flag("chunked") && (rotates_halves || norms_otherwise)) {
+    b.fail("chunked attention is Llama 4's",
+           "leave out fused, key_rank and local_rotary; query_norm is none or rotated");
+    return false;
+  }
+  if (!c.flag("chunked") && c.text("query_norm") == "rotated") {
+    b.fail("queries that are normed behind their rotation are Llama 4's", "set chunked too");
     return false;
   }
   const int64_t groups = c.integer("expert_groups");
@@ -417,6 +465,14 @@ struct Frequencies {
   std::optional<TensorId> for_long;  // of long sequences
 };
 
+// log(floor((position + 1) / 8192) + 1) * 0.1 + 1: [1, length, 1, 1].
+TensorId scales_by_position(ForwardBuilder& b, int64_t length) {
+  const TensorId numbers = b.unary("aten.add.Tensor", arange(b, length), {{"other", int64_t{1}}});
+  const TensorId parts = b.unary("aten.floor_divide.default", b.to_dtype(numbers, DType::float32), {{"other", 8192.0}});
+  const TensorId logs = b.unary("aten.log1p.default", parts);
+  return b.view(b.add_scalar(b.mul_scalar(logs, 0.1), 1.0), {1, length, 1, 1});
+}
+
 // What layers with full attention and with a window look at; the tables are shared unless `local_rotary`.
 struct Contexts {
   LayerContext full, windowed;
@@ -429,15 +485,17 @@ Contexts make_contexts(ForwardBuilder& b, const Configuration& c, TensorId x, co
   Contexts contexts;
   if (pattern.find('f') != std::string::npos) contexts.full.mask = decoder_mask(b, positions, options);
   options.window = c.flag("spare_mask") ? 1 : c.integer("window");
+  options.chunked = c.flag("chunked");
   if (c.flag("spare_mask") || pattern.find('s') != std::string::npos) {
     contexts.windowed.mask = decoder_mask(b, positions, options);
   }
   if (tables.local) contexts.windowed.rotary = rotary_tables_of(b, *tables.local, positions, x);
   const TensorId usual =
       tables.for_long ? chosen_frequencies(b, positions, tables.usual, *tables.for_long) : tables.usual;
-  const bool complex = c.integer("key_rank") > 0 && c.text("latent_rotary") == "complex";
+  const bool complex = c.flag("chunked") || (c.integer("key_rank") > 0 && c.text("latent_rotary") == "complex");
   contexts.full.rotary = complex ? complex_rotary_table(b, usual, positions) : rotary_tables_of(b, usual, positions, x);
   if (!tables.local) contexts.windowed.rotary = contexts.full.rotary;
+  if (c.flag("chunked")) contexts.full.query_scales = scales_by_position(b, c.integer("length"));
   return contexts;
 }
 
@@ -505,12 +563,14 @@ Family decoder_family() {
            {"out_bias", false, "attention's output has a bias"},
            {"mlp_bias", false, "the feed-forward layers have biases"},
            {"fused", false, "one projection for queries, keys and values, one for gate and up (Phi-3)"},
-           {"query_norm", "none", "queries and keys normed: none, width, head, head_first"},
+           {"query_norm", "none", "queries and keys normed: none, width, head, head_first, rotated"},
            {"norm_side", "before", "norms stand before, after or on both sides of attention and feed-forward"},
            {"norm_weight", "after_cast", "norms apply their weight after_cast, before_cast or one_plus"},
            {"activation", "silu", "silu, gelu, gelu_pytorch_tanh, gelu_new or relu"},
            {"pattern", "f", "attention layer by layer, repeated: f (full), s (sliding window)"},
            {"window", 0, "tokens of the sliding window"},
+           {"chunked", false,
+            "layers with a window look back in parts of that many; others have no positions (Llama 4)"},
            {"spare_mask", false, "a mask with a window is made though no layer has one (Qwen 2 MoE)"},
            {"local_rotary", false, "layers with a window have rotary tables of their own (Gemma 3)"},
            {"long_rotary", false, "the length of the sequence chooses between two rotary tables (longrope)"},
@@ -521,10 +581,12 @@ Family decoder_family() {
            {"experts", 0, "experts of a feed-forward layer, each as wide as intermediate; 0: no mixture"},
            {"experts_per_token", 1, "experts that a token is sent to"},
            {"shared_expert", 0, "width of an expert that all tokens take, behind a gate (Qwen 2); 0: none"},
-           {"routing", "softmax", "scores of experts: softmax, scaled_softmax, grouped_softmax, grouped_sigmoid"},
+           {"routing", "softmax",
+            "scores of experts: softmax, scaled_softmax, grouped_softmax, grouped_sigmoid, sigmoid"},
            {"expert_groups", 1, "groups that experts lie in"},
            {"groups_per_token", 1, "of which a token uses the best"},
            {"dense_layers", 0, "first layers that have no experts"},
+           {"expert_step", 1, "every so many layers one has experts"},
            {"dense_intermediate", 1, "width of their feed-forward layers"},
            {"query_rank", 0, "latent attention: width that queries are expanded from; 0: they are not"},
            {"key_rank", 0, "latent attention: width that keys and values are expanded from; 0: usual attention"},

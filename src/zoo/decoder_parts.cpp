@@ -45,14 +45,23 @@ TensorId written_out_gelu(ForwardBuilder& b, TensorId x) {
 
 constexpr std::array kActivations = {"silu", "swish", "gelu", "gelu_pytorch_tanh", "gelu_new", "quick_gelu", "relu"};
 
+TensorId behind_oldest(ForwardBuilder& b, TensorId query, TensorId key, int64_t window) {
+  return b.binary("aten.gt.Tensor", key, b.unary("aten.sub.Tensor", query, {{"other", window}}));
+}
+
+TensorId same_part(ForwardBuilder& b, TensorId query, TensorId key, int64_t part) {
+  const TensorId of_key = b.unary("aten.floor_divide.default", key, {{"other", part}});
+  return b.binary("aten.eq.Tensor", of_key, b.unary("aten.floor_divide.default", query, {{"other", part}}));
+}
+
 }  // namespace
 
 TensorId seen_keys(ForwardBuilder& b, const MaskOptions& o) {
   const auto [query, key] = mask_numbers(b, o);
   if (o.window == 0) return b.expand(b.binary("aten.le.Tensor", key, query), {o.batch, -1, o.length, o.length});
   const TensorId all = b.opaque("aten.new_ones.default", {query}, {{{}, DType::boolean}}).front();
-  const TensorId oldest = b.unary("aten.sub.Tensor", query, {{"other", o.window}});
-  const TensorId near = b.binary("aten.bitwise_and.Tensor", all, b.binary("aten.gt.Tensor", key, oldest));
+  const TensorId within = o.chunked ? same_part(b, query, key, o.window) : behind_oldest(b, query, key, o.window);
+  const TensorId near = b.binary("aten.bitwise_and.Tensor", all, within);
   const TensorId seen = b.binary("aten.bitwise_and.Tensor", near, b.binary("aten.le.Tensor", key, query));
   return b.expand(seen, {o.batch, -1, o.length, o.length});
 }
@@ -65,7 +74,8 @@ TensorId added_mask(ForwardBuilder& b, TensorId seen) {
 
 std::optional<TensorId> decoder_mask(ForwardBuilder& b, TensorId positions, const MaskOptions& options) {
   look_for_packed_sequences(b, positions, options.batch);
-  const bool windowed = options.window > 0 && options.length >= options.window;
+  const bool windowed =
+      options.window > 0 && (options.chunked ? options.length > options.window : options.length >= options.window);
   if (!options.eager && !windowed) return std::nullopt;
   const TensorId seen = seen_keys(b, options);
   return options.eager ? added_mask(b, seen) : seen;

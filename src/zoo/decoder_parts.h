@@ -15,8 +15,9 @@ namespace forerun::zoo {
 struct MaskOptions {
   int64_t batch = 1;
   int64_t length = 1;
-  int64_t window = 0;  // tokens that a query looks back at; 0: all
-  bool eager = false;  // added to scores, rather than handed to one attention op
+  int64_t window = 0;    // tokens that a query looks back at; 0: all
+  bool chunked = false;  // the window is that of a part of the sequence: a query looks back as far as its part goes
+  bool eager = false;    // added to scores, rather than handed to one attention op
 };
 // Which keys a query may see: [batch, 1, length, length] of booleans.
 TensorId seen_keys(ForwardBuilder& b, const MaskOptions& options);

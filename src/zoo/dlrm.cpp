@@ -3,9 +3,12 @@
 //
 // Source: Naumov et al., "Deep Learning Recommendation Model for Personalization and Recommendation Systems" (2019),
 // and its PyTorch program. Two logits under cross entropy stand for its one under binary cross entropy; gradients of
-// the tables are dense.
+// the tables are dense. Tables may be dealt out to GPUs (table-wise, as TorchRec does): each holds as many, looks up the rows of
+// all GPUs' samples, and sends each GPU its samples' sums. The graph is that of the GPU with the largest tables.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
 #include <string>
 
 #include "zoo/attention_layers.h"
@@ -55,6 +58,13 @@ bool dlrm_makes_sense(ForwardBuilder& b, const Configuration& c) {
     b.fail("more than 4096 tables or 256 layers", "use fewer");
     return false;
   }
+  if (c.integer("dealt") < 1 ||
+      c.integer("dealt") > std::max<int64_t>(static_cast<int64_t>(c.list("rows").size()), 1)) {
+    b.fail(fmt::format("{} tables cannot be dealt out to {} GPUs, whole tables to each", c.list("rows").size(),
+                       c.integer("dealt")),
+           fmt::format("choose 1 to {} GPUs", std::max<size_t>(c.list("rows").size(), 1)));
+    return false;
+  }
   for (const char* name : {"rows", "bottom", "top"}) {
     for (const int64_t value : c.list(name)) {
       if (value >= 1 && value <= (int64_t{1} << 40)) continue;
@@ -73,9 +83,29 @@ TensorId look_up(ForwardBuilder& b, TensorId table, TensorId offsets, size_t fea
   return b.embedding_bag(table, values, starts);
 }
 
-// The dot products of each pair of `features`, each [batch, dim], after the first of them: [batch, dim + pairs].
-TensorId interact(ForwardBuilder& b, const std::vector<TensorId>& features, int64_t batch, int64_t dim) {
-  const auto count = static_cast<int64_t>(features.size());
+// The tables of the GPU that has the largest, where they are dealt out one after the other by size.
+std::vector<int64_t> largest_share(std::vector<int64_t> rows, int64_t gpus) {
+  if (gpus == 1) return rows;
+  std::sort(rows.begin(), rows.end(), std::greater<>());
+  std::vector<int64_t> share;
+  for (size_t i = 0; i < rows.size(); i += static_cast<size_t>(gpus)) share.push_back(rows[i]);
+  return share;
+}
+
+// What the GPUs looked up for each other, exchanged: sums [gpus * batch, dim] of own tables -> [batch, tables * dim] of all.
+TensorId exchanged_sums(ForwardBuilder& b, const std::vector<TensorId>& sums, int64_t gpus, int64_t tables) {
+  const TensorId own = sums.size() > 1 ? b.cat(sums, 1) : sums.front();
+  const Shape s = b.shape(own);
+  const TensorId swapped = b.opaque("forerun.swap_rows.default", {own}, {{s, b.dtype(own)}}).front();
+  const int64_t batch = s[0] / gpus, dim = s[1] / static_cast<int64_t>(sums.size());
+  const TensorId by_gpu = b.permute(b.view(swapped, {gpus, batch, s[1]}), {1, 0, 2});
+  const TensorId all = b.reshape(by_gpu, {batch, gpus * s[1]});
+  return tables * dim == gpus * s[1] ? all : b.slice(all, 1, 0, tables * dim);  // the last GPUs may have a table less
+}
+
+// The dot products of each pair of `count` features, [batch, dim] each and joined in `features`, after the first of them:
+// [batch, dim + pairs].
+TensorId interact(ForwardBuilder& b, const std::vector<TensorId>& features, int64_t count, int64_t batch, int64_t dim) {
   const int64_t pairs = count * (count - 1) / 2;
   const TensorId stacked = b.view(b.cat(features, 1), {batch, -1, dim});
   const TensorId products = b.bmm(stacked, b.transpose(stacked, 1, 2));
@@ -99,20 +129,26 @@ void build_dlrm(ForwardBuilder& b, const Configuration& c) {
   top.push_back(c.integer("classes"));
 
   const TensorId dense = b.input("x", {batch, c.integer("features")});
+  const int64_t gpus = c.integer("dealt");
+  const std::vector<int64_t> own = largest_share(rows, gpus);
   std::vector<TensorId> weights;
-  for (size_t i = 0; i < rows.size(); ++i)
-    weights.push_back(b.parameter(fmt::format("emb_l.{}.weight", i), {rows[i], dim}));
+  for (size_t i = 0; i < own.size(); ++i)
+    weights.push_back(b.parameter(fmt::format("emb_l.{}.weight", i), {own[i], dim}));
   const DlrmMlp bottom_mlp(b, "bot_l", bottom, false);
   const DlrmMlp top_mlp(b, "top_l", top, true);
 
   std::vector<TensorId> features = {bottom_mlp(dense)};
   if (tables > 0) {
-    const TensorId offsets = b.input("offsets", {tables, batch}, DType::int64);
-    for (size_t i = 0; i < rows.size(); ++i) {
-      features.push_back(look_up(b, weights[i], offsets, i, batch * c.integer("pooling")));
+    const int64_t looked_up = gpus * batch;  // samples
+    const TensorId offsets = b.input("offsets", {static_cast<int64_t>(own.size()), looked_up}, DType::int64);
+    std::vector<TensorId> sums;
+    for (size_t i = 0; i < own.size(); ++i) {
+      sums.push_back(look_up(b, weights[i], offsets, i, looked_up * c.integer("pooling")));
     }
+    if (gpus > 1) sums = {exchanged_sums(b, sums, gpus, tables)};
+    features.insert(features.end(), sums.begin(), sums.end());
   }
-  const TensorId x = tables > 0 ? interact(b, features, batch, dim) : features.front();
+  const TensorId x = tables > 0 ? interact(b, features, tables + 1, batch, dim) : features.front();
   b.result(top_mlp(x));
 }
 
@@ -127,6 +163,8 @@ Family dlrm_family() {
                          {"pooling", 1, "indices looked up in each table for a sample"},
                          {"bottom", std::vector<int64_t>{512, 256, 64}, "hidden layers of the bottom MLP"},
                          {"top", std::vector<int64_t>{512, 256}, "hidden layers of the top MLP"},
+                         {"dealt", 1,
+                          "GPUs that the tables are dealt out to; the model is that of the one with the largest"},
                          {"batch", 2048, "samples in a batch"},
                          {"features", 13, "dense features"},
                          {"classes", 2, "logits"}},

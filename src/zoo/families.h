@@ -59,6 +59,8 @@ std::vector<NamedModel> llama_models();
 Family t5_family();
 std::vector<NamedModel> t5_models();
 Family vit_family();
+Family vit_parallel_family();
+std::vector<NamedModel> vit_parallel_models();
 std::vector<NamedModel> vit_models();
 Family swin_family();
 std::vector<NamedModel> swin_models();

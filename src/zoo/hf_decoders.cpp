@@ -380,6 +380,64 @@ void read_deepseek_v3(HfConfig& config, Configuration& p) {
   config.must_be_text("topk_method", "noaux_tc");
 }
 
+void read_llama4_text(HfConfig& config, Configuration& p) {
+  read_sizes(config, p,
+             {.vocab = 202048,
+              .hidden = 5120,
+              .intermediate = 8192,
+              .layers = 48,
+              .heads = 40,
+              .kv_heads = 8,
+              .head = 128,
+              .positions = 4096 * 32,
+              .eps = 1e-5});
+  read_rotary(config, 1);
+  const bool bias = config.flag("attention_bias", false);
+  p.set("qkv_bias", bias);
+  p.set("out_bias", bias);
+  read_experts(config, p, "num_local_experts", 16, 1);
+  p.set("routing", std::string("sigmoid"));
+  p.set("router_last", true);
+  p.set("shared_expert", p.integer("intermediate"));
+  p.set("dense_intermediate", config.integer("intermediate_size_mlp", 16384));
+  const int64_t step = config.integer("interleave_moe_layer_step", 1);
+  if (step < 1) config.fail("interleave_moe_layer_step", "1 or more can be derived");
+  p.set("expert_step", std::max<int64_t>(step, 1));
+  std::vector<int64_t> with_experts;
+  const int64_t layers = std::clamp<int64_t>(p.integer("layers"), 0, kMostLayers);
+  for (int64_t i = p.integer("expert_step") - 1; i < layers; i += p.integer("expert_step")) with_experts.push_back(i);
+  if (config.has_items("moe_layers") && config.integers("moe_layers", {}) != with_experts) {
+    config.fail("moe_layers", "one in every interleave_moe_layer_step can be derived");
+  }
+  config.pass_over({"moe_layers"});
+  p.set("chunked", true);
+  p.set("window", config.integer("attention_chunk_size", 8192));
+  p.set("query_norm", std::string(config.flag("use_qk_norm", true) ? "rotated" : "none"));
+  const int64_t interval = std::clamp<int64_t>(config.integer("no_rope_layer_interval", 4), 1, kMostLayers);
+  std::string pattern;
+  const bool named = config.has_items("no_rope_layers");
+  for (const int64_t rotates : config.integers("no_rope_layers", {})) pattern += rotates != 0 ? 's' : 'f';
+  for (int64_t i = 1; !named && i <= interval; ++i) pattern += i < interval ? 's' : 'f';
+  if (named && static_cast<int64_t>(pattern.size()) != layers) {
+    config.fail("no_rope_layers", "it must name as many as num_hidden_layers says");
+  }
+  p.set("pattern", pattern);
+  config.must_be_zero("router_jitter_noise");
+  config.pass_over({"attn_scale", "attn_temperature_tuning", "cache_implementation", "floor_scale",
+                    "for_llm_compressor", "layer_types"});
+}
+
+// The multimodal config: its language model.
+void read_llama4(HfConfig& config, Configuration& p) {
+  auto text = config.object("text_config");
+  if (!text) text = *HfConfig::parse("{}", "text_config");  // the library's defaults
+  text->pass_over({"model_type"});
+  read_llama4_text(*text, p);
+  text->pass_over({"dtype", "torch_dtype", "attn_implementation", "_attn_implementation_autoset"});
+  config.pass_over({"vision_config", "boi_token_index", "eoi_token_index", "image_token_index", "image_token_id",
+                    "tie_word_embeddings"});
+}
+
 void read_olmoe(HfConfig& config, Configuration& p) {
   read_sizes(config, p,
              {.vocab = 50304,

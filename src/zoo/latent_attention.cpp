@@ -35,6 +35,10 @@ TensorId rotate_complex(ForwardBuilder& b, TensorId pairs, TensorId table, Tenso
 
 }  // namespace
 
+TensorId turned_as_complex(ForwardBuilder& b, TensorId x, TensorId table) {
+  return rotate_complex(b, as_pairs(b, x), table, x);
+}
+
 LatentAttention::LatentAttention(ForwardBuilder& b, std::string_view name, const LatentOptions& options)
     : b_(b), path_(b.path_of(name)), o_(options) {
   const Scope scope(b, name);

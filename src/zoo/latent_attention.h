@@ -50,6 +50,9 @@ class LatentAttention {
   std::optional<CastingRmsNorm> query_norm_, key_norm_;
 };
 
+// x of rank 4 times such a table, pairs of neighbours at a time; the table is spread over what it has not.
+TensorId turned_as_complex(ForwardBuilder& b, TensorId x, TensorId table);
+
 // The table of rotary positions as complex numbers: [1, length, width / 2].
 RotaryTables complex_rotary_table(ForwardBuilder& b, TensorId frequencies, TensorId positions);
 

@@ -35,7 +35,7 @@ TensorId MixtureOfExperts::run_flat(TensorId x) const {
 }
 
 TensorId MixtureOfExperts::run_beside_shared(TensorId x) const {
-  const Choice choice = route_scaled(x);
+  const Choice choice = o_.routing == Routing::sigmoid ? route_by_sigmoids(x) : route_scaled(x);
   const TensorId y = b_.view(run_experts(b_.view(x, {-1, o_.hidden}), choice), b_.shape(x));
   return shared_ ? b_.add(y, (*shared_)(x)) : y;
 }
@@ -77,6 +77,12 @@ MixtureOfExperts::Choice MixtureOfExperts::route_scaled(TensorId x) const {
   return choice;
 }
 
+MixtureOfExperts::Choice MixtureOfExperts::route_by_sigmoids(TensorId x) const {
+  const Scope scope(b_, "gate");
+  const TensorId logits = b_.linear(b_.view(x, {-1, o_.hidden}), router_, std::nullopt);
+  return best(b_.unary("aten.sigmoid.default", b_.to_dtype(logits, DType::float32)));
+}
+
 // The scores, with those of groups that a token may not use overwritten.
 TensorId MixtureOfExperts::of_best_groups(TensorId scores) const {
   const int64_t count = b_.extent(scores, 0);
@@ -116,8 +122,13 @@ TensorId MixtureOfExperts::run_experts(TensorId tokens, const Choice& choice) co
   const auto sorted = b_.opaque("aten.sort.default", {experts}, {{{rows}, DType::int64}, {{rows}, DType::int64}});
   const TensorId order = sorted[1];
   const TensorId sources = b_.unary("aten.floor_divide.default", order, {{"other", o_.per_token}});
-  const TensorId gathered = b_.index(tokens, {sources}, {rows, o_.hidden});
+  TensorId gathered = b_.index(tokens, {sources}, {rows, o_.hidden});
   const TensorId row_scores = b_.index(scores, {order}, {rows});
+  const bool weighs_input = o_.routing == Routing::sigmoid;
+  if (weighs_input) {
+    const TensorId wide = b_.to_dtype(gathered, DType::float32);
+    gathered = b_.type_as(b_.mul(wide, b_.unsqueeze(row_scores, -1)), tokens);
+  }
   const TensorId counted = b_.opaque("aten.histc.default", {b_.to_dtype(sorted[0], DType::int32)},
                                      {{{o_.experts}, DType::int32}}, {{"bins", o_.experts}})[0];
   const TensorId offsets =
@@ -130,7 +141,8 @@ TensorId MixtureOfExperts::run_experts(TensorId tokens, const Choice& choice) co
     gate = activate(b_, o_.activation, gate);
   }
   const TensorId inner = b_.mul(gate, parts.back());
-  const TensorId out = b_.mul(grouped_product(inner, down_, offsets), b_.unsqueeze(row_scores, -1));
+  TensorId out = grouped_product(inner, down_, offsets);
+  if (!weighs_input) out = b_.mul(out, b_.unsqueeze(row_scores, -1));
 
   const TensorId places = b_.unary("aten.empty_like.default", order);
   b_.opaque("aten.index_put_.default", {places, order, arange(b_, rows)}, {{{rows}, DType::int64}});

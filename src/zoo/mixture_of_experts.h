@@ -15,8 +15,9 @@
 namespace forerun::zoo {
 
 // How the router weighs experts: a softmax of which the best are taken; the same in float32, scaled (DeepSeek V2); of the
-// best groups of experts alone (V2 and, with sigmoids and a bias for the choice, V3).
-enum class Routing : uint8_t { softmax, scaled_softmax, grouped_softmax, grouped_sigmoid };
+// best groups of experts alone (V2 and, with sigmoids and a bias for the choice, V3); by sigmoids in float32 that weigh what an expert
+// takes rather than what it gives (Llama 4).
+enum class Routing : uint8_t { softmax, scaled_softmax, grouped_softmax, grouped_sigmoid, sigmoid };
 
 struct ExpertOptions {
   int64_t hidden = 0;
@@ -46,6 +47,7 @@ class MixtureOfExperts {
   };
   [[nodiscard]] Choice route(TensorId tokens) const;
   [[nodiscard]] Choice route_scaled(TensorId x) const;
+  [[nodiscard]] Choice route_by_sigmoids(TensorId x) const;
   [[nodiscard]] Choice best(TensorId scores) const;
   [[nodiscard]] TensorId of_best_groups(TensorId scores) const;
   [[nodiscard]] TensorId worth_of_groups(TensorId grouped) const;

@@ -11,11 +11,11 @@ void append(std::vector<T>& list, std::vector<T> more) {
 
 std::vector<Family> list_families() {
   std::vector<Family> list = {
-      resnet_family(),       wide_resnet_family(), alexnet_family(),  vgg_family(),         googlenet_family(),
-      inception_family(),    squeezenet_family(),  densenet_family(), shufflenet_family(),  mnasnet_family(),
-      efficientnet_family(), regnet_family(),      convnext_family(), randwire_family(),    nas_cell_family(),
-      unet_family(),         vit_family(),         swin_family(),     transformer_family(), bert_family(),
-      gpt2_family(),         llama_family(),       t5_family(),       dlrm_family(),
+      resnet_family(),       wide_resnet_family(), alexnet_family(),      vgg_family(),        googlenet_family(),
+      inception_family(),    squeezenet_family(),  densenet_family(),     shufflenet_family(), mnasnet_family(),
+      efficientnet_family(), regnet_family(),      convnext_family(),     randwire_family(),   nas_cell_family(),
+      unet_family(),         vit_family(),         vit_parallel_family(), swin_family(),       transformer_family(),
+      bert_family(),         gpt2_family(),        llama_family(),        t5_family(),         dlrm_family(),
   };
   append(list, mobilenet_families());
   append(list, rnn_families());
@@ -41,6 +41,7 @@ std::vector<NamedModel> list_models() {
   append(list, nas_cell_models());
   append(list, unet_models());
   append(list, vit_models());
+  append(list, vit_parallel_models());
   append(list, swin_models());
   append(list, transformer_models());
   append(list, rnn_models());

@@ -64,6 +64,13 @@ const std::vector<PublishedCount>& published() {
   return list;
 }
 
+// The paper's 21,743 million: its table counts the encoder, to a few million.
+TEST(SequenceZoo, VitWithParallelBlocksHasItsPublishedSize) {
+  const Model model = built("vit_22b", {{"batch", "1"}});
+  const int64_t head = 1000 * (6144 + 1);
+  EXPECT_NEAR(static_cast<double>(model.forward.parameter_count() - head) / 21'743e6, 1, 5e-4);
+}
+
 TEST(SequenceZoo, ParameterCountsAreThePublishedOnes) {
   for (const PublishedCount& entry : published()) {
     EXPECT_EQ(built(entry.name, entry.settings).forward.parameter_count(), entry.parameters) << entry.name;

@@ -28,7 +28,7 @@ class SetupWords(TypedDict, total=False):
 
     batch: Any  # samples an iteration; of a torch.nn.Module an example of its batch, (inputs..., labels) or a mapping
     set: Mapping[str, Any]  # parameters of the model's family, {"image": 384}, or dynamic dimensions of an ONNX file
-    precision: str  # fp32, tf32, amp_bf16, amp_fp16, bf16, fp16
+    precision: str  # fp32, tf32, amp_bf16, amp_fp16, amp_fp8, bf16, fp16
     optimizer: Any  # "adamw", "sgd:momentum=0.9,impl=fused"; of a torch.nn.Module its torch.optim.Optimizer
     loss_fn: Any  # of a torch.nn.Module: loss_fn(model, batch), where the model does not give the loss itself
     channels_last: bool

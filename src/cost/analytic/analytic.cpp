@@ -28,7 +28,8 @@ double compute_seconds(const OpWork& work, const ClassConstants& c, const Device
   const Unit unit = device.unit_or_fallback(arithmetic_unit(work, precision));
   const double rate = device.peak.of(unit) * constants.unit_efficiency[static_cast<size_t>(unit)] * c.compute;
   if (simple) return work.flops.value / rate;
-  const bool tensor = unit == Unit::tf32_tensor || unit == Unit::fp16_tensor || unit == Unit::bf16_tensor;
+  const bool tensor =
+      unit == Unit::tf32_tensor || unit == Unit::fp16_tensor || unit == Unit::bf16_tensor || unit == Unit::fp8_tensor;
   double seconds = 0;
   double products = 0;
   for (const GemmShape& gemm : work.gemms()) {
@@ -90,6 +91,8 @@ Unit product_unit(const OpWork& work, Precision precision) {
     case DType::float16: return Unit::fp16_tensor;
     case DType::bfloat16: return Unit::bf16_tensor;
     case DType::int8: return Unit::int8_tensor;
+    case DType::float8_e4m3fn:
+    case DType::float8_e5m2: return Unit::fp8_tensor;
     default: break;
   }
   const bool tf32 = precision == Precision::tf32 || work.cls == OpClass::convolution || work.cls == OpClass::rnn;

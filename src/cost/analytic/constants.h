@@ -53,7 +53,7 @@ struct AnalyticConstants {
   int64_t foreach_blocks = 1;    // blocks and
   int64_t foreach_tensors = 1;   // tensors of one kernel at most
 
-  std::array<double, 8> unit_efficiency{};  // by Unit: what library kernels reach of the peak at best
+  std::array<double, 9> unit_efficiency{};  // by Unit: what library kernels reach of the peak at best
   std::array<ClassConstants, kOpClassCount> classes;
 
   [[nodiscard]] const ClassConstants& of(OpClass cls, std::string_view base) const;

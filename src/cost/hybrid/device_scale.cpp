@@ -77,7 +77,7 @@ Device DeviceScale::sustaining(Device device) const {
   const double share = sustained(device);
   for (double* rate :
        {&device.peak.fp64, &device.peak.fp32, &device.peak.fp32_matrix, &device.peak.fp16, &device.peak.tf32_tensor,
-        &device.peak.fp16_tensor, &device.peak.bf16_tensor, &device.peak.int8_tensor}) {
+        &device.peak.fp16_tensor, &device.peak.bf16_tensor, &device.peak.int8_tensor, &device.peak.fp8_tensor}) {
     *rate *= share;
   }
   return device;

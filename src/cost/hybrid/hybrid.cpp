@@ -35,6 +35,7 @@ class DistinctPieces {
   uint32_t number_of(const FeatureRow& feature_row) {
     key_.assign(reinterpret_cast<const char*>(feature_row.columns.data()), sizeof feature_row.columns);
     key_.push_back(static_cast<char>(feature_row.model));
+    key_.push_back(feature_row.in_fp8 ? '8' : ' ');
     key_ += feature_row.op;
     const auto [found, fresh] = numbers_.try_emplace(key_, static_cast<uint32_t>(pieces_.size()));
     if (fresh) pieces_.push_back(feature_row);
@@ -117,7 +118,8 @@ std::vector<FeatureRowCost> ResidualModel::costs(std::span<const FeatureRow> fea
       cost.us = cost.us * std::exp(static_cast<double>(said[r].time));
       cost.kernels = feature_rows[places[model][r]].steps * std::exp2(static_cast<double>(said[r].kernels));
       cost.overlapped_us = cost.us * -std::expm1(std::min(static_cast<double>(said[r].span), 0.0));
-      cost.in_distribution = within(std::span(rows[model]).subspan(r * kColumns, kColumns), known.seen);
+      cost.in_distribution = !feature_rows[places[model][r]].in_fp8 &&
+                             within(std::span(rows[model]).subspan(r * kColumns, kColumns), known.seen);
     }
   }
   return costs;

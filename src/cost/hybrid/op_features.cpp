@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "cost/analytic/analytic.h"
+#include "derive/fp8_linear.h"
 
 namespace forerun::hybrid {
 namespace {
@@ -58,11 +59,13 @@ struct Call {
   const AnalyticConstants& constants;
   std::string_view base;
   std::vector<RowWork>* works = nullptr;  // where the rows' work is asked for
+  bool in_bfloat16 = false;               // a product of fp8 operands is looked at as one of bfloat16
 
   [[nodiscard]] std::span<const TensorId> inputs() const { return graph.inputs(op); }
   [[nodiscard]] std::span<const TensorId> outputs() const { return graph.outputs(op); }
   [[nodiscard]] const Attributes& attributes() const { return graph.attributes(op); }
   [[nodiscard]] Layout layout(size_t input) const {
+    if (in_bfloat16) return {.permuted = input == 1};  // the second operand lies by rows, as a linear layer's weight
     return input < inputs().size() ? layouts.of(inputs()[input]) : Layout{};
   }
   [[nodiscard]] Extents shape(size_t input) const {
@@ -333,8 +336,8 @@ void general_columns(const Call& call, const FeatureRow& feature_row, double rea
   const Extents x = call.shape(ends.main);
   const Layout first = call.layout(ends.main);
   const Layout second = call.layout(ends.main + 1);
-  const DType in_type =
-      ends.main < call.inputs().size() ? call.graph.tensor(call.inputs()[ends.main]).dtype : ends.out_type;
+  const bool given = ends.main < call.inputs().size() && !call.in_bfloat16;
+  const DType in_type = given ? call.graph.tensor(call.inputs()[ends.main]).dtype : ends.out_type;
   c.add(static_cast<float>(unit_column(call, feature_row.model)));
   c.add(in_type == DType::float16 && has_products(feature_row.model));
   c.add(static_cast<float>(size_of(in_type))).add(static_cast<float>(size_of(ends.out_type)));
@@ -444,6 +447,33 @@ std::vector<FeatureRow> convolution_backward_pieces(const Call& call) {
   return feature_rows;
 }
 
+// A product in fp8: none was measured, so that its analytic time is corrected as that of the same product in bfloat16 is.
+FeatureRow fp8_piece(const Call& call) {
+  OpWork wide = call.work;
+  wide.compute_dtype = DType::bfloat16;
+  wide.read = Bytes(2 * call.work.read.value);
+  constexpr std::string_view kTwin = "mm";
+  const Call twin{call.graph, call.op,        wide,  call.layouts, call.device,
+                  call.setup, call.constants, kTwin, nullptr,      true};
+  const GemmShape gemm = wide.gemm_count > 0 ? wide.gemm_table[0] : GemmShape{};
+  FeatureRow feature_row = make_piece(twin, Model::gemm, kTwin, gemm, static_cast<double>(wide.read.value),
+                                      static_cast<double>(wide.written.value), wide.flops.value);
+  const RowWork row{.model = Model::gemm,
+                    .op = kTwin,
+                    .unit = product_unit(call.work, call.setup.precision),
+                    .work = call.work,
+                    .flops = call.work.flops.value,
+                    .moved = static_cast<double>(call.work.bytes().value),
+                    .channels_last = false};
+  const RowTimes times = times_on(row, call.device, call.setup.precision, call.constants);
+  feature_row.analytic_us = times.analytic_us;
+  feature_row.compute_us = times.compute_us;
+  feature_row.memory_us = times.memory_us;
+  feature_row.in_fp8 = true;
+  if (call.works != nullptr) call.works->push_back(row);
+  return feature_row;
+}
+
 }  // namespace
 
 std::string_view name_of(Model model) {
@@ -470,6 +500,7 @@ std::vector<FeatureRow> featurize(const Graph& graph, const Op& op, const OpWork
   if (base == "stack") base = "cat";  // the same kernels, of views with one more dimension
   const Call call{graph, op, work, layouts, device, setup, constants, base, works};
   if (work.cls == OpClass::convolution && is_backward(call.base)) return convolution_backward_pieces(call);
+  if (call.base == derive::kFp8Product) return {fp8_piece(call)};
   return {make_piece(call, model_of(work.cls), call.base, work.gemm_count > 0 ? work.gemm_table[0] : GemmShape{},
                      static_cast<double>(work.read.value), static_cast<double>(work.written.value), work.flops.value)};
 }

@@ -56,6 +56,7 @@ struct FeatureRow {
   double memory_us = 0;    // at the full bandwidth
   double kernels = 1;      // by the formula
   double steps = 1;        // of a recurrent layer, one after the other: most of its kernels run once a step
+  bool in_fp8 = false;     // its times are those of fp8, its columns those of the same product in bfloat16
   std::array<float, kColumns> columns = {};  // column 0 is the op's number in the model's vocabulary, set later
 };
 
