@@ -147,10 +147,13 @@ std::vector<Part> all_parts(const std::string& records, const Device& device, co
     const std::string model = "meta-llama/Llama-3.1-8B";
     const bool predicted =
         bench::time_program({"forerun predict Llama-3.1-8B", {"predict", model, "--precision", "bf16", "--json"}, 40});
+    const bool compiled = bench::time_program({"predict Llama-3.1-8B, compiled",
+                                               {"predict", model, "--precision", "bf16", "--compile=default", "--json"},
+                                               100});
     return bench::time_program({"forerun compare Llama-3.1-8B",
                                 {"compare", model, "--precision", "bf16", "--gpus", "all", "--json"},
                                 300}) &&
-           predicted;
+           predicted && compiled;
   };
   return {{"models", "a model from its name to its answer", models},
           {"program", "the program from its start to its end", program},

@@ -450,7 +450,7 @@ scale::StateBytes state_bytes(const ScaledModel& model) {
   if (model.transformer) {
     // A float32 copy of each weight. Of bfloat16 Megatron adds up gradients in float32; of float16 it does not, and
     // makes float32 ones of the sums for its optimizer.
-    if (model.setup.precision == Precision::bf16) return {2, 4, 4 + state, 2};
+    if (model.setup.precision != Precision::fp16) return {2, 4, 4 + state, 2};
     return {2, 2, 4 + 4 + state, 2};
   }
   const auto weight = static_cast<int64_t>(size_of(weight_type(model.setup.precision)));

@@ -1,15 +1,19 @@
 #include "compile/compiled_iteration.h"
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "compile/arithmetic.h"
+#include "compile/buffer_plan.h"
 #include "compile/fusion.h"
 #include "compile/joint_graph.h"
-#include "compile/layout_rule.h"
 #include "compile/mix_order.h"
+#include "compile/padding.h"
 #include "compile/partition.h"
+#include "compile/run_order.h"
 #include "derive/op_class.h"
 #include "graph/graph_builder.h"
 
@@ -20,23 +24,55 @@ namespace {
 struct Step {
   const Kernel* kernel = nullptr;
   size_t round = 0;
-  size_t op = 0;  // of the eager iteration: itself, or where the pass begins
+  size_t pass = 0;  // two of a round
+  size_t op = 0;    // of the eager iteration: itself, or where the pass begins
   Phase phase = Phase::forward;
+};
+
+struct CompiledPass {
+  std::vector<Kernel> kernels;
+  std::vector<ValueId> takes;  // by value: whose memory it takes over
 };
 
 struct CompiledRound {
   Round round;
   JointGraph joint;
   std::vector<bool> kept;
-  std::vector<Kernel> forward;
-  std::vector<Kernel> backward;
-  bool channels_last = false;
+  CompiledPass forward;
+  CompiledPass backward;
 };
+
+int64_t memory_of(const Graph& eager, const Value& value) {
+  if (!value.tensor.valid() || eager.tensor(value.tensor).dtype != value.dtype) return value.bytes();
+  return std::max(value.bytes(), eager.storage(eager.tensor(value.tensor).storage).bytes.value);
+}
+
+// Products are given where to write; the others allocate what they make.
+bool makes_itself(const Graph& eager, const JointGraph& joint, const Kernel& kernel) {
+  const std::string_view base = base_name(eager.name(eager.op(joint.node(kernel.nodes.front()).op)));
+  return base != "mm" && base != "addmm" && base != "bmm" && base != "baddbmm";
+}
+
+// The kernels in the order in which they run, and whose memory they take.
+CompiledPass scheduled(const Graph& eager, const JointGraph& joint, std::vector<Kernel> kernels,
+                       std::vector<bool> stored, const std::vector<bool>& kept) {
+  for (size_t i = 0; i < stored.size(); ++i) stored[i] = stored[i] || joint.values[i].returned;
+  const PassMemory memory(joint, kernels, stored, kept);
+  const std::vector<uint32_t> order = memory.order();
+  CompiledPass made;
+  made.kernels.reserve(order.size());
+  for (const uint32_t kernel : order) made.kernels.push_back(std::move(kernels[kernel]));
+  const std::function<int64_t(ValueId)> bytes = [&](ValueId id) { return memory_of(eager, joint.value(id)); };
+  const std::function<bool(const Kernel&)> allocates = [&](const Kernel& kernel) {
+    return makes_itself(eager, joint, kernel);
+  };
+  made.takes = plan_buffers(joint, made.kernels, {stored, bytes, allocates}, memory.estimate(order));
+  return made;
+}
 
 CompiledRound compiled_round(const Graph& eager, Round round, CompiledParts& found) {
   CompiledRound made{.round = std::move(round), .joint = {}, .kept = {}, .forward = {}, .backward = {}};
   made.joint = joint_graph(eager, made.round);
-  made.channels_last = lays_channels_last(eager, made.round);
   const JointGraph& joint = made.joint;
   Partition parts = partition(joint);
   std::vector<bool> stored(joint.values.size());
@@ -47,9 +83,10 @@ CompiledRound compiled_round(const Graph& eager, Round round, CompiledParts& fou
     ++found.kept_values;
     found.kept_bytes += value.bytes();
   }
-  made.forward = fuse(joint, parts.in_forward, stored);
+  const std::vector<bool> nothing(stored.size());
+  made.forward = scheduled(eager, joint, fuse(joint, parts.in_forward, stored), stored, nothing);
   for (size_t i = 0; i < stored.size(); ++i) stored[i] = joint.values[i].backward_result;
-  made.backward = fuse(joint, parts.in_backward, stored);
+  made.backward = scheduled(eager, joint, fuse(joint, parts.in_backward, stored), stored, parts.kept);
   for (size_t i = 0; i < joint.nodes.size(); ++i) {
     found.nodes += static_cast<int64_t>(parts.in_forward[i]) + static_cast<int64_t>(parts.in_backward[i]);
     if (parts.in_forward[i] && parts.in_backward[i]) ++found.computed_again;
@@ -69,8 +106,10 @@ class Emitter {
   Emitter(const Graph& eager, const std::vector<CompiledRound>& rounds, CompiledParts& parts)
       : eager_(eager), rounds_(rounds), parts_(parts), roots_(eager.storages().size()) {
     for (const CompiledRound& round : rounds) {
-      places_.emplace_back(round.joint.values.size());
-      last_use_.emplace_back(round.joint.values.size());
+      for (int pass = 0; pass < 2; ++pass) {
+        places_.emplace_back(round.joint.values.size());
+        last_use_.emplace_back(round.joint.values.size());
+      }
     }
   }
 
@@ -113,17 +152,28 @@ class Emitter {
     }
     for (; op < eager_.op_count(); ++op) steps_.push_back({.op = op, .phase = eager_.ops()[op].phase});
   }
-  void add_pass(const std::vector<Kernel>& kernels, size_t round, size_t op, Phase phase) {
-    for (const Kernel& kernel : kernels)
-      steps_.push_back({.kernel = &kernel, .round = round, .op = op, .phase = phase});
+  void add_pass(const CompiledPass& pass, size_t round, size_t op, Phase phase) {
+    const size_t which = 2 * round + (phase == Phase::backward ? 1 : 0);
+    for (const Kernel& kernel : pass.kernels)
+      steps_.push_back({.kernel = &kernel, .round = round, .pass = which, .op = op, .phase = phase});
   }
 
   void find_last_uses() {
     for (size_t i = 0; i < steps_.size(); ++i) {
       const Step& step = steps_[i];
       if (step.kernel == nullptr) continue;
-      for (const Read& read : step.kernel->reads) last_use_[step.round][read.value.value] = i;
-      for (const ValueId made : step.kernel->writes) last_use_[step.round][made.value] = i;
+      for (const Read& read : step.kernel->reads) last_use_[step.pass][read.value.value] = i;
+      for (const ValueId made : step.kernel->writes) last_use_[step.pass][made.value] = i;
+    }
+    // Autograd holds what it hands to the backward pass until that returns.
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      const Step& step = steps_[i];
+      const bool ends = i + 1 == steps_.size() || steps_[i + 1].kernel == nullptr || steps_[i + 1].pass != step.pass;
+      if (step.kernel == nullptr || step.phase != Phase::backward || !ends) continue;
+      const std::vector<Value>& values = rounds_[step.round].joint.values;
+      for (size_t v = 0; v < values.size(); ++v) {
+        if (values[v].tangent) last_use_[step.pass][v] = i;
+      }
     }
   }
 
@@ -161,25 +211,45 @@ class Emitter {
 
   [[nodiscard]] const Value& value(const Step& step, ValueId id) const { return rounds_[step.round].joint.value(id); }
 
+  // Where a value lies. What this pass did not make lies where the forward pass put it.
   StorageId place_of(const Step& step, ValueId id) {
-    StorageId& place = places_[step.round][id.value];
+    StorageId& place = places_[step.pass][id.value];
     const Value& known = value(step, id);
     if (!place.valid() && known.given.valid()) place = outside(known.tensor);
-    if (!place.valid()) place = to_.add_storage(Bytes(std::max<int64_t>(bytes_of(known), 1)));
+    if (!place.valid() && step.phase == Phase::backward) place = places_[step.pass - 1][id.value];
+    if (!place.valid()) place = new_storage(known);
     return place;
   }
-  [[nodiscard]] int64_t bytes_of(const Value& value) const {
-    if (!value.tensor.valid() || eager_.tensor(value.tensor).dtype != value.dtype) return value.bytes();
-    return std::max(value.bytes(), eager_.storage(eager_.tensor(value.tensor).storage).bytes.value);
+  StorageId new_storage(const Value& value) {
+    return to_.add_storage(Bytes(std::max<int64_t>(memory_of(eager_, value), 1)));
+  }
+
+  // Where a kernel writes: into memory of its own, or into what was handed on to it.
+  void place_made(size_t at, ValueId id) {
+    const Step& step = steps_[at];
+    const CompiledRound& round = rounds_[step.round];
+    const ValueId from = (step.phase == Phase::backward ? round.backward : round.forward).takes[id.value];
+    const StorageId handed = from.valid() ? place_of(step, from) : StorageId();
+    if (place_result(step, id, handed)) return;
+    places_[step.pass][id.value] = handed.valid() ? handed : new_storage(value(step, id));
   }
 
   // A result is where outside ops look for it; it ends as it did there, and not before its last reader here.
-  StorageId place_result(const Step& step, ValueId id) {
+  bool place_result(const Step& step, ValueId id, StorageId handed) {
     const Value& made = value(step, id);
-    if (!(made.forward_result || made.backward_result) || !made.tensor.valid()) return {};
-    const StorageId place = outside(made.tensor);
-    places_[step.round][id.value] = place;
-    return place;
+    if (!(made.forward_result || made.backward_result) || !made.tensor.valid()) return false;
+    const StorageId old = eager_.tensor(made.tensor).storage;
+    const Storage& storage = eager_.storage(old);
+    if (handed.valid() && !roots_[old.value].valid() && storage.on_gpu) {
+      roots_[old.value] = handed;
+      if (storage.freed_before.valid()) {
+        ends_.emplace_back(handed, eager_end(storage.freed_before.value));
+      } else {
+        stays_.insert(handed.value);
+      }
+    }
+    places_[step.pass][id.value] = outside(made.tensor);
+    return true;
   }
 
   void emit_kernel(size_t at) {
@@ -189,7 +259,7 @@ class Emitter {
     std::vector<TensorId> outputs;
     for (const Read& read : step.kernel->reads) inputs.push_back(flat(step, read));
     for (const ValueId id : step.kernel->writes) {
-      if (!place_result(step, id).valid()) write_over(at, id);
+      place_made(at, id);
       outputs.push_back(flat(step, {id, value(step, id).elements}));
     }
     const std::string_view name = name_of(rounds_[step.round].joint, *step.kernel);
@@ -279,28 +349,6 @@ class Emitter {
     return to_.add_tensor(place_of(step, read.value), known.dtype, elements, strides);
   }
 
-  // Takes the place of an input that ends here, where both are as large.
-  void write_over(size_t at, ValueId id) {
-    const Step& step = steps_[at];
-    StorageId& place = places_[step.round][id.value];
-    if (place.valid()) return;
-    for (const Read& read : step.kernel->reads) {
-      const Value& input = value(step, read.value);
-      const StorageId old = places_[step.round][read.value.value];
-      if (!old.valid() || !input.made_by.valid() || input.forward_result || input.backward_result) continue;
-      if (input.tangent || input.returned) continue;  // the caller's
-      if (last_use_[step.round][read.value.value] != at || taken_over(old, at)) continue;
-      if (bytes_of(input) != bytes_of(value(step, id))) continue;
-      place = old;
-      overwritten_[old.value] = at;
-      return;
-    }
-  }
-  [[nodiscard]] bool taken_over(StorageId storage, size_t at) const {
-    const auto found = overwritten_.find(storage.value);
-    return found != overwritten_.end() && found->second == at;
-  }
-
   static std::string trimmed(std::string_view name) {
     std::string_view base = base_name(name);
     while (base.starts_with('_')) base.remove_prefix(1);
@@ -327,40 +375,47 @@ class Emitter {
     const Op& op = eager_.op(node.op);
     std::vector<TensorId> inputs;
     std::vector<TensorId> outputs;
-    for (size_t i = 0; i < node.reads.size(); ++i) {
-      inputs.push_back(as_laid_out(step, op, eager_.inputs(op)[i], place_of(step, node.reads[i].value)));
+    for (size_t i = 0; i < std::min<size_t>(node.reads.size(), op.input_count); ++i) {
+      inputs.push_back(as_laid_out(step, op, eager_.inputs(op)[i], node.reads[i].value));
     }
     for (size_t i = 0; i < node.makes.size(); ++i) {
-      if (!place_result(step, node.makes[i]).valid()) place_of(step, node.makes[i]);
-      outputs.push_back(as_laid_out(step, op, eager_.outputs(op)[i], place_of(step, node.makes[i])));
+      place_made(at, node.makes[i]);
+      outputs.push_back(as_laid_out(step, op, eager_.outputs(op)[i], node.makes[i]));
     }
     copy_op(op, step.phase, inputs, outputs);
     parts_.inside.push_back(true);
   }
 
-  TensorId as_laid_out(const Step& step, const Op& op, TensorId id, StorageId place) {
+  // Inductor gives most convolutions of images their channels last, whatever the model does, and pads products of 16 bits to
+  // multiples of eight.
+  TensorId as_laid_out(const Step& step, const Op& op, TensorId id, ValueId read) {
+    const StorageId place = place_of(step, read);
+    const DType dtype = value(step, read).dtype;
     const std::span<const int64_t> shape = eager_.shape(id);
+    const std::string_view base = base_name(eager_.name(op));
     const OpClass cls = op_class(eager_.name(op));
-    if (cls == OpClass::convolution && shape.size() == 4 && rounds_[step.round].channels_last) {
+    if (cls == OpClass::convolution && shape.size() == 4 && rounds_[step.round].round.channels_last) {
       const int64_t strides[] = {shape[1] * shape[2] * shape[3], 1, shape[1] * shape[3], shape[1]};
-      const int64_t needed = eager_.element_count(id) * size_of(eager_.tensor(id).dtype);
-      if (to_.graph().storage(place).bytes.value >= needed)
-        return to_.add_tensor(place, eager_.tensor(id).dtype, shape, strides);
+      const int64_t needed = eager_.element_count(id) * size_of(dtype);
+      if (to_.graph().storage(place).bytes.value >= needed) return to_.add_tensor(place, dtype, shape, strides);
     }
-    if (shape.size() > 1 && pads_product(eager_, op)) {
+    const bool product = base == "mm" || base == "addmm" || base == "bmm";
+    if (product && size_of(dtype) == 2 && shape.size() > 1) {
       Shape padded(shape.begin(), shape.end());
-      for (size_t i = padded.size() - 2; i < padded.size(); ++i)
-        padded[i] = padded[i] > 8 ? (padded[i] + 7) / 8 * 8 : padded[i];
-      if (!std::equal(padded.begin(), padded.end(), shape.begin()))
-        return to_.add_tensor(place, eager_.tensor(id).dtype, padded);
+      for (size_t i = padded.size() - 2; i < padded.size(); ++i) padded[i] = padded_size(padded[i]);
+      // Of products that are not bound by arithmetic nothing is padded.
+      const bool is_one =
+          element_count(padded) == value(step, read).elements && padded != Shape(shape.begin(), shape.end());
+      if (is_one) return to_.add_tensor(place, dtype, padded);
     }
-    return fitting(id, place);
+    return fitting(id, place, dtype);
   }
 
   // The tensor as the library saw it; of a value whose storage is smaller than the one it viewed, without strides.
-  TensorId fitting(TensorId id, StorageId place) {
+  TensorId fitting(TensorId id, StorageId place, DType dtype) {
     const bool whole = to_.graph().storage(place).bytes >= eager_.storage(eager_.tensor(id).storage).bytes;
-    return whole ? tensor(id, place) : to_.add_tensor(place, eager_.tensor(id).dtype, eager_.shape(id));
+    if (whole && dtype == eager_.tensor(id).dtype) return tensor(id, place);
+    return to_.add_tensor(place, dtype, eager_.shape(id));
   }
 
   void emit_op(size_t at) {
@@ -385,19 +440,21 @@ class Emitter {
 
   void free_storages() {
     std::unordered_map<uint32_t, size_t> end;
-    for (const auto& [storage, step] : ends_) end[storage.value] = std::max(end[storage.value], step);
-    for (size_t r = 0; r < rounds_.size(); ++r) {
-      for (size_t i = 0; i < places_[r].size(); ++i) {
-        const Value& value = rounds_[r].joint.values[i];
-        const StorageId place = places_[r][i];
-        if (!place.valid()) continue;
+    for (const auto& [storage, step] : ends_) {
+      if (!stays_.contains(storage.value)) end[storage.value] = std::max(end[storage.value], step);
+    }
+    for (size_t pass = 0; pass < places_.size(); ++pass) {
+      for (size_t i = 0; i < places_[pass].size(); ++i) {
+        const Value& value = rounds_[pass / 2].joint.values[i];
+        const StorageId place = places_[pass][i];
+        if (!place.valid() || stays_.contains(place.value)) continue;
         if (!value.made_by.valid() || value.forward_result || value.backward_result) {
           const auto known = end.find(place.value);
-          if (known != end.end()) known->second = std::max(known->second, last_use_[r][i] + 1);
+          if (known != end.end()) known->second = std::max(known->second, last_use_[pass][i] + 1);
           continue;
         }
         size_t& last = end[place.value];
-        last = std::max(last, last_use_[r][i] + 1);
+        last = std::max(last, last_use_[pass][i] + 1);
       }
     }
     for (const auto& [storage, step] : end)
@@ -411,12 +468,12 @@ class Emitter {
   GraphBuilder to_;
   std::vector<Step> steps_;
   std::vector<StorageId> roots_;                       // by storage of the eager iteration: where it is now
-  std::vector<std::vector<StorageId>> places_;         // by round and value
-  std::vector<std::vector<size_t>> last_use_;          // by round and value: a step
+  std::vector<std::vector<StorageId>> places_;         // by pass and value
+  std::vector<std::vector<size_t>> last_use_;          // by pass and value: a step
   std::vector<std::pair<StorageId, size_t>> ends_;     // dies before the step
   std::vector<std::pair<StorageId, size_t>> passing_;  // dies before the op of the new iteration
-  std::vector<size_t> first_op_;                       // by step; one more for the end
-  std::unordered_map<uint32_t, size_t> overwritten_;   // by storage: the step that last wrote over it
+  std::unordered_set<uint32_t> stays_;  // storages that were handed on to what lives beyond the iteration
+  std::vector<size_t> first_op_;        // by step; one more for the end
 };
 
 // Where the passes stand, and what they are given.
@@ -454,7 +511,6 @@ Status check_setup(const TrainingSetup& setup) {
   };
   if (setup.checkpointing != Checkpointing::none) return refuse("activation checkpointing", "--checkpoint");
   if (setup.quantize.any()) return refuse("training on quantized weights", "--quantize");
-  if (setup.precision == Precision::amp_fp8) return refuse("training with products in fp8", "--precision amp_fp8");
   if (setup.loop != TrainingLoop::plain) return refuse("a library's training loop", "--loop");
   if (setup.accumulate > 1 && launches_graphs(setup.compile)) {
     return Error{
@@ -466,8 +522,13 @@ Status check_setup(const TrainingSetup& setup) {
   return {};
 }
 
-Result<CompiledIteration> compiled_iteration(const Graph& eager, bool loss_inside) {
-  Result<std::vector<Round>> rounds = rounds_of(eager, loss_inside);
+std::optional<DType> autocast_of(Precision precision) {
+  if (precision == Precision::amp_bf16) return DType::bfloat16;
+  return precision == Precision::amp_fp16 ? std::optional(DType::float16) : std::nullopt;
+}
+
+Result<CompiledIteration> compiled_iteration(const Graph& eager, bool loss_inside, std::optional<DType> autocast) {
+  Result<std::vector<Round>> rounds = rounds_of(eager, loss_inside, autocast);
   if (!rounds) return rounds.error();
   CompiledIteration made;
   made.parts.loss_inside = loss_inside;

@@ -3,12 +3,13 @@
 // Every kernel that Inductor generates is one op in the namespace `inductor` (pointwise, reduction, scatter):
 // its inputs and outputs are what it reads and writes of memory, its attribute `ops` names what is computed in it. Calls of
 // libraries, and what runs outside of the compiled graphs, stay the ops they were. Storages live as long as compiled code
-// holds them: what the backward pass was kept for until it is read there, the rest until its last reader; a generated kernel
-// writes over an input of the same size that nobody reads any more. Cost, memory and timeline take the result as any other
+// holds them: what the backward pass was kept for until it is read there, the rest until its last reader or until it is handed on
+// (buffer_plan.h); gradients that autograd hands in until the backward pass ends. Cost, memory and timeline take the result as any other
 // iteration. Modes, time and memory of CUDA graphs are not known here.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -31,7 +32,9 @@ struct CompiledIteration {
 // Whether runs that are trained so are compiled as here.
 Status check_setup(const TrainingSetup& setup);
 
-// `loss_inside`: the model computes its loss itself. An Error where the compiler would break the graph, with where.
-Result<CompiledIteration> compiled_iteration(const Graph& eager, bool loss_inside);
+// `loss_inside`: the model computes its loss itself; `autocast`: to what products are cast, where they are (autocast_of). An Error where
+// the compiler would break the graph, with where.
+Result<CompiledIteration> compiled_iteration(const Graph& eager, bool loss_inside, std::optional<DType> autocast = {});
+std::optional<DType> autocast_of(Precision precision);
 
 }  // namespace forerun::compile

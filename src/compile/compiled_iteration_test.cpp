@@ -7,6 +7,8 @@
 #include <string>
 #include <unordered_map>
 
+#include "compile/joint_graph.h"
+#include "derive/dispatch.h"
 #include "derive/iteration.h"
 #include "zoo/zoo.h"
 
@@ -15,10 +17,11 @@ namespace {
 
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
-Graph iteration(const std::string& name, const Settings& settings, const TrainingSetup& setup) {
+Graph iteration(const std::string& name, const Settings& settings, const TrainingSetup& setup,
+                const derive::DispatchTarget& target = {}) {
   const Result<zoo::Model> model = zoo::build(name, settings);
   EXPECT_TRUE(model.ok()) << (model.ok() ? "" : model.error().what);
-  Result<Graph> graph = derive::derive_iteration(model->forward, model->input, setup, {});
+  Result<Graph> graph = derive::derive_iteration(model->forward, model->input, setup, target);
   EXPECT_TRUE(graph.ok()) << (graph.ok() ? "" : graph.error().what);
   return std::move(*graph);
 }
@@ -60,14 +63,76 @@ TEST(CompiledIteration, CastsOnceAndLeavesLogitsAlone) {
   const Result<CompiledIteration> compiled = compiled_iteration(eager, true);
   ASSERT_TRUE(compiled.ok()) << compiled.error().what;
   const Graph& graph = compiled->graph;
-  int64_t logits = 0;  // storages as large as those
-  for (const Storage& storage : graph.storages()) logits += storage.bytes.value == 4L * 128 * 30'522 * 2;
+  int64_t logits = 0;  // storages as large as those, padded for products or not
+  for (const Storage& storage : graph.storages()) {
+    logits += storage.bytes.value == 4L * 128 * 30'522 * 2 || storage.bytes.value == 4L * 128 * 30'528 * 2;
+  }
   EXPECT_GE(logits, 3);                     // they themselves, the zeros that the caller hands back, and their gradient
   std::unordered_map<uint32_t, int> casts;  // by storage that is read, of kernels that cast and do no more
   for (const Op& op : graph.ops()) {
-    if (graph.name(op) != kPointwise || graph.attributes(op).get_string("ops") != "to_copy") continue;
-    for (const TensorId input : graph.inputs(op)) EXPECT_LE(++casts[graph.tensor(input).storage.value], 1);
+    if (graph.name(op) == kPointwise && graph.attributes(op).get_string("ops") == "to_copy") {
+      for (const TensorId input : graph.inputs(op)) EXPECT_LE(++casts[graph.tensor(input).storage.value], 1);
+    }
+    for (const TensorId output : graph.outputs(op)) casts[graph.tensor(output).storage.value] = 0;  // another value
   }
+}
+
+// 50,257 words are no multiple of eight: logits and both copies of their gradient have 50,264, the zeros that autograd hands in have not, and
+// those stay until the pass ends.
+TEST(CompiledIteration, PadsProductsAndHoldsWhatIsHandedIn) {
+  const Graph eager = iteration("gpt2_small", {{"batch", "4"}, {"length", "256"}}, {.precision = Precision::amp_bf16});
+  const Result<CompiledIteration> compiled = compiled_iteration(eager, true, DType::bfloat16);
+  ASSERT_TRUE(compiled.ok()) << compiled.error().what;
+  const Graph& graph = compiled->graph;
+  int64_t padded = 0;
+  for (const Storage& storage : graph.storages()) padded += storage.bytes.value == 4L * 256 * 50'264 * 2;
+  EXPECT_EQ(padded, 3);
+  size_t last = 0;  // op of the backward pass
+  for (size_t i = 0; i < graph.op_count(); ++i) {
+    if (compiled->parts.inside[i] && graph.ops()[i].phase == Phase::backward) last = i;
+  }
+  int64_t zeros = 0;
+  for (const Storage& storage : graph.storages()) {
+    if (storage.bytes.value != 4L * 256 * 50'257 * 2 || storage.freed_before.value <= last) continue;
+    ++zeros;
+  }
+  EXPECT_EQ(zeros, 1);
+}
+
+// While it is traced, attention that looks at everything is made of products in float32; those of the backward pass are cast, as autocast
+// is on there too.
+TEST(CompiledIteration, CastsProductsOfTheBackwardPass) {
+  const derive::DispatchTarget traced = {.traced_masks = true};
+  const Graph eager =
+      iteration("bert_base", {{"batch", "2"}, {"length", "64"}}, {.precision = Precision::amp_bf16}, traced);
+  const Result<CompiledIteration> compiled = compiled_iteration(eager, true, autocast_of(Precision::amp_bf16));
+  ASSERT_TRUE(compiled.ok()) << compiled.error().what;
+  std::unordered_map<int, int> wide;  // products in float32, by phase
+  int products = 0;
+  for (const Op& op : compiled->graph.ops()) {
+    if (compiled->graph.name(op) != "aten.bmm.default") continue;
+    ++products;
+    const DType dtype = compiled->graph.tensor(compiled->graph.outputs(op)[0]).dtype;
+    wide[static_cast<int>(op.phase)] += dtype == DType::float32;
+  }
+  EXPECT_EQ(products, 12 * 6);
+  EXPECT_EQ(wide[static_cast<int>(Phase::forward)], 12 * 2);
+  EXPECT_EQ(wide[static_cast<int>(Phase::backward)], 0);
+}
+
+// Which nets are given their channels last (decide_layout_opt): not those whose wide convolutions make few channels, that are made of groups,
+// or in which convolutions are few.
+TEST(CompiledIteration, PutsChannelsLastWhereInductorDoes) {
+  const auto last = [](const char* name) {
+    const Result<std::vector<Round>> rounds = rounds_of(iteration(name, {{"batch", "2"}}, {}), false);
+    EXPECT_TRUE(rounds.ok());
+    return rounds->front().channels_last;
+  };
+  EXPECT_TRUE(last("resnet50"));
+  EXPECT_TRUE(last("mobilenet_v3_small"));
+  EXPECT_FALSE(last("densenet121"));
+  EXPECT_FALSE(last("resnext50_32x4d"));
+  EXPECT_FALSE(last("vit_b_16"));
 }
 
 // Norms of many rows: what their weights get is summed in the kernel that reduces the rows, and put together in a further one each.
@@ -104,7 +169,7 @@ TEST(CompiledIteration, LeavesLossAndUpdateOutside) {
   EXPECT_EQ(compiled->graph.parameter_count(), eager.parameter_count());
 }
 
-// Every family, in two precisions: what is made is a sound graph (compiled_iteration verifies it) with fewer ops, each storage that
+// Every family, in two precisions: what is made is a sound graph (compiled_iteration verifies it) with few more ops at most, each storage that
 // is read was written before, and nothing of the update changes.
 TEST(CompiledIteration, IsSoundForModelsOfEveryKind) {
   for (const char* name : {"resnet18", "vit_b_16", "gpt2_small", "mobilenet_v3_small", "densenet121", "convnext_tiny",
@@ -116,7 +181,7 @@ TEST(CompiledIteration, IsSoundForModelsOfEveryKind) {
         const Graph eager = iteration(name, {{"batch", "2"}}, {.precision = precision, .accumulate = accumulate});
         const Result<CompiledIteration> compiled = compiled_iteration(eager, model->input.flavour == "hf");
         ASSERT_TRUE(compiled.ok()) << name << ": " << compiled.error().what << " " << compiled.error().where;
-        EXPECT_LT(compiled->graph.op_count(), eager.op_count()) << name;
+        EXPECT_LT(compiled->graph.op_count(), eager.op_count() * 5 / 4) << name;
         EXPECT_EQ(compiled->parts.inside.size(), compiled->graph.op_count());
         EXPECT_EQ(compiled->parts.graphs, 2 * accumulate);
         EXPECT_GT(compiled->parts.kept_bytes, 0);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "compile/layout_rule.h"
+#include "compile/padding.h"
 #include "derive/op_class.h"
 
 namespace forerun::compile {
@@ -60,22 +62,17 @@ Outputs elementwise(const Call& call, uint8_t flags = kPlain) {
   return made;
 }
 
-// Dimensions from the widest step in memory to the narrowest.
-std::vector<size_t> order_of(const Graph& graph, TensorId id) {
-  const std::span<const int64_t> shape = graph.shape(id);
-  const std::span<const int64_t> strides = graph.strides(id);
-  std::vector<size_t> order;
-  for (size_t dim = 0; dim < std::min(shape.size(), strides.size()); ++dim) {
-    if (shape[dim] > 1) order.push_back(dim);
-  }
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return strides[a] > strides[b]; });
-  return order;
-}
-
 // Whether the last dimension is the narrowest step. Told of rows of tokens alone: where images lie is Inductor's choice.
 bool lies_in_rows(const Graph& graph, TensorId id) {
-  const std::vector<size_t> order = order_of(graph, id);
+  const std::vector<size_t> order = dimension_order(graph, id);
   return graph.shape(id).size() != 3 || order.empty() || order.back() == 2;
+}
+
+// Whether an image, or a sequence, has its channels last.
+bool has_channels_last(const Call& call, TensorId id) {
+  if (call.graph().shape(id).size() == 4 && call.build.channels_last()) return true;
+  const std::vector<size_t> order = dimension_order(call.graph(), id);
+  return !order.empty() && order.back() == 1;
 }
 
 // A copy that transposes rows and columns. Images are left out: where they lie is Inductor's choice, not the model's.
@@ -83,7 +80,7 @@ bool turns(const Call& call) {
   if (call.op.input_count == 0 || call.op.output_count != 1) return false;
   const TensorId from = call.graph().inputs(call.op)[0];
   if (call.graph().shape(from).size() != 3 || call.elements(0) != call.in[0].elements) return false;
-  return order_of(call.graph(), from) != order_of(call.graph(), call.output(0));
+  return dimension_order(call.graph(), from) != dimension_order(call.graph(), call.output(0));
 }
 
 Outputs reduced(const Call& call) {
@@ -154,7 +151,8 @@ Groups groups_of(const Call& call, std::string_view base, int64_t elements) {
   const TensorId input = call.graph().inputs(call.op)[backward && !base.starts_with("cudnn") ? 1 : 0];
   const std::span<const int64_t> shape = call.graph().shape(input);
   if (shape.size() < 2) return {std::max<int64_t>(elements, 1), false, false};
-  return {shape[1], false, false};  // convolutions are laid out with their channels last, whatever they are given
+  const bool last = has_channels_last(call, input);
+  return {shape[1], !last, !last};
 }
 
 // Norms over rows: the normalized rows are a value of their own, in float32, which the backward pass reads instead of the input.
@@ -254,8 +252,9 @@ Outputs group_norm_backward(const Call& call) {
   const int64_t each = std::max<int64_t>(elements / (images * channels), 1);
   const int64_t groups = std::max<int64_t>(call.in[2].elements, 1);
   const int64_t joined = std::max<int64_t>(images * channels / groups, 1);
-  const ValueId sum = call.build.reduction({gradient}, images * channels, each, false, DType::float32, true);
-  const ValueId dot = call.build.reduction({gradient, input}, images * channels, each, false, DType::float32, true);
+  const bool last = has_channels_last(call, call.graph().inputs(call.op)[1]);
+  const ValueId sum = call.build.reduction({gradient}, images * channels, each, !last, DType::float32, true);
+  const ValueId dot = call.build.reduction({gradient, input}, images * channels, each, !last, DType::float32, true);
   std::vector<Read> small(call.in.begin() + 2, call.in.end());
   small.push_back(call.of(sum));
   small.push_back(call.of(dot));
@@ -407,20 +406,63 @@ Outputs joined(const Call& call) {
 
 Outputs library(const Call& call) { return call.build.library(call.every()); }
 
+// A product of matrices of 16 bits whose sizes are no multiples of eight is made of padded copies of them, where it is bound by
+// arithmetic (pad_mm.py): that padding is faster is measured there, and assumed here. What is beyond the wanted
+// result stays beside it.
+Outputs product(const Call& call) {
+  const std::span<const TensorId> inputs = call.graph().inputs(call.op);
+  if (inputs.size() < 2 || call.op.output_count != 1) return library(call);
+  const size_t first = inputs.size() - 2;
+  const std::span<const int64_t> left = call.graph().shape(inputs[first]);
+  const std::span<const int64_t> right = call.graph().shape(inputs[first + 1]);
+  const size_t rank = left.size();
+  if (!has_16_bits(call.dtype(0)) || rank < 2 || right.size() != rank) return library(call);
+  const int64_t m = left[rank - 2];
+  const int64_t k = left[rank - 1];
+  const int64_t n = right[rank - 1];
+  if (!is_padded(m, k, n)) return library(call);
+  const int64_t batch = rank == 3 ? left[0] : 1;
+  const auto padded = [&](size_t place, int64_t rows, int64_t columns) {
+    const int64_t elements = batch * padded_size(rows) * padded_size(columns);
+    if (elements == batch * rows * columns) return call.all(place);
+    return call.of(call.build.pointwise({call.all(place)}, elements, call.dtype(0), kAlone));
+  };
+  std::vector<Read> reads = call.every();
+  reads[first] = padded(first, m, k);
+  reads[first + 1] = padded(first + 1, k, n);
+  return {call.build.product(std::move(reads), batch * padded_size(m) * padded_size(n))};
+}
+
+// What a convolution reads, with its channels last: what the caller gave otherwise is copied.
+std::vector<Read> turned(const Call& call) {
+  std::vector<Read> reads = call.every();
+  for (size_t place = 0; place < reads.size() && call.build.channels_last(); ++place) {
+    const TensorId id = call.graph().inputs(call.op)[place];
+    const Value& value = call.build.joint().value(reads[place].value);
+    const std::vector<size_t> order = dimension_order(call.graph(), id);
+    const bool image = call.graph().shape(id).size() == 4 && order.size() > 2 && call.graph().shape(id)[1] > 1;
+    if (!image || value.made_by.valid() || value.tangent || order.back() == 1) continue;
+    reads[place] = call.of(call.build.pointwise({reads[place]}, reads[place].elements, value.dtype, kPlain | kTurns));
+  }
+  return reads;
+}
+
 // A bias is added in a kernel of its own; its gradient is a sum.
 Outputs convolution(const Call& call) {
-  if (call.in.size() < 3) return call.build.library(call.every());
-  Outputs made = call.build.library({call.all(0), call.all(1)}, call.in[2].value);
+  std::vector<Read> reads = turned(call);
+  if (reads.size() < 3) return call.build.library(std::move(reads));
+  Outputs made = call.build.library({reads[0], reads[1]}, call.in[2].value);
   made[0] = call.build.pointwise({call.of(made[0]), call.all(2)}, call.elements(0), call.dtype(0), kStored);
   return made;
 }
 
 Outputs convolution_backward(const Call& call) {
-  Outputs made = call.build.library(call.every());
+  Outputs made = call.build.library(turned(call));
   if (call.op.output_count < 3) return made;
   const int64_t results = call.elements(2);
   if (results <= 0) return made;
-  made[2] = call.build.reduction({call.all(0)}, results, std::max<int64_t>(call.in[0].elements / results, 1), false,
+  const bool last = has_channels_last(call, call.graph().inputs(call.op)[0]);
+  made[2] = call.build.reduction({call.all(0)}, results, std::max<int64_t>(call.in[0].elements / results, 1), !last,
                                  call.dtype(2));
   return made;
 }
@@ -473,6 +515,7 @@ Outputs by_class(const Call& call, std::string_view name, std::string_view base)
         return scattered(call);
       }
       return library(call);
+    case OpClass::gemm: return is_one_of(base, "mm addmm bmm") ? product(call) : library(call);
     default: return library(call);
   }
 }
@@ -526,6 +569,12 @@ std::vector<ValueId> NodeBuilder::library(std::vector<Read> reads, ValueId besid
   }
   std::vector<ValueId> made = node.makes;
   joint_.nodes.push_back(std::move(node));
+  return made;
+}
+
+ValueId NodeBuilder::product(std::vector<Read> reads, int64_t elements) {
+  const ValueId made = library(std::move(reads)).front();
+  joint_.nodes.back().elements = joint_.values[made.value].elements = elements;
   return made;
 }
 

@@ -17,7 +17,8 @@ namespace forerun::compile {
 // Appends nodes to a joint graph.
 class NodeBuilder {
  public:
-  NodeBuilder(const Graph& graph, JointGraph& joint) : graph_(graph), joint_(joint) {}
+  NodeBuilder(const Graph& graph, JointGraph& joint, bool channels_last)
+      : graph_(graph), joint_(joint), channels_last_(channels_last) {}
 
   void begin(OpId op, bool backward) { op_ = op, backward_ = backward; }
 
@@ -26,6 +27,8 @@ class NodeBuilder {
                     bool spread = false);
   // The op as it is; the values of its outputs, in order. `beside`: Node::beside.
   std::vector<ValueId> library(std::vector<Read> reads, ValueId beside = {});
+  // A product that makes more elements than it does eagerly.
+  ValueId product(std::vector<Read> reads, int64_t elements);
 
   // What rows became in a norm, by the scale that it divided them by.
   void set_normalized(ValueId scale, ValueId normalized) { normalized_[scale.value] = normalized; }
@@ -37,6 +40,7 @@ class NodeBuilder {
   [[nodiscard]] const Graph& graph() const { return graph_; }
   [[nodiscard]] const JointGraph& joint() const { return joint_; }
   [[nodiscard]] OpId op() const { return op_; }
+  [[nodiscard]] bool channels_last() const { return channels_last_; }
 
  private:
   using ValueMap = std::unordered_map<uint32_t, ValueId>;
@@ -48,6 +52,7 @@ class NodeBuilder {
 
   const Graph& graph_;
   JointGraph& joint_;
+  bool channels_last_;  // Round::channels_last
   OpId op_;
   bool backward_ = false;
   ValueMap normalized_;

@@ -1,7 +1,6 @@
 #include "compile/fusion.h"
 
 #include <algorithm>
-#include <queue>
 
 #include "compile/mix_order.h"
 #include "compile/split_rule.h"
@@ -106,10 +105,11 @@ class Scheduler {
     join(group, position, reads);
   }
 
-  std::vector<Kernel> ordered(const std::vector<bool>& stored) {
+  std::vector<Kernel> finished(const std::vector<bool>& stored) {
     for (Group& group : groups_) finish(group, stored);
     std::vector<Kernel> kernels;
-    for (const uint32_t group : topological()) kernels.push_back(std::move(groups_[group].kernel));
+    kernels.reserve(groups_.size());
+    for (Group& group : groups_) kernels.push_back(std::move(group.kernel));
     return kernels;
   }
 
@@ -184,11 +184,17 @@ class Scheduler {
     std::stable_sort(shared.begin(), shared.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
     for (const auto& [group, bytes] : shared) {
       const Group& candidate = groups_[group];
-      if (candidate.kernel.nodes.size() >= kMostNodes) continue;
+      if (candidate.kernel.nodes.size() >= kMostNodes || is_handed_in(candidate.kernel)) continue;
       if (!loops_fit(candidate.kernel, joint_.nodes[position]) && !mixes(group, position, reads)) continue;
       if (can_run_in(group, reads)) return group;
     }
     return kNone;
+  }
+
+  // Made by autograd, before the pass begins.
+  [[nodiscard]] bool is_handed_in(const Kernel& kernel) const {
+    const std::vector<ValueId>& made = joint_.node(kernel.nodes.front()).makes;
+    return !made.empty() && joint_.value(made.front()).tangent;
   }
 
   // Whether nothing that the node reads has to run behind the group.
@@ -259,8 +265,49 @@ class Scheduler {
     std::erase_if(group.kernel.across, [&](ValueId sum) {
       return std::find(group.kernel.writes.begin(), group.kernel.writes.end(), sum) == group.kernel.writes.end();
     });
+    if (group.kernel.kind != NodeKind::library) find_over(group.kernel, index);
     group.kernel.pieces = pieces(group.kernel);
     if (group.kernel.pieces > 1) group.kernel.further = further(group.kernel);
+  }
+
+  // Of each result the inputs that have an element for each of its own, where all others in the kernel that read such an input ran
+  // before, and element by element too: a reduction reads rows.
+  void find_over(Kernel& kernel, uint32_t index) {
+    std::vector<uint64_t> before(kernel.nodes.size());  // by node: those that it is made of
+    for (size_t i = 0; i < kernel.nodes.size(); ++i) {
+      for (const Read& read : lowering_.reads(kernel.nodes[i].value)) {
+        if (maker_[read.value.value] != index) continue;
+        const size_t by = position_of(kernel, joint_.value(read.value).made_by);
+        if (by < i) before[i] |= before[by] | uint64_t{1} << by;
+      }
+    }
+    kernel.over.resize(kernel.writes.size());
+    for (size_t w = 0; w < kernel.writes.size(); ++w) {
+      const Value& made = joint_.value(kernel.writes[w]);
+      const size_t by = position_of(kernel, made.made_by);
+      const Node& node = joint_.node(made.made_by);
+      if (node.kind != NodeKind::pointwise || node.has(kTurns) || node.has(kScatters)) continue;
+      for (const Read& read : lowering_.reads(made.made_by.value)) {
+        const Value& input = joint_.value(read.value);
+        const bool whole = read.elements == made.elements && input.elements == made.elements;
+        if (!whole || input.dtype != made.dtype || maker_[read.value.value] == index) continue;
+        if (read_so(kernel, by, read.value, before[by])) kernel.over[w].push_back(read.value);
+      }
+    }
+  }
+  static size_t position_of(const Kernel& kernel, NodeId node) {
+    return static_cast<size_t>(std::find(kernel.nodes.begin(), kernel.nodes.end(), node) - kernel.nodes.begin());
+  }
+  [[nodiscard]] bool read_so(const Kernel& kernel, size_t by, ValueId value, uint64_t before) const {
+    for (size_t i = 0; i < kernel.nodes.size(); ++i) {
+      if (i == by) continue;
+      const std::vector<Read>& reads = lowering_.reads(kernel.nodes[i].value);
+      const bool also = std::any_of(reads.begin(), reads.end(), [&](const Read& read) { return read.value == value; });
+      if (!also) continue;
+      const Node& other = joint_.node(kernel.nodes[i]);
+      if (other.kind == NodeKind::reduction || (before >> i & 1U) == 0) return false;
+    }
+    return true;
   }
 
   // Sums are put together one by one; mean and variance of one op at once, in several steps where there are many pieces.
@@ -280,34 +327,6 @@ class Scheduler {
       last = node.op;
     }
     return std::max(sums, steps);
-  }
-
-  // Every kernel behind what it needs; of those that are ready, the one that begins first.
-  std::vector<uint32_t> topological() {
-    std::vector<std::vector<uint32_t>> users(groups_.size());
-    std::vector<size_t> open(groups_.size());
-    for (uint32_t i = 0; i < groups_.size(); ++i) {
-      std::vector<uint32_t>& needs = groups_[i].needs;
-      std::sort(needs.begin(), needs.end());
-      needs.erase(std::unique(needs.begin(), needs.end()), needs.end());
-      open[i] = needs.size();
-      for (const uint32_t need : needs) users[need].push_back(i);
-    }
-    using Entry = std::pair<size_t, uint32_t>;
-    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
-    for (uint32_t i = 0; i < groups_.size(); ++i) {
-      if (open[i] == 0) ready.emplace(groups_[i].first, i);
-    }
-    std::vector<uint32_t> order;
-    while (!ready.empty()) {
-      const uint32_t at = ready.top().second;
-      ready.pop();
-      order.push_back(at);
-      for (const uint32_t user : users[at]) {
-        if (--open[user] == 0) ready.emplace(groups_[user].first, user);
-      }
-    }
-    return order;
   }
 
   const JointGraph& joint_;
@@ -331,7 +350,7 @@ std::vector<Kernel> fuse(const JointGraph& joint, const std::vector<bool>& runs,
         std::any_of(node.makes.begin(), node.makes.end(), [&](ValueId made) { return lowering.is_stored(made); });
     if (real || node.kind == NodeKind::library) scheduler.add(i);
   }
-  return scheduler.ordered(stored);
+  return scheduler.finished(stored);
 }
 
 }  // namespace forerun::compile

@@ -25,9 +25,12 @@ struct Kernel {
   std::vector<ValueId> across;  // of `writes`: sums over its rows, in the same kernel (mix_order.h)
   std::vector<Read> reads;
   std::vector<ValueId> writes;
+  std::vector<std::vector<ValueId>>
+      over;  // by write: what it is made of, element by element, and could be written over
 };
 
-// `runs`: by node; `stored`: by value, whether somebody beyond this pass reads it.
+// In the order of their first nodes: when they run is decided later (run_order.h). `runs`: by node; `stored`: by value, whether somebody
+// beyond this pass reads it.
 std::vector<Kernel> fuse(const JointGraph& joint, const std::vector<bool>& runs, const std::vector<bool>& stored);
 
 }  // namespace forerun::compile

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "compile/decompose.h"
+#include "compile/layout_rule.h"
 #include "derive/op_class.h"
 
 namespace forerun::compile {
@@ -126,7 +127,7 @@ class Values {
 class JointBuilder {
  public:
   JointBuilder(const Graph& graph, const Round& round)
-      : graph_(graph), round_(round), build_(graph, joint_), values_(graph, joint_) {}
+      : graph_(graph), round_(round), build_(graph, joint_, round.channels_last), values_(graph, joint_) {}
 
   JointGraph built() {
     for (size_t i = round_.first; i < round_.end; ++i) take(i);
@@ -146,14 +147,64 @@ class JointBuilder {
     if (place == Place::backward && round_.loss_inside && op_class(graph_.name(op)) == OpClass::gemm) add_tangent(op);
     std::vector<Read> reads;
     for (const TensorId input : graph_.inputs(op)) reads.push_back(values_.read(input));
+    if (place == Place::backward && add_in_product(op, reads)) return;
+    const bool cast = place == Place::backward && cast_product(op, reads);
     if (already_cast(op, reads)) return values_.write(graph_.outputs(op)[0], reads[0].value);
     ValueId* const known = known_cast(op, reads);
     if (known != nullptr && known->valid()) return values_.write(graph_.outputs(op)[0], *known);
     const std::vector<ValueId> made = decompose(build_, op, reads);
     if (known != nullptr) *known = made[0];
+    if (cast) joint_.values[made[0].value].dtype = *round_.autocast;
     for (size_t i = 0; i < made.size(); ++i) {
       if (made[i].valid()) values_.write(graph_.outputs(op)[i], made[i]);
     }
+  }
+
+  // The gradient of a parameter that a product and something else give is added in the product, which then runs behind both (addmm of
+  // torch/_inductor/fx_passes/post_grad.py, where what reads the sum is not elementwise): embeddings tied to the last layer.
+  bool add_in_product(const Op& op, const std::vector<Read>& reads) {
+    if (base_name(graph_.name(op)) != "add" || op.output_count != 1 || reads.size() != 2) return false;
+    const TensorId sum = graph_.outputs(op)[0];
+    if (graph_.storage(graph_.tensor(sum).storage).freed_before.valid()) return false;
+    for (size_t place = 0; place < 2; ++place) {
+      const Value product = joint_.value(reads[place].value);
+      const Value other = joint_.value(reads[1 - place].value);
+      if (!product.made_by.valid() || product.dtype != other.dtype || product.dtype != graph_.tensor(sum).dtype)
+        continue;
+      const Node node = joint_.node(product.made_by);
+      const bool is_mm = node.kind == NodeKind::library && base_name(graph_.name(graph_.op(node.op))) == "mm";
+      if (!is_mm || !node.backward || product.elements != reads[1 - place].elements) continue;
+      if (is_read(reads[place].value)) continue;
+      std::vector<Read> all = node.reads;
+      all.push_back(reads[1 - place]);
+      build_.begin(node.op, true);
+      const ValueId made = build_.library(std::move(all)).front();
+      joint_.values[made.value].tensor = sum;
+      values_.write(sum, made);
+      return true;
+    }
+    return false;
+  }
+  [[nodiscard]] bool is_read(ValueId value) const {
+    return std::any_of(joint_.nodes.begin(), joint_.nodes.end(), [&](const Node& node) {
+      return std::any_of(node.reads.begin(), node.reads.end(), [&](const Read& read) { return read.value == value; });
+    });
+  }
+
+  // What autocast makes of a product of the backward pass in float32.
+  bool cast_product(const Op& op, std::vector<Read>& reads) {
+    const std::string_view base = base_name(graph_.name(op));
+    const bool product = base == "mm" || base == "addmm" || base == "bmm" || base == "baddbmm";
+    if (!round_.autocast || !product || op.output_count != 1) return false;
+    if (graph_.tensor(graph_.outputs(op)[0]).dtype != DType::float32) return false;
+    for (Read& read : reads) {
+      if (joint_.value(read.value).dtype != DType::float32) continue;
+      const int64_t elements = joint_.value(read.value).elements;
+      ValueId& known = cast_of(read.value, *round_.autocast);
+      if (!known.valid()) known = build_.pointwise({{read.value, elements}}, elements, *round_.autocast);
+      read.value = known;
+    }
+    return true;
   }
 
   // A cast to the type that the value has here, though not eagerly.
@@ -170,8 +221,10 @@ class JointBuilder {
     if (reads.size() != 1 || op.output_count != 1 || base_name(graph_.name(op)) != "_to_copy") return nullptr;
     const Value& from = joint_.value(reads[0].value);
     if (reads[0].elements != from.elements) return nullptr;
-    const auto dtype = static_cast<uint64_t>(graph_.tensor(graph_.outputs(op)[0]).dtype);
-    return &casts_[uint64_t{reads[0].value.value} << 8U | dtype];
+    return &cast_of(reads[0].value, graph_.tensor(graph_.outputs(op)[0]).dtype);
+  }
+  ValueId& cast_of(ValueId value, DType dtype) {
+    return casts_[uint64_t{value.value} << 8U | static_cast<uint64_t>(dtype)];
   }
 
   // A model that returns its logits beside the loss is handed a gradient of them too: zeros, which are added to the real one before
@@ -259,7 +312,7 @@ class JointBuilder {
 
 }  // namespace
 
-Result<std::vector<Round>> rounds_of(const Graph& graph, bool loss_inside) {
+Result<std::vector<Round>> rounds_of(const Graph& graph, bool loss_inside, std::optional<DType> autocast) {
   std::vector<Round> rounds;
   const std::vector<Op>& ops = graph.ops();
   for (size_t i = 0; i < ops.size() && ops[i].phase != Phase::update; ++i) {
@@ -269,7 +322,9 @@ Result<std::vector<Round>> rounds_of(const Graph& graph, bool loss_inside) {
   }
   for (Round& round : rounds) {
     round.loss_inside = loss_inside;
+    round.autocast = autocast;
     place_round(graph, loss_inside, round);
+    round.channels_last = puts_channels_last(graph, round);
   }
   for (const Round& round : rounds) {
     for (size_t i = round.first; i < round.end; ++i) {

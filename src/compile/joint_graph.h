@@ -4,12 +4,14 @@
 // are taken apart into elementwise work, reductions and calls of libraries (decompose.h). Here a view is the value it
 // views; what is read of it is told by the reader. What the compiler does not see (the loss where a script computes it
 // outside of the model, the optimizer) stays outside: its results are `given`, what it reads are results of the graph.
-// The same cast is made once. Sources: torch/_functorch/partitioners.py, torch/_functorch/compile_utils.py and
+// The same cast is made once. The backward pass is traced under the autocast of the forward pass
+// (backward_pass_autocast of torch/_functorch/config.py), which casts products that eager autograd runs in float32. Sources: torch/_functorch/partitioners.py, torch/_functorch/compile_utils.py and
 // torch/_inductor/decomposition.py of PyTorch 2.13. Left out: dynamic
 // shapes, subclasses of tensors, ops that write into views of their inputs (taken as writes of the whole).
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -92,11 +94,13 @@ struct Round {
   size_t end = 0;
   std::vector<Place> places;  // by op of the round
   bool loss_inside = false;
+  bool channels_last = false;  // convolutions of images are given their channels last (layout_rule.h)
+  std::optional<DType> autocast;
 };
 
-// The micro-batches of an iteration; `loss_inside`: the model computes its loss itself. An Error where the compiler would
-// break the graph or refuse, with where.
-Result<std::vector<Round>> rounds_of(const Graph& graph, bool loss_inside);
+// The micro-batches of an iteration; `loss_inside`: the model computes its loss itself; `autocast`: to what products are cast. An Error
+// where the compiler would break the graph or refuse, with where.
+Result<std::vector<Round>> rounds_of(const Graph& graph, bool loss_inside, std::optional<DType> autocast = {});
 
 JointGraph joint_graph(const Graph& graph, const Round& round);
 

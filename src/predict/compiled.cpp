@@ -113,7 +113,8 @@ std::vector<std::string> assumptions_of(const TrainingRun& run) {
 Result<TrainingRun> compiled_run(TrainingRun run) {
   if (run.setup.compile == CompileMode::none) return run;
   if (const Status status = compile::check_setup(run.setup); !status.ok()) return status.error();
-  Result<compile::CompiledIteration> compiled = compile::compiled_iteration(run.graph, run.input.flavour == "hf");
+  Result<compile::CompiledIteration> compiled =
+      compile::compiled_iteration(run.graph, run.input.flavour == "hf", compile::autocast_of(run.setup.precision));
   if (!compiled) return compiled.error();
   run.graph = std::move(compiled->graph);
   run.compiled = std::make_shared<const CompiledParts>(std::move(compiled->parts));

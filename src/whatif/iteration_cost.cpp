@@ -43,7 +43,8 @@ Result<DerivedIteration> iteration_of(const TracedModel& model, double batch_fac
   made.graph = std::move(*graph);
   if (setup.compile == CompileMode::none) return made;
   if (const Status status = compile::check_setup(setup); !status.ok()) return status.error();
-  auto compiled = compile::compiled_iteration(made.graph, model.input.flavour == "hf");
+  auto compiled =
+      compile::compiled_iteration(made.graph, model.input.flavour == "hf", compile::autocast_of(setup.precision));
   if (!compiled) return compiled.error();
   made.graph = std::move(compiled->graph);
   made.compiled = std::make_shared<const CompiledParts>(std::move(compiled->parts));
