@@ -13,10 +13,10 @@
 namespace forerun {
 
 struct ScaleSuiteOptions {
-  std::string rows;               // CSV file of iterations; empty: the data set vtrain/ground_truth_single.csv
-  std::string several;  // of those on several machines; empty: vtrain/ground_truth_multi.csv where it is there
-  std::string tables;             // folder of all-reduce tables, for the fit; empty: the data set vtrain/trace/a100
-  std::string efficiency;         // file of constants; empty: the data folder's
+  std::string rows;        // CSV file of iterations; empty: the data set vtrain/ground_truth_single.csv
+  std::string several;     // of those on several machines; empty: vtrain/ground_truth_multi.csv where it is there
+  std::string tables;      // folder of all-reduce tables, for the fit; empty: the data set vtrain/trace/a100
+  std::string efficiency;  // file of constants; empty: the data folder's
   std::string network = "4xhdr";  // of a node, where iterations used several
 };
 

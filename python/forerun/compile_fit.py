@@ -7,9 +7,9 @@
 
 Takes the files that forerun.compile_pairs writes. Families whose name begins with `judged` are never fitted to: the
 table is of them. Kernels: fixed time and share of the bandwidth by kind, and what functions cost an element, from
-Inductor's own count of bytes and nodes. Host:
-from iterations that the host bounds, with the numbers of kernels that the program predicts. Ranges: quantiles of
-measured over predicted, of families not kept aside; with --ranges, such that families that were left out lie in them.
+Inductor's own count of bytes and nodes. Host: from iterations that the host bounds, with the numbers of kernels that
+the program predicts. Ranges: quantiles of measured over predicted, of families not kept aside; with --ranges, such
+that families that were left out lie in them.
 """
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _FUNCTIONS = {
     "random": ("prims.inductor_random",), "erf": ("aten.erf.",),
     "exp": ("aten.exp.", "aten.sigmoid", "aten.tanh", "prims.prepare_softmax_online"), "trig": ("aten.cos", "aten.sin"),
 }
-# An element of a looped reduction after the other. Chosen, not fitted: rows of images take 0.5, columns of tokens 3 to 6,
-# and the kernel does not say which it reads.
+# An element of a looped reduction after the other. Chosen, not fitted: rows of images take 0.5, columns of tokens
+# 3 to 6, and the kernel does not say which it reads.
 _STEP_NS = 0.6
 
 
@@ -127,7 +127,7 @@ def kernel_us(constants: Dict[str, float], kernel: Generated, features: Dict[str
 
 def fit_kernels(rows: Sequence[Json]) -> Json:
     """Constants that leave the least error: of single kernels by ratio, weighted by their time. One is moved after the
-    other, by smaller and smaller steps."""
+    other, or two against each other, by smaller and smaller steps."""
     kernels = [kernel for row in rows if not is_kept_aside(row) for kernel in generated_kernels(row)]
     samples = [(kernel, kernel.features()) for kernel in kernels]
     constants = {name: 1.0 for name in ("element", *_FUNCTIONS)}
@@ -138,13 +138,20 @@ def fit_kernels(rows: Sequence[Json]) -> Json:
         return sum((kernel.took_us + 0.5) * abs(math.log(kernel_us(tried, kernel, features) / kernel.took_us))
                    for kernel, features in samples)
 
+    def moves(name: str, step: float) -> Iterator[Dict[str, float]]:
+        for by in (step, -step):
+            yield {name: by}
+            if name in _FUNCTIONS:  # what one costs more the other costs less: neither would move alone
+                yield {name: by, "element": -by}
+
     best, steps = error(constants), {name: 0.5 for name in constants}
     while samples and max(steps.values()) > 0.01:
         for name, step in steps.items():
-            for moved in (constants[name] + step, max(constants[name] - step, 0.0)):
-                tried = {**constants, name: moved}
-                if error(tried) < best:
-                    best, constants = error(tried), tried
+            for move in moves(name, step):
+                tried = {**constants, **{moved: max(constants[moved] + by, 0.0) for moved, by in move.items()}}
+                found = error(tried)
+                if found < best:
+                    best, constants = found, tried
                     break
             else:
                 steps[name] = 0.6 * step
@@ -224,7 +231,7 @@ def fit_host(pairs: Sequence[Tuple[Json, Json]], before: Json) -> Json:
 
 
 def fit_masked_attention(pairs: Sequence[Tuple[Json, Json]], before: float) -> float:
-    """The median of measured over predicted, of cuDNN's attention with a mask; `before`: what the program took it for."""
+    """The median of measured over predicted, of cuDNN's attention with a mask; `before`: what it was taken for."""
     ratios = []
     for row, said in pairs:
         calls = [call for graph in in_use(row) for call in attention_calls(graph)]
@@ -234,7 +241,8 @@ def fit_masked_attention(pairs: Sequence[Tuple[Json, Json]], before: float) -> f
         names = compiled["kernel_names"]
         took = sum(ns for name, ns in zip(compiled["kernels"]["name"], compiled["kernels"]["ns"])
                    if names[name].startswith("cudnn") and "sdpa" in names[name]) / 1e6
-        expected = sum(call["gpu_ms"] for call in said["compiled"]["library_calls"] if "cudnn_attention" in call["name"])
+        expected = sum(call["gpu_ms"] for call in said["compiled"]["library_calls"]
+                       if "cudnn_attention" in call["name"])
         if took > 0 and expected > 0:
             ratios.append(took / expected * before)
     return round(statistics.median(ratios), 3) if ratios else before
@@ -432,8 +440,8 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m forerun.compile_fit", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("pairs", nargs="*", help="files of forerun.compile_pairs")
     parser.add_argument("--program", default="forerun", help="the forerun that predicts; default: forerun")
-    parser.add_argument("--captures", metavar="FILE", help="predict from these captures (.jsonl, made without a GPU), which "
-                        "tell what Dynamo masks; without them from the eager records")
+    parser.add_argument("--captures", metavar="FILE", help="predict from these captures (.jsonl, made without a "
+                        "GPU), which tell what Dynamo masks; without them from the eager records")
     parser.add_argument("-o", "--output", help="fit, and write the constants into this file, which must be there")
     parser.add_argument("--table", action="store_true", help="errors on families kept aside")
     parser.add_argument("--summary", metavar="FILE", help="write what was measured, a line a pair")

@@ -8,7 +8,8 @@ kernels, seconds of the first iteration, graph breaks); and `graphs`, Inductor's
 Set-ups compile side by side, each in a process of its own on the higher cores; before the first compiled kernel runs
 a process waits until it has the GPU, and the first cores, for itself, and keeps both to its end. While it times
 iterations and kernels all the others are stopped: what compiles on other cores slows a host down by a third, and a
-model that is made on the GPU takes slices of its time. A line is on the disk when it is measured; `--skip` passes over what an earlier file has, `--backwards` begins at the end of the list.
+model that is made on the GPU takes slices of its time. A line is on the disk when it is measured; `--skip` passes over
+what an earlier file has, `--backwards` begins at the end of the list.
 """
 from __future__ import annotations
 

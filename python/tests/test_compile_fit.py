@@ -1,5 +1,6 @@
 """Constants of compiled iterations: fitted to samples made of known ones, and never to what is kept aside."""
 import json
+import math
 import pathlib
 from typing import Any, Dict, List
 
@@ -8,37 +9,46 @@ import pytest
 from forerun import compile_fit
 
 
-def pair(name: str, took_us: List[float], sizes: List[int]) -> Dict[str, Any]:
-    """A pair with one forward graph of pointwise kernels."""
+def elements_of(number: int, size: int) -> int:
+    return size // (4 if number % 2 else 32)  # not as the bytes are, or one could not be told from the other
+
+
+def pair(name: str, took_us: List[float], sizes: List[int], drawn: int = 0) -> Dict[str, Any]:
+    """A pair with one forward graph of pointwise kernels, a node each; the last `drawn` of them draw random numbers."""
     names = [f"triton_poi_fused_add_{number}" for number in range(len(sizes))]
     record = {"time_ms": {"pipelined_median": 2.0}, "mem": {"peak_allocated": 100, "peak_reserved": 200},
               "kernel_names": names,
               "kernels": {"name": list(range(len(sizes))), "ns": [1000 * took for took in took_us]}}
-    graph = {"kind": "forward", "nodes": {"target": [0] * 10},
-             "kernels": [{"kind": "pointwise", "bytes": size, "outputs": [f"buf{number}"]}
-                         for number, size in enumerate(sizes)],
-             "generated": [{"name": kernel, "bytes": 1, "buffers": [f"buf{number}"]}
-                           for number, kernel in enumerate(names)]}
+    targets = [int(number >= len(sizes) - drawn) for number in range(len(sizes))]
+    graph = {"kind": "forward", "targets": ["aten.add.Tensor", "prims.inductor_random.default"],
+             "nodes": {"target": targets, "reads": [[] for _ in targets]},
+             "kernels": [{"kind": "pointwise", "bytes": 1, "outputs": [f"buf{number}"], "origins": [number]}
+                         for number in range(len(sizes))],
+             "generated": [{"name": kernel, "bytes": size, "buffers": [f"op{number}"], "counts": [1, 1, 0],
+                            "extents": {"x": elements_of(number, size), "r0_": 1}}
+                           for number, (kernel, size) in enumerate(zip(names, sizes))]}
     return {"name": name, "graphs": [graph], "compiled": {**record, "first_s": 20.0, "counted": {}},
             "eager": {**record, "status": "ok"}}
 
 
-def test_kernels_have_a_fixed_time_and_a_share_of_the_bandwidth() -> None:
-    sizes = [2 ** power for power in range(10, 30)]
-    took = [1.5 + size / (0.6 * compile_fit.H200_BYTES_PER_US) for size in sizes]
+def test_kernels_have_a_fixed_time_a_share_of_the_bandwidth_and_arithmetic() -> None:
+    sizes = [2 ** power for power in range(10, 30)] * 2
+    moving = [size / (0.8 * compile_fit.H200_BYTES_PER_US) for size in sizes]
+    drawing = [4e-6 * elements_of(number, size) if number >= 20 else 0.0 for number, size in enumerate(sizes)]
+    took = [1.5 + math.hypot(*both) for both in zip(moving, drawing)]
     wrong = [100.0 for _ in sizes]
-    fitted = compile_fit.fitted_kind(list(zip(sizes, took)))
-    assert fitted == {"fixed_us": pytest.approx(1.5), "bandwidth_share": pytest.approx(0.6)}
-    rows = [pair("learned/a", took, sizes), pair("judged/b", wrong, sizes)]
-    samples = [sample for row in rows if not compile_fit.is_kept_aside(row)
-               for sample in compile_fit.measured_kernels(row)]
-    assert [size for _, size, _ in samples] == sizes
+    rows = [pair("learned/a", took, sizes, drawn=20), pair("judged/b", wrong, sizes)]
+    fitted = compile_fit.fit_kernels(rows)
+    assert fitted["kernels"]["pointwise"]["fixed_us"] == pytest.approx(1.5, rel=0.05)
+    assert fitted["kernels"]["pointwise"]["bandwidth_share"] == pytest.approx(0.8, rel=0.1)
+    assert fitted["arithmetic_ps"]["random"] == pytest.approx(4, rel=0.1)
 
 
 def test_kernels_that_the_profile_has_in_another_order_are_left_out() -> None:
     row = pair("learned/a", [1.0, 2.0], [10, 20])
+    assert [kernel.size for kernel in compile_fit.generated_kernels(row)] == [10, 20]
     row["compiled"]["kernels"]["name"] = [1, 0]
-    assert list(compile_fit.measured_kernels(row)) == []
+    assert list(compile_fit.generated_kernels(row)) == []
 
 
 def test_ranges_are_quantiles_and_never_a_point() -> None:

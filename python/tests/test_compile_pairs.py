@@ -54,10 +54,56 @@ def test_a_process_that_dies_in_its_turn_gives_it_back(monkeypatch: Any) -> None
         {"name": "first"}, {"name": "second"}]
 
 
+def _counts(count: Any, results: Any) -> None:
+    while True:
+        count.value += 1
+        time.sleep(0.001)
+
+
+def _holds(quiet: Any, count: Any, results: Any) -> None:
+    with quiet.hold():
+        time.sleep(0.1)
+        before = count.value
+        time.sleep(0.3)
+        after = count.value
+    while count.value == after:
+        time.sleep(0.01)
+    results.put((before, after))
+
+
+def _dies_while_it_holds(quiet: Any, results: Any) -> None:
+    with quiet.hold():
+        os._exit(3)
+
+
+def test_the_others_stand_still_while_one_is_timed() -> None:
+    count: Any = Work.processes.Value("i", 0)
+    quiet = compile_pairs.Quiet()
+    other = Work(_counts, (count,))
+    while count.value == 0:
+        time.sleep(0.01)
+    holder = Work(_holds, (quiet, count))
+    found = None
+    while found is None:
+        found = holder.found(1)
+    assert found[0] == found[1]
+    dying = Work(_dies_while_it_holds, (quiet,))
+    while dying.found(1) is None:
+        pass
+    quiet.end_of(dying.id)
+    with quiet.broken() as may_begin:
+        assert may_begin
+    stood = count.value
+    while count.value == stood:  # it runs again
+        time.sleep(0.01)
+    other.kill()
+
+
 def test_nothing_begins_when_no_time_is_left() -> None:
     rows = dict(compile_pairs.pairs("", ["late"], "default", 1, time.monotonic()))
     assert rows == {"late": "not begun: no time was left"}
-    turn = compile_pairs.Turn(Work.processes.Semaphore(1), Work.processes.Value("i", 0), time.monotonic())
+    turn = compile_pairs.Turn(
+        Work.processes.Semaphore(1), Work.processes.Value("i", 0), compile_pairs.Quiet(), time.monotonic())
     with pytest.raises(Refused, match="no time was left"):
         turn.take()
 

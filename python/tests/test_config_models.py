@@ -350,4 +350,7 @@ def test_every_model_type_is_compared() -> None:
     listed = subprocess.run([program, "zoo"], capture_output=True, text=True, check=True).stdout
     types = listed.split("config.json files of these model types")[1].splitlines()[1:]
     known = {line.split(":")[0].strip() for line in types if line.startswith("  ")}
-    assert known == {model_type for model_type, _ in CASES.values()}
+    # Of Llama 4 transformers runs every expert on every token; here as torchtitan trains it, each on its own. Its
+    # parameters are held to those published (config_models_test.cpp).
+    own = {"llama4", "llama4_text"}
+    assert known == {model_type for model_type, _ in CASES.values()} | own

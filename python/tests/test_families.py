@@ -235,6 +235,7 @@ def test_the_zoo_takes_what_is_sampled() -> None:
     path = zoo_program.program()
     if path is None:
         pytest.skip("the forerun program is not built: build it, or set FORERUN to its path")
-    assert sorted(zoo_program.families(path)) == sorted(FAMILIES)
+    # Nobody samples models of 22 billion parameters.
+    assert sorted(zoo_program.families(path)) == sorted([*FAMILIES, "vit_parallel"])
     for configuration in plan(11, {family: 3 for family in FAMILIES}):
         assert zoo_program.parameters(path, configuration) > 0

@@ -128,7 +128,7 @@ TEST(CompiledQuestions, TunedProductsTakeInWhatReadsThem) {
 }
 
 TEST(CompiledQuestions, OnAGpuThatWasNeverMeasuredTheRangeIsWider) {
-  ModelRequest model = small(CompileMode::standard);
+  const ModelRequest model = small(CompileMode::standard, 128);  // the GPU bounds both
   const auto width = [&](const char* gpu) {
     const auto answer = predict({.model = model, .gpu = gpu, .remedies = false, .eager_beside = false}, costs());
     EXPECT_TRUE(answer.ok()) << (answer.ok() ? "" : answer.error().message());

@@ -106,6 +106,7 @@ TEST(ZooCheck, MatchesWhatWasMeasured) {
   std::set<std::string> all;
   for (const zoo::Family& family : zoo::families()) all.insert(family.name);
   all.erase("nas_cell");
+  all.erase("vit_parallel");  // 22 billion parameters, and no public code: held to its paper (sequence_zoo_test.cpp)
   EXPECT_EQ(expect_all_matched(kMeasured), all);
   EXPECT_EQ(expect_all_matched(kMeasuredCells), std::set<std::string>{"nas_cell"});
 }

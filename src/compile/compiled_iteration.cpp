@@ -403,10 +403,11 @@ class Emitter {
     if (product && size_of(dtype) == 2 && shape.size() > 1) {
       Shape padded(shape.begin(), shape.end());
       for (size_t i = padded.size() - 2; i < padded.size(); ++i) padded[i] = padded_size(padded[i]);
-      // Of products that are not bound by arithmetic nothing is padded.
-      const bool is_one =
-          element_count(padded) == value(step, read).elements && padded != Shape(shape.begin(), shape.end());
-      if (is_one) return to_.add_tensor(place, dtype, padded);
+      int64_t elements = 1;
+      for (const int64_t extent : padded) elements *= extent;
+      // Of a product that is not padded the value is as the eager op saw it.
+      const bool is_padded_here = elements != eager_.element_count(id) && elements == value(step, read).elements;
+      if (is_padded_here) return to_.add_tensor(place, dtype, padded);
     }
     return fitting(id, place, dtype);
   }
@@ -511,6 +512,7 @@ Status check_setup(const TrainingSetup& setup) {
   };
   if (setup.checkpointing != Checkpointing::none) return refuse("activation checkpointing", "--checkpoint");
   if (setup.quantize.any()) return refuse("training on quantized weights", "--quantize");
+  if (setup.precision == Precision::amp_fp8) return refuse("training with products in fp8", "--precision amp_fp8");
   if (setup.loop != TrainingLoop::plain) return refuse("a library's training loop", "--loop");
   if (setup.accumulate > 1 && launches_graphs(setup.compile)) {
     return Error{

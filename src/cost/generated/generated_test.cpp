@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 
 #include "base/data_dir.h"
@@ -49,6 +50,46 @@ TEST(GeneratedKernels, CostTheirBytesBesideAFixedTime) {
   EXPECT_EQ(host.ops[0].value, 300);  // at half the speed
   EXPECT_EQ(host.ops[1].value, 2);
   EXPECT_EQ(outside_host(parts, host).value, 7);
+}
+
+// One reduction of rows of float32.
+Nanoseconds reduced(int64_t rows, int64_t row, const Attributes& work, const CompileConstants& constants) {
+  GraphBuilder build;
+  const int64_t from[] = {rows * row};
+  const int64_t to[] = {rows};
+  const TensorId inputs[] = {build.add_tensor(build.add_storage(Bytes(4 * rows * row)), DType::float32, from)};
+  const TensorId outputs[] = {build.add_tensor(build.add_storage(Bytes(4 * rows)), DType::float32, to)};
+  Attributes attributes = {{"elements", rows}, {"reduced", row}, {"inner", true}};
+  for (const auto& [name, count] : work.entries()) attributes.set(name, count);
+  build.add_op({.name = compile::kReduction, .inputs = inputs, .outputs = outputs, .attributes = &attributes});
+  Device device;
+  device.memory_bandwidth = 4e12;
+  device.peak.fp32 = 67e12;
+  CompiledParts parts;
+  parts.inside = {true};
+  std::vector<OpCost> costs(1);
+  cost_compiled(build.finish(), parts, CompileMode::standard, device, constants, costs);
+  return costs[0].gpu;
+}
+
+TEST(GeneratedKernels, ComputeBesideMovingAndFillRowsUp) {
+  CompileConstants constants;
+  constants.arithmetic = {.element = 0, .random = 4, .erf = 1, .exp = 1, .trig = 2};
+  constants.persistent = {.fixed = Nanoseconds(1000), .bandwidth_share = 1};
+  const Nanoseconds plain = reduced(1 << 14, 1000, {}, constants);
+  const Nanoseconds drawn = reduced(1 << 14, 1000, {{"random", int64_t{1}}}, constants);
+  const double moving = static_cast<double>(plain.value) - 1000;
+  const double computing = 1024.0 * (1 << 14) * 4e-3;  // rows of 1,000 are held as 1,024
+  EXPECT_NEAR(static_cast<double>(drawn.value), 1000 + std::hypot(moving, computing), 1);
+  EXPECT_EQ(reduced(1 << 14, 1000, {{"random", int64_t{1}}}, constants),
+            reduced(1 << 14, 1000, {{"trig", int64_t{2}}}, constants));
+}
+
+TEST(GeneratedKernels, LongRowsAreAddedUpStepByStep) {
+  CompileConstants constants;
+  constants.looped = {.fixed = Nanoseconds(3000), .bandwidth_share = 1};
+  constants.step_ns = 1;
+  EXPECT_NEAR(static_cast<double>(reduced(2, 100'000, {}, constants).value), 103'000, 100);
 }
 
 // A product, what alone reads it, and another reader of that.
@@ -110,7 +151,7 @@ TEST(GeneratedKernels, ACudaGraphCopiesWhatItIsGivenAndIsLaunchedOnce) {
 
 TEST(GeneratedKernels, AreReadFromTheDataFolder) {
   const CompileConstants constants = kept();
-  EXPECT_GT(constants.reduction.fixed.value, 0);
+  EXPECT_GT(constants.looped.fixed.value, 0);
   EXPECT_LE(constants.gpu.low, 1);
   EXPECT_GE(constants.gpu.high, 1);
 }
@@ -118,7 +159,7 @@ TEST(GeneratedKernels, AreReadFromTheDataFolder) {
 TEST(GeneratedKernels, AFileThatIsNotSoundIsRefused) {
   const std::string file = testing::TempDir() + "kernels.json";
   for (const char* text :
-       {"{}", "{\"format\": \"compile-kernels/9\"}", "[", "{\"format\": \"compile-kernels/1\", \"kernels\": 3}"}) {
+       {"{}", "{\"format\": \"compile-kernels/9\"}", "[", "{\"format\": \"compile-kernels/2\", \"kernels\": 3}"}) {
     std::ofstream(file) << text;
     EXPECT_FALSE(load_compile_constants(file).ok()) << text;
   }
