@@ -40,25 +40,6 @@ std::string refusal(const TrainingSetup& setup, int blocks = 1) {
   return graph.ok() ? "" : graph.error().message();
 }
 
-// Bytes of forward results that live when the backward pass begins.
-int64_t kept(const Graph& graph) {
-  const auto first = static_cast<size_t>(
-      std::find_if(graph.ops().begin(), graph.ops().end(), [](const Op& op) { return op.phase == Phase::backward; }) -
-      graph.ops().begin());
-  std::vector<bool> made(graph.storages().size());
-  int64_t bytes = 0;
-  for (size_t i = 0; i < first; ++i) {
-    for (const TensorId output : graph.outputs(graph.ops()[i])) {
-      const StorageId id = graph.tensor(output).storage;
-      const Storage& storage = graph.storage(id);
-      if (made[id.value] || storage.root != Root::none) continue;
-      made[id.value] = true;
-      if (!storage.freed_before.valid() || storage.freed_before.value > first) bytes += storage.bytes.value;
-    }
-  }
-  return bytes;
-}
-
 TEST(Quantized, FourBitsAndAScaleForEachBlock) {
   const auto bytes = model_bytes(trained(adapted({.format = WeightFormat::nf4})));
   EXPECT_EQ(bytes.at("layers.0.up.weight"), kElements / 2);
@@ -146,7 +127,7 @@ TEST(Quantized, EightBitsHoldTheirInputsCheckpointedOrNot) {
   const auto growth = [](WeightFormat format) {
     TrainingSetup setup = adapted({.format = format});
     setup.checkpointing = Checkpointing::block;
-    return kept(trained(setup, 6)) - kept(trained(setup, 5));
+    return kept_for_backward(trained(setup, 6)) - kept_for_backward(trained(setup, 5));
   };
   const int64_t block_input = 64 * 32 * kWidth * 4;
   EXPECT_EQ(growth(WeightFormat::nf4), block_input);

@@ -43,25 +43,6 @@ double flops_of(const Graph& graph) {
   return flops;
 }
 
-// Bytes that ops made and that live when the first backward pass begins.
-int64_t kept(const Graph& graph) {
-  const auto first = static_cast<size_t>(
-      std::find_if(graph.ops().begin(), graph.ops().end(), [](const Op& op) { return op.phase == Phase::backward; }) -
-      graph.ops().begin());
-  std::vector<bool> made(graph.storages().size());
-  int64_t bytes = 0;
-  for (size_t i = 0; i < first; ++i) {
-    for (const TensorId output : graph.outputs(graph.ops()[i])) {
-      const StorageId id = graph.tensor(output).storage;
-      const Storage& storage = graph.storage(id);
-      if (made[id.value] || storage.root != Root::none) continue;
-      made[id.value] = true;
-      if (!storage.freed_before.valid() || storage.freed_before.value > first) bytes += storage.bytes.value;
-    }
-  }
-  return bytes;
-}
-
 TEST(StageForward, StagesShareTheModelOut) {
   const TwoStages stages;
   EXPECT_EQ(stages.first.graph.parameter_count() + stages.last.graph.parameter_count(), stages.whole.parameter_count());
@@ -85,10 +66,11 @@ TEST(StageForward, StagesMultiplyAsTheModelDoes) {
 
 TEST(StageForward, KeepsEveryMicroBatchInFlight) {
   const TwoStages stages;
-  const int64_t one = kept(derived(stages.first, {1, 6})), two = kept(derived(stages.first, {2, 6}));
+  const int64_t one = kept_for_backward(derived(stages.first, {1, 6})),
+                two = kept_for_backward(derived(stages.first, {2, 6}));
   EXPECT_GT(two, one);
-  EXPECT_EQ(kept(derived(stages.first, {4, 6})), one + 3 * (two - one));
-  EXPECT_EQ(kept(derived(stages.last, {1, 6})), kept(derived(stages.last, {1, 1})));
+  EXPECT_EQ(kept_for_backward(derived(stages.first, {4, 6})), one + 3 * (two - one));
+  EXPECT_EQ(kept_for_backward(derived(stages.last, {1, 6})), kept_for_backward(derived(stages.last, {1, 1})));
 }
 
 TEST(StageForward, BackwardPassesFollowForwardPassesInTurn) {

@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "derive/iteration.h"
 #include "graph/forward_builder.h"
@@ -55,6 +57,25 @@ inline Graph trained_blocks(const TrainingSetup& setup, int blocks, UpBias bias)
   const Status status = verify(*graph);
   EXPECT_TRUE(status.ok()) << status.error().message();
   return std::move(*graph);
+}
+
+// Bytes that ops made and that live when the first backward pass begins.
+inline int64_t kept_for_backward(const Graph& graph) {
+  const auto first = static_cast<size_t>(
+      std::find_if(graph.ops().begin(), graph.ops().end(), [](const Op& op) { return op.phase == Phase::backward; }) -
+      graph.ops().begin());
+  std::vector<bool> made(graph.storages().size());
+  int64_t bytes = 0;
+  for (size_t i = 0; i < first; ++i) {
+    for (const TensorId output : graph.outputs(graph.ops()[i])) {
+      const StorageId id = graph.tensor(output).storage;
+      const Storage& storage = graph.storage(id);
+      if (made[id.value] || storage.root != Root::none) continue;
+      made[id.value] = true;
+      if (!storage.freed_before.valid() || storage.freed_before.value > first) bytes += storage.bytes.value;
+    }
+  }
+  return bytes;
 }
 
 }  // namespace forerun::derive

@@ -250,8 +250,9 @@ std::string nearest_divisors(int64_t of, int64_t wanted, const char* name) {
 // Groups within the data-parallel GPUs.
 Status check_groups(const Plan& plan) {
   if (plan.data % plan.experts != 0) {
-    return Error{fmt::format("experts cannot be dealt out to {} of {} data-parallel GPUs", plan.experts, plan.data),
-                 "plan", nearest_divisors(plan.data, plan.experts, "ep")};
+    return Error{
+        fmt::format("experts, or tables, cannot be dealt out to {} of {} data-parallel GPUs", plan.experts, plan.data),
+        "plan", nearest_divisors(plan.data, plan.experts, "ep")};
   }
   if (plan.shard == 0) return {};
   if (plan.zero < 3) return Error{"shard=N says among how many GPUs ZeRO 3 divides", "plan", "give zero=3 (fsdp) too"};
