@@ -3,6 +3,7 @@
     python -m forerun.compile_fit pairs-*.jsonl.gz --program build/forerun -o data/compile/kernels.json
     python -m forerun.compile_fit pairs-*.jsonl.gz --program build/forerun --table    # how far predictions are off
     python -m forerun.compile_fit pairs-*.jsonl.gz --summary data/compile/measured.jsonl
+    python -m forerun.compile_fit pairs.jsonl.gz --repeated again.jsonl.gz            # how far measurements are apart
     python -m forerun.compile_fit --ranges eval.json -o data/compile/kernels.json     # of `forerun-lab eval`, alone
 
 Takes the files that forerun.compile_pairs writes. Families whose name begins with `judged` are never fitted to: the
@@ -387,6 +388,26 @@ def summary(rows: Sequence[Json]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def repeated(rows: Sequence[Json], others: Sequence[Json]) -> str:
+    """How far the same set-ups are apart that were measured twice: what no prediction can be nearer than."""
+    again = {row["name"]: row for row in others}
+    both = [(row, measured(row), measured(again[row["name"]])) for row in rows if row["name"] in again]
+
+    def apart(pairs: Iterator[Tuple[float, float]]) -> str:
+        differences = [abs(first / second - 1) for first, second in pairs]
+        return f"{100 * statistics.fmean(differences):.2f} % of {len(differences)}" if differences else "of none"
+
+    lines = [f"{title}: {apart((one['compiled'][name], other['compiled'][name]) for _, one, other in both)}"
+             for title, name in (("GPU time", "gpu_ms"), ("peak allocated", "peak_allocated"))]
+    lines += [f"iteration, the host bounds it, {which}: " + apart(
+        (one[which]["iter_ms"], other[which]["iter_ms"]) for row, one, other in both if is_host_bound(row))
+        for which in ("compiled", "eager")]
+    gains = [abs(one["compiled"]["iter_ms"] / one["eager"]["iter_ms"] - other["compiled"]["iter_ms"] /
+                 other["eager"]["iter_ms"]) for _, one, other in both]
+    lines.append(f"gain: {100 * statistics.fmean(gains):.1f} points of {len(gains)}" if gains else "gain: of none")
+    return "\n".join(lines) + "\n"
+
+
 _COLUMNS = ("iter_ms", "gpu_ms", "kernels", "peak_allocated", "peak_reserved")
 
 
@@ -447,6 +468,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     parser.add_argument("--summary", metavar="FILE", help="write what was measured, a line a pair")
     parser.add_argument("--ranges", metavar="FILE", help="write the ranges alone into the output, from this file that "
                         "`forerun-lab eval --suite compile --json` wrote")
+    parser.add_argument("--repeated", metavar="PAIRS", help="how far set-ups are apart that this file has too")
     parser.add_argument("--all", action="store_true", help="with --table: on the others too")
     options = parser.parse_args(arguments)
     if options.ranges:
@@ -460,6 +482,8 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         fit(rows, options.program, captures, options.output)
     if options.summary:
         pathlib.Path(options.summary).write_text(summary(rows))
+    if options.repeated:
+        print(repeated(rows, rows_of([options.repeated])), end="")
     if options.table:
         print(table(all_predicted(rows, options.program, captures), options.all), end="")
     return 0

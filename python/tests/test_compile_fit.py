@@ -97,3 +97,10 @@ def test_ranges_are_never_made_narrower(tmp_path: pathlib.Path) -> None:
     written = json.loads(constants.read_text())
     assert written["ranges"]["allocated"] == {"low": 0.5, "high": 1.1} and written["kernels"] == 3
     assert written["ranges"]["gpu"] == {"low": 0.5, "high": 1.2}
+
+
+def test_what_was_measured_twice_is_held_against_itself() -> None:
+    one, other = pair("learned/a", [1000.0], [10]), pair("learned/a", [1100.0], [10])
+    other["eager"] = {**other["eager"], "time_ms": {"pipelined_median": 4.0}}
+    text = compile_fit.repeated([one], [other, pair("learned/b", [1.0], [10])])
+    assert "GPU time: 9.09 % of 1" in text and "eager: 50.00 % of 1" in text and "gain: 50.0 points of 1" in text
