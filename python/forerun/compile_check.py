@@ -54,6 +54,7 @@ class Pass:
     code: str
     bytes: Dict[str, int]
     inputs: List[str]
+    moved: Sequence[Tuple[str, int]] = ()  # by generated kernel: its first node, and what it reads and writes
 
     @classmethod
     def of(cls, graph: Any, code: str) -> Pass:
@@ -64,7 +65,9 @@ class Pass:
         for name, buffer in buffers.items():
             with contextlib.suppress(Exception):  # nothing that has a size
                 sizes[name] = int(graph.get_allocation_storage_size(buffer)) * buffer.get_dtype().itemsize
-        return cls(bool(graph.is_backward), code, sizes, list(graph.graph_inputs))
+        generated = [node for node in graph.scheduler.nodes if not (node.is_extern() or node.is_template())]
+        moved = [(node.get_first_name(), int(node.get_read_write_buffers_sizes())) for node in generated]
+        return cls(bool(graph.is_backward), code, sizes, list(graph.graph_inputs), moved)
 
     @property
     def lines(self) -> List[str]:
@@ -256,12 +259,13 @@ def figures_of(passes: Sequence[Pass]) -> Json:
     found: Json = {}
     for which, made in (("forward", forward), ("backward", backward)):
         memory.run(made)
-        found[which] = {"kernels": len(memory.launches), "libraries": len(memory.calls), "peak": memory.peak}
+        found[which] = {"kernels": len(memory.launches), "libraries": len(memory.calls), "peak": memory.peak,
+                        "moved": sum(size for _, size in made.moved)}
         if made is forward:
             kept = memory.hand_over(forward, backward)
             found["kept_values"] = len({memory.place[name] for name in kept})
             found["kept"] = sum(memory.size[place] for place in {memory.place[name] for name in kept})
-    for key in ("kernels", "libraries"):
+    for key in ("kernels", "libraries", "moved"):
         found[key] = found["forward"][key] + found["backward"][key]
     found["peak"] = max(found["forward"]["peak"], found["backward"]["peak"])
     return found

@@ -161,6 +161,7 @@ def fit_kernels(rows: Sequence[Json]) -> Json:
              for kind in ("pointwise", "persistent", "looped")}
     kinds["scatter"] = dict(kinds["pointwise"])
     arithmetic = {name: round(constants[name], 3) for name in ("element", *_FUNCTIONS)}
+    arithmetic.update(_ADDITIONS_PS)
     return {"kernels": kinds, "arithmetic_ps": arithmetic, "step_ns": _STEP_NS}
 
 

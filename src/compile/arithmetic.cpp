@@ -61,19 +61,24 @@ class Counter {
 
 Arithmetic arithmetic_of(const Graph& eager, const JointGraph& joint, const Kernel& kernel) {
   Counter counter;
+  Arithmetic adds;
   std::vector<OpId> seen;  // an op may be there by several of its nodes
   for (const NodeId id : kernel.nodes) {
     const Node& node = joint.node(id);
     const Op& op = eager.op(node.op);
     const std::string_view name = bare(eager.name(op));
     // Of dropout the mask is drawn, and by no other node of it.
+    if (node.has(kScatters)) (node.crowded ? adds.crowded : adds.adds) += node.elements;
     const bool draws = op_class(eager.name(op)) == OpClass::random || name == "native_dropout";
     if (draws && !node.has(kComputedAgain)) counter.add_random();
     if (std::find(seen.begin(), seen.end(), node.op) != seen.end()) continue;
     seen.push_back(node.op);
     counter.add(name, eager.attributes(op).get_string("approximate") == "tanh");
   }
-  return counter.found();
+  Arithmetic found = counter.found();
+  found.adds = adds.adds;
+  found.crowded = adds.crowded;
+  return found;
 }
 
 }  // namespace forerun::compile

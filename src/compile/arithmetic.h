@@ -16,6 +16,8 @@ struct Arithmetic {
   int erf = 0;
   int exp = 0;  // and what is made of it: sigmoid, tanh
   int trig = 0;
+  int64_t adds = 0;     // of the whole kernel: elements added into rows, where others add too
+  int64_t crowded = 0;  // the same, where neighbouring threads meet (Node::crowded)
 
   friend bool operator==(const Arithmetic&, const Arithmetic&) = default;
 };

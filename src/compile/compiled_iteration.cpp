@@ -8,6 +8,7 @@
 
 #include "compile/arithmetic.h"
 #include "compile/buffer_plan.h"
+#include "compile/decompose.h"
 #include "compile/fusion.h"
 #include "compile/joint_graph.h"
 #include "compile/mix_order.h"
@@ -98,7 +99,9 @@ CompiledRound compiled_round(const Graph& eager, Round round, CompiledParts& fou
 
 std::string_view name_of(const JointGraph& joint, const Kernel& kernel) {
   if (kernel.kind == NodeKind::reduction) return kReduction;
-  return joint.node(kernel.nodes.front()).has(kScatters) ? kScatter : kPointwise;
+  const bool scatters =
+      std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [&](NodeId id) { return joint.node(id).has(kScatters); });
+  return scatters ? kScatter : kPointwise;
 }
 
 class Emitter {
@@ -280,6 +283,8 @@ class Emitter {
     if (work.erf > 0) attributes.set("erf", static_cast<int64_t>(work.erf));
     if (work.exp > 0) attributes.set("exp", static_cast<int64_t>(work.exp));
     if (work.trig > 0) attributes.set("trig", static_cast<int64_t>(work.trig));
+    if (work.adds > 0) attributes.set("adds", work.adds);
+    if (work.crowded > 0) attributes.set("crowded", work.crowded);
     to_.add_op({.name = name,
                 .phase = step.phase,
                 .module = eager_.module(eager_.op(joint.node(step.kernel->nodes.front()).op)),
@@ -382,7 +387,13 @@ class Emitter {
       place_made(at, node.makes[i]);
       outputs.push_back(as_laid_out(step, op, eager_.outputs(op)[i], node.makes[i]));
     }
-    copy_op(op, step.phase, inputs, outputs);
+    if (base_name(eager_.name(op)) == "convolution_backward" && gives_bias_gradient(eager_, op)) {
+      Attributes attributes = eager_.attributes(op);
+      attributes.set("bias_sizes", Shape{0});
+      copy_op(op, step.phase, inputs, outputs, attributes);
+    } else {
+      copy_op(op, step.phase, inputs, outputs, eager_.attributes(op));
+    }
     parts_.inside.push_back(true);
   }
 
@@ -425,16 +436,17 @@ class Emitter {
     std::vector<TensorId> outputs;
     for (const TensorId id : eager_.inputs(op)) inputs.push_back(tensor(id, outside(id)));
     for (const TensorId id : eager_.outputs(op)) outputs.push_back(tensor(id, outside(id)));
-    copy_op(op, op.phase, inputs, outputs);
+    copy_op(op, op.phase, inputs, outputs, eager_.attributes(op));
     parts_.inside.push_back(false);
   }
-  void copy_op(const Op& op, Phase phase, std::span<const TensorId> inputs, std::span<const TensorId> outputs) {
+  void copy_op(const Op& op, Phase phase, std::span<const TensorId> inputs, std::span<const TensorId> outputs,
+               const Attributes& attributes) {
     to_.add_op({.name = eager_.name(op),
                 .phase = phase,
                 .module = eager_.module(op),
                 .inputs = inputs,
                 .outputs = outputs,
-                .attributes = &eager_.attributes(op),
+                .attributes = &attributes,
                 .sequence = op.sequence,
                 .autograd_node = eager_.names()[op.autograd_node]});
   }

@@ -337,7 +337,7 @@ Outputs enlarged_backward(const Call& call, int neighbours) {
   for (int i = 0; i < neighbours; ++i) {
     const ValueId zeros = call.build.pointwise({}, call.elements(0), call.dtype(0), kFusible);
     const Read into = {zeros, call.in[0].elements};
-    parts.push_back(call.of(call.build.pointwise({call.all(0), into}, call.in[0].elements, call.dtype(0), kScatters)));
+    parts.push_back(call.of(call.build.scatter({call.all(0), into}, call.in[0].elements, call.dtype(0))));
   }
   if (neighbours == 1) return {parts[0].value};
   return {call.build.pointwise(std::move(parts), call.elements(0), call.dtype(0))};
@@ -352,12 +352,23 @@ int neighbours_of(std::string_view base) {
   return base.starts_with("upsample_bicubic2d") ? 16 : 0;
 }
 
+// Whether neighbouring threads, which take neighbouring rows where features do not lie together, often add into the same row of the table.
+// T5's 32 biases of distances are the case: their sums were measured at about one addition a nanosecond.
+bool is_crowded(const Call& call) {
+  constexpr int64_t kFewRows = 64;
+  const TensorId gradient = call.graph().inputs(call.op)[0];
+  const std::span<const int64_t> shape = call.graph().shape(gradient);
+  const std::span<const int64_t> strides = call.graph().strides(gradient);
+  if (shape.empty() || strides.size() != shape.size() || strides.back() == 1 || shape.back() == 1) return false;
+  return call.elements(0) / shape.back() <= kFewRows;
+}
+
 // A table of zeros, and rows added into it.
 Outputs table_gradient(const Call& call) {
   const ValueId zeros = call.build.pointwise({}, call.elements(0), call.dtype(0), kFusible);
   std::vector<Read> reads = call.every();
   reads.push_back({zeros, call.in[0].elements});
-  return {call.build.pointwise(std::move(reads), call.in[0].elements, call.dtype(0), kScatters)};
+  return {call.build.scatter(std::move(reads), call.in[0].elements, call.dtype(0), is_crowded(call))};
 }
 
 Outputs scattered(const Call& call) {
@@ -365,7 +376,7 @@ Outputs scattered(const Call& call) {
   const ValueId copy = call.build.pointwise({call.all(0)}, call.elements(0), call.dtype(0), kFusible);
   std::vector<Read> reads(call.in.begin() + (call.in.empty() ? 0 : 1), call.in.end());
   reads.push_back({copy, moved});
-  return {call.build.pointwise(std::move(reads), std::max<int64_t>(moved, 1), call.dtype(0), kScatters)};
+  return {call.build.scatter(std::move(reads), std::max<int64_t>(moved, 1), call.dtype(0))};
 }
 
 // Rows of a table: no more of it is read than comes out.
@@ -457,13 +468,13 @@ Outputs convolution(const Call& call) {
 }
 
 Outputs convolution_backward(const Call& call) {
-  Outputs made = call.build.library(turned(call));
-  if (call.op.output_count < 3) return made;
-  const int64_t results = call.elements(2);
-  if (results <= 0) return made;
+  if (!gives_bias_gradient(call.graph(), call.op)) return call.build.library(turned(call));
+  const size_t bias = call.op.output_count - 1;
+  const int64_t results = std::max<int64_t>(call.elements(bias), 1);
+  Outputs made = bias > 0 ? call.build.library(turned(call), {}, bias) : Outputs();
   const bool last = has_channels_last(call, call.graph().inputs(call.op)[0]);
-  made[2] = call.build.reduction({call.all(0)}, results, std::max<int64_t>(call.in[0].elements / results, 1), !last,
-                                 call.dtype(2));
+  made.push_back(call.build.reduction({call.all(0)}, results, std::max<int64_t>(call.in[0].elements / results, 1),
+                                      !last, call.dtype(bias)));
   return made;
 }
 
@@ -528,11 +539,7 @@ ValueId NodeBuilder::value(DType dtype, int64_t elements) {
 }
 
 ValueId NodeBuilder::pointwise(std::vector<Read> reads, int64_t elements, DType dtype, uint8_t flags) {
-  int64_t results = elements;
-  if ((flags & kScatters) != 0) {  // what it adds into is its result
-    results = joint_.value(reads.back().value).elements;
-  }
-  const ValueId made = value(dtype, results);
+  const ValueId made = value(dtype, elements);
   joint_.nodes.push_back({.kind = NodeKind::pointwise,
                           .flags = flags,
                           .backward = backward_,
@@ -558,11 +565,19 @@ ValueId NodeBuilder::reduction(std::vector<Read> reads, int64_t results, int64_t
   return made;
 }
 
-std::vector<ValueId> NodeBuilder::library(std::vector<Read> reads, ValueId beside) {
+ValueId NodeBuilder::scatter(std::vector<Read> reads, int64_t elements, DType dtype, bool crowded) {
+  const int64_t table = joint_.value(reads.back().value).elements;
+  const ValueId made = pointwise(std::move(reads), elements, dtype, kScatters);
+  joint_.values[made.value].elements = table;  // what it adds into is its result
+  joint_.nodes.back().crowded = crowded;
+  return made;
+}
+
+std::vector<ValueId> NodeBuilder::library(std::vector<Read> reads, ValueId beside, size_t outputs) {
   const Op& op = graph_.op(op_);
   Node node = {.kind = NodeKind::library, .flags = 0, .backward = backward_, .op = op_, .reads = std::move(reads)};
   node.beside = beside;
-  for (const TensorId output : graph_.outputs(op)) {
+  for (const TensorId output : graph_.outputs(op).first(std::min<size_t>(outputs, op.output_count))) {
     node.makes.push_back(value(graph_.tensor(output).dtype, graph_.element_count(output)));
     joint_.values.back().tensor = output;
     node.elements = std::max(node.elements, graph_.element_count(output));
@@ -576,6 +591,15 @@ ValueId NodeBuilder::product(std::vector<Read> reads, int64_t elements) {
   const ValueId made = library(std::move(reads)).front();
   joint_.nodes.back().elements = joint_.values[made.value].elements = elements;
   return made;
+}
+
+bool gives_bias_gradient(const Graph& graph, const Op& op) {
+  const Attributes& attributes = graph.attributes(op);
+  const Shape bias = attributes.get_ints("bias_sizes", {});
+  if (op.output_count == 0 || bias.empty() || bias[0] <= 0) return false;
+  const AttributeValue* mask = attributes.find("output_mask");
+  const auto* wanted = mask != nullptr ? std::get_if<std::vector<bool>>(mask) : nullptr;
+  return wanted == nullptr || wanted->size() < 3 || (*wanted)[2];
 }
 
 std::vector<ValueId> decompose(NodeBuilder& build, const Op& op, std::span<const Read> reads) {

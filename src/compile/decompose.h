@@ -25,8 +25,10 @@ class NodeBuilder {
   ValueId pointwise(std::vector<Read> reads, int64_t elements, DType dtype, uint8_t flags = kComputedAgain | kFusible);
   ValueId reduction(std::vector<Read> reads, int64_t results, int64_t reduced, bool inner, DType dtype,
                     bool spread = false);
-  // The op as it is; the values of its outputs, in order. `beside`: Node::beside.
-  std::vector<ValueId> library(std::vector<Read> reads, ValueId beside = {});
+  // Adds into rows of what it reads last; `crowded`: Node::crowded.
+  ValueId scatter(std::vector<Read> reads, int64_t elements, DType dtype, bool crowded = false);
+  // The op as it is; the values of its outputs, in order, or of the first of them. `beside`: Node::beside.
+  std::vector<ValueId> library(std::vector<Read> reads, ValueId beside = {}, size_t outputs = SIZE_MAX);
   // A product that makes more elements than it does eagerly.
   ValueId product(std::vector<Read> reads, int64_t elements);
 
@@ -58,6 +60,10 @@ class NodeBuilder {
   ValueMap normalized_;
   ValueMap above_;
 };
+
+// Whether a convolution's backward op also gives the gradient of a bias, its last output: that is a reduction of its own, and the library is
+// not asked for it.
+bool gives_bias_gradient(const Graph& graph, const Op& op);
 
 // The values of the op's outputs; `reads` are its inputs. An output that is nothing (an unused statistic) is invalid.
 std::vector<ValueId> decompose(NodeBuilder& build, const Op& op, std::span<const Read> reads);

@@ -115,7 +115,7 @@ class Scheduler {
 
  private:
   [[nodiscard]] bool loops_fit(const Kernel& kernel, const Node& node) const {
-    if (kernel.kind == NodeKind::library || node.has(kScatters)) return false;
+    if (kernel.kind == NodeKind::library) return false;
     const int64_t all = kernel.elements * kernel.reduced;
     if (node.kind == NodeKind::pointwise) {
       if (kernel.kind == NodeKind::pointwise) return node.elements == kernel.elements;
@@ -186,6 +186,7 @@ class Scheduler {
       const Group& candidate = groups_[group];
       if (candidate.kernel.nodes.size() >= kMostNodes || is_handed_in(candidate.kernel)) continue;
       if (!loops_fit(candidate.kernel, joint_.nodes[position]) && !mixes(group, position, reads)) continue;
+      if (meets_scatter(group, position, reads)) continue;
       if (can_run_in(group, reads)) return group;
     }
     return kNone;
@@ -195,6 +196,15 @@ class Scheduler {
   [[nodiscard]] bool is_handed_in(const Kernel& kernel) const {
     const std::vector<ValueId>& made = joint_.node(kernel.nodes.front()).makes;
     return !made.empty() && joint_.value(made.front()).tangent;
+  }
+
+  // What is added into, and what came of it, is whole only between kernels.
+  [[nodiscard]] bool meets_scatter(uint32_t group, size_t position, const std::vector<Read>& reads) const {
+    const Node& node = joint_.nodes[position];
+    if (node.has(kScatters) && maker_[node.reads.back().value.value] == group) return true;
+    return std::any_of(reads.begin(), reads.end(), [&](const Read& read) {
+      return maker_[read.value.value] == group && joint_.node(joint_.value(read.value).made_by).has(kScatters);
+    });
   }
 
   // Whether nothing that the node reads has to run behind the group.

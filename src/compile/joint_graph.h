@@ -68,6 +68,7 @@ struct Node {
   uint8_t flags = kComputedAgain | kFusible;
   bool backward = false;  // of the backward pass, as eager autograd runs it
   bool inner = true;      // a reduction over the last dimensions
+  bool crowded = false;   // adds into so few rows that neighbouring threads meet there
   OpId op;
   int64_t elements = 1;  // of the result
   int64_t reduced = 1;   // elements that become one

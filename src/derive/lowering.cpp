@@ -117,12 +117,17 @@ Values attention(const OpCall& c) {
   Value mask = c.optional(3);
   const auto [lowered_query, lowered_key, lowered_value] = lowered3(c);
   if (mask && is_floating(mask->dtype)) mask = c.autocast.lower(mask);
-  aten::AttentionCall call{lowered_query, lowered_key, lowered_value, mask, c.attributes};
-  if (c.target.traced_masks) call = aten::traced_attention(c.tracer, std::move(call));
+  aten::AttentionCall call{lowered_query, lowered_key, lowered_value, mask, {}};
+  for (const auto& [name, value] : c.attributes.entries()) {
+    if (name != "never_masked") call.attributes.set(name, value);
+  }
+  DispatchTarget target = c.target;
+  if (c.attributes.get_bool("never_masked", false)) target.traced_masks = false;
+  if (target.traced_masks) call = aten::traced_attention(c.tracer, std::move(call));
   const auto& [query, key, value, given, attributes] = call;
   mask = given;
   AttentionBackend backend =
-      attention_backend(c.target, {query, key, value, mask}, attributes.get_bool("enable_gqa", false),
+      attention_backend(target, {query, key, value, mask}, attributes.get_bool("enable_gqa", false),
                         attributes.get_bool("is_causal", false));
   const bool drops = attributes.get_double("dropout_p", 0) > 0;
   if (drops && needs_gradient(mask)) backend = AttentionBackend::math;  // no fused kernel takes both

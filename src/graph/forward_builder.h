@@ -42,6 +42,7 @@ struct AttentionOptions {
   bool causal = false;
   std::optional<double> scale;
   bool grouped_query = false;  // fewer key-value heads than query heads
+  bool never_masked = false;   // the model makes no mask for it, be it traced or not
 };
 
 enum class RnnKind : uint8_t { lstm, gru, tanh, relu };

@@ -207,6 +207,7 @@ TensorId ForwardBuilder::attention(TensorId query, TensorId key, TensorId value,
   Attributes attributes = {{"dropout_p", options.dropout}, {"is_causal", options.causal}};
   if (options.scale) attributes.set("scale", *options.scale);
   if (options.grouped_query) attributes.set("enable_gqa", true);
+  if (options.never_masked) attributes.set("never_masked", true);
   return emit("aten.scaled_dot_product_attention.default", inputs, out, dtype(query), attributes);
 }
 

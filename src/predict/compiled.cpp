@@ -55,6 +55,7 @@ void add_kernels(const TrainingRun& run, const std::vector<OpCost>& costs, Compi
     ++(name == compile::kReduction ? p.reductions : name == compile::kScatter ? p.scatters : p.pointwise);
     const std::string ops = graph.attributes(op).get_string("ops");
     const Bytes bytes = bytes_of(graph, op);
+    p.generated += bytes;
     FusedKernel& row = fused[{ops, bytes.value}];
     if (row.count == 0) {
       row = {.kind = std::string(base_name(name)), .ops = ops, .module = graph.module(op), .gpu = {}, .bytes = bytes};

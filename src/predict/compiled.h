@@ -48,6 +48,7 @@ struct CompiledPrediction {
   int64_t pointwise = 0, reductions = 0, scatters = 0;  // generated kernels
   int64_t libraries = 0;                                // calls inside of compiled graphs
   int64_t templates = 0;                                // of those, tuned products with what reads them
+  Bytes generated;                                      // that generated kernels read and write in an iteration
   int64_t kept_values = 0;
   Bytes kept;  // for the backward pass
   int64_t computed_again = 0;

@@ -106,6 +106,7 @@ void write_fields(JsonWriter& json, const CompiledPrediction& c, const Predictio
       .field("pointwise", c.pointwise)
       .field("reductions", c.reductions)
       .field("scatters", c.scatters)
+      .field("generated_bytes", c.generated.value)
       .field("libraries", c.libraries)
       .field("templates", c.templates)
       .field("peak_allocated", p.memory.peak_allocated.value)

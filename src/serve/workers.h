@@ -1,6 +1,6 @@
 // Workers: the processes that answer (serve/worker.h), and the queue in front of them.
 //
-// Three lanes, each with so many processes at most: plain questions, answered by processes that stay; questions of uploads, each
+// Three lanes, each with so many processes at most: plain questions, answered by processes that stay for some thousands of them; questions of uploads, each
 // set of uploads in a process of its own, which stays a while since the next question is often of the same; and jobs, a process
 // each. A question that takes too long, or is cancelled, is ended by ending its process. One thread moves all of it; what a
 // task is told, it is told from there.

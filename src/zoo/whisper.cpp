@@ -45,7 +45,8 @@ class WhisperAttention {
     const AttentionOptions options = {.mask = {},
                                       .dropout = side_.attention_dropout,
                                       .causal = causal_ && b_.extent(x, 1) > 1,
-                                      .scale = 1.0};  // the query is scaled already
+                                      .scale = 1.0,  // the query is scaled already
+                                      .never_masked = !causal_};
     return out_(merge_heads(b_, b_.attention(query, key, value, options)));
   }
 

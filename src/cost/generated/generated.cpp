@@ -40,8 +40,8 @@ const GeneratedKind& kind_of(const CompileConstants& constants, std::string_view
 Result<CompileConstants> load_compile_constants(const std::filesystem::path& path) {
   Result<JsonObject> file = JsonObject::read(path);
   if (!file.ok()) return file.error();
-  if (const std::string format = file->text("format"); format != "compile-kernels/2") {
-    file->fail("format", "unknown format \"" + format + "\"", "known is compile-kernels/2");
+  if (const std::string format = file->text("format"); format != "compile-kernels/3") {
+    file->fail("format", "unknown format \"" + format + "\"", "known is compile-kernels/3");
   }
   CompileConstants constants;
   JsonObject kinds = file->object("kernels");
@@ -54,7 +54,9 @@ Result<CompileConstants> load_compile_constants(const std::filesystem::path& pat
                           .random = arithmetic.number("random", Sign::not_negative),
                           .erf = arithmetic.number("erf", Sign::not_negative),
                           .exp = arithmetic.number("exp", Sign::not_negative),
-                          .trig = arithmetic.number("trig", Sign::not_negative)};
+                          .trig = arithmetic.number("trig", Sign::not_negative),
+                          .add = arithmetic.number("add", Sign::not_negative),
+                          .crowded = arithmetic.number("crowded", Sign::not_negative)};
   constants.step_ns = file->number("step_ns", Sign::not_negative);
   constants.masked_attention = file->number("masked_attention", Sign::positive);
   JsonObject host = file->object("host_us");
@@ -97,7 +99,8 @@ double computing(const Attributes& attributes, bool whole_rows, const Device& de
   if (whole_rows) row = std::bit_ceil(row);
   const double elements = count("elements") * static_cast<double>(row);
   const double rate = device.rate(Unit::fp32);
-  return elements * each * 1e-3 * (rate > 0 ? kMeasuredSimdRate / rate : 1);
+  const double added = count("adds") * costs.add + count("crowded") * costs.crowded;
+  return (elements * each * (rate > 0 ? kMeasuredSimdRate / rate : 1) + added) * 1e-3;
 }
 
 void cost_generated(const Graph& graph, const Device& device, const CompileConstants& constants,

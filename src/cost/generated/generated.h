@@ -3,7 +3,7 @@
 //   kernel    = fixed time + sqrt(memory^2 + arithmetic^2 + steps^2)
 //   memory    = bytes / (share of the memory's bandwidth), by kind; every operand once
 //   arithmetic = elements of its loops x what random numbers, erf, exp and angles cost there (compile/arithmetic.h); rows of
-//               reductions that are held whole are filled up to a power of two
+//               reductions that are held whole are filled up to a power of two; what is added into rows, one atomic addition an element
 //   steps     = of reductions in a loop: what each piece adds up one after the other
 //   host      = cost of a generated kernel, of a call of a library, and of entering a compiled graph (guards, autograd)
 //   compiling = start + cost of every node that is lowered
@@ -46,6 +46,8 @@ struct ArithmeticCosts {
   double erf = 0;
   double exp = 0;
   double trig = 0;
+  double add = 0;      // into a row where others add too
+  double crowded = 0;  // where neighbouring threads add into the same row
 };
 
 struct CompileConstants {

@@ -159,7 +159,7 @@ TEST(GeneratedKernels, AreReadFromTheDataFolder) {
 TEST(GeneratedKernels, AFileThatIsNotSoundIsRefused) {
   const std::string file = testing::TempDir() + "kernels.json";
   for (const char* text :
-       {"{}", "{\"format\": \"compile-kernels/9\"}", "[", "{\"format\": \"compile-kernels/2\", \"kernels\": 3}"}) {
+       {"{}", "{\"format\": \"compile-kernels/9\"}", "[", "{\"format\": \"compile-kernels/3\", \"kernels\": 3}"}) {
     std::ofstream(file) << text;
     EXPECT_FALSE(load_compile_constants(file).ok()) << text;
   }
