@@ -7,7 +7,8 @@ Needs no GPU, but a PyTorch that was built for CUDA (pretend_gpu.py): each set-u
 and compiled for an H200 up to the generated code, which is read for what it allocates, frees, writes over and
 launches. The same set-up is captured and predicted by `forerun`. Files of set-ups are those of forerun.compile_pairs.
 A row has what Inductor made and what was predicted of it: bytes kept for the backward pass; generated kernels and
-calls of libraries of both passes; and the most bytes that values made or kept by the passes take at once.
+calls of libraries of both passes; the most bytes that values made or kept by the passes take at once; and what generated
+kernels read and write, every operand once a kernel.
 """
 from __future__ import annotations
 
@@ -294,6 +295,7 @@ def predicted(file: str, name: str, program: str) -> Json:
         "kept_values": made["kept_values"], "kept": made["kept_bytes"],
         "kernels": made["pointwise"] + made["reductions"] + made["scatters"], "libraries": made["libraries"],
         "peak": made["peak_allocated"] - sum(memory[part] for part in _STAYS),
+        "moved": made["generated_bytes"],
     }
 
 
@@ -320,7 +322,8 @@ def checked(options: argparse.Namespace, name: str) -> Json:
         for made in passes:
             which = "backward" if made.backward else "forward"
             (folder / f"{which}.py").write_text(made.code)
-            (folder / f"{which}.json").write_text(json.dumps({"bytes": made.bytes, "inputs": made.inputs}))
+            told = {"bytes": made.bytes, "inputs": made.inputs, "moved": made.moved}
+            (folder / f"{which}.json").write_text(json.dumps(told))
     if breaks or not any(made.backward for made in passes):
         return {"name": name, "problem": f"the graph breaks: {'; '.join(breaks) or 'it has no backward pass'}"}
     row: Json = {"name": name, "torch": torch.__version__, "inductor": figures_of(passes)}
@@ -330,7 +333,7 @@ def checked(options: argparse.Namespace, name: str) -> Json:
 
 
 _COLUMNS = (("kept", "kept, MiB", 1 << 20), ("kernels", "kernels", 1), ("libraries", "libraries", 1),
-            ("peak", "peak, MiB", 1 << 20))
+            ("peak", "peak, MiB", 1 << 20), ("moved", "moved, MiB", 1 << 20))
 
 
 def off(row: Json, key: str) -> float:

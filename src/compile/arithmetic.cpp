@@ -63,7 +63,9 @@ Arithmetic arithmetic_of(const Graph& eager, const JointGraph& joint, const Kern
   Counter counter;
   Arithmetic adds;
   std::vector<OpId> seen;  // an op may be there by several of its nodes
-  for (const NodeId id : kernel.nodes) {
+  std::vector<NodeId> all = kernel.nodes;
+  all.insert(all.end(), kernel.inlined.begin(), kernel.inlined.end());
+  for (const NodeId id : all) {
     const Node& node = joint.node(id);
     const Op& op = eager.op(node.op);
     const std::string_view name = bare(eager.name(op));

@@ -38,6 +38,7 @@ TEST(Arithmetic, ActivationsCountInBothPasses) {
   EXPECT_GE(kernels_with("bert_base", Phase::forward, "erf"), 2);
   EXPECT_GE(kernels_with("bert_base", Phase::backward, "erf"), 2);
   EXPECT_GE(kernels_with("llama", Phase::backward, "exp"), 2);
+  EXPECT_GE(kernels_with("llama", Phase::forward, "exp"), 2);  // within the product with what is gated
 }
 
 }  // namespace

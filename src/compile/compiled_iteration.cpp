@@ -311,7 +311,7 @@ class Emitter {
     written.push_back(to_.add_tensor(buffer, DType::float32, all, strides));
     add_kernel(step, kReduction, kernel, inputs, written);
     const Kernel last = {
-        .kind = NodeKind::reduction, .nodes = {}, .elements = kernel.reduced, .reduced = blocks, .inner = false};
+        .kind = NodeKind::reduction, .nodes = {}, .inlined = {}, .elements = kernel.reduced, .reduced = blocks, .inner = false};
     for (const TensorId sum : sums) {
       const TensorId partial[] = {to_.add_tensor(buffer, DType::float32, each, strides)};
       const TensorId made[] = {sum};
@@ -330,11 +330,13 @@ class Emitter {
     const TensorId partial[] = {to_.add_tensor(buffer, DType::float32, pieces, strides)};
     Kernel part = {.kind = kernel.kind,
                    .nodes = kernel.nodes,
+                   .inlined = kernel.inlined,
                    .elements = pieces[0],
                    .reduced = std::max<int64_t>(kernel.reduced / kernel.pieces, 1),
                    .inner = kernel.inner};
     add_kernel(step, kReduction, part, inputs, partial);
     part.nodes.clear();
+    part.inlined.clear();
     part.elements = kernel.elements;
     part.reduced = kernel.pieces;
     for (int i = 0; i < kernel.further; ++i) {
@@ -360,15 +362,23 @@ class Emitter {
     while (base.ends_with('_')) base.remove_suffix(1);
     return std::string(base);
   }
+  // What is elementwise of a product: the gradient of logits that nobody reads and where it is added, casts, sizes filled up.
+  static std::string beside_product(const Node& node) {
+    if (node.reads.empty()) return "zeros";
+    if (node.reads.size() > 1) return "add";
+    return node.elements == node.reads.front().elements ? "to_copy" : "constant_pad_nd";
+  }
   std::string ops_of(const Kernel& kernel, const JointGraph& joint) const {
     std::vector<std::string> names;
-    for (const NodeId node : kernel.nodes) {
-      const std::string& op = eager_.name(eager_.op(joint.node(node).op));
-      if (op_class(op) == OpClass::gemm) continue;  // it only adds the gradient of the logits before that op
-      std::string name = trimmed(op);
+    std::vector<NodeId> nodes = kernel.nodes;
+    nodes.insert(nodes.end(), kernel.inlined.begin(), kernel.inlined.end());
+    std::sort(nodes.begin(), nodes.end());
+    for (const NodeId id : nodes) {
+      const Node& node = joint.node(id);
+      const std::string& op = eager_.name(eager_.op(node.op));
+      std::string name = op_class(op) == OpClass::gemm ? beside_product(node) : trimmed(op);
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
     }
-    if (names.empty()) return "zeros";
     std::string text;
     for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
     return text;
@@ -388,8 +398,10 @@ class Emitter {
       outputs.push_back(as_laid_out(step, op, eager_.outputs(op)[i], node.makes[i]));
     }
     if (base_name(eager_.name(op)) == "convolution_backward" && gives_bias_gradient(eager_, op)) {
-      Attributes attributes = eager_.attributes(op);
-      attributes.set("bias_sizes", Shape{0});
+      Attributes attributes = {{"bias_sizes", Shape{0}}};
+      for (const auto& [name, value] : eager_.attributes(op).entries()) {
+        if (name != "bias_sizes") attributes.set(name, value);
+      }
       copy_op(op, step.phase, inputs, outputs, attributes);
     } else {
       copy_op(op, step.phase, inputs, outputs, eager_.attributes(op));

@@ -99,6 +99,64 @@ TEST(CompiledIteration, PadsProductsAndHoldsWhatIsHandedIn) {
   EXPECT_EQ(zeros, 1);
 }
 
+// The gradient of a convolution's bias is a reduction of its own: the library is not asked for it.
+TEST(CompiledIteration, SumsGradientsOfBiasesApart) {
+  const Graph eager = iteration("alexnet", {{"batch", "4"}}, {.precision = Precision::amp_bf16});
+  const Result<CompiledIteration> compiled = compiled_iteration(eager, false);
+  ASSERT_TRUE(compiled.ok()) << compiled.error().what;
+  int convolutions = 0;
+  int sums = 0;
+  for (const Op& op : compiled->graph.ops()) {
+    const Attributes& attributes = compiled->graph.attributes(op);
+    if (compiled->graph.name(op) == kReduction) {
+      sums += attributes.get_string("ops").find("convolution_backward") != std::string::npos ? 1 : 0;
+    }
+    if (compiled->graph.name(op) != "aten.convolution_backward.default") continue;
+    ++convolutions;
+    EXPECT_EQ(attributes.get_ints("bias_sizes"), Shape{0});
+    EXPECT_EQ(op.output_count, convolutions < 5 ? 2U : 1U);  // images get no gradient
+  }
+  EXPECT_EQ(convolutions, 5);
+  EXPECT_GE(sums, 5);
+}
+
+// BERT's three tables of embeddings get their rows where the gradient of the norm behind them is made.
+TEST(CompiledIteration, AddsIntoTablesWhereRowsAreMade) {
+  const Graph eager = iteration("bert_base", {{"batch", "2"}, {"length", "128"}, {"layers", "1"}}, {});
+  const Result<CompiledIteration> compiled = compiled_iteration(eager, true);
+  ASSERT_TRUE(compiled.ok()) << compiled.error().what;
+  int64_t kernels = 0;
+  int64_t adds = 0;
+  for (const Op& op : compiled->graph.ops()) {
+    const int64_t here = compiled->graph.attributes(op).get_int("adds", 0);
+    if (here == 0) continue;
+    ++kernels;
+    adds += here;
+  }
+  EXPECT_LE(kernels, 2);  // positions are added up over the batch first
+  EXPECT_EQ(adds, (2 + 2 + 1) * 128 * 768);
+}
+
+// T5's biases of distances are added into 32 rows, head by head: neighbours meet.
+TEST(CompiledIteration, TellsWhereNeighboursAddIntoTheSameRow) {
+  const Graph eager = iteration("t5_small", {{"batch", "2"}, {"length", "64"}, {"layers", "1"}}, {});
+  const Result<CompiledIteration> compiled = compiled_iteration(eager, true);
+  ASSERT_TRUE(compiled.ok()) << compiled.error().what;
+  int64_t crowded = 0;
+  for (const Op& op : compiled->graph.ops()) crowded += compiled->graph.attributes(op).get_int("crowded", 0);
+  EXPECT_EQ(crowded, 2 * 64 * 64 * 8);  // encoder and decoder
+}
+
+// Whisper makes no mask for its encoder nor for what looks at it, traced or not.
+TEST(CompiledIteration, LeavesUnmaskedAttentionToTheFusedKernels) {
+  const derive::DispatchTarget traced = {.traced_masks = true};
+  const Graph eager = iteration("whisper-tiny", {{"batch", "2"}}, {.precision = Precision::amp_bf16}, traced);
+  for (const Op& op : eager.ops()) {
+    EXPECT_NE(eager.name(op), "aten.bmm.default");
+    EXPECT_EQ(eager.attributes(op).find("never_masked"), nullptr);
+  }
+}
+
 // While it is traced, attention that looks at everything is made of products in float32; those of the backward pass are cast, as autocast
 // is on there too.
 TEST(CompiledIteration, CastsProductsOfTheBackwardPass) {

@@ -22,6 +22,12 @@ void add_read(std::vector<Read>& reads, Read read) {
   reads.push_back(read);
 }
 
+void add_nodes(std::vector<NodeId>& nodes, const std::vector<NodeId>& further) {
+  for (const NodeId id : further) {
+    if (std::find(nodes.begin(), nodes.end(), id) == nodes.end()) nodes.push_back(id);
+  }
+}
+
 // What of a pass is stored, and what its kernels read of that.
 class Lowering {
  public:
@@ -30,6 +36,7 @@ class Lowering {
         runs_(runs),
         real_(joint.values.size()),
         inlined_(joint.nodes.size()),
+        computed_(joint.nodes.size()),
         users_(joint.values.size()) {
     for (size_t i = 0; i < joint.nodes.size(); ++i) {
       if (!runs[i]) continue;
@@ -47,6 +54,8 @@ class Lowering {
 
   [[nodiscard]] bool is_stored(ValueId value) const { return real_[value.value]; }
   [[nodiscard]] const std::vector<Read>& reads(size_t node) const { return inlined_[node]; }
+  // The nodes that are computed with it, since what they make is not stored.
+  [[nodiscard]] const std::vector<NodeId>& computed(size_t node) const { return computed_[node]; }
 
  private:
   void lower(size_t index, const std::vector<bool>& stored) {
@@ -59,7 +68,14 @@ class Lowering {
         add_read(reads, read);
         continue;
       }
-      for (const Read& further : inlined_[by.value]) add_read(reads, further);
+      // Of what is looked up no more is read than comes out.
+      const int64_t made = joint_.value(read.value).elements;
+      for (Read further : inlined_[by.value]) {
+        if (read.elements < made && further.elements >= made) further.elements = read.elements;
+        add_read(reads, further);
+      }
+      add_nodes(computed_[index], computed_[by.value]);
+      add_nodes(computed_[index], {by});
     }
     for (const ValueId made : node.makes) {
       const bool again = users_[made.value] > 1 && reads.size() > kManyReads;
@@ -72,7 +88,8 @@ class Lowering {
   const JointGraph& joint_;
   const std::vector<bool>& runs_;
   std::vector<bool> real_;                  // by value
-  std::vector<std::vector<Read>> inlined_;  // by node: what is read of what is stored
+  std::vector<std::vector<Read>> inlined_;     // by node: what is read of what is stored
+  std::vector<std::vector<NodeId>> computed_;  // by node
   std::vector<int> users_;
 };
 
@@ -232,6 +249,7 @@ class Scheduler {
     const Node& node = joint_.nodes[position];
     group.last = position;
     group.kernel.nodes.emplace_back(position);
+    if (node.kind != NodeKind::library) add_nodes(group.kernel.inlined, lowering_.computed(position));
     const bool other_order = node.kind == NodeKind::reduction && group.kernel.kind == NodeKind::reduction &&
                              group.kernel.inner != node.inner;
     if (other_order) {

@@ -254,9 +254,22 @@ class JointBuilder {
       if (op.sequence != sequence || op_class(graph_.name(op)) != OpClass::gemm) continue;
       for (const TensorId output : graph_.outputs(op)) {
         const ValueId value = values_.held(graph_.tensor(output).storage);
-        if (value.valid()) joint_.values[value.value].returned = true;
+        if (value.valid()) joint_.values[scaled_logits(value).value].returned = true;
       }
     }
+  }
+
+  // What is returned of them: scaled, or bounded by a tanh (Gemma 2, Cohere).
+  [[nodiscard]] ValueId scaled_logits(ValueId logits) const {
+    for (const Node& node : joint_.nodes) {
+      if (node.backward || node.kind != NodeKind::pointwise || node.makes.size() != 1) continue;
+      const bool reads = std::any_of(node.reads.begin(), node.reads.end(), [&](const Read& read) {
+        return read.value == logits && read.elements == node.elements;
+      });
+      const std::string_view base = base_name(graph_.name(graph_.op(node.op)));
+      if (reads && (base == "mul" || base == "div" || base == "tanh")) logits = node.makes.front();
+    }
+    return logits;
   }
 
   // A new storage that is merely allocated holds nothing yet.

@@ -115,8 +115,14 @@ class Partitioner {
     return std::all_of(readers.begin(), readers.end(),
                        [&](uint32_t reader) { return fusible(from, joint_.nodes[reader]); });
   }
+  // Results of the forward pass are stored by it: the joint graph's output counts as a reader that nothing is fused into, and as one of the
+  // backward pass.
+  [[nodiscard]] bool is_result(ValueId id) const {
+    return joint_.value(id).forward_result || joint_.value(id).returned;
+  }
   [[nodiscard]] bool stored_in_backward(const Node& node) const {
     for (const ValueId made : node.makes) {
+      if (is_result(made)) return true;
       for (const uint32_t reader : readers_.of(made)) {
         if (!forward_[reader] && !fusible(node, joint_.nodes[reader])) return true;
       }
@@ -219,7 +225,7 @@ class Partitioner {
     if (value.parameter) return 0;
     const double far = std::pow(1.1, std::max(std::min(distance_[id.value], 100), 1));
     const auto bytes = static_cast<int64_t>(static_cast<double>(std::max<int64_t>(value.bytes(), 1)) * far);
-    return fusible_into_all(id) ? 2 * bytes : bytes;
+    return fusible_into_all(id) && !is_result(id) ? 2 * bytes : bytes;
   }
 
   [[nodiscard]] std::vector<bool> cut() const {

@@ -61,6 +61,27 @@ TEST(Partition, ComputesElementwiseWorkAgainAndKeepsWhatProductsRead) {
   EXPECT_TRUE(parts.in_forward[0] && !parts.in_backward[0]);  // the product runs once
 }
 
+// Logits that are bounded elementwise: computed again in the backward pass, unless they are a result, which is stored anyway.
+TEST(Partition, NeverComputesResultsAgain) {
+  for (const bool returned : {false, true}) {
+    Sketch s;
+    const ValueId x = s.given(10);
+    const ValueId product = s.library({x}, 4000);
+    const ValueId bounded = s.pointwise({product}, 4000);
+    s[bounded].returned = returned;
+    const ValueId loss = s.node(NodeKind::reduction, {bounded}, 1);
+    s[loss].forward_result = true;
+    const ValueId tangent = s.given(1, false, true);
+    const ValueId through = s.pointwise({tangent, bounded}, 4000, true);
+    const ValueId gradient = s.pointwise({through, product}, 4000, true);
+    s[gradient].backward_result = true;
+    const Partition parts = partition(s.joint);
+    EXPECT_TRUE(parts.kept[product.value]);
+    EXPECT_EQ(parts.kept[bounded.value], returned);
+    EXPECT_EQ(parts.in_backward[1], !returned);
+  }
+}
+
 TEST(Partition, KeepsSmallResultsOfReductions) {
   Sketch s;
   const ValueId x = s.given(4096);

@@ -85,6 +85,17 @@ TEST(GeneratedKernels, ComputeBesideMovingAndFillRowsUp) {
             reduced(1 << 14, 1000, {{"trig", int64_t{2}}}, constants));
 }
 
+// Rows that many add into take a time for each addition, and far more where neighbouring threads meet.
+TEST(GeneratedKernels, AddIntoRowsOneByOne) {
+  CompileConstants constants;
+  constants.arithmetic.add = 2;
+  constants.arithmetic.crowded = 500;
+  constants.persistent = {.fixed = Nanoseconds(1000), .bandwidth_share = 1};
+  const auto adding = [&](const char* how) { return reduced(64, 128, {{how, int64_t{10'000'000}}}, constants).value; };
+  EXPECT_NEAR(static_cast<double>(adding("adds")), 1000 + 20'000, 10);
+  EXPECT_NEAR(static_cast<double>(adding("crowded")), 1000 + 5'000'000, 10);
+}
+
 TEST(GeneratedKernels, LongRowsAreAddedUpStepByStep) {
   CompileConstants constants;
   constants.looped = {.fixed = Nanoseconds(3000), .bandwidth_share = 1};
