@@ -310,8 +310,12 @@ class Emitter {
     }
     written.push_back(to_.add_tensor(buffer, DType::float32, all, strides));
     add_kernel(step, kReduction, kernel, inputs, written);
-    const Kernel last = {
-        .kind = NodeKind::reduction, .nodes = {}, .inlined = {}, .elements = kernel.reduced, .reduced = blocks, .inner = false};
+    const Kernel last = {.kind = NodeKind::reduction,
+                         .nodes = {},
+                         .inlined = {},
+                         .elements = kernel.reduced,
+                         .reduced = blocks,
+                         .inner = false};
     for (const TensorId sum : sums) {
       const TensorId partial[] = {to_.add_tensor(buffer, DType::float32, each, strides)};
       const TensorId made[] = {sum};

@@ -146,7 +146,9 @@ Groups groups_of(const Call& call, std::string_view base, int64_t elements) {
     const int64_t count = backward                   ? call.in[2].elements
                           : call.op.output_count > 1 ? call.elements(std::min<size_t>(mean, 1))
                                                      : 1;
-    return {std::max<int64_t>(count, 1), true, layer};
+    // A group's elements lie together with its channels last too, but not in the order in which they are reduced.
+    const bool inner = layer || !has_channels_last(call, call.graph().inputs(call.op)[backward ? 1 : 0]);
+    return {std::max<int64_t>(count, 1), inner, layer};
   }
   const TensorId input = call.graph().inputs(call.op)[backward && !base.starts_with("cudnn") ? 1 : 0];
   const std::span<const int64_t> shape = call.graph().shape(input);

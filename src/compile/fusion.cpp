@@ -87,7 +87,7 @@ class Lowering {
 
   const JointGraph& joint_;
   const std::vector<bool>& runs_;
-  std::vector<bool> real_;                  // by value
+  std::vector<bool> real_;                     // by value
   std::vector<std::vector<Read>> inlined_;     // by node: what is read of what is stored
   std::vector<std::vector<NodeId>> computed_;  // by node
   std::vector<int> users_;

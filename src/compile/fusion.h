@@ -15,9 +15,9 @@ namespace forerun::compile {
 
 struct Kernel {
   NodeKind kind = NodeKind::pointwise;
-  std::vector<NodeId> nodes;  // a library's: one
+  std::vector<NodeId> nodes;    // a library's: one
   std::vector<NodeId> inlined;  // elementwise nodes that are computed within and stored nowhere
-  int64_t elements = 1;       // of its loops; of a reduction, results
+  int64_t elements = 1;         // of its loops; of a reduction, results
   int64_t reduced = 1;
   bool inner = true;
   bool spread = false;          // NodeFlag::kSpread

@@ -43,17 +43,35 @@ bool is_loss(std::string_view name) {
          base.starts_with("binary_cross_entropy");
 }
 
+bool moves_alone(const std::string& name) { return op_class(name) == OpClass::view || base_name(name) == "_to_copy"; }
+
+// The first of the last ops that are a loss by name, with the views and casts before them; the end where there is none.
+size_t named_loss(const Graph& graph, size_t first, size_t end) {
+  constexpr size_t kMostBehind = 4;  // means and sums of losses
+  const auto name = [&](size_t op) -> const std::string& { return graph.name(graph.ops()[op]); };
+  size_t loss = end;
+  for (size_t i = end; i-- > first;) {
+    if (is_loss(name(i))) {
+      loss = i;
+    } else if (loss == end ? end - i > kMostBehind : !moves_alone(name(i))) {
+      break;
+    }
+  }
+  while (loss > first && loss < end && moves_alone(name(loss - 1))) --loss;
+  return loss;
+}
+
 // The first op of the trailing stretch of the forward pass that belongs to no module: the loss. Where one of its ops is a loss
 // by name, what stands before that is the model's own, but for views and casts.
 size_t loss_begin(const Graph& graph, size_t first, size_t end) {
   const auto name = [&](size_t op) -> const std::string& { return graph.name(graph.ops()[op]); };
   size_t begin = end;
   while (begin > first && graph.module(graph.ops()[begin - 1]).empty()) --begin;
-  if (begin == first) return end;  // no op names its module: nothing tells the loss apart
+  if (begin == first) return named_loss(graph, first, end);  // no op names its module, as in ONNX files
   size_t loss = begin;
   while (loss < end && !is_loss(name(loss))) ++loss;
   if (loss == end) return begin;
-  while (loss > begin && (op_class(name(loss - 1)) == OpClass::view || base_name(name(loss - 1)) == "_to_copy")) --loss;
+  while (loss > begin && moves_alone(name(loss - 1))) --loss;
   return loss;
 }
 
