@@ -323,7 +323,7 @@ class Prediction:
         return Columns(self._asked.more("ops")["columns"])
 
     def must_fit(self) -> Prediction:
-        """The prediction itself; raises DoesNotFit where the run (with `compile=`, the compiled one) does not surely fit."""
+        """The prediction itself; raises DoesNotFit where it (with `compile=`, the compiled run) does not surely fit."""
         compiled = self.compiled
         if self.fits if compiled is None else compiled.fits:
             return self
