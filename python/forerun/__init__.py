@@ -20,7 +20,18 @@ from .api.columns import Columns
 from .api.comparison import Comparison, compare
 from .api.fitting import Change, Fit, fit
 from .api.guards import Check, Guard, Rule, check
-from .api.prediction import Compiled, HostRemedy, Job, Memory, MemoryTimeline, Prediction, predict, predict_runs
+from .api.prediction import (
+    Compiled,
+    FusedKernel,
+    HostRemedy,
+    Job,
+    LibraryCall,
+    Memory,
+    MemoryTimeline,
+    Prediction,
+    predict,
+    predict_runs,
+)
 from .api.quantities import Bytes, MemoryRange, TimeRange
 from .api.scaling import Scale, scale
 from .api.schedules import Schedule, schedule
@@ -49,10 +60,12 @@ __all__ = [
     "DoesNotFit",
     "Family",
     "Fit",
+    "FusedKernel",
     "Guard",
     "HostRemedy",
     "InputError",
     "Job",
+    "LibraryCall",
     "LimitReached",
     "Memory",
     "MemoryRange",

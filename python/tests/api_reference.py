@@ -42,6 +42,8 @@ FUNCTIONS = [
 CLASSES = [
     forerun.Prediction,
     forerun.Compiled,
+    forerun.FusedKernel,
+    forerun.LibraryCall,
     forerun.Memory,
     forerun.MemoryTimeline,
     forerun.Job,

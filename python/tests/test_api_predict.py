@@ -132,6 +132,24 @@ def test_takes_files_and_records() -> None:
         fr.predict(ROOT / "tests/data/run1.jsonl.zst")
 
 
+def test_what_is_compiled_has_its_kernels_and_its_own_verdict() -> None:
+    words = {"gpu": "h200", "batch": 8, "precision": "amp_bf16", "brief": True}
+    run = fr.predict("gpt2_small", compile="default", samples="1M", **words)  # type: ignore[arg-type]
+    compiled, told = run.compiled, run.json["compiled"]
+    assert compiled is not None and compiled.verdict == "fits" and run.must_fit() is run
+    assert compiled.gpu.low_ms < compiled.gpu_ms < compiled.gpu.high_ms
+    assert compiled.allocated.low <= compiled.peak_allocated <= compiled.allocated.high
+    assert compiled.pointwise + compiled.reductions + compiled.scatters + compiled.libraries < compiled.kernels
+    assert [row.ops for row in compiled.largest_kernels] == [row["ops"] for row in told["largest_kernels"]]
+    assert compiled.library_calls[0].name.startswith("aten.")
+    assert compiled.job is not None and run.job is not None and compiled.job.hours < run.job.hours
+    large = fr.predict("gpt2_small", compile="default", **{**words, "batch": 400})  # type: ignore[arg-type]
+    with pytest.raises(fr.DoesNotFit):
+        large.must_fit()
+    lucky = fr.predict("gpt2_small", compile="default", **{**words, "batch": 120})  # type: ignore[arg-type]
+    assert not lucky.fits and lucky.must_fit() is lucky, "the run that was asked for"
+
+
 def test_a_run_that_must_fit_and_does_not() -> None:
     large = fr.predict("llama2_7b", gpu="t4")
     assert not large.fits and large.verdict == "does_not_fit"

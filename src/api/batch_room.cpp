@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "derive/compile_support.h"
 #include "derive/precision_support.h"
 
 namespace forerun {
@@ -104,7 +105,10 @@ std::vector<std::optional<int64_t>> batches_with_room(const ModelRequest& model,
                                                       const MemoryQuestion& question) {
   std::vector<std::optional<int64_t>> batches(devices.size());
   // What a GPU's kernels take differs little with the attention that they choose.
-  const auto trains = [&](const Device& device) { return derive::check_precision(precision, device).ok(); };
+  const bool compiles = model.setup.compile != CompileMode::none;
+  const auto trains = [&](const Device& device) {
+    return derive::check_precision(precision, device).ok() && (!compiles || derive::check_compiler(device).ok());
+  };
   const auto first = std::find_if(devices.begin(), devices.end(), trains);
   if (first == devices.end()) return batches;
   const RatioRange range = memory_intervals_of(cost_models, model.setup.compile).driver;

@@ -131,8 +131,9 @@ Status predict_rows(const CompareRequest& request, const ModelSource& source, co
   std::vector<std::optional<int64_t>> batches(devices.size());
   parallel_for(2, request.threads, [&](size_t part) {
     if (part == 0) {
-      predictions = predict_across([&](const Device& device) { return source.on(device); }, source.precision(), devices,
-                                   cost_models, request.memory, request.threads, work);
+      predictions =
+          predict_across([&](const Device& device) { return source.on(device); }, source.precision(),
+                         request.model.setup.compile, devices, cost_models, request.memory, request.threads, work);
     } else if (request.largest_batch) {
       batches = batches_with_room(request.model, source.precision(), devices, cost_models, request.memory);
     }
@@ -170,6 +171,16 @@ const CompareRow* CompareAnswer::cheapest() const {
     if (best == nullptr || *row.cost_million_samples < *best->cost_million_samples) best = &row;
   }
   return best;
+}
+
+const Error* CompareAnswer::same_error() const {
+  const Error* first = nullptr;
+  for (const CompareRow& row : rows) {
+    if (row.prediction.ok()) return nullptr;
+    if (first == nullptr) first = &row.prediction.error();
+    if (row.prediction.error().message() != first->message()) return nullptr;
+  }
+  return first;
 }
 
 Result<double> parse_deadline(const std::string& text) {

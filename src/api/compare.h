@@ -68,6 +68,8 @@ struct CompareAnswer {
   // Of those that surely fit and meet the limits; null: none does.
   [[nodiscard]] const CompareRow* fastest() const;
   [[nodiscard]] const CompareRow* cheapest() const;  // by cost of a sample, of those that have a price
+  // Where no GPU can run it, and all for the same reason; null otherwise.
+  [[nodiscard]] const Error* same_error() const;
 };
 
 // "12h", "90min", "3d", "45s" as hours; a number alone is hours too.

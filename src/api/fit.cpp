@@ -275,11 +275,13 @@ Result<FitAnswer> fit(const FitRequest& given, const Device& device, const CostM
     answer.next = search.at(*answer.largest + grid->step);
     answer.limit = search.refusal(answer.next->value);
     answer.monotone = search.monotone();
+    answer.fits_again = search.fits_again();
   }
   if (request.changes) {
     for (TriedChange& tried : Changes(base, answer, search, *grid).run()) {
       answer.graphs += tried.graphs;
-      if (tried.change) answer.changes.push_back(std::move(*tried.change));
+      const bool larger = tried.change && tried.change->largest.value_or(0) > answer.largest.value_or(0);
+      if (larger) answer.changes.push_back(std::move(*tried.change));
     }
   }
   answer.graphs += search.graphs() + 1;

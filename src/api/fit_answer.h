@@ -32,16 +32,17 @@ struct FitChange {
 };
 
 struct FitAnswer {
-  std::string axis;                // "batch"
-  int64_t step = 1;                // values that the model takes are so far apart
-  std::optional<int64_t> largest;  // nothing: not even the smallest surely fits
-  int64_t smallest = 1;            // value tried
-  std::string limit;               // why the model takes no larger value; empty where memory is the limit
-  bool monotone = true;            // no larger value was found to fit above one that does not
-  std::optional<FitPoint> next;    // the value above, which does not fit
-  Bytes reserve;                   // kept free
-  double margin = 0;               // share that a run may take beyond its prediction and still fit
-  Prediction at;                   // at the largest; where nothing fits, at the smallest
+  std::string axis;                   // "batch"
+  int64_t step = 1;                   // values that the model takes are so far apart
+  std::optional<int64_t> largest;     // nothing: not even the smallest surely fits
+  int64_t smallest = 1;               // value tried
+  std::string limit;                  // why the model takes no larger value; empty where memory is the limit
+  bool monotone = true;               // no value was found to fit above one that does not
+  std::optional<int64_t> fits_again;  // a value above `next` that fits; nothing where none was found
+  std::optional<FitPoint> next;       // the value above, which does not fit
+  Bytes reserve;                      // kept free
+  double margin = 0;                  // share that a run may take beyond its prediction and still fit
+  Prediction at;                      // at the largest; where nothing fits, at the smallest
   std::vector<FitChange> changes;
   int64_t graphs = 0;  // training iterations derived
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace forerun {
 
@@ -104,10 +105,34 @@ void FitSearch::look_around() {
   if (fits_ - step_ >= smallest_ && !at(fits_ - step_).fits) monotone_ = false;
 }
 
+// Of values ever further below the answer, to an eighth of it: the first that does not fit.
+std::optional<int64_t> FitSearch::failing_below() {
+  int64_t near = 1, far = 2;
+  for (int64_t distance = near * step_; distance * 8 <= fits_ - smallest_; distance = near * step_) {
+    if (!at(fits_ - distance).fits) return fits_ - distance;
+    near = std::exchange(far, near + far);
+  }
+  return std::nullopt;
+}
+
+// Below what does not fit, where the answer gets by only since the allocator gives segments back.
+void FitSearch::look_below() {
+  constexpr int kMostGaps = 8;
+  for (int gap = 0; gap < kMostGaps && at(fits_).retries > 0; ++gap) {
+    const std::optional<int64_t> fails = failing_below();
+    if (!fails || !work_->goes_on()) return;
+    monotone_ = false;
+    if (!fits_again_) fits_again_ = fits_;
+    bracket(*fails);
+    halve();
+  }
+}
+
 std::optional<int64_t> FitSearch::largest() {
   if (!at(smallest_).fits) return std::nullopt;
   if (!largest_near(guess())) return std::nullopt;
   look_around();
+  look_below();
   return fits_;
 }
 

@@ -27,7 +27,8 @@ class FitSearch {
         room_(room),
         work_(&work) {}
 
-  // Nothing where the smallest does not fit. The value fits, the next does not, and those around them are tried too.
+  // Nothing where the smallest does not fit. The value fits, the next does not, and those around them are tried too. A value that fits
+  // because the allocator gives segments back to go on may stand above ones that do not: then it is the largest below those.
   std::optional<int64_t> largest();
   // The same from a guess, without looking around. `other`: a value that is known already, for a line through both; 0:
   // none.
@@ -39,6 +40,8 @@ class FitSearch {
   [[nodiscard]] std::string refusal(int64_t value) const;
 
   [[nodiscard]] bool monotone() const { return monotone_; }
+  // A larger value that fits, above ones that do not; nothing where none was found.
+  [[nodiscard]] std::optional<int64_t> fits_again() const { return fits_again_; }
   [[nodiscard]] int64_t graphs() const { return graphs_; }
 
  private:
@@ -51,6 +54,8 @@ class FitSearch {
   void bracket(int64_t from);
   void halve();
   void look_around();
+  void look_below();
+  [[nodiscard]] std::optional<int64_t> failing_below();
 
   Build build_;
   Judge judge_;
@@ -63,6 +68,7 @@ class FitSearch {
   int64_t fits_ = 0;     // the largest known to fit
   int64_t too_big_ = 0;  // the smallest above it known not to
   bool monotone_ = true;
+  std::optional<int64_t> fits_again_;
   int64_t graphs_ = 0;
 };
 

@@ -82,6 +82,28 @@ TEST(FitSearch, LooksBehindAValueThatDoesNotFit) {
   EXPECT_EQ(last_but_one.search().largest(), 99);
 }
 
+// Between 900 and 930 nothing fits; above, the allocator gets by on what it gives back.
+TEST(FitSearch, AnswersBelowAGapThatGivingBackJumps) {
+  const WorkControl control;
+  Work work(control);
+  const auto build = [](int64_t value) -> Result<TrainingRun> {
+    TrainingRun run;
+    run.input.batch = value;
+    return run;
+  };
+  const auto judge = [](const TrainingRun& run) {
+    const int64_t value = run.input.batch;
+    return FitPoint{.fits = value <= 900 || (value > 930 && value <= 1000),
+                    .allocated = Bytes(value),
+                    .retries = value > 900 ? 1 : 0};
+  };
+  FitSearch search(build, judge, 1, 1, Bytes(1000), work);
+  EXPECT_EQ(search.largest(), 900);
+  EXPECT_FALSE(search.monotone());
+  EXPECT_EQ(search.fits_again(), 1000);
+  EXPECT_FALSE(search.at(901).fits);
+}
+
 TEST(FitSearch, StopsWhereTheModelDoes) {
   Made made{.per = 1, .room = 1000000, .last = 1024};
   FitSearch search = made.search();
@@ -145,13 +167,11 @@ TEST(Fit, TellsWhatLetsALargerOneIn) {
   const Result<FitAnswer> answer = fit({.model = {.model = "gpt2_small"}}, fit_gpu("a100_80gb"), known());
   ASSERT_TRUE(answer.ok()) << answer.error().message();
   ASSERT_TRUE(answer->largest);
-  std::vector<std::string> names;
   for (const FitChange& change : answer->changes) {
-    names.push_back(change.name);
     ASSERT_TRUE(change.largest) << change.name;
+    EXPECT_GT(*change.largest, *answer->largest) << change.name;
     if (change.name == "bf16 mixed precision" || change.name == "activation checkpointing") {
       EXPECT_GT(change.saving.value, 0) << change.name;
-      EXPECT_GT(*change.largest, *answer->largest) << change.name;
     }
     if (change.name == "activation checkpointing") {
       EXPECT_GT(change.time, 1.05);
@@ -159,14 +179,11 @@ TEST(Fit, TellsWhatLetsALargerOneIn) {
     if (change.name == "bf16 mixed precision") {
       EXPECT_LT(change.time, 1);
     }
-    if (change.name == "fused optimizer") {
-      EXPECT_GE(*change.largest, *answer->largest);
-    }
   }
-  EXPECT_EQ(names.size(), 5U);
+  EXPECT_GE(answer->changes.size(), 3U);
   const auto written = nlohmann::json::parse(to_json(*answer));
   EXPECT_EQ(written["largest"], *answer->largest);
-  EXPECT_EQ(written["changes"].size(), 5U);
+  EXPECT_EQ(written["changes"].size(), answer->changes.size());
   EXPECT_EQ(written["next"]["fits"], false);
 }
 

@@ -1,6 +1,7 @@
 #include "api/predict.h"
 
 #include "base/parallel.h"
+#include "derive/compile_support.h"
 #include "predict/host_remedies.h"
 
 namespace forerun {
@@ -41,7 +42,8 @@ Result<PredictAnswer> predict_built(const PredictRequest& request, const RunSour
     }
     TrainingRun eager = **run;
     eager.setup.compile = mode;
-    compiled = changes_when_traced(**run) ? build(request.model, *device) : shared(compiled_run(std::move(eager)));
+    compiled = derive::changes_when_traced(eager.input) ? build(request.model, *device)
+                                                        : shared(compiled_run(std::move(eager), *device));
     if (compiled) answer.compiled = predict_compiled(**compiled, *device, cost_models, request.memory);
   });
   if (sides == 2 && !compiled) return compiled.error();
@@ -53,11 +55,20 @@ Result<PredictAnswer> predict_built(const PredictRequest& request, const RunSour
   if (const Status status = set_job(request.job, *device, *price, answer.prediction); !status.ok()) {
     return status.error();
   }
+  if (answer.compiled) {
+    const Status status = set_job(request.job, *device, *price, answer.compiled->prediction);
+    if (!status.ok()) return status.error();
+  }
   if (const Status status = work.check(); !status.ok()) return status.error();
   if (!request.memory_log) return answer;
   Result<PredictedLog> log = predicted_log(**run, *device, cost_models.workspaces, request.memory);
   if (!log) return log.error();
   answer.memory_log = std::move(*log);
+  if (answer.compiled) {
+    Result<PredictedLog> of_compiled = predicted_log(**compiled, *device, cost_models.workspaces, request.memory);
+    if (!of_compiled) return of_compiled.error();
+    answer.compiled->memory_log = std::move(*of_compiled);
+  }
   if (const Status status = work.check(); !status.ok()) return status.error();
   return answer;
 }

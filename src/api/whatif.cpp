@@ -192,8 +192,24 @@ double changed_share(const TaskGraph& before, const TaskGraph& after) {
   return std::min(1.0, changed / std::max(all, now));
 }
 
+// What `forerun predict` says of a model of which nothing was changed but how it is set up.
+Result<Prediction> predicted_as(const ModelRequest& model, const EditableIteration& edited,
+                                const CostModels& cost_models) {
+  ModelRequest request = with_batch(model, edited.model()->input.batch, edited.batch_factor);
+  if (model.file == FileKind::records) {  // trained as it was recorded
+    request.setup.compile = edited.setup.compile;
+  } else {
+    request.setup = edited.setup;
+    request.default_optimizer = false;
+  }
+  const Device& device = edited.timer()->device();
+  const auto run = build_run(request, device);
+  if (!run) return run.error();
+  return predicted_speed(*run, device, cost_models, gpu_costs(*run, device, cost_models));
+}
+
 // Between which multiples of the prediction eight of ten measurements lie, by what bounds the iteration: `traced` of what a trace
-// is changed to, narrower where less of the GPU's work changes. What a model alone predicts has the range of `forerun predict`.
+// is changed to, narrower where less of the GPU's work changes. Of what no prediction alone tells.
 void set_range(const EditableIteration& base, const EditableIteration& edited, const CostModels& cost_models,
                const WhatIfIntervals& traced, WhatIfAnswer& answer) {
   const GpuDistance distance = edited.timer() == nullptr
@@ -222,17 +238,56 @@ void set_range(const EditableIteration& base, const EditableIteration& edited, c
   answer.high_ms = std::max(answer.high_ms, traced.elsewhere.high * answer.predicted_ms);
 }
 
-Result<WhatIfAnswer> answer_for(const EditableIteration& base, const WhatIfQuestion& question,
+// Times of tasks, and what `forerun predict` says of those that it can tell: all of an unchanged model, and of one that is only set up
+// otherwise. Tasks launch the kernels of an op at once and not one after the other, which moves a time by some thousandths; so what they
+// say of other changes is taken in proportion to the iteration unchanged.
+Status set_times(const BaseIteration& from, const EditableIteration& edited, const CostModels& cost_models,
+                 WhatIfAnswer& answer) {
+  const EditableIteration& base = from.edited;
+  const auto before = base.iteration_time();
+  if (!before) return before.error();
+  const auto after = edited.iteration_time();
+  if (!after) return after.error();
+  answer.baseline_ms = milliseconds(*before);
+  answer.baseline_gpu_ms = milliseconds(base.device_busy());
+  answer.predicted_ms = milliseconds(*after);
+  answer.predicted_gpu_ms = milliseconds(edited.device_busy());
+  const bool told = from.predicted && edited.only_setup_changed();
+  if (from.predicted && base.only_setup_changed()) {
+    const auto now = from.predicted(base);
+    if (!now) return now.error();
+    const double unit = milliseconds(now->times.iteration) / answer.baseline_ms;
+    const double gpu_unit = milliseconds(now->times.gpu_busy) / answer.baseline_gpu_ms;
+    answer.baseline_ms = milliseconds(now->times.iteration);
+    answer.baseline_gpu_ms = milliseconds(now->times.gpu_busy);
+    answer.predicted_ms *= unit;
+    answer.predicted_gpu_ms *= gpu_unit;
+  }
+  if (told) {
+    const auto then = from.predicted(edited);
+    if (!then) return then.error();
+    answer.predicted_ms = milliseconds(then->times.iteration);
+    answer.predicted_gpu_ms = milliseconds(then->times.gpu_busy);
+    answer.low_ms = milliseconds(then->p10);
+    answer.high_ms = milliseconds(then->p90);
+    return {};
+  }
+  const auto folder = data_dir();
+  if (!folder) return folder.error();
+  const auto traced = load_whatif_intervals(*folder / kWhatIfIntervalsFile);
+  if (!traced) return traced.error();
+  set_range(base, edited, cost_models, *traced, answer);
+  return {};
+}
+
+Result<WhatIfAnswer> answer_for(const BaseIteration& from, const WhatIfQuestion& question,
                                 const CostModels& cost_models, Work& work) {
+  const EditableIteration& base = from.edited;
   WhatIfAnswer answer;
   answer.file = base.trace().file;
   for (const whatif::Application& application : question.applications) answer.applied.push_back(application.text);
   answer.traced = base.is_traced();
   answer.unprofiled = question.unprofiled;
-  const auto before = base.iteration_time();
-  if (!before) return before.error();
-  answer.baseline_ms = milliseconds(*before);
-  answer.baseline_gpu_ms = milliseconds(base.device_busy());
   EditableIteration edited = base;
   for (const whatif::Application& application : question.applications) {
     if (const Status status = work.check(); !status.ok()) return status.error();
@@ -240,20 +295,12 @@ Result<WhatIfAnswer> answer_for(const EditableIteration& base, const WhatIfQuest
     if (!status.ok()) return status.error();
   }
   if (const Status status = work.check(); !status.ok()) return status.error();
-  const auto after = edited.iteration_time();
-  if (!after) return after.error();
-  answer.predicted_ms = milliseconds(*after);
-  answer.predicted_gpu_ms = milliseconds(edited.device_busy());
+  if (const Status status = set_times(from, edited, cost_models, answer); !status.ok()) return status.error();
   answer.assumptions = edited.assumptions;
-  const auto folder = data_dir();
-  if (!folder) return folder.error();
-  const auto traced = load_whatif_intervals(*folder / kWhatIfIntervalsFile);
-  if (!traced) return traced.error();
-  set_range(base, edited, cost_models, *traced, answer);
   return answer;
 }
 
-Result<std::vector<WhatIfAnswer>> ranking_of(const EditableIteration& base, const WhatIfQuestion& question,
+Result<std::vector<WhatIfAnswer>> ranking_of(const BaseIteration& base, const WhatIfQuestion& question,
                                              const CostModels& cost_models, Work& work) {
   std::vector<WhatIfAnswer> ranking;
   const auto& all = whatif::optimizations();
@@ -292,14 +339,14 @@ Result<std::vector<whatif::Application>> at_value(const std::vector<whatif::Appl
   return Error{names + " takes no parameter '" + key + "'", "--sweep", "`forerun whatif --help` lists what each takes"};
 }
 
-Result<WhatIfSweepAnswer> sweep_over(const EditableIteration& base, const WhatIfQuestion& question,
+Result<WhatIfSweepAnswer> sweep_over(const BaseIteration& base, const WhatIfQuestion& question,
                                      const WhatIfSweep& sweep, const CostModels& cost_models, Work& work) {
   std::vector<std::vector<whatif::Application>> together = {question.applications};
   if (sweep.each) {
     together.clear();
     for (const whatif::Application& application : question.applications) together.push_back({application});
   }
-  WhatIfSweepAnswer answer{.file = base.trace().file, .sweep = sweep};
+  WhatIfSweepAnswer answer{.file = base.edited.trace().file, .sweep = sweep};
   work.begin("values", static_cast<int64_t>(together.size() * sweep.values.size()));
   for (const auto& applications : together) {
     WhatIfCurve curve;
@@ -348,7 +395,7 @@ Result<WhatIfSweepAnswer> sweep_what_ifs(const Trace& trace, const WhatIfQuestio
   Work work(control);
   const auto base = base_iteration(trace, question, cost_models);
   if (!base) return base.error();
-  return sweep_over(base->edited, question, sweep, cost_models, work);
+  return sweep_over(*base, question, sweep, cost_models, work);
 }
 
 Result<WhatIfSweepAnswer> sweep_what_ifs(const ModelRequest& model, const WhatIfQuestion& question,
@@ -357,7 +404,7 @@ Result<WhatIfSweepAnswer> sweep_what_ifs(const ModelRequest& model, const WhatIf
   Work work(control);
   const auto base = base_iteration(model, question, cost_models);
   if (!base) return base.error();
-  return sweep_over(base->edited, question, sweep, cost_models, work);
+  return sweep_over(*base, question, sweep, cost_models, work);
 }
 
 Result<BaseIteration> base_iteration(const Trace& trace, const WhatIfQuestion& question,
@@ -379,7 +426,9 @@ Result<BaseIteration> base_iteration(const ModelRequest& model, const WhatIfQues
   auto timer = std::make_unique<const OpTimer>(std::move(*found));
   auto edited = editable_of(model, *timer, cost_models);
   if (!edited) return edited.error();
-  return BaseIteration{std::move(timer), std::move(*edited)};
+  return BaseIteration{std::move(timer), std::move(*edited), [model, &cost_models](const EditableIteration& changed) {
+                         return predicted_as(model, changed, cost_models);
+                       }};
 }
 
 Result<WhatIfAnswer> what_if(const Trace& trace, const WhatIfQuestion& question, const CostModels& cost_models,
@@ -388,7 +437,7 @@ Result<WhatIfAnswer> what_if(const Trace& trace, const WhatIfQuestion& question,
   const auto base = base_iteration(trace, question, cost_models);
   if (!base) return base.error();
   if (const Status status = work.check(); !status.ok()) return status.error();
-  return answer_for(base->edited, question, cost_models, work);
+  return answer_for(*base, question, cost_models, work);
 }
 
 Result<WhatIfAnswer> what_if(const ModelRequest& model, const WhatIfQuestion& question, const CostModels& cost_models,
@@ -397,7 +446,7 @@ Result<WhatIfAnswer> what_if(const ModelRequest& model, const WhatIfQuestion& qu
   const auto base = base_iteration(model, question, cost_models);
   if (!base) return base.error();
   if (const Status status = work.check(); !status.ok()) return status.error();
-  return answer_for(base->edited, question, cost_models, work);
+  return answer_for(*base, question, cost_models, work);
 }
 
 Result<std::vector<WhatIfAnswer>> rank_what_ifs(const Trace& trace, const WhatIfQuestion& question,
@@ -405,7 +454,7 @@ Result<std::vector<WhatIfAnswer>> rank_what_ifs(const Trace& trace, const WhatIf
   Work work(control);
   const auto base = base_iteration(trace, question, cost_models);
   if (!base) return base.error();
-  return ranking_of(base->edited, question, cost_models, work);
+  return ranking_of(*base, question, cost_models, work);
 }
 
 Result<std::vector<WhatIfAnswer>> rank_what_ifs(const ModelRequest& model, const WhatIfQuestion& question,
@@ -413,7 +462,7 @@ Result<std::vector<WhatIfAnswer>> rank_what_ifs(const ModelRequest& model, const
   Work work(control);
   const auto base = base_iteration(model, question, cost_models);
   if (!base) return base.error();
-  return ranking_of(base->edited, question, cost_models, work);
+  return ranking_of(*base, question, cost_models, work);
 }
 
 }  // namespace forerun

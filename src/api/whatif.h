@@ -1,6 +1,7 @@
 // What would an optimization bring to an iteration, traced or predicted?
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -71,6 +72,8 @@ Result<WhatIfSweepAnswer> sweep_what_ifs(const ModelRequest& model, const WhatIf
 struct BaseIteration {
   std::unique_ptr<const whatif::OpTimer> timer;  // null where the trace's GPU is not known
   whatif::EditableIteration edited;
+  // Of a model: what `forerun predict` says of its time as it is set up here; null for a trace.
+  std::function<Result<Prediction>(const whatif::EditableIteration& edited)> predicted = {};
 };
 Result<BaseIteration> base_iteration(const Trace& trace, const WhatIfQuestion& question, const CostModels& cost_models);
 Result<BaseIteration> base_iteration(const ModelRequest& model, const WhatIfQuestion& question,

@@ -77,6 +77,19 @@ TEST(Cli, PredictsInTextJsonAndCsv) {
   EXPECT_EQ(columns(csv.out.substr(0, first)), columns(csv.out.substr(first)));
 }
 
+// Where a compiled run is asked for it is what fits or does not, either way; both verdicts are told.
+TEST(Cli, TheCompiledRunDecidesTheExitCode) {
+  const Outcome larger = forerun("predict bert_base --precision bf16 --batch 1800 --compile --brief");
+  EXPECT_EQ(larger.code, 3);
+  EXPECT_EQ(larger.out.find("eager:    fits"), 0U) << larger.out;
+  EXPECT_NE(larger.out.find("\ncompiled: DOES NOT FIT"), std::string::npos) << larger.out;
+  EXPECT_EQ(forerun("predict bert_base --precision bf16 --batch 1800 --compile --brief --json").code, 3);
+  const Outcome smaller = forerun("predict gpt2_small --precision amp_bf16 --batch 120 --compile --brief");
+  EXPECT_EQ(smaller.code, 0);
+  EXPECT_EQ(smaller.out.find("eager:    DOES NOT FIT"), 0U) << smaller.out;
+  EXPECT_NE(smaller.out.find("\ncompiled: fits"), std::string::npos) << smaller.out;
+}
+
 TEST(Cli, ExitsWithThreeWhereItDoesNotFit) {
   const Outcome outcome = forerun("predict llama2_7b --gpu t4 --json");
   EXPECT_EQ(outcome.code, 3);

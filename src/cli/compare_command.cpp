@@ -82,6 +82,7 @@ int run_compare(const CompareOptions& options) {
   if (options.html.asked()) {
     if (const Status status = write_html(options.html, to_json(*answer)); !status.ok()) return fail(status.error());
   }
+  if (const Error* same = answer->same_error(); same != nullptr && !options.json && !options.csv) return fail(*same);
   fmt::print("{}", options.json ? to_json(*answer) + "\n" : options.csv ? to_csv(*answer) : to_text(*answer));
   const auto& rows = answer->rows;
   if (std::none_of(rows.begin(), rows.end(), [](const auto& row) { return row.prediction.ok(); })) return kInputAtFault;

@@ -20,7 +20,9 @@ void add_memory_options(CLI::App& verb, MemoryOptions& options) {
 }
 
 void add_memory_files(CLI::App& verb, MemoryFiles& files) {
-  verb.add_option("--memory-svg", files.svg, "Write a picture of the iteration's memory, op by op");
+  verb.add_option("--memory-svg", files.svg,
+                  "Write a picture of the iteration's memory, op by op; with --compile, this and the next two: of the "
+                  "compiled iteration");
   verb.add_option("--memory-chrome", files.chrome,
                   "Write counters for chrome://tracing or Perfetto; an op is 1 us long");
   verb.add_option("--memory-snapshot", files.snapshot,
@@ -28,10 +30,11 @@ void add_memory_files(CLI::App& verb, MemoryFiles& files) {
 }
 
 Status write_memory_files(const MemoryFiles& files, const PredictAnswer& answer) {
-  const PredictedLog& predicted = *answer.memory_log;
-  const Prediction& p = answer.prediction;
-  MemoryTimeline timeline =
-      memory_timeline(predicted.graph, predicted.log, fmt::format("{}, batch {}, on {}", p.id, p.input.batch, p.gpu));
+  const PredictedLog& predicted = answer.compiled ? *answer.compiled->memory_log : *answer.memory_log;
+  const Prediction& p = answer.compiled ? answer.compiled->prediction : answer.prediction;
+  std::string title = fmt::format("{}, batch {}, on {}", p.id, p.input.batch, p.gpu);
+  if (answer.compiled) title += fmt::format(", torch.compile ({})", name_of(answer.compiled->mode()));
+  MemoryTimeline timeline = memory_timeline(predicted.graph, predicted.log, title);
   timeline.device_memory = p.device_memory - p.context;
   if (!files.svg.empty()) {
     if (Status status = write_whole_file(files.svg, to_svg(timeline)); !status.ok()) return status;

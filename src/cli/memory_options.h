@@ -21,7 +21,7 @@ struct MemoryFiles {
 
 void add_memory_files(CLI::App& verb, MemoryFiles& files);
 
-// `answer` must have its memory log.
+// `answer` must have its memory log. Of the compiled run where one was asked for.
 Status write_memory_files(const MemoryFiles& files, const PredictAnswer& answer);
 
 }  // namespace forerun::cli

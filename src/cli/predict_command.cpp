@@ -14,13 +14,15 @@
 
 namespace forerun::cli {
 
-void print_prediction(const PredictOptions& options, const Prediction& p) {
+void print_prediction(const PredictOptions& options, const Prediction& p, const CompiledPrediction* compiled) {
   if (options.json) {
-    fmt::print("{}\n", to_json(p));
+    fmt::print("{}\n", compiled != nullptr ? to_json(p, *compiled) : to_json(p));
   } else if (options.csv) {
     fmt::print("{}", to_csv(p));
   } else {
-    fmt::print("{}", to_text(p, text_style(options.details)));
+    const TextStyle style = text_style(options.details);
+    fmt::print("{}", to_text(p, style, compiled));
+    if (compiled != nullptr) fmt::print("{}", to_text(*compiled, p, style));
   }
 }
 
@@ -101,13 +103,10 @@ int predict_model(const PredictOptions& options, std::optional<FileKind> file, c
     if (!status.ok()) return fail(status.error());
   }
   if (options.csv) fmt::print("{}", csv_header());
-  if (answer->compiled && options.json) {
-    fmt::print("{}\n", to_json(p, *answer->compiled));
-  } else {
-    print_prediction(options, p);
-    if (answer->compiled) fmt::print("{}", to_text(*answer->compiled, p, text_style(options.details)));
-  }
-  return p.memory_answer.verdict == FitVerdict::does_not_fit ? kDoesNotFit : kDone;
+  const CompiledPrediction* compiled = answer->compiled ? &*answer->compiled : nullptr;
+  print_prediction(options, p, compiled);
+  const Prediction& asked = compiled != nullptr ? compiled->prediction : p;
+  return asked.memory_answer.verdict == FitVerdict::does_not_fit ? kDoesNotFit : kDone;
 }
 
 int run(const PredictOptions& options, const PredictFiles& files) {
@@ -182,9 +181,9 @@ void add_predict_with(const PredictFiles& files, CLI::App& app, Run& chosen) {
       "  forerun predict gpt2_small --batch 8 --compile    eager and under torch.compile, side by side\n"
       "  forerun predict runs.jsonl.gz --csv > predictions.csv\n"
       "  forerun predict resnet50 --with ets,dnnperf --op-svg trace.svg\n"
-      "Exit code 3: the run does not fit in the GPU's memory. Where it may or may not (the range of such runs crosses "
-      "the\n"
-      "limit) the answer says so and the exit code is 0.");
+      "Exit code 3: the run (with --compile: the compiled one) does not fit in the GPU's memory. Where it may or may "
+      "not\n"
+      "(the range of such runs crosses the limit) the answer says so and the exit code is 0.");
   verb->callback([options, files, &chosen] { chosen = [options, files] { return run(*options, files); }; });
 }
 

@@ -60,7 +60,7 @@ Result<Settings> predict_settings(const PredictOptions& options);
 // What the options ask about a model with these settings.
 Result<PredictRequest> predict_request(const PredictOptions& options, std::optional<FileKind> file, Settings settings);
 
-// As --json, --csv or text.
-void print_prediction(const PredictOptions& options, const Prediction& p);
+// As --json, --csv or text. `compiled`: beside it; null: the model was not compiled.
+void print_prediction(const PredictOptions& options, const Prediction& p, const CompiledPrediction* compiled = nullptr);
 
 }  // namespace forerun::cli

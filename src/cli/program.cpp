@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <string_view>
 #include <system_error>
 
 #include "base/nearest.h"
@@ -58,6 +59,20 @@ std::string unknown_option(const CLI::App& verb, int argc, char** argv) {
   return "";
 }
 
+// The first option that goes without a value too, given an empty one: CLI11 takes `--compile=` for `--compile`. Empty: there is none.
+std::string emptied_option(const CLI::App& verb, int argc, char** argv) {
+  for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
+    const std::string_view text = argv[i];
+    if (!text.starts_with("--") || !text.ends_with('=')) continue;
+    std::string name(text.substr(0, text.size() - 1));
+    const CLI::Option* option = verb.get_option_no_throw(name);
+    const bool optional =
+        option != nullptr && option->get_items_expected_min() == 0 && option->get_items_expected_max() > 0;
+    if (optional) return name;
+  }
+  return "";
+}
+
 // A usage error: what CLI11 says, with the nearest verb where a verb, or a verb's own verb, is unknown.
 int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   const CLI::App* at = &app;
@@ -104,6 +119,13 @@ int parse_and_run(const Program& program, int argc, char** argv) {
     if (!app.get_subcommands(is_asked).empty()) break;
   }
   refuse_empty_values(app);
+  for (const CLI::App* verb : app.get_subcommands(is_asked)) {
+    const std::string emptied = emptied_option(*verb, argc, argv);
+    if (emptied.empty()) continue;
+    fmt::print(stderr, "forerun: {} is empty: give a value, or none without `=`; see `{} {} --help`\n", emptied,
+               program.name, verb->get_name());
+    return kUsage;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {

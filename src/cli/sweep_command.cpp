@@ -275,11 +275,12 @@ void add_sweep(CLI::App& app, Run& chosen) {
                    "A name from `forerun zoo`, a Hugging Face config.json, an ONNX file, or a capture made with "
                    "--batch-sizes; not with "
                    "--over model=A,B");
-  verb->add_option("--over", options->over,
-                   "NAME=VALUES to go through; repeatable (all combinations). NAME: model, gpu, batch, precision, "
-                   "optimizer, checkpoint, accumulate, lora, quantize, channels_last, or a parameter of the model. "
-                   "VALUES: a,b,c "
-                   "or 8..256*2 or 1..9+2")
+  verb->add_option(
+          "--over", options->over,
+          "NAME=VALUES to go through; repeatable (all combinations). NAME: model, gpu, batch, precision, "
+          "optimizer, checkpoint, accumulate, lora, quantize, channels_last, compile, or a parameter of the model. "
+          "VALUES: a,b,c "
+          "or 8..256*2 or 1..9+2")
       ->allow_extra_args(false);
   verb->add_option("--gpu", options->gpu, "GPU by name (`forerun devices` lists them); default h200");
   verb->add_option("--set", options->settings, "KEY=VALUE that stays the same; repeatable")->allow_extra_args(false);

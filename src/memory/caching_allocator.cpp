@@ -1,5 +1,7 @@
 #include "memory/caching_allocator.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace forerun {
@@ -59,8 +61,9 @@ uint32_t CachingAllocator::pool_of(int64_t size, int64_t stream) {
   if (last_pool_ == kNone || stream != last_stream_) {
     const auto [found, added] = streams_.try_emplace(stream, static_cast<uint32_t>(pools_.size()));
     if (added) {
-      pools_.push_back({.stream = stream, .small = true});
-      pools_.push_back({.stream = stream, .small = false});
+      const bool kept = std::find(kept_.begin(), kept_.end(), stream) != kept_.end();
+      pools_.push_back({.stream = stream, .small = true, .kept = kept});
+      pools_.push_back({.stream = stream, .small = false, .kept = kept});
     }
     last_stream_ = stream;
     last_pool_ = found->second;

@@ -6,8 +6,8 @@
 // segments go back and it is asked once more. A block that other streams use too (record_stream) is free only once they
 // are done with it. Expandable segments grow page by page in a reserved range of addresses instead.
 //
-// Left out: private pools of CUDA graphs, memory callbacks, pinned host memory. `reference_allocator.h` is the same, slower
-// and simpler, and a property test holds the two together.
+// The private pool of CUDA graphs is a stream of its own whose segments stay (`keep_segments`). Left out: memory callbacks, pinned host
+// memory. `reference_allocator.h` is the same, slower and simpler, and a property test holds the two together.
 #pragma once
 
 #include <algorithm>
@@ -53,6 +53,10 @@ class CachingAllocator {
   // `source` must outlive the allocator.
   explicit CachingAllocator(SegmentSource& source, const AllocatorSettings& settings = {});
 
+  // No segment of that stream goes back: graphs that live hold the addresses of their private pool, and PyTorch releases it only once
+  // they are gone. To be said before the stream's first allocation.
+  void keep_segments(int64_t stream) { kept_.push_back(stream); }
+
   // Invalid where memory ran out, and for no bytes at all.
   BlockId allocate(uint64_t bytes, int64_t stream = 0);
   // Where another stream uses the block too, it stays active until `complete`.
@@ -89,6 +93,7 @@ class CachingAllocator {
   struct Pool {
     int64_t stream = 0;
     bool small = false;
+    bool kept = false;  // segments never go back
     FreeBlocks free;
     std::map<int64_t, uint32_t> unmapped;  // by address
   };
@@ -137,6 +142,7 @@ class CachingAllocator {
   std::vector<uint32_t> spare_;  // numbers of blocks that are no more
   std::vector<Pool> pools_;      // two a stream: small, large
   std::unordered_map<int64_t, uint32_t> streams_;
+  std::vector<int64_t> kept_;  // streams whose segments never go back
   int64_t last_stream_ = 0;
   uint32_t last_pool_ = kNone;
   std::vector<uint32_t> waiting_;

@@ -39,7 +39,7 @@ void CachingAllocator::release_segment(uint32_t number) {
 // With max_split_size blocks above it are kept whole: one that is large enough goes back, or the largest until enough
 // is free. Whether that was enough.
 bool CachingAllocator::release_oversize(const Request& request) {
-  if (settings_.max_split_size == kUnlimited) return false;
+  if (settings_.max_split_size == kUnlimited || pools_[request.pool].kept) return false;
   const FreeBlocks& free = pools_[request.pool].free;
   const int64_t wanted = std::max(request.size, settings_.max_split_size);
   if (const FreeBlock* enough = free.at(free.first_of(wanted)); enough != nullptr) {
@@ -65,6 +65,7 @@ void CachingAllocator::release_unused() {
   std::vector<uint32_t> whole;
   std::vector<uint32_t> expandable;
   for (const Pool& pool : pools_) {
+    if (pool.kept) continue;
     pool.free.for_each([&](const FreeBlock& free) {
       const Block& block = blocks_[free.block];
       if (block.expandable) {
@@ -89,7 +90,7 @@ void CachingAllocator::collect_garbage() {
   int64_t total_age = 0;
   const auto age = [this](uint32_t block) { return searches_[0] - blocks_[block].free_since; };
   for (const Pool& pool : pools_) {
-    if (pool.small) continue;
+    if (pool.small || pool.kept) continue;
     pool.free.for_each([&](const FreeBlock& free) {
       if (split(blocks_[free.block]) || blocks_[free.block].expandable) return;
       candidates.push_back(free.block);

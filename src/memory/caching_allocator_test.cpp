@@ -24,6 +24,25 @@ TEST(CachingAllocator, RoundsToBlocksOf512Bytes) {
   EXPECT_EQ(bench.now().reserved.current, 2 * kMebibyte);
 }
 
+// Graphs that live hold its addresses: the driver refuses rather than that it goes back.
+TEST(CachingAllocator, KeepsThePoolOfCudaGraphs) {
+  for (const bool expandable : {false, true}) {
+    AllocatorSettings settings;
+    settings.expandable_segments = expandable;
+    Bench bench(settings, 100 * kMebibyte);
+    bench.allocator.keep_segments(1);
+    bench.allocator.free(bench.allocator.allocate(60 * kMebibyte, 1));
+    EXPECT_FALSE(bench.allocator.allocate(60 * kMebibyte, 0).valid());
+    EXPECT_EQ(bench.now().retries, 1);
+    bench.allocator.empty_cache();
+    EXPECT_EQ(bench.now().reserved.current, 60 * kMebibyte);
+    EXPECT_TRUE(bench.allocator.allocate(60 * kMebibyte, 1).valid()) << "its own stream has it again";
+    bench.allocator.free(bench.allocator.allocate(20 * kMebibyte, 0));
+    bench.allocator.empty_cache();
+    EXPECT_EQ(bench.now().reserved.current, 60 * kMebibyte);
+  }
+}
+
 TEST(CachingAllocator, TakesSegmentsBySize) {
   const std::pair<int64_t, int64_t> cases[] = {{1, 2 * kMebibyte},
                                                {kMebibyte, 2 * kMebibyte},

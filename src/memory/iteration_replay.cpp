@@ -39,6 +39,7 @@ class Program {
         of_product_(graph.storages().size(), false) {}
 
   IterationReplay run() {
+    if (options_.cuda_graphs != nullptr) allocator_.keep_segments(kPrivatePool);
     plan();
     build();
     for (int i = 0; i < options_.iterations && !result_.out_of_memory; ++i) iterate(i);

@@ -202,7 +202,7 @@ void ReferenceAllocator::set_free(Place place) {
 }
 
 bool ReferenceAllocator::release_oversize(int64_t size, int64_t stream) {
-  if (settings_.max_split_size == kUnlimited) return false;
+  if (settings_.max_split_size == kUnlimited || kept(stream)) return false;
   const int64_t wanted = std::max(size, settings_.max_split_size);
   int64_t released = 0;
   while (released < wanted) {
@@ -229,6 +229,7 @@ void ReferenceAllocator::release_unused() {
       piece.free_since = searches_[segments_[s].small ? 1 : 0];
     }
     join(s);
+    if (kept(segments_[s].stream)) continue;
     if (segments_[s].expandable) {
       unmap_pages(s);
     } else if (segments_[s].pieces.size() == 1 && segments_[s].pieces[0].state == State::free) {
@@ -271,7 +272,7 @@ void ReferenceAllocator::collect_garbage() {
     const auto age = [this](size_t s) { return static_cast<double>(searches_[0] - segments_[s].pieces[0].free_since); };
     for (size_t s = 0; s < segments_.size(); ++s) {
       const Segment& segment = segments_[s];
-      if (segment.small || segment.expandable || segment.pieces.size() > 1) continue;
+      if (kept(segment.stream) || segment.small || segment.expandable || segment.pieces.size() > 1) continue;
       if (segment.pieces[0].state != State::free) continue;
       candidates.push_back(s);
       total_age += age(s);

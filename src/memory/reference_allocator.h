@@ -4,6 +4,7 @@
 // anew after each call. Tests compare the two on random requests.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -18,6 +19,7 @@ class ReferenceAllocator {
   explicit ReferenceAllocator(SegmentSource& source, const AllocatorSettings& settings = {})
       : source_(source), settings_(settings) {}
 
+  void keep_segments(int64_t stream) { kept_.push_back(stream); }
   // The address of the block; nothing where memory ran out, and for no bytes at all.
   std::optional<int64_t> allocate(uint64_t bytes, int64_t stream = 0);
   void free(int64_t address);
@@ -54,6 +56,7 @@ class ReferenceAllocator {
   // The free pieces of a stream and kind, by size and address.
   Places free_pieces(int64_t stream, bool small);
   int64_t room(Place place);
+  [[nodiscard]] bool kept(int64_t stream) const { return std::find(kept_.begin(), kept_.end(), stream) != kept_.end(); }
 
   std::optional<Place> best_fit(int64_t size, int64_t stream);
   std::optional<Place> from_driver(int64_t size, int64_t stream);
@@ -73,6 +76,7 @@ class ReferenceAllocator {
   AllocatorSettings settings_;
   AllocatorFigures figures_;
   std::vector<Segment> segments_;
+  std::vector<int64_t> kept_;     // streams whose segments never go back
   int64_t searches_[2] = {0, 0};  // in large and small pools
 };
 

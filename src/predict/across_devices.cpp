@@ -4,6 +4,7 @@
 
 #include "base/parallel.h"
 #include "cost/analytic/analytic.h"
+#include "derive/compile_support.h"
 #include "derive/dispatch.h"
 #include "derive/precision_support.h"
 
@@ -35,10 +36,10 @@ struct SharedReplay {
 
 class AcrossDevices {
  public:
-  AcrossDevices(Precision asked, std::span<const Device> devices, const CostModels& cost_models)
-      : asked_(asked), cost_models_(cost_models), group_of_(devices.size()) {
+  AcrossDevices(Precision asked, CompileMode compile, std::span<const Device> devices, const CostModels& cost_models)
+      : asked_(asked), compile_(compile), cost_models_(cost_models), group_of_(devices.size()) {
     for (size_t i = 0; i < devices.size(); ++i) {
-      if (derive::check_precision(asked, devices[i]).ok()) group_of_[i] = group(devices[i]);
+      if (check(devices[i]).ok()) group_of_[i] = group(devices[i]);
     }
     if (!cost_models.residual_model) return;
     const auto measured = cost_models.devices.find(cost_models.residual_model->gpu);
@@ -89,7 +90,7 @@ class AcrossDevices {
 
   [[nodiscard]] Result<Prediction> predicted(size_t device_number, const Device& device,
                                              const MemoryQuestion& question) const {
-    if (!group_of_[device_number]) return derive::check_precision(asked_, device).error();
+    if (!group_of_[device_number]) return check(device).error();
     const LikeDevices& like = groups_[*group_of_[device_number]];
     const Result<TrainingRun>& run = runs_[like.run].run;
     if (!run) return run.error();
@@ -103,6 +104,12 @@ class AcrossDevices {
   }
 
  private:
+  // Whether the device runs it at all.
+  [[nodiscard]] Status check(const Device& device) const {
+    Status status = derive::check_precision(asked_, device);
+    return status.ok() && compile_ != CompileMode::none ? derive::check_compiler(device) : status;
+  }
+
   size_t group(const Device& device) {
     const bool cudnn = derive::target_of(device).cudnn_attention;
     const Precision precision = derive::precision_on(asked_, device);
@@ -126,21 +133,22 @@ class AcrossDevices {
   }
 
   Precision asked_;
+  CompileMode compile_;
   const CostModels& cost_models_;
   std::optional<hybrid::OtherGpu> other_;
   std::vector<SharedRun> runs_;
   std::vector<LikeDevices> groups_;
   std::vector<SharedReplay> replays_;
-  std::vector<std::optional<size_t>> group_of_;  // nothing: the device has no units for the precision
+  std::vector<std::optional<size_t>> group_of_;  // nothing: the device cannot run it
   std::vector<std::optional<size_t>> replay_of_;
 };
 
 }  // namespace
 
-Result<std::vector<Result<Prediction>>> predict_across(const BuildRun& build, Precision asked,
+Result<std::vector<Result<Prediction>>> predict_across(const BuildRun& build, Precision asked, CompileMode compile,
                                                        std::span<const Device> devices, const CostModels& cost_models,
                                                        const MemoryQuestion& question, unsigned threads, Work& work) {
-  AcrossDevices across(asked, devices, cost_models);
+  AcrossDevices across(asked, compile, devices, cost_models);
   across.build(build, threads);
   MemoryQuestion memory = question;
   memory.moment = false;

@@ -16,9 +16,9 @@ namespace forerun {
 
 using BuildRun = std::function<Result<TrainingRun>(const Device& device)>;
 
-// One for each device, in their order; an Error where the device cannot run it. `asked`: the precision of the run that `build`
-// gives. `work` advances by one for each; an Error of the whole is its own.
-Result<std::vector<Result<Prediction>>> predict_across(const BuildRun& build, Precision asked,
+// One for each device, in their order; an Error where the device cannot run it. `asked`, `compile`: the precision of the run that
+// `build` gives, and how it is compiled. `work` advances by one for each; an Error of the whole is its own.
+Result<std::vector<Result<Prediction>>> predict_across(const BuildRun& build, Precision asked, CompileMode compile,
                                                        std::span<const Device> devices, const CostModels& cost_models,
                                                        const MemoryQuestion& question, unsigned threads, Work& work);
 

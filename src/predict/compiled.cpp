@@ -7,6 +7,7 @@
 #include <map>
 
 #include "compile/compiled_iteration.h"
+#include "derive/compile_support.h"
 #include "derive/op_class.h"
 #include "predict/predict.h"
 
@@ -111,8 +112,9 @@ std::vector<std::string> assumptions_of(const TrainingRun& run) {
 
 }  // namespace
 
-Result<TrainingRun> compiled_run(TrainingRun run) {
+Result<TrainingRun> compiled_run(TrainingRun run, const Device& device) {
   if (run.setup.compile == CompileMode::none) return run;
+  if (const Status status = derive::check_compile(run.setup, run.input, device); !status.ok()) return status.error();
   if (const Status status = compile::check_setup(run.setup); !status.ok()) return status.error();
   Result<compile::CompiledIteration> compiled =
       compile::compiled_iteration(run.graph, run.input.flavour == "hf", compile::autocast_of(run.setup.precision));
@@ -126,10 +128,6 @@ Status check_compiled(const TrainingSetup& setup, const MemoryQuestion& question
   if (setup.compile == CompileMode::none || !question.parallel.any()) return {};
   return Error{"one of several GPUs is not predicted of a compiled model", "--ddp, --zero, --gpus",
                "leave them out, or leave out --compile"};
-}
-
-bool changes_when_traced(const TrainingRun& eager) {
-  return eager.input.kind == InputKind::tokens && eager.input.flavour == "hf";
 }
 
 CompiledPrediction predict_compiled(const TrainingRun& run, const Device& device, const CostModels& cost_models,

@@ -19,8 +19,8 @@
 namespace forerun {
 
 // The run as its setup has it compiled; one whose setup says nothing of that stays as it is. An Error where the compiler would break the
-// graph, and for what is not predicted compiled, with what to do.
-Result<TrainingRun> compiled_run(TrainingRun eager);
+// graph, where it refuses the GPU or the setup (derive/compile_support.h), and for what is not predicted compiled, with what to do.
+Result<TrainingRun> compiled_run(TrainingRun eager, const Device& device);
 
 // Whether what is asked of memory can be told of a run that is trained so.
 Status check_compiled(const TrainingSetup& setup, const MemoryQuestion& question);
@@ -57,13 +57,10 @@ struct CompiledPrediction {
   std::vector<FusedKernel> largest;               // at most ten
   std::vector<OutsideKernels> libraries_by_name;  // at most ten
   std::vector<std::string> assumptions;
+  std::optional<PredictedLog> memory_log;  // where that of the eager run was asked for too
 
   [[nodiscard]] CompileMode mode() const { return prediction.setup.compile; }
 };
-
-// Whether the model runs other ops while it is traced than it does eagerly (derive/dispatch.h): then the compiled run is not made of the
-// eager one.
-bool changes_when_traced(const TrainingRun& eager);
 
 // Of a compiled run.
 CompiledPrediction predict_compiled(const TrainingRun& run, const Device& device, const CostModels& cost_models,

@@ -446,7 +446,7 @@ Result<TrainingRun> run_of(const ForwardModel& model, const ModelRequest& reques
   if (!graph) return graph.error().within(request.model);
   run.graph = std::move(*graph);
   run.assumed = model.notes;
-  return compiled_run(std::move(run));
+  return compiled_run(std::move(run), device);
 }
 
 Result<TrainingRun> for_device(TrainingRun run, const Device& device) {

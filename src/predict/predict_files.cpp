@@ -185,7 +185,7 @@ Result<TrainingRun> recorded_run(const RunRecord& record, const Device& device, 
   recorded.setup.compile = compile;
   Result<TrainingRun> run =
       record.has_graph ? for_device(std::move(recorded), device) : from_zoo(std::move(recorded), device);
-  return run ? compiled_run(std::move(*run)) : std::move(run);
+  return run ? compiled_run(std::move(*run), device) : std::move(run);
 }
 
 Status predict_records(const std::string& path, const std::optional<Device>& gpu, const CostModels& cost_models,

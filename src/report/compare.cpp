@@ -69,6 +69,7 @@ std::string limits_text(const CompareAnswer& answer) {
 }
 
 std::string what_to_take(const CompareAnswer& answer) {
+  if (first_predicted(answer) == nullptr) return "None of them can run it.\n";
   const CompareRow* fastest = answer.fastest();
   const std::string limits = limits_text(answer);
   if (fastest == nullptr) {
@@ -230,7 +231,7 @@ std::string others_text(const CompareAnswer& answer) {
   for (const CompareRow& row : answer.rows) {
     if (row.may_fit()) continue;
     if (!row.prediction) {
-      std::string reason = row.prediction.error().what;
+      std::string reason = row.prediction.error().message();
       if (const size_t named = reason.find(row.gpu); named != std::string::npos) {
         reason.replace(named, row.gpu.size(), "GPU");
       }
@@ -245,7 +246,7 @@ std::string others_text(const CompareAnswer& answer) {
     text += wrapped_list(fmt::format("Do not fit, it takes {:.1f} GiB and more:", gibibytes(needed)), too_small);
   }
   for (const auto& [reason, names] : unable) {
-    text += wrapped_list("Cannot run it:", names) + "  " + reason + "\n";
+    text += wrapped_list("Cannot run it:", names) + wrapped("  " + reason, "  ");
   }
   return text;
 }

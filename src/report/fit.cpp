@@ -91,7 +91,13 @@ std::string to_text(const FitAnswer& answer, const TextStyle& style) {
   const Prediction& p = answer.at;
   std::string out =
       warnings_text(p) + wrapped(style.bold(headline(answer)), "  ") + wrapped(limit_text(answer), "    ");
-  if (!answer.monotone) {
+  if (answer.fits_again) {
+    out +=
+        wrapped(fmt::format("  {} {} fits again, above some that do not: what the allocator has to give back before it "
+                            "can go on is another thing each time",
+                            answer.axis, grouped(*answer.fits_again)),
+                "    ");
+  } else if (!answer.monotone) {
     out += wrapped(
         fmt::format("  some smaller ones do not fit: what cuDNN and the allocator take jumps from one {} to the next",
                     answer.axis),
@@ -115,6 +121,7 @@ std::string to_json(const FitAnswer& answer) {
       .field("fits", answer.largest.has_value())
       .field("step", answer.step)
       .field("monotone", answer.monotone)
+      .field("fits_again", answer.fits_again)
       .field("limit", answer.limit)
       .field("reserve", answer.reserve.value)
       .field("margin", answer.margin)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json_writer.h"
@@ -11,9 +12,14 @@
 
 namespace forerun {
 
+struct CompiledPrediction;
+
 // The verdict first, on one screen: at most 25 lines of 100 columns unless a warning comes before it; with details all there is.
-std::string to_text(const Prediction& prediction, const TextStyle& style = {});
-std::string rate_text(double per_second);  // "2.71", "1,234"
+// With a compiled prediction beside it, its verdict stands there too; what else there is of it, prediction_compiled.h has.
+std::string to_text(const Prediction& prediction, const TextStyle& style = {},
+                    const CompiledPrediction* compiled = nullptr);
+std::string_view verdict_words(FitVerdict verdict);  // "DOES NOT FIT"
+std::string rate_text(double per_second);            // "2.71", "1,234"
 // What the GPU has to hold: "7.33 GiB"; "at least 126.33 GiB" where it does not fit.
 std::string needed_text(const Prediction& prediction);
 // What it needs, of what that is made and where the peak is, in a few lines.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "report/job_time.h"
 #include "report/memory_answer.h"
 #include "report/prediction.h"
 #include "report/table.h"
@@ -22,6 +23,10 @@ std::string shown(Bytes bytes) { return size_text(bytes); }
 double ratio(double compiled, double eager) { return eager > 0 ? compiled / eager : 0; }
 
 std::string factor(double compiled, double eager) { return fmt::format("x {:.2f}", ratio(compiled, eager)); }
+
+std::string reserved_text(const Prediction& p) {
+  return (p.memory_answer.at_least ? "at least " : "") + shown(p.memory.peak_reserved);
+}
 
 std::string both_text(const CompiledPrediction& compiled, const Prediction& e) {
   const Prediction& c = compiled.prediction;
@@ -42,9 +47,19 @@ std::string both_text(const CompiledPrediction& compiled, const Prediction& e) {
              factor(static_cast<double>(c.kernels), static_cast<double>(e.kernels)), ""});
   bytes("peak allocated", e.memory.peak_allocated, c.memory.peak_allocated,
         fmt::format("{} to {}", shown(allocated.low), shown(allocated.high)));
-  bytes("peak reserved", e.memory.peak_reserved, c.memory.peak_reserved, "");
+  table.add({"peak reserved", reserved_text(e), reserved_text(c),
+             e.memory_answer.at_least || c.memory_answer.at_least
+                 ? ""
+                 : factor(static_cast<double>(c.memory.peak_reserved.value),
+                          static_cast<double>(e.memory.peak_reserved.value)),
+             ""});
+  table.add({"in the GPU's memory", std::string(verdict_words(e.memory_answer.verdict)),
+             std::string(verdict_words(c.memory_answer.verdict)), "", ""});
   table.add({"bound by", std::string(name_of(e.times.bound)), std::string(name_of(c.times.bound)), "", ""});
-  return table.text();
+  const auto overlaps = [](const IterationTiming& times) { return times.gpu_busy > times.iteration; };
+  return table.text() + (overlaps(e.times) || overlaps(c.times)
+                             ? "  GPU busy is the sum of all kernels: those that run side by side count each\n"
+                             : "");
 }
 
 std::string shortened(const std::string& text, size_t width) {
@@ -78,6 +93,7 @@ std::string to_text(const CompiledPrediction& c, const Prediction& eager, const 
           c.templates > 0 ? fmt::format("; {} elementwise kernels within tuned products", grouped(c.templates)) : "",
           c.compile_s ? fmt::format("; first iteration about {:.0f} s", *c.compile_s) : ""),
       "    ");
+  if (c.prediction.job) text += job_text(*c.prediction.job);
   text += largest_text(c, style.details);
   if (!style.details) return text;
   Table libraries({"stays with a library", "count", "GPU time"});
@@ -120,6 +136,7 @@ void write_fields(JsonWriter& json, const CompiledPrediction& c, const Predictio
       .field("kept_bytes", c.kept.value)
       .field("computed_again", c.computed_again);
   if (p.tokens_per_second > 0) json.field("tokens_per_second", p.tokens_per_second);
+  if (p.job) write_json(json.key("job"), *p.job);
   if (c.compile_s) json.field("compile_s", *c.compile_s);
   json.key("largest_kernels").begin_array();
   for (const FusedKernel& row : c.largest) {

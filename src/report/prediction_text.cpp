@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/statistics.h"
+#include "predict/compiled.h"
 #include "report/job_time.h"
 #include "report/prediction.h"
 #include "report/table.h"
@@ -48,12 +49,6 @@ std::string bound_text(const IterationTiming& t) {
   return "";
 }
 
-std::string_view verdict_words(FitVerdict verdict) {
-  return verdict == FitVerdict::does_not_fit  ? "DOES NOT FIT"
-         : verdict == FitVerdict::may_not_fit ? "MAY NOT FIT"
-                                              : "fits";
-}
-
 std::string costs_text(const std::vector<CostShare>& rows, bool modules) {
   Table table(modules ? std::vector<std::string>{"module", "GPU time", "share", "ops", "mostly"}
                       : std::vector<std::string>{"op", "phase", "GPU time", "share", "ops", "mostly"});
@@ -68,6 +63,12 @@ std::string costs_text(const std::vector<CostShare>& rows, bool modules) {
 }
 
 }  // namespace
+
+std::string_view verdict_words(FitVerdict verdict) {
+  return verdict == FitVerdict::does_not_fit  ? "DOES NOT FIT"
+         : verdict == FitVerdict::may_not_fit ? "MAY NOT FIT"
+                                              : "fits";
+}
 
 std::string rate_text(double per_second) {
   return per_second < 1     ? fmt::format("{:.3g}", per_second)
@@ -130,17 +131,23 @@ std::string of_memory(const Prediction& p) {
   return needed + " of " + whole;
 }
 
-// "fits, 4.23 of 139.80 GiB; 24.5 ms, 1,307 samples/s; host-bound"
-std::string headline(const Prediction& p, const TextStyle& style) {
+// "fits, 4.23 of 139.80 GiB; 24.5 ms, 1,307 samples/s; host-bound"; `run`: which of several it is.
+std::string headline(const Prediction& p, const TextStyle& style, const char* run = "") {
   const FitVerdict verdict = p.memory_answer.verdict;
   const TextColor color = verdict == FitVerdict::does_not_fit  ? TextColor::red
                           : verdict == FitVerdict::may_not_fit ? TextColor::yellow
                                                                : TextColor::green;
   const std::string rate = p.tokens_per_second > 0 ? rate_text(p.tokens_per_second) + " tokens/s"
                                                    : rate_text(p.samples_per_second) + " samples/s";
-  std::string out = style.colored(verdict_words(verdict), color);
+  std::string out = run + style.colored(verdict_words(verdict), color);
   out += fmt::format(", {}; {}, {}; {}-bound", of_memory(p), ms(p.times.iteration), rate, name_of(p.times.bound));
   return style.bold(out) + "\n";
+}
+
+// A line for each run that is told of.
+std::string headlines(const Prediction& p, const CompiledPrediction* compiled, const TextStyle& style) {
+  if (compiled == nullptr) return headline(p, style);
+  return headline(p, style, "eager:    ") + headline(compiled->prediction, style, "compiled: ");
 }
 
 std::string run_text(const Prediction& p) {
@@ -193,8 +200,8 @@ std::string unmeasured_text(const Prediction& p) {
 }
 
 // All there is to tell.
-std::string detailed_text(const Prediction& p, const TextStyle& style) {
-  std::string out = warnings_text(p) + headline(p, style) + run_text(p) + "\n" + time_text(p, style) + "\n";
+std::string detailed_text(const Prediction& p, const TextStyle& style, const CompiledPrediction* compiled) {
+  std::string out = warnings_text(p) + headlines(p, compiled, style) + run_text(p) + "\n" + time_text(p, style) + "\n";
   if (p.job) out += job_text(*p.job) + "\n";
   out += memory_headline(p);
   out += memory_text(p.memory, p.memory_answer, p.context);
@@ -264,9 +271,9 @@ size_t lines_of(const std::string& text) { return static_cast<size_t>(std::count
 
 }  // namespace
 
-std::string to_text(const Prediction& p, const TextStyle& style) {
-  if (style.details) return detailed_text(p, style);
-  std::string out = warnings_text(p) + headline(p, style) + run_text(p) + "\n" + time_text(p, style) + "\n";
+std::string to_text(const Prediction& p, const TextStyle& style, const CompiledPrediction* compiled) {
+  if (style.details) return detailed_text(p, style, compiled);
+  std::string out = warnings_text(p) + headlines(p, compiled, style) + run_text(p) + "\n" + time_text(p, style) + "\n";
   if (p.job) out += job_text(*p.job) + "\n";
   out += memory_summary(p) + "\n";
   const std::string caveats = caveats_text(p);

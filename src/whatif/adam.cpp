@@ -94,7 +94,9 @@ Status derived_update(EditableIteration& edited, OptimizerImpl impl) {
   Status status = change_setup(edited, to, edited.batch_factor);
   if (!status.ok()) return status;
   edited.assume("Adam's update " + std::string(impl == OptimizerImpl::fused ? "fused" : "by foreach kernels") +
-                ": its kernels and host time by the ratio of both in the cost and host models");
+                (edited.is_traced() || !edited.only_setup_changed()
+                     ? ": its kernels and host time by the ratio of both in the cost and host models"
+                     : ", the iteration derived again"));
   return {};
 }
 

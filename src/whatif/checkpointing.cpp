@@ -13,6 +13,7 @@ namespace forerun::whatif {
 Status apply_checkpointing(EditableIteration& edited, const Parameters& parameters) {
   const Result<double> segments = parameters.positive("segments", 8);
   if (!segments) return segments.error().within("checkpointing");
+  if (Status status = check_eager(edited, "checkpointing"); !status.ok()) return status;
   const TaskGraph& graph = edited.graph();
   GraphEdit edit(graph);
   double host = 0, device = 0;

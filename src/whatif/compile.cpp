@@ -17,6 +17,9 @@ Status apply_compile(EditableIteration& edited, const Parameters& parameters) {
   if (!edited.only_setup_changed()) {
     return Error{"what was applied before changed kernels that compiling replaces", "compile", "apply compile first"};
   }
+  if (edited.setup.compile != CompileMode::none) {
+    return Error{"the model is compiled already", "compile", "apply compile once"};
+  }
   TrainingSetup to = edited.setup;
   to.compile = *mode;
   if (Status status = edited.derive_again(to); !status.ok()) return status;

@@ -65,11 +65,12 @@ class EditableIteration {
   // Takes over what an edit made.
   Status commit(const GraphEdit& edit);
 
-  // Whether nothing was changed but how the run is set up, so that it can be derived anew as a whole; change_setup keeps it so.
+  // Whether nothing was changed but how the run is set up, so that it can be derived anew as a whole.
   [[nodiscard]] bool only_setup_changed() const { return only_setup_changed_; }
-  void set_only_setup_changed(bool only) { only_setup_changed_ = only; }
-  // Where there is only a model: its iteration in another setup, in place of the one so far.
-  Status derive_again(const TrainingSetup& to);
+  // Where there is only a model: its iteration in another setup, with the batch times a factor and on the timer's device, in place of
+  // the one so far.
+  Status derive_again(const TrainingSetup& to, double factor, const OpTimer& timer);
+  Status derive_again(const TrainingSetup& to) { return derive_again(to, batch_factor, *timer_); }
 
   // Host tasks and gaps divided by the profiler's slowdown, but for data loading and runs of calls within one op; the
   // first op, which pays for the start of recording, as long as its like.

@@ -46,18 +46,19 @@ Result<EditableIteration> EditableIteration::of_model(TracedModel model, const O
   return edited;
 }
 
-Status EditableIteration::derive_again(const TrainingSetup& to) {
+Status EditableIteration::derive_again(const TrainingSetup& to, double factor, const OpTimer& timer) {
   CHECK(!is_traced() && only_setup_changed_, "what was edited is not derived again");
-  const auto derived = derived_iteration(*model_, batch_factor, to, *timer_);
+  const auto derived = derived_iteration(*model_, factor, to, timer);
   if (!derived) return derived.error();
   auto made = model_tasks(derived->graph, derived->costs,
-                          {.gap = timer_->device().launch_gap,
+                          {.gap = timer.device().launch_gap,
                            .host = &derived->host,
                            .rules = rules_of(to.loop),
                            .compiled = derived->compiled.get(),
                            .calls = derived->calls});
   if (!made) return made.error();
   setup = to;
+  batch_factor = factor;
   variant = {to.precision, to.channels_last};
   graph_ = std::move(made->tasks);
   beginning_ = made->beginning;
@@ -67,8 +68,7 @@ Status EditableIteration::derive_again(const TrainingSetup& to) {
   model_ops_.clear();
   for (const Op& op : derived->graph.ops()) model_ops_.push_back(recorded(derived->graph, op));
   model_gradients_ = op_gradients(derived->graph, derived->compiled.get());
-  full_machine_slowdown_ =
-      forerun::full_machine_slowdown(derived->graph, derived->costs, timer_->device(), to.precision);
+  full_machine_slowdown_ = forerun::full_machine_slowdown(derived->graph, derived->costs, timer.device(), to.precision);
   return {};
 }
 

@@ -11,6 +11,7 @@ namespace forerun::whatif {
 Status apply_gist(EditableIteration& edited, const Parameters&) {
   if (edited.timer() == nullptr)
     return Error{"the cost model is not there", "data folder", "train it: forerun train hybrid"};
+  if (Status status = check_eager(edited, "gist"); !status.ok()) return status;
   GraphEdit edit(edited.graph());
   const Nanoseconds host = usual_host_op(edited.graph());
   int encoded = 0, decoded = 0;

@@ -5,6 +5,7 @@
 
 #include "compile/compiled_iteration.h"
 #include "cost/host/parameters_in_place.h"
+#include "derive/compile_support.h"
 #include "derive/iteration.h"
 
 namespace forerun::whatif {
@@ -42,6 +43,9 @@ Result<DerivedIteration> iteration_of(const TracedModel& model, double batch_fac
   if (!graph) return graph.error();
   made.graph = std::move(*graph);
   if (setup.compile == CompileMode::none) return made;
+  if (const Status status = derive::check_compile(setup, model.input, timer.device()); !status.ok()) {
+    return status.error();
+  }
   if (const Status status = compile::check_setup(setup); !status.ok()) return status.error();
   auto compiled =
       compile::compiled_iteration(made.graph, model.input.flavour == "hf", compile::autocast_of(setup.precision));

@@ -79,6 +79,11 @@ std::span<const Optimization> optimizations() {
   return kAll;
 }
 
+Status check_eager(const EditableIteration& edited, const std::string& name) {
+  if (edited.setup.compile == CompileMode::none) return {};
+  return Error{name + " is not predicted of a compiled model", "--apply " + name, "apply one of compile and " + name};
+}
+
 std::string Parameters::text(const std::string& key, const std::string& otherwise) const {
   const auto found = values_.find(key);
   return found == values_.end() ? otherwise : found->second;

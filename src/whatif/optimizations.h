@@ -53,6 +53,9 @@ Result<std::vector<Application>> parse_applications(const std::vector<std::strin
 // The same with one more parameter: "p3:workers=4" and network=10gbe. One that it has or does not take is an Error.
 Result<Application> with_parameter(const Application& application, const std::string& key, const std::string& value);
 
+// For those that change what autograd keeps from the forward pass: an Error where the model is compiled, which settles that itself.
+Status check_eager(const EditableIteration& edited, const std::string& name);
+
 // One file each.
 Status apply_amp(EditableIteration& edited, const Parameters& parameters);
 Status apply_tf32(EditableIteration& edited, const Parameters& parameters);

@@ -106,7 +106,10 @@ bool derived_again(EditableIteration& edited, const TrainingSetup& to) {
     return false;
   }
   edited.variant = {to.precision, to.channels_last};
-  edited.assume("the iteration derived again from its forward pass; each call's kernels times the cost model's ratio");
+  edited.assume(
+      edited.only_setup_changed() && !edited.is_traced()
+          ? "the iteration derived again from its forward pass"
+          : "the iteration derived again from its forward pass; each call's kernels times the cost model's ratio");
   return true;
 }
 

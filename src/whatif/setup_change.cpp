@@ -124,7 +124,7 @@ class SetupChange {
   std::vector<PassScaler> gpu_, host_;
 };
 
-// The update in one launch and one kernel of the new times.
+// The update in one launch and one kernel of the new times. What is no op's stays: zero_grad, what a library's loop does.
 void rewrite_update(const EditableIteration& edited, double gpu_ratio, double host_ratio, GraphEdit& edit) {
   const TaskGraph& graph = edited.graph();
   std::vector<TaskId> gone;
@@ -143,6 +143,7 @@ void rewrite_update(const EditableIteration& edited, double gpu_ratio, double ho
     const TaskId task(i);
     if (graph.kind(task) == TaskKind::launch && graph.phase(task) != StepPhase::update) finish();
     if (graph.phase(task) != StepPhase::update || graph.kind(task) == TaskKind::mark) continue;
+    if (graph.event(task) == kNoLink) continue;
     const auto own = static_cast<double>(graph.duration(task).value);
     const bool on_device = on_gpu(graph.kind(task));
     if (on_device) gpu += own;
@@ -170,6 +171,7 @@ Status change_setup(EditableIteration& edited, const TrainingSetup& to, double b
 
 Status change_setup(EditableIteration& edited, const TrainingSetup& to, double batch_factor, const OpTimer& device) {
   if (edited.model() == nullptr) return *edited.no_model();
+  if (!edited.is_traced() && edited.only_setup_changed()) return edited.derive_again(to, batch_factor, device);
   const auto before = iteration_cost(*edited.model(), edited.batch_factor, edited.setup, *edited.timer());
   if (!before) return before.error();
   const auto after = iteration_cost(*edited.model(), batch_factor, to, device);
@@ -184,9 +186,7 @@ Status change_setup(EditableIteration& edited, const TrainingSetup& to, double b
     const Predicate updates = both(in_phase(StepPhase::update), is_kind(TaskKind::kernel));
     edit.scale(select(edited.graph(), updates), ratio(after->update.gpu, before->update.gpu));
   }
-  const bool only_setup = edited.only_setup_changed();
   if (Status status = edited.commit(edit); !status.ok()) return status;
-  edited.set_only_setup_changed(only_setup);
   edited.setup = to;
   edited.batch_factor = batch_factor;
   return {};

@@ -40,6 +40,7 @@ std::vector<ConvolutionCall> convolutions(const EditableIteration& edited, StepP
 Status apply_vdnn(EditableIteration& edited, const Parameters& parameters) {
   const Result<double> rate = parameters.positive("gb_per_s", 25);
   if (!rate) return rate.error().within("vdnn");
+  if (Status status = check_eager(edited, "vdnn"); !status.ok()) return status;
   const std::vector<ConvolutionCall> forward = convolutions(edited, StepPhase::forward);
   const std::vector<ConvolutionCall> backward = convolutions(edited, StepPhase::backward);
   if (forward.empty() || edited.iterations() > 1) {

@@ -42,6 +42,9 @@ export interface Compiled {
   peak_allocated: number;
   peak_allocated_low: number;
   peak_allocated_high: number;
+  peak_reserved: number;
+  verdict: FitVerdict;
+  job?: Job;
   compile_s?: number;  // not told where kernels are tuned
   largest_kernels: CompiledKernel[];
   library_calls: {name: string; count: number; gpu_ms: number}[];

@@ -86,6 +86,20 @@ class Job:
     energy_kwh: Optional[float]
     cost: Optional[float]
 
+    @staticmethod
+    def of(told: Optional[Json]) -> Optional[Job]:
+        """From its JSON; None where no length was told."""
+        if told is None:
+            return None
+        return Job(
+            told["iterations"],
+            told["hours"],
+            told.get("low_hours"),
+            told.get("high_hours"),
+            told.get("energy_kwh"),
+            told.get("cost"),
+        )
+
 
 @dataclass(frozen=True)
 class HostRemedy:
@@ -95,6 +109,27 @@ class HostRemedy:
     what: str
     iteration_ms: float
     samples_per_second: float
+
+
+@dataclass(frozen=True)
+class FusedKernel:
+    """A kernel that was generated, with those that are alike."""
+
+    kind: str  # pointwise, reduction, scatter
+    ops: str  # what is computed in it
+    module: str  # of its first op
+    count: int
+    gpu_ms: float  # of all of them
+    bytes: Bytes  # that one reads and writes
+
+
+@dataclass(frozen=True)
+class LibraryCall:
+    """What of a compiled model stays with a library, by name."""
+
+    name: str
+    count: int
+    gpu_ms: float  # of all of them
 
 
 @dataclass(frozen=True)
@@ -111,7 +146,52 @@ class Compiled:
     peak_reserved: Bytes
     fits: bool
     compile_s: Optional[float]  # of the first iteration, roughly; None in modes that tune
+    verdict: str  # fits, may_not_fit or does_not_fit
+    gpu: TimeRange  # of `gpu_ms`
+    allocated: MemoryRange  # of `peak_allocated`
+    pointwise: int  # generated kernels of elementwise work,
+    reductions: int  # with reductions,
+    scatters: int  # and that add into rows
+    libraries: int  # calls of libraries inside of compiled graphs
+    kept: Bytes  # for the backward pass
+    largest_kernels: Tuple[FusedKernel, ...] = field(repr=False)  # at most ten, the most GPU time first
+    library_calls: Tuple[LibraryCall, ...] = field(repr=False)  # the same of libraries
+    job: Optional[Job]  # the whole run, where its length was told
     assumptions: Tuple[str, ...] = field(repr=False)
+
+    @staticmethod
+    def of(told: Json) -> Compiled:
+        """From its JSON."""
+        allocated = (told["peak_allocated"], told["peak_allocated_low"], told["peak_allocated_high"])
+        return Compiled(
+            mode=told["mode"],
+            iteration=TimeRange(told["iter_ms"], told["iter_low_ms"], told["iter_high_ms"]),
+            ratio=told["iter_ratio"],
+            gpu_ms=told["gpu_ms"],
+            bound=told["bound"],
+            kernels=told["kernels"],
+            peak_allocated=Bytes(told["peak_allocated"]),
+            peak_reserved=Bytes(told["peak_reserved"]),
+            fits=told["fits"],
+            compile_s=told.get("compile_s"),
+            verdict=told["verdict"],
+            gpu=TimeRange(told["gpu_ms"], told["gpu_low_ms"], told["gpu_high_ms"]),
+            allocated=MemoryRange(*map(Bytes, allocated)),
+            pointwise=told["pointwise"],
+            reductions=told["reductions"],
+            scatters=told["scatters"],
+            libraries=told["libraries"],
+            kept=Bytes(told["kept_bytes"]),
+            largest_kernels=tuple(
+                FusedKernel(row["kind"], row["ops"], row["module"], row["count"], row["gpu_ms"], Bytes(row["bytes"]))
+                for row in told["largest_kernels"]
+            ),
+            library_calls=tuple(
+                LibraryCall(row["name"], row["count"], row["gpu_ms"]) for row in told["library_calls"]
+            ),
+            job=Job.of(told.get("job")),
+            assumptions=tuple(told["assumptions"]),
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -134,21 +214,7 @@ class Prediction:
     def compiled(self) -> Optional[Compiled]:
         """Where `compile=` was asked: the compiled run; all else here is of the eager one."""
         told = self._told.get("compiled")
-        if told is None:
-            return None
-        return Compiled(
-            told["mode"],
-            TimeRange(told["iter_ms"], told["iter_low_ms"], told["iter_high_ms"]),
-            told["iter_ratio"],
-            told["gpu_ms"],
-            told["bound"],
-            told["kernels"],
-            Bytes(told["peak_allocated"]),
-            Bytes(told["peak_reserved"]),
-            told["fits"],
-            told.get("compile_s"),
-            tuple(told["assumptions"]),
-        )
+        return None if told is None else Compiled.of(told)
 
     @property
     def host_remedies(self) -> Tuple[HostRemedy, ...]:
@@ -234,17 +300,7 @@ class Prediction:
     @property
     def job(self) -> Optional[Job]:
         """The whole run, where its length was told: iterations, samples, tokens or epochs."""
-        told = self._told.get("job")
-        if told is None:
-            return None
-        return Job(
-            told["iterations"],
-            told["hours"],
-            told.get("low_hours"),
-            told.get("high_hours"),
-            told.get("energy_kwh"),
-            told.get("cost"),
-        )
+        return Job.of(self._told.get("job"))
 
     @property
     def assumptions(self) -> Tuple[str, ...]:
@@ -267,11 +323,13 @@ class Prediction:
         return Columns(self._asked.more("ops")["columns"])
 
     def must_fit(self) -> Prediction:
-        """The prediction itself; raises DoesNotFit where it does not surely fit."""
-        if self.fits:
+        """The prediction itself; raises DoesNotFit where it (with `compile=`, the compiled run) does not surely fit."""
+        compiled = self.compiled
+        if self.fits if compiled is None else compiled.fits:
             return self
-        reserved = self.memory.driver
-        word = "does not fit" if self.verdict == "does_not_fit" else "may not fit"
+        verdict = self.verdict if compiled is None else compiled.verdict
+        reserved = self.memory.driver if compiled is None else Bytes(compiled.peak_reserved + self._told["context"])
+        word = "does not fit" if verdict == "does_not_fit" else "may not fit"
         raise DoesNotFit(
             f"{word} in {self.memory.device!r}: needs {reserved!r}",
             f"{self.id} on {self.gpu}",

@@ -1,6 +1,6 @@
 // The same model under torch.compile, beside the eager one.
-import type {Compiled, CompiledKernel, Prediction} from "../answers";
-import {bytes, bytesRange, figure, ms, msRange, plural, times, whole} from "../format";
+import type {Compiled, CompiledKernel, FitVerdict, Prediction} from "../answers";
+import {bytes, bytesRange, figure, hours, ms, msRange, plural, times, whole} from "../format";
 import {Notes, Section} from "../ui/parts";
 import {Table, type Column} from "../ui/table";
 
@@ -8,15 +8,17 @@ interface Row {
   what: string;
   eager: string;
   compiled: string;
-  ratio: number;
+  ratio: number | null;  // null: of no number
   range: string;
 }
+
+export const verdictText: Record<FitVerdict, string> = {fits: "fits", may_not_fit: "may not fit", does_not_fit: "does not fit"};
 
 const kColumns: Column<Row>[] = [
   {title: "what", value: (row) => row.what, left: true},
   {title: "eager", value: (row) => row.eager},
   {title: "compiled", value: (row) => row.compiled},
-  {title: "of it", value: (row) => row.ratio, show: (row) => times(row.ratio)},
+  {title: "of it", value: (row) => row.ratio, show: (row) => row.ratio === null ? "" : times(row.ratio)},
   {title: "likely range", value: (row) => row.range},
 ];
 
@@ -36,6 +38,9 @@ function rowsOf(p: Prediction, c: Compiled): Row[] {
     {what: "kernels", eager: whole(c.eager_kernels), compiled: whole(c.kernels), ratio: c.kernels / c.eager_kernels, range: ""},
     {what: "peak allocated", eager: bytes(p.peak_allocated), compiled: bytes(c.peak_allocated), ratio: c.peak_allocated / p.peak_allocated,
       range: bytesRange(c.peak_allocated_low, c.peak_allocated_high)},
+    {what: "in the GPU's memory", eager: verdictText[p.verdict], compiled: verdictText[c.verdict], ratio: null, range: ""},
+    ...(p.job && c.job ? [{what: "whole run", eager: hours(p.job.hours), compiled: hours(c.job.hours), ratio: c.job.hours / p.job.hours,
+      range: c.job.high_hours ? `${hours(c.job.low_hours ?? 0)} to ${hours(c.job.high_hours)}` : ""}] : []),
   ];
 }
 

@@ -22,6 +22,7 @@ export interface Fit {
   largest: number | null;
   step: number;
   monotone: boolean;
+  fits_again?: number | null;
   limit: string;
   reserve: number;
   margin: number;
@@ -84,7 +85,8 @@ export function FitView({answers, series}: {answers: Fit[]; series: Series}) {
           {name: "Configurations built", value: whole(fit.graphs)}, {name: "Step of the values", value: whole(fit.step)},
           fit.reserve > 0 && {name: "Kept free for others", value: bytes(fit.reserve)}, {name: "Margin", value: `${figure(fit.margin * 100)} %`},
         ]} />
-        {!fit.monotone && <Notes title="To know" open notes={["Not every smaller value fits too."]} />}
+        {!fit.monotone && <Notes title="To know" open notes={[fit.fits_again
+          ? `${whole(fit.fits_again)} fits again, above some that do not.` : "Not every smaller value fits too."]} />}
       </Section>
     </>
   );

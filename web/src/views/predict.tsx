@@ -4,12 +4,12 @@ import {bytes, bytesRange, figure, hours, ms, msRange, named, percent, plural, s
 import {Bars} from "../ui/bars";
 import {Facts, Notes, Section, Stack, Verdict, Warnings, type Share, type Tone} from "../ui/parts";
 import {Table, type Column} from "../ui/table";
-import {CompiledSection} from "./compiled";
+import {CompiledSection, verdictText} from "./compiled";
 import {kKinds, MemoryChart} from "./memory_chart";
 import {OpViews} from "./ops";
 
 export const verdictTone = (verdict: FitVerdict): Tone => verdict === "fits" ? "good" : verdict === "may_not_fit" ? "warn" : "bad";
-export const verdictText: Record<FitVerdict, string> = {fits: "fits", may_not_fit: "may not fit", does_not_fit: "does not fit"};
+export {verdictText};
 
 const kBound: Record<string, string> = {
   compute: "Arithmetic on the GPU limits it.", memory: "The bandwidth of the GPU's memory limits it.",
@@ -31,9 +31,11 @@ function memoryBelow(p: Prediction): string {
 
 export function PredictVerdict({p}: {p: Prediction}) {
   const spread = p.iter_high_ms > p.iter_low_ms ? `${msRange(p.iter_low_ms, p.iter_high_ms)} in 8 of 10 such runs. ` : "";
+  const c = p.compiled;  // what was asked for: its verdict is that of the run
   return (
-    <Verdict tone={verdictTone(p.verdict)} below={<>{spread}{kBound[p.bound] ?? ""} {memoryBelow(p)}</>}>
-      {p.id} takes {ms(p.iter_ms)} an iteration on {named(p.gpu)}, and <em>{verdictText[p.verdict]}</em>.
+    <Verdict tone={verdictTone((c ?? p).verdict)} below={<>{spread}{kBound[p.bound] ?? ""} {memoryBelow(p)}</>}>
+      {p.id} takes {ms(p.iter_ms)} an iteration on {named(p.gpu)}, and <em>{verdictText[p.verdict]}</em>
+      {c && <>; compiled it takes {ms(c.iter_ms)}, and <em>{verdictText[c.verdict]}</em></>}.
     </Verdict>
   );
 }
@@ -125,7 +127,7 @@ export function PredictBody({p, series}: {p: Prediction; series: Series}) {
   return (
     <>
       {p.compiled && <CompiledSection p={p} c={p.compiled} />}
-      <Section title="Where the time goes">
+      <Section title={p.compiled ? "Where the time goes, eager" : "Where the time goes"}>
         <Stack label="Parts of the iteration" text={ms} whole={p.iter_ms} shares={p.parts_ms ? partShares(p.parts_ms) : [
           {name: "forward", value: p.phases.forward_ms, colour: "k1"}, {name: "backward", value: p.phases.backward_ms, colour: "k2"},
           {name: "update", value: p.phases.update_ms, colour: "k5"}]} />
@@ -135,7 +137,7 @@ export function PredictBody({p, series}: {p: Prediction; series: Series}) {
         </div>
         {series.ops ? <OpViews ops={series.ops} /> : p.costliest_ops && <Table title="Costliest ops in detail" columns={kCostColumns} rows={p.costliest_ops} />}
       </Section>
-      <Section title="Memory">
+      <Section title={p.compiled ? "Memory, eager" : "Memory"}>
         <MemoryParts p={p} />
         {series.memory && <MemoryChart series={series.memory} />}
         <LiveTable p={p} />
