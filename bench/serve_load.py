@@ -13,8 +13,9 @@ after every tenth. A question's time counts from when it was due, not from when 
   batches   ResNet-50 on the default GPU, only the batch differs
 `--soak`: N requests as they come in over a day, each as soon as the one before it on its connection was answered: most
 are questions that were asked before, one in a hundred is new; between them the page, lists, kept answers, questions that
-are wrong and requests without the token. Memory after every tenth; what it grew by from the third tenth on, when all that
-is kept is full, must be below a twentieth. `--seconds` ends it earlier, and says so.
+are wrong and requests without the token. Memory after every tenth; what it grew by in the second half, when all that is kept
+is full, must be below a twentieth: the most of the last three tenths over the most of the three about the middle, since
+processes that answer are replaced now and then. `--seconds` ends it earlier, and says so.
 Exits with 1 where a question was not answered, or memory grew. Standard library alone.
 """
 
@@ -211,7 +212,8 @@ class Load:
 
 SOAK_KNOWN = 300       # questions that come again and again
 SOAK_EVERY = 1000      # requests after which their kinds repeat
-SOAK_SETTLED = 3       # tenths after which nothing that is kept grows any more
+SOAK_SETTLED = 5       # tenths after which nothing that is kept grows any more
+SOAK_WINDOW = 3        # tenths of which the most counts
 SOAK_MOST_GROWTH = 0.05
 
 
@@ -303,8 +305,10 @@ def soak(options: argparse.Namespace) -> int:
     if len(load.tenths) <= SOAK_SETTLED:
         print("too few requests to tell whether memory grows", file=sys.stderr)
         return 1
-    settled, last = sum(load.tenths[SOAK_SETTLED - 1][1]), sum(load.tenths[-1][1])
-    print(f"grown by {last - settled:+.1f} MB of {settled:.1f} since {load.tenths[SOAK_SETTLED - 1][0]:,} requests")
+    sums = [sum(resident) for _, resident in load.tenths]
+    middle = SOAK_SETTLED - 1 - SOAK_WINDOW // 2
+    settled, last = max(sums[middle:middle + SOAK_WINDOW]), max(sums[-SOAK_WINDOW:])
+    print(f"grown by {last - settled:+.1f} MB of {settled:.1f} since about {load.tenths[SOAK_SETTLED - 1][0]:,} requests")
     return 1 if load.bad or last > settled * (1 + SOAK_MOST_GROWTH) else 0
 
 
