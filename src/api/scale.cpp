@@ -439,7 +439,12 @@ Status search_each(StepSource& source, const WorkControl& control, ScaleAnswer& 
     if (!found) return found.error();
     const scale::Ranking& ranking = *found;
     if (ranking.steps.empty()) {
-      answer.assumptions.push_back(fmt::format("no plan fits on {} GPUs, of {} considered", gpus, ranking.considered));
+      std::string line = fmt::format("no plan fits on {} GPUs, of {} considered", gpus, ranking.considered);
+      if (ranking.nearest) {
+        line += fmt::format("; the nearest, {}, needs {:.1f} GiB", describe(ranking.nearest->plan),
+                            gibibytes(ranking.nearest->memory.total()));
+      }
+      answer.assumptions.push_back(std::move(line));
     } else {
       answer.steps.push_back(ranking.steps.front());
     }

@@ -428,6 +428,17 @@ Result<Prediction> predicted_passes(const ScaleQuestion& question, const ScaledM
   return predicted_speed(*run, gpu, cost_models, gpu_costs(*run, gpu, cost_models));
 }
 
+// As many times more what the last micro-batch added.
+TimeParts further_parts(const TimeParts& last, const TimeParts& before, int64_t times) {
+  const auto further = [&](Nanoseconds TimeParts::*part) {
+    return std::max(last.*part + (last.*part - before.*part) * times, Nanoseconds());
+  };
+  return {.computation = further(&TimeParts::computation),
+          .memory_access = further(&TimeParts::memory_access),
+          .latency = further(&TimeParts::latency),
+          .idle = further(&TimeParts::idle)};
+}
+
 Nanoseconds passes_of(const Prediction& prediction) { return prediction.times.iteration - prediction.times.phases[2]; }
 
 }  // namespace
@@ -445,18 +456,20 @@ Status refine_passes(const ScaleQuestion& question, const ScaledModel& model, co
   const auto last = predicted_passes(question, model, gpu, cost_models, cut_of(plan), played);
   if (!last) return last.error();
   Nanoseconds passes = passes_of(*last);
+  TimeParts parts = last->parts;
   if (plan.micro_batches > played) {
     const auto before =
         played > 1 ? predicted_passes(question, model, gpu, cost_models, cut_of(plan), played - 1) : last;
     if (!before) return before.error();
     const Nanoseconds each = played > 1 ? passes - passes_of(*before) : passes;
     passes += each * (plan.micro_batches - played);
+    if (played > 1) parts = further_parts(parts, before->parts, plan.micro_batches - played);
   }
   const double whole = milliseconds(last->times.iteration);
   step.computation = {milliseconds(last->p10) / whole, milliseconds(last->p90) / whole};
   if (alone) {
     set_passes(step, passes, plan.offload ? step.update : last->times.phases[2]);
-    if (!plan.offload) step.parts = last->parts.of(step.time);
+    if (!plan.offload) step.parts = parts.of(step.time);
   } else if (adds) {
     const auto one = predicted_passes(question, model, gpu, cost_models, cut_of(plan), 1);
     if (!one) return one.error();
