@@ -104,6 +104,8 @@ CASES = [
     ("scale", "scale llama2_7b --gpu t4 --gpus 2 --json", 3),
     ("scale", "scale gpt2_small --gpus 8 --global-batch 64 --search --json", 0),
     ("scale", "scale gpt2_small --gpus 8 --stack megatron --json", 0),
+    ("scale", "scale gpt3_175b --gpus 8 --global-batch 8 --search --json", 3),
+    ("scale", "scale gpt3_175b --gpu h100 --gpus 4096 --strategy tp=8,pp=16 --tokens 1T --mttf 1 --json", 0),
     ("scale", "scale gpt2_small --gpus 2 --micro-batch 2 --compile --json", 0),
     ("scale", "scale gpt2_small --gpus 8 --global-batch 64 --search --explain dp --tokens 1B --mttf 9000 --json", 0),
     ("scale", "scale Mixtral-8x7B-v0.1 --set layers=2,length=512 --gpus 8 --strategy ep=4,cp=2 --json", 0),

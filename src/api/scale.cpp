@@ -23,10 +23,9 @@ namespace {
 
 constexpr int64_t kMostStages = 128;
 constexpr int64_t kFewStages = 8;  // of models that are not made of equal layers
-constexpr int64_t kMostMicroBatch = 256;
 constexpr int64_t kTokensOfContext =
     8192;                        // of a sequence that a GPU of a context group has at the least, as Llama 3 had
-constexpr size_t kSettled = 10;  // plans of a search of which all is said that is known
+constexpr size_t kSettled = 10;  // plans of a search of which all is said that is known, at the least
 
 Result<scale::GpuCluster> scale_cluster(const ScaleQuestion& question, const CostModels& cost_models) {
   auto gpu = asked_gpu(question.gpu, cost_models);
@@ -184,6 +183,13 @@ std::vector<std::string> scale_assumptions(const ScaleQuestion& question, const 
   const bool nodes = std::any_of(answer.steps.begin(), answer.steps.end(),
                                  [&](const scale::Step& step) { return step.plan.gpus() > answer.node; });
   if (!question.network && nodes) list.push_back(network_text(setup.cluster));
+  const bool sharded = std::any_of(answer.steps.begin(), answer.steps.end(),
+                                   [](const scale::Step& step) { return step.plan.zero >= 2; });
+  if (sharded && model.experts > 1) {
+    list.emplace_back(
+        "ZeRO 2 and 3 cut tensors whose first dimension is shorter than there are GPUs, as stacked experts are, along "
+        "the first that is long enough, as torchtitan does");
+  }
   list.push_back(
       fmt::format("NCCL reaches {:.0f} % of the links of a node and {:.0f} % of the network; nothing else uses them",
                   100 * setup.efficiency.links.within.share, 100 * setup.efficiency.links.between.share));
@@ -208,8 +214,9 @@ std::vector<std::string> scale_assumptions(const ScaleQuestion& question, const 
   list.push_back(fmt::format("{} bytes a parameter: {} weights, {} gradients, {} optimizer",
                              setup.bytes.parameter + setup.bytes.gradient + setup.bytes.state, setup.bytes.parameter,
                              setup.bytes.gradient, setup.bytes.state));
-  const std::string replayed =
-      answer.searched ? "the first ten plans, where stages are not interleaved," : "plans without interleaved stages";
+  const std::string replayed = answer.searched ? fmt::format("the first {} plans, where stages are not interleaved,",
+                                                             std::max(kSettled, question.shown))
+                                               : "plans without interleaved stages";
   list.push_back(model.transformer
                      ? "memory by rules, without fragmentation"
                      : "memory of " + replayed + " by a simulation of PyTorch's allocator, of others by rules");
@@ -250,8 +257,12 @@ scale::SearchSpace space_of(const ScaleQuestion& question, const ScaledModel& mo
   if (!compiled) space.most_context = std::max<int64_t>(model.sequence / kTokensOfContext, 1);
   space.sequence = model.transformer.has_value();
   space.within_nodes = !model.transformer;  // HSDP is PyTorch's
-  if (!layered) space.most_micro_batch = kMostMicroBatch;
+  space.micro_batch = question.micro_batch;
+  space.checkpoints = model.layers > 1;
+  space.checkpoint = question.setup.checkpointing == Checkpointing::block;
+  space.selective = question.setup.checkpointing == Checkpointing::selective;
   space.experts = model.experts;
+  space.tables = model.tables;
   return space;
 }
 
@@ -293,6 +304,10 @@ Status check_question(const ScaleQuestion& question) {
     return Error{"a plan is explained against the best of a search on one number of GPUs", "--explain",
                  "add --search and give one --gpus, or ask for the plan with --strategy"};
   }
+  if (question.search && !question.strategy.empty()) {
+    return Error{"a search tries plans of its own", "--strategy, --search",
+                 "give one of them, or hold a plan against the best: --search --explain " + question.strategy};
+  }
   constexpr int64_t kMostSamples = int64_t{1} << 40;
   if (question.global_batch < 0 || question.global_batch > kMostSamples || question.micro_batch < 0 ||
       question.micro_batch > kMostSamples) {
@@ -306,6 +321,9 @@ Status check_question(const ScaleQuestion& question) {
                  "give one of them, and --global-batch with --search"};
   }
   for (const int64_t gpus : question.gpus) {
+    if (std::count(question.gpus.begin(), question.gpus.end(), gpus) > 1) {
+      return Error{fmt::format("{} GPUs are asked about twice", gpus), "--gpus", "give each number once"};
+    }
     if (gpus < 1 || gpus > 1'000'000)
       return Error{fmt::format("{} GPUs make no cluster", gpus), "--gpus", "give 1 to 1,000,000"};
     if (gpus > question.node && gpus % question.node != 0) {
@@ -335,6 +353,7 @@ struct StepSource {
     if (const Status status = check_offload(model, plan); !status) return status.error();
     auto step = scale::estimate_step(costs_of(plan), setup, plan);
     if (!step) return step.error();
+    if (const Status status = refine_passes(question, model, setup, cost_models, *step); !status) return status.error();
     if (const Status status = refine_exchange(question, model, setup, cost_models, *step); !status)
       return status.error();
     if (const Status status = replay_memory(question, model, setup, cost_models, costs_of(plan), *step); !status)
@@ -346,29 +365,50 @@ struct StepSource {
 // Says of the first plans of a ranking what is said of them when they are asked for, until they are in order.
 Status settle_first(const StepSource& source, size_t first, scale::Ranking& ranking) {
   std::vector<scale::Step>& steps = ranking.steps;
+  std::vector<scale::Step>& doubtful = ranking.doubtful;
   std::vector<scale::Step> settled;
-  while (settled.size() < first && !steps.empty()) {
-    auto step = source.step(steps.front().plan);
+  while (settled.size() < first && !(steps.empty() && doubtful.empty())) {
+    const bool doubted = steps.empty() || (!doubtful.empty() && doubtful.front().ranked() < steps.front().ranked());
+    std::vector<scale::Step>& from = doubted ? doubtful : steps;
+    auto step = source.step(from.front().plan);
     if (!step) return step.error();
-    steps.erase(steps.begin());
-    if (!step->fits) {
-      ++ranking.too_large;
+    from.erase(from.begin());
+    if (step->fits) {
+      settled.push_back(std::move(*step));
     } else {
-      settled.push_back(*step);
+      leave_out(std::move(*step), ranking);
     }
   }
-  std::stable_sort(settled.begin(), settled.end(),
-                   [](const scale::Step& a, const scale::Step& b) { return a.ranked() < b.ranked(); });
+  for (scale::Step& step : doubtful) leave_out(std::move(step), ranking);
+  doubtful.clear();
+  scale::sort_ranked(settled);
   steps.insert(steps.begin(), settled.begin(), settled.end());
   return {};
 }
 
-Status explain_plan(const StepSource& source, const scale::SearchSpace& space, ScaleAnswer& answer) {
+Result<scale::Ranking> ranked_plans(const StepSource& source, size_t first, const WorkControl& control) {
+  const scale::SearchSpace space = space_of(source.question, source.model, source.setup.cluster.gpus);
+  auto found = scale::rank_plans(source.costs, source.setup, space, control, !source.model.transformer);
+  if (!found) return found;
+  if (found->considered == 0) {
+    return Error{
+        fmt::format("no plan of {} GPUs makes a step of {} samples{}", source.setup.cluster.gpus, space.global_batch,
+                    space.micro_batch > 0 ? fmt::format(" of micro-batches of {}", space.micro_batch) : ""),
+        "--global-batch, --micro-batch", "give a multiple of the micro-batch and of a divisor of the GPUs"};
+  }
+  if (Status status = settle_first(source, first, *found); !status) return status.error();
+  return found;
+}
+
+Status explain_plan(const StepSource& source, ScaleAnswer& answer) {
   const ScaleQuestion& question = source.question;
   const auto request = scale::parse_plan(question.explain);
   if (!request) return request.error().within("--explain");
-  const auto plan =
-      scale::complete(*request, source.setup.cluster.gpus, question.node, space.global_batch, question.micro_batch);
+  const int64_t gpus = source.setup.cluster.gpus;
+  // With the micro-batch of the first plan, as far as the batch can be made of it.
+  const int64_t usual = answer.steps.empty() ? source.model.own_batch : answer.steps.front().plan.micro_batch;
+  const auto plan = scale::complete(*request, gpus, question.node, space_of(question, source.model, gpus).global_batch,
+                                    question.micro_batch, usual);
   if (!plan) return plan.error().within("--explain");
   auto step = source.step(*plan);
   if (!step) return step.error().within("--explain");
@@ -378,29 +418,33 @@ Status explain_plan(const StepSource& source, const scale::SearchSpace& space, S
 
 Status search_plans(const StepSource& source, const WorkControl& control, ScaleAnswer& answer) {
   const auto begin = std::chrono::steady_clock::now();
-  const scale::SearchSpace space = space_of(source.question, source.model, source.setup.cluster.gpus);
-  auto found = scale::rank_plans(source.costs, source.setup, space, control);
+  auto found = ranked_plans(source, std::max(kSettled, source.question.shown), control);
   if (!found) return found.error();
   scale::Ranking& ranking = *found;
-  if (Status status = settle_first(source, kSettled, ranking); !status) return status;
   answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   answer.considered = ranking.considered;
   answer.feasible = static_cast<int64_t>(ranking.steps.size());
   answer.too_large = ranking.too_large;
+  answer.impossible = ranking.impossible;
+  if (ranking.steps.empty()) answer.nearest = std::move(ranking.nearest);
   answer.steps = std::move(ranking.steps);
-  return source.question.explain.empty() ? Status() : explain_plan(source, space, answer);
+  return source.question.explain.empty() ? Status() : explain_plan(source, answer);
 }
 
 // The best plan for each number of GPUs.
 Status search_each(StepSource& source, const WorkControl& control, ScaleAnswer& answer) {
   for (const int64_t gpus : source.question.gpus) {
     source.set_gpus(gpus);
-    auto found = scale::rank_plans(source.costs, source.setup, space_of(source.question, source.model, gpus), control);
+    const auto found = ranked_plans(source, kSettled, control);
     if (!found) return found.error();
-    scale::Ranking& ranking = *found;
-    if (Status status = settle_first(source, kSettled, ranking); !status) return status;
+    const scale::Ranking& ranking = *found;
     if (ranking.steps.empty()) {
-      answer.assumptions.push_back(fmt::format("no plan fits on {} GPUs, of {} considered", gpus, ranking.considered));
+      std::string line = fmt::format("no plan fits on {} GPUs, of {} considered", gpus, ranking.considered);
+      if (ranking.nearest) {
+        line += fmt::format("; the nearest, {}, needs {:.1f} GiB", describe(ranking.nearest->plan),
+                            gibibytes(ranking.nearest->memory.total()));
+      }
+      answer.assumptions.push_back(std::move(line));
     } else {
       answer.steps.push_back(ranking.steps.front());
     }
@@ -419,14 +463,13 @@ Status take_from_setup(const ScaleQuestion& question, scale::Plan& plan) {
 // The plan of the question on each number of GPUs.
 Status ask_plans(StepSource& source, const WorkControl& control, ScaleAnswer& answer) {
   const ScaleQuestion& question = source.question;
-  const auto request = scale::parse_plan(question.strategy);
+  const auto request = scale::parse_plan(plan_text(question));
   if (!request) return request.error();
-  const bool open = question.micro_batch == 0 && question.global_batch == 0;
-  const int64_t micro_batch = open ? source.model.own_batch : question.micro_batch;
   Work work(control, "numbers of GPUs", static_cast<int64_t>(question.gpus.size()));
   for (const int64_t gpus : question.gpus) {
     source.set_gpus(gpus);
-    auto plan = scale::complete(*request, gpus, question.node, question.global_batch, micro_batch);
+    auto plan = scale::complete(*request, gpus, question.node, question.global_batch, question.micro_batch,
+                                source.model.own_batch);
     if (!plan) return plan.error();
     if (Status status = take_from_setup(question, *plan); !status) return status;
     auto step = source.step(*plan);

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,7 +35,9 @@ struct ScaleAnswer {
   int64_t considered = 0;                     // of a search
   int64_t feasible = 0;
   int64_t too_large = 0;
-  double seconds = 0;  // the search took; neither form prints it, so that they are the same every time
+  int64_t impossible = 0;              // the model cannot be cut so
+  std::optional<scale::Step> nearest;  // to fitting, where no plan fits
+  double seconds = 0;                  // the search took; neither form prints it, so that they are the same every time
   Bytes device_memory;
   std::vector<std::string> assumptions;
   JobLength job;                // of the question
@@ -62,13 +65,15 @@ struct ScaleQuestion {
   int64_t node = 8;
   std::optional<std::string> network;  // of a node; or a rate; nothing: usual_network (cost/collective/link_name.h)
   std::string within;                  // link between GPUs of a node; empty: the GPU's own
-  std::string strategy = "dp";
+  std::string strategy;                // empty: "dp"
   bool search = false;
+  size_t shown = 10;            // plans of a search of which all is said that is known
   std::string explain;          // of a search: a plan that is held against the best
   bool picture = false;         // the shown step as it passes
   double oversubscription = 1;  // of the network beyond the nodes' own connections
   int64_t global_batch = 0;     // samples a step; 0: one micro-batch a replica, four a stage of a pipeline
-  int64_t micro_batch = 0;      // 0: the plan's; else that of the model, as `forerun predict` takes it
+  // 0: the plan's; else that of the model, as `forerun predict` takes it, or the largest below that divides the global batch.
+  int64_t micro_batch = 0;
   TrainingSetup setup;
   // Whether Megatron-LM trains it, with fused kernels and half-precision weights. Nothing: it does where a plan names
   // tensor groups or stages, or a search may find them best, and it has such a model in that precision; else PyTorch does.
@@ -81,6 +86,11 @@ struct ScaleQuestion {
   Prices prices;
   std::string efficiency;  // file of constants; empty: data/scale/a100_megatron.json
 };
+
+// The plan that is asked for, as it is written.
+inline std::string_view plan_text(const ScaleQuestion& question) {
+  return question.strategy.empty() ? std::string_view("dp") : question.strategy;
+}
 
 Result<ScaleAnswer> scale_out(const ScaleQuestion& question, const CostModels& cost_models,
                               const WorkControl& control = {});

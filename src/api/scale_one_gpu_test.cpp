@@ -27,6 +27,14 @@ void expect_one_answer(const ModelRequest& request, const std::string& gpu_name)
   EXPECT_NEAR(milliseconds(step.time) / milliseconds(prediction.times.iteration), 1, 0.005) << what;
   EXPECT_EQ(step.memory.total(), prediction.memory.peak_reserved + prediction.context) << what;
   EXPECT_EQ(step.fits, prediction.fits) << what;
+  EXPECT_NEAR(milliseconds(step.low) / milliseconds(prediction.p10), 1, 0.005) << what;
+  EXPECT_NEAR(milliseconds(step.high) / milliseconds(prediction.p90), 1, 0.005) << what;
+  for (size_t i = 0; i < TimeParts::kCount; ++i) {
+    const auto [name, time] = step.parts.named()[i];
+    EXPECT_NEAR(milliseconds(time), milliseconds(prediction.parts.named()[i].second),
+                0.005 * milliseconds(prediction.times.iteration))
+        << what << ": " << name;
+  }
   if (request.setup.checkpointing == Checkpointing::none) {
     EXPECT_NEAR(step.efficiency, 1, 1e-3) << what;
   }
@@ -76,6 +84,42 @@ TEST(Scale, OneGpuIsWhatPredictSaysOfOtherSetups) {
     request.setup.checkpointing = checkpointing;
     expect_one_answer(request, "a100");
   }
+}
+
+// Micro-batches whose gradients are added up: the first and the further ones, up to more than are derived.
+TEST(Scale, OneGpuIsWhatPredictSaysOfSeveralMicroBatches) {
+  for (const char* model : {"resnet50", "gpt2_small", "dlrm_kaggle", "lstm"}) {
+    for (const int64_t accumulate : {2, 3, 8, 24}) {
+      SCOPED_TRACE(accumulate);
+      ModelRequest request{.model = model, .batch = 4};
+      request.setup.accumulate = accumulate;
+      expect_one_answer(request, "h200");
+    }
+  }
+  ModelRequest request{.model = "gpt2_small", .batch = 8};
+  request.setup.accumulate = 4;
+  request.setup.precision = Precision::amp_bf16;
+  for (const Checkpointing checkpointing : {Checkpointing::block, Checkpointing::selective}) {
+    request.setup.checkpointing = checkpointing;
+    expect_one_answer(request, "a100");
+  }
+  request.setup.checkpointing = Checkpointing::none;
+  request.setup.compile = CompileMode::standard;
+  expect_one_answer(request, "h200");
+  request.model = "resnet50";
+  expect_one_answer(request, "h200");
+}
+
+// Replicas add up gradients too.
+TEST(Scale, ReplicasAddUpGradientsAsOneGpuDoes) {
+  ScaleQuestion question{.model = "gpt2_small", .gpu = "a100", .gpus = {1, 8}, .micro_batch = 4};
+  question.setup.accumulate = 6;
+  const ScaleAnswer answer = answer_to(question);
+  ASSERT_EQ(answer.steps.size(), 2U);
+  EXPECT_NEAR(milliseconds(answer.steps[1].compute) / milliseconds(answer.steps[0].compute), 1, 0.005);
+  question.setup.accumulate = 1;
+  EXPECT_GT(answer.steps[0].compute, answer_to(question).steps[0].compute * 6);
+  EXPECT_NEAR(answer.steps[0].efficiency, 1, 1e-3);
 }
 
 // A compiled model is the one that `predict` sees compiled, in every mode.

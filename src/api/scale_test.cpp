@@ -441,13 +441,19 @@ TEST(Scale, NamesWhatIsWrong) {
     return answer ? std::string() : answer.error().message();
   };
   EXPECT_NE(problem({.model = "resnet50", .strategy = "tp=2"}).find("leave out tp"), std::string::npos);
-  EXPECT_NE(problem({.model = "gpt2_small", .strategy = "tp=8"}).find("tp=6 or tp=12"), std::string::npos);
+  EXPECT_NE(problem({.model = "gpt2_small", .strategy = "tp=8"}).find("tp=4"), std::string::npos);  // of 12 heads
   EXPECT_NE(problem({.model = "resnet50", .megatron = true}).find("gpt2, llama and bert"), std::string::npos);
   EXPECT_NE(problem({.model = "gpt2", .gpus = {12}}).find("--node"), std::string::npos);
-  EXPECT_NE(problem({.model = "gpt2_small", .gpus = {32}, .strategy = "pp=32"}).find("choose at most pp="),
+  EXPECT_NE(problem({.model = "gpt2_small", .gpus = {32}, .strategy = "pp=32"}).find("choose pp=8"), std::string::npos);
+  EXPECT_NE(problem({.model = "gpt2_small", .gpus = {4}, .strategy = "pp=4,chunks=4"}).find("chunks=3"),
             std::string::npos);
+  EXPECT_NE(problem({.model = "gpt2_small", .gpus = {24}, .strategy = "tp=6"}).find("tp=4 or tp=8"), std::string::npos);
+  EXPECT_NE(problem({.model = "gpt2_small", .gpus = {8, 8}}).find("twice"), std::string::npos);
   EXPECT_NE(problem({.model = "gpt2", .network = "carrier pigeon"}).find("--network"), std::string::npos);
   EXPECT_NE(problem({.model = "gpt2", .strategy = "wfbp", .megatron = true}).find("WFBP"), std::string::npos);
+  EXPECT_NE(problem({.model = "gpt2", .strategy = "bsp", .megatron = true}).find("--stack pytorch"), std::string::npos);
+  EXPECT_NE(problem({.model = "gpt2_xl", .strategy = "dp,mb=1", .global_batch = int64_t{1} << 40}).find("days"),
+            std::string::npos);
   EXPECT_NE(problem({.model = "gtp2"}).find("gpt2"), std::string::npos);
 }
 

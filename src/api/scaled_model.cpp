@@ -289,13 +289,8 @@ Result<ScaledModel> megatron_model(const ScaleQuestion& question, const Device& 
 bool shares_work_in_layers(const ScaleQuestion& question) {
   if (std::all_of(question.gpus.begin(), question.gpus.end(), [](int64_t gpus) { return gpus == 1; })) return false;
   if (question.search) return true;
-  std::string_view rest = question.strategy;
-  while (!rest.empty()) {
-    const std::string_view part = rest.substr(0, rest.find(','));
-    if (part.starts_with("tp") || part.starts_with("pp") || part == "sp" || part == "zb") return true;
-    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
-  }
-  return false;
+  const auto request = scale::parse_plan(plan_text(question));
+  return request && request->names_layers;
 }
 
 Status check_compiled_question(const ScaleQuestion& question) {
@@ -396,8 +391,10 @@ scale::CostSource cost_source(const ScaleQuestion& question, const ScaledModel& 
                               const CostModels& cost_models, bool whole) {
   if (model.transformer) {
     return [&model, &setup](const scale::Cut& cut) {
-      return scale::transformer_costs(*model.transformer, setup.cluster, setup.efficiency,
-                                      {.unit = setup.unit, .gradient = setup.bytes.gradient, .fp8 = setup.fp8}, cut);
+      return scale::transformer_costs(
+          *model.transformer, setup.cluster, setup.efficiency,
+          {.unit = setup.unit, .gradient = setup.bytes.gradient, .update_bytes = update_bytes(model), .fp8 = setup.fp8},
+          cut);
     };
   }
   // By cut, of one GPU apart from many.
@@ -410,18 +407,91 @@ scale::CostSource cost_source(const ScaleQuestion& question, const ScaledModel& 
   };
 }
 
+namespace {
+
+constexpr int64_t kMicroBatches = 16;       // of an iteration that is derived; further ones take as long as the last
+constexpr int64_t kMicroBatchesBeside = 4;  // the same of replicas
+
+// The iteration of so many micro-batches whose gradients are added up.
+Result<TrainingRun> accumulated_run(const ScaleQuestion& question, const ScaledModel& model, const Device& gpu,
+                                    const scale::Cut& cut, int64_t micro_batches) {
+  ScaledModel trained = model;
+  trained.setup.accumulate = micro_batches;
+  return run_of(question, trained, gpu, cut);
+}
+
+// What `predict` says of it.
+Result<Prediction> predicted_passes(const ScaleQuestion& question, const ScaledModel& model, const Device& gpu,
+                                    const CostModels& cost_models, const scale::Cut& cut, int64_t micro_batches) {
+  const auto run = accumulated_run(question, model, gpu, cut, micro_batches);
+  if (!run) return run.error();
+  return predicted_speed(*run, gpu, cost_models, gpu_costs(*run, gpu, cost_models));
+}
+
+// As many times more what the last micro-batch added.
+TimeParts further_parts(const TimeParts& last, const TimeParts& before, int64_t times) {
+  const auto further = [&](Nanoseconds TimeParts::*part) {
+    return std::max(last.*part + (last.*part - before.*part) * times, Nanoseconds());
+  };
+  return {.computation = further(&TimeParts::computation),
+          .memory_access = further(&TimeParts::memory_access),
+          .latency = further(&TimeParts::latency),
+          .idle = further(&TimeParts::idle)};
+}
+
+Nanoseconds passes_of(const Prediction& prediction) { return prediction.times.iteration - prediction.times.phases[2]; }
+
+}  // namespace
+
+Status refine_passes(const ScaleQuestion& question, const ScaledModel& model, const scale::StepSetup& setup,
+                     const CostModels& cost_models, scale::Step& step) {
+  const scale::Plan& plan = step.plan;
+  const Device& gpu = setup.cluster.gpu;
+  if (model.transformer || plan.tensor * plan.context * plan.experts * plan.pipeline > 1) return {};
+  const bool alone = plan.gpus() == 1;
+  // A capture has one micro-batch; ZeRO 2 and 3 add up shards, which is next to nothing.
+  const bool adds = plan.micro_batches > 1 && model.file != FileKind::records && plan.zero < 2;
+  const int64_t most = alone ? kMicroBatches : kMicroBatchesBeside;
+  const int64_t played = adds ? std::min(plan.micro_batches, most) : 1;
+  const auto last = predicted_passes(question, model, gpu, cost_models, cut_of(plan), played);
+  if (!last) return last.error();
+  Nanoseconds passes = passes_of(*last);
+  TimeParts parts = last->parts;
+  if (plan.micro_batches > played) {
+    const auto before =
+        played > 1 ? predicted_passes(question, model, gpu, cost_models, cut_of(plan), played - 1) : last;
+    if (!before) return before.error();
+    const Nanoseconds each = played > 1 ? passes - passes_of(*before) : passes;
+    passes += each * (plan.micro_batches - played);
+    if (played > 1) parts = further_parts(parts, before->parts, plan.micro_batches - played);
+  }
+  const double whole = milliseconds(last->times.iteration);
+  step.computation = {milliseconds(last->p10) / whole, milliseconds(last->p90) / whole};
+  if (alone) {
+    set_passes(step, passes, plan.offload ? step.update : last->times.phases[2]);
+    if (!plan.offload) step.parts = parts.of(step.time);
+  } else if (adds) {
+    const auto one = predicted_passes(question, model, gpu, cost_models, cut_of(plan), 1);
+    if (!one) return one.error();
+    set_passes(step, step.compute + passes - passes_of(*one) * plan.micro_batches, step.update);
+  }
+  scale::set_range(step, setup);
+  return {};
+}
+
 Status refine_exchange(const ScaleQuestion& question, const ScaledModel& model, const scale::StepSetup& setup,
                        const CostModels& cost_models, scale::Step& step) {
   const scale::Plan& plan = step.plan;
   if (model.transformer) {
     if (plan.schedule == scale::Schedule::buckets) return {};
     return Error{fmt::format("{} is not a schedule that Megatron has", name_of(plan.schedule)), "--strategy",
-                 "its gradients travel layer by layer: leave it out, or --stack megatron"};
+                 "its gradients travel layer by layer: leave it out, or take --stack pytorch"};
   }
   if (plan.pipeline > 1 || plan.replicas() < 2 || plan.exchange == scale::Exchange::servers_async) return {};
   if (plan.experts > 1 || plan.shard > 0 || !plan.reshard) return {};  // groups of several kinds: block by block
   if (plan.zero > 1 && plan.micro_batches > 1) return {};              // each micro-batch exchanges: block by block
   if (plan.offload) return {};                                         // the host's update is no task of the GPU's
+  if (plan.zero > 1 && !plan.overlap) return {};                       // all behind the pass: block by block
   if (plan.zero == 3 && setup.compiled) return {};  // FSDP gathers around blocks, which generated kernels do not heed
   const auto run = run_of(question, model, setup.cluster.gpu, cut_of(plan));
   if (!run) return run.error();
@@ -448,7 +518,7 @@ void set_memory(const PredictedMemory& memory, const scale::Plan& plan, const De
   const MemoryEstimate& estimate = memory.estimate;
   const Bytes shard(plan.reshard ? 0 : estimate.parameters.value / plan.shards());  // beside what is gathered
   step.memory.parameters = estimate.parameters + estimate.buffers + shard;
-  step.memory.gradients = estimate.gradients;
+  step.memory.gradients = estimate.gradients;  // those that are added up too
   step.memory.states = estimate.optimizer_state;
   step.memory.activations = estimate.activations + estimate.inputs;
   step.memory.transient = estimate.peak_reserved + shard - step.memory.parameters - step.memory.gradients -
@@ -528,11 +598,14 @@ Status replay_memory(const ScaleQuestion& question, const ScaledModel& model, co
     if (plan.chunks > 1 || model.file == FileKind::records) return {};
     return replay_stages(question, trained, setup, cost_models, costs, step);
   }
-  const auto run = run_of(question, trained, setup.cluster.gpu, cut_of(plan));
+  // On one GPU the iteration of `predict`; of replicas what one micro-batch's becomes where gradients are there from before.
+  const bool alone = plan.gpus() == 1 && model.file != FileKind::records;
+  const auto run = accumulated_run(question, trained, setup.cluster.gpu, cut_of(plan),
+                                   alone ? std::min(plan.micro_batches, kMicroBatches) : 1);
   if (!run) return run.error();
   MemoryQuestion asked;
   asked.parallel = {.gpus = plan.shards(), .replicas = true, .zero = plan.reshard ? plan.zero : 2};
-  asked.accumulating = plan.micro_batches > 1;
+  asked.accumulating = plan.micro_batches > 1 && !alone;
   set_memory(predicted_memory(*run, setup.cluster.gpu, cost_models.workspaces, asked), plan, setup.cluster.gpu, step);
   return {};
 }

@@ -43,6 +43,8 @@ Status check_offload(const ScaledModel& model, const scale::Plan& plan);
 // Where its arithmetic runs: half-precision tensor cores without bfloat16 take float16.
 Unit scale_unit(Precision precision, const Device& gpu);
 scale::StateBytes state_bytes(const ScaledModel& model);
+// Moved for each parameter by Megatron's optimizer.
+int64_t update_bytes(const ScaledModel& model);
 // Its precision there; and what that means, in words.
 std::string precision_name(const ScaledModel& model);
 std::string precision_text(const ScaledModel& model, const Device& gpu);
@@ -51,6 +53,11 @@ std::string precision_text(const ScaledModel& model, const Device& gpu);
 // `question`, `model`, `setup` and `cost_models` must outlive it.
 scale::CostSource cost_source(const ScaleQuestion& question, const ScaledModel& model, const scale::StepSetup& setup,
                               const CostModels& cost_models, bool whole);
+
+// Replicas of a model that goes by its graph, and one GPU: passes, their range and what they are spent on as `forerun predict` has
+// them, additions of the gradients of further micro-batches included.
+Status refine_passes(const ScaleQuestion& question, const ScaledModel& model, const scale::StepSetup& setup,
+                     const CostModels& cost_models, scale::Step& step);
 
 // Plans of one stage of a model that goes by its graph: the exchange gradient by gradient in place of block by block.
 Status refine_exchange(const ScaleQuestion& question, const ScaledModel& model, const scale::StepSetup& setup,

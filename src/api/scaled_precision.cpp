@@ -65,6 +65,9 @@ std::string precision_text(const ScaledModel& model, const Device& gpu) {
   return fmt::format("precision {}", name_of(model.setup.precision));
 }
 
+// A float32 gradient read, the float32 weight and the states read and written, the half-precision weight written.
+int64_t update_bytes(const ScaledModel& model) { return 4 + 2 * 4 + 2 * optimizer_bytes(model.setup.optimizer) + 2; }
+
 scale::StateBytes state_bytes(const ScaledModel& model) {
   const int64_t state = optimizer_bytes(model.setup.optimizer);
   if (model.transformer) {

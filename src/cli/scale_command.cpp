@@ -37,7 +37,7 @@ struct ScaleOptions {
   std::string svg;
   std::string timeline;
   std::vector<std::string> device_files;
-  size_t top = 10;
+  int64_t top = 0;  // 0: not given
   bool json = false;
   std::string testbed;
   std::string mode = "sync";
@@ -149,6 +149,10 @@ std::optional<Error> fault_of_options(const ScaleOptions& options) {
     return Error{"the testbed trains with eager PyTorch", "--compile", "leave it out"};
   }
   const bool kinds = names_kinds(options.question.gpu);
+  if (options.top > 0 && (!options.question.search || options.gpus.size() > 1)) {
+    return Error{"all that is asked for is printed, but of a search's plans for one number of GPUs", "--top",
+                 "leave it out, or add --search and give one --gpus"};
+  }
   if (!options.timeline.empty() && (!options.testbed.empty() || !options.records.empty())) {
     return Error{"a step's timeline is that of a plan; the testbed's series are drawn by --svg", "--timeline",
                  "leave it out"};
@@ -205,8 +209,22 @@ std::optional<Error> fault_of_asking(const ScaleOptions& options) {
   return Error{"weights are those of one predictor", "--weights", "give --with once"};
 }
 
+// One kind of GPU with its number is that GPU, and so many: h200=8.
+Status take_one_kind(ScaleOptions& options) {
+  ScaleQuestion& question = options.question;
+  if (!names_kinds(question.gpu) || !options.gpus.empty()) return {};
+  const auto kinds = parse_gpu_kinds(question.gpu, question.network);
+  if (!kinds) return kinds.error();
+  if (kinds->size() > 1) return {};
+  question.gpu = kinds->front().gpu;
+  options.gpus = {kinds->front().gpus};
+  if (question.network) question.network = kinds->front().network;
+  return {};
+}
+
 int scale_command(ScaleOptions options, const AskResources& ask) {
   if (const auto fault = fault_of_asking(options)) return refuse(*fault);
+  if (const Status status = take_one_kind(options); !status) return refuse(status.error());
   if (const auto fault = fault_of_options(options)) return refuse(*fault);
   if (!options.gpus.empty()) options.question.gpus = options.gpus;
   if (!options.with.empty() && !ask) return hand_all_to_lab("`--with " + options.with.front() + "`");
@@ -236,6 +254,7 @@ int scale_command(ScaleOptions options, const AskResources& ask) {
   if (options.storage != 0) question.risks.storage_rate = options.storage * 1e9;
   question.risks.spread = options.spread / 100;
   question.picture = !options.timeline.empty();
+  if (options.top > 0) question.shown = static_cast<size_t>(options.top);
   auto prices = asked_prices(options.prices, cost_models->devices);
   if (!prices) return fail(prices.error());
   question.prices = std::move(*prices);
@@ -244,7 +263,7 @@ int scale_command(ScaleOptions options, const AskResources& ask) {
   if (options.html.asked()) {
     if (const Status status = write_html(options.html, to_json(*answer)); !status.ok()) return fail(status.error());
   }
-  fmt::print("{}", options.json ? to_json(*answer) + "\n" : to_text(*answer, options.top));
+  fmt::print("{}", options.json ? to_json(*answer) + "\n" : to_text(*answer, question.shown));
   if (answer->seconds > 10) fmt::print(stderr, "{} plans in {:.1f} s\n", answer->considered, answer->seconds);
   if (!options.svg.empty()) {
     if (const int code = write_picture(to_svg(*answer), options.svg); code != kDone) return code;
@@ -316,7 +335,9 @@ void add_scale_asking(const AskResources& ask, CLI::App& app, Run& chosen) {
   verb->add_option("--gpu", question.gpu,
                    "A GPU of `forerun devices` (default: that of --machine, else h200); or several kinds with numbers, "
                    "h200=16,a100=8");
-  verb->add_option("--gpus", options->gpus, "How many; several numbers give a row each (default 8)")->delimiter(',');
+  verb->add_option("--gpus", options->gpus, "How many; several numbers give a row each (default 8)")
+      ->delimiter(',')
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}));
   verb->add_option("--node", question.node, "GPUs of a node (default 8)");
   verb->add_option("--network", question.network,
                    "A node's connection: a link of `forerun devices`, 8xndr, 800Gb/s or 100GB/s; of several kinds of "
@@ -335,11 +356,14 @@ void add_scale_asking(const AskResources& ask, CLI::App& app, Run& chosen) {
   verb->add_option("--device-file", options->device_files,
                    "JSON file with a further GPU or links of your own; repeatable")
       ->allow_extra_args(false);
-  verb->add_option("--top", options->top, "Plans of a search to print (default 10)");
+  verb->add_option("--top", options->top, "Plans of a search to print (default 10)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
   verb->add_option("--global-batch", question.global_batch, "Samples a step (default: one micro-batch a replica)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
-  verb->add_option("--micro-batch", question.micro_batch,
-                   "Samples that pass through the model at once (default: the batch that `forerun predict` takes)")
+  verb->add_option(
+          "--micro-batch", question.micro_batch,
+          "Samples that pass through the model at once (default: the batch that `forerun predict` takes, or of "
+          "--global-batch the largest up to it that each replica's share can be made of)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   add_job_options(*verb, question.job);
   add_price_options(*verb, options->prices);

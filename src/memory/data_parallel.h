@@ -7,7 +7,7 @@
 // - ZeRO 1 is DDP with ZeroRedundancyOptimizer: each parameter's state lives on one GPU, the largest given out first, each
 //   to the GPU that has least. The GPU that has most is meant.
 // - ZeRO 2 and 3 are FSDP (fully_shard) of each block of the model (block_of in op_modules.h) and of the rest. Parameters,
-//   gradients and state are cut along the first dimension, padded to equal pieces. A block's parameters are gathered into a
+//   gradients and state are cut along the first dimension that is as long as there are GPUs, padded to equal pieces. A block's parameters are gathered into a
 //   flat buffer and copied out of it before its forward pass; the buffer goes when the next block's is there. ZeRO 3 lets
 //   the copies go after the block's forward pass and gathers them again for its backward pass, the next block's one block
 //   ahead; ZeRO 2 and the rest of the model keep them. After a block's backward pass its gradients are copied to a flat

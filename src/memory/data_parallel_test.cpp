@@ -120,6 +120,8 @@ TEST(DataParallel, ZeroOneGivesEachParametersStateToOneGpu) {
 TEST(DataParallel, ShardsArePaddedToEqualPieces) {
   EXPECT_EQ(piece_of(std::vector<int64_t>{10, 3}, 4), (std::vector<int64_t>{3, 3}));
   EXPECT_EQ(piece_of(std::vector<int64_t>{2}, 4), std::vector<int64_t>{1});
+  EXPECT_EQ(piece_of(std::vector<int64_t>{2, 3}, 4), (std::vector<int64_t>{1, 3}));
+  EXPECT_EQ(piece_of(std::vector<int64_t>{8, 512, 64}, 256), (std::vector<int64_t>{8, 2, 64}));  // stacked experts
   EXPECT_TRUE(piece_of({}, 4).empty());
 }
 
@@ -143,6 +145,19 @@ TEST(DataParallel, ZeroTwoKeepsGatheredParametersForTheBackwardPass) {
   // goes then. The backward pass takes less: pieces and input 32, weights 48, activations 16, the last gradient 32.
   EXPECT_EQ(peak_of(rank).peak_allocated, Bytes((24 + 8 + 8 + 48 + 32 + 16) * kMebibyte));
   EXPECT_EQ(peak_of(rank).peak_op, OpId(4));  // copying out the second block
+}
+
+// ZeRO 2 and 3 add up pieces: what stays between micro-batches is a GPU's share.
+TEST(DataParallel, MicroBatchesAddUpPiecesOfGradients) {
+  const Graph graph = TwoBlocks().finish(16, 32);
+  for (const int zero : {2, 3}) {
+    const Graph rank = per_gpu(graph, {.gpus = 4, .zero = zero});
+    const Graph again = accumulating(rank);
+    ASSERT_TRUE(verify(again).ok()) << verify(again).error().message();
+    EXPECT_EQ(peak_of(again).buffers, Bytes(12 * kMebibyte)) << zero;
+    EXPECT_LE(peak_of(again).peak_allocated, peak_of(rank).peak_allocated + Bytes(12 * kMebibyte)) << zero;
+    EXPECT_EQ(at_the_end(again, Use::gradient), 0) << zero;
+  }
 }
 
 TEST(DataParallel, MicroBatchesAddToGradientsThatAreThere) {

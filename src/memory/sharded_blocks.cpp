@@ -260,7 +260,10 @@ class Sharding {
 
 std::vector<int64_t> piece_of(std::span<const int64_t> shape, int64_t gpus) {
   std::vector<int64_t> piece(shape.begin(), shape.end());
-  if (!piece.empty()) piece.front() = (piece.front() + gpus - 1) / gpus;
+  if (piece.empty()) return piece;
+  const auto enough = std::find_if(piece.begin(), piece.end(), [&](int64_t extent) { return extent >= gpus; });
+  int64_t& cut = enough == piece.end() ? piece.front() : *enough;
+  cut = (cut + gpus - 1) / gpus;
   return piece;
 }
 

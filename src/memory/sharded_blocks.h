@@ -10,7 +10,9 @@
 
 namespace forerun {
 
-// A GPU's piece of a tensor: cut along the first dimension, padded to equal pieces. A tensor without dimensions is whole.
+// A GPU's piece of a tensor: cut along the first dimension, padded to equal pieces. A tensor whose first dimension is shorter than
+// there are GPUs (stacked experts) is cut along the first that is long enough, where there is one, as torchtitan has FSDP do. A
+// tensor without dimensions is whole.
 std::vector<int64_t> piece_of(std::span<const int64_t> shape, int64_t gpus);
 
 // `reshard`: let gathered parameters go after the forward pass of their block.

@@ -18,11 +18,16 @@ constexpr size_t kLiveShown = 10;
 // The iteration that the question is about: the run's own, or what parallel training or accumulation makes of it.
 const Graph& graph_of(const TrainingRun& run, const MemoryQuestion& question, Graph& own) {
   const Graph* graph = &run.graph;
+  const bool shards = question.parallel.any() && question.parallel.zero >= 2;  // of gradients, and those are added up
+  if (shards) {
+    own = per_gpu(*graph, question.parallel);
+    graph = &own;
+  }
   if (question.accumulating) {
     own = accumulating(*graph);
     graph = &own;
   }
-  if (question.parallel.any()) {
+  if (question.parallel.any() && !shards) {
     own = per_gpu(*graph, question.parallel);
     graph = &own;
   }
@@ -54,6 +59,17 @@ PeakMoment moment_of(const Graph& graph, const IterationReplay& replay) {
   moment.module = graph.names()[op_modules(graph)[replay.peak.peak_op.value]];
   moment.phase = name_of(op.phase);
   return moment;
+}
+
+// Sums of gradients are gradients.
+void set_accumulated(const Graph& graph, const MemoryLog& log, MemoryEstimate& estimate) {
+  for (const LiveBlock& block : live_after(log, log.peak)) {
+    if (!block.storage.valid()) continue;
+    const Storage& storage = graph.storage(block.storage);
+    if (storage.root == Root::none || !graph.names()[storage.root_name].starts_with(kAccumulatedName)) continue;
+    estimate.buffers -= Bytes(block.bytes);
+    estimate.gradients += Bytes(block.bytes);
+  }
 }
 
 // Takes what parallel training put in out of the parts that it was counted among.
@@ -89,6 +105,7 @@ void set_answer(const Graph& graph, const MemoryLog& log, const MemoryQuestion& 
   answer.parallel = question.parallel;
   answer.allocator = question.allocator_text;
   if (question.parallel.any()) set_parallel_parts(graph, log, memory.estimate, answer);
+  if (question.accumulating) set_accumulated(graph, log, memory.estimate);
   if (!question.moment) return;
   answer.peak = moment_of(graph, log.replay);
   answer.live = live_shares(graph, log, log.peak);
@@ -159,7 +176,7 @@ PredictedMemory predicted_memory(const TrainingRun& run, const Device& device, c
   Graph own;
   const Graph& graph = graph_of(run, question, own);
   IterationReplayOptions options = replay_options(run, device, workspaces, question);
-  const bool logged = question.moment || question.parallel.any();
+  const bool logged = question.moment || question.parallel.any() || question.accumulating;
   const auto replay = [&] {
     return logged ? log_iterations(graph, options) : MemoryLog{.replay = replay_iterations(graph, options)};
   };

@@ -84,6 +84,7 @@ void write_json(JsonWriter& json, const scale::MemoryUse& memory) {
 
 void write_json(JsonWriter& json, const scale::WholeRun& run) {
   json.begin_object()
+      .field("ends", run.ends())
       .field("hours", run.hours)
       .field("low_hours", run.low_hours)
       .field("high_hours", run.high_hours)
@@ -218,35 +219,64 @@ std::string whole_runs_text(const ScaleAnswer& answer, size_t most) {
                                       "whole run",
                                       "between"};
   if (answer.price) heading.emplace_back("cost");
+  bool ends = true;
   Table table(heading);
+  const auto lasts = [](double hours) { return std::isfinite(hours) ? duration_text(hours) : std::string("for ever"); };
   for (size_t i = 0; i < answer.steps.size() && i < most; ++i) {
     const scale::Step& step = answer.steps[i];
     const scale::WholeRun run = whole_run(answer, step);
     std::vector<std::string> row = {answer.searched ? fmt::format("{}", i + 1) : grouped(step.plan.gpus()),
                                     duration_text(run.mttf_hours),
-                                    fmt::format("{:.{}f}", run.failures, run.failures < 10 ? 1 : 0),
+                                    run.ends() ? fmt::format("{:.{}f}", run.failures, run.failures < 10 ? 1 : 0) : "",
                                     duration_text(run.interval_minutes / 60),
                                     percent(run.goodput, 1),
-                                    duration_text(run.hours),
-                                    duration_text(run.low_hours) + " and " + duration_text(run.high_hours)};
-    if (answer.price) row.push_back(money_text(*answer.price * run.hours * static_cast<double>(step.plan.gpus())));
+                                    run.ends() ? duration_text(run.hours) : "never ends",
+                                    lasts(run.low_hours) + " and " + lasts(run.high_hours)};
+    if (answer.price) {
+      row.push_back(run.ends() ? money_text(*answer.price * run.hours * static_cast<double>(step.plan.gpus())) : "");
+    }
     table.add(row);
+    ends = ends && run.ends();
   }
-  return "With failures, checkpoints and slow GPUs\n" + table.text();
+  const std::string why =
+      "  A run that never ends has a failure before a checkpoint is written, time after time: give faster --storage, a "
+      "longer --mttf, or fewer GPUs\n";
+  return "With failures, checkpoints and slow GPUs\n" + table.text() + (ends ? "" : why);
+}
+
+std::string nothing_fits_text(const ScaleAnswer& answer) {
+  if (!answer.nearest) return "No plan fits: the model can be cut into none of them; try another --global-batch\n";
+  const scale::Step& nearest = *answer.nearest;
+  const char* less = nearest.plan.checkpoint ? "" : ", --checkpoint block";
+  return fmt::format(
+      "No plan fits. The nearest is {}: {} GiB of {}\n  try more --gpus, a GPU with more memory{}{}, or a "
+      "shorter sequence\n",
+      describe(nearest.plan), scale_gib(nearest.memory.total()), scale_gib(answer.device_memory), less,
+      nearest.plan.micro_batch > 1 ? ", a smaller --micro-batch" : "");
+}
+
+std::string assumed_text(const ScaleAnswer& answer) {
+  std::string text = "Assumed:\n";
+  for (const std::string& line : answer.assumptions) text += "  - " + line + "\n";
+  return text;
 }
 
 }  // namespace
 
-std::string to_text(const ScaleAnswer& answer, size_t most) {
+std::string to_text(const ScaleAnswer& answer, size_t rows) {
+  const size_t most = answer.searched ? rows : answer.steps.size();
   std::string text =
       fmt::format("{}  {} parameters{}  on {}, {} a node\n  within a node {}, between nodes {}\n", answer.model,
                   grouped(answer.parameters),
                   answer.compile == CompileMode::none ? "" : fmt::format(", compiled ({})", name_of(answer.compile)),
                   answer.gpu, answer.node, answer.within, answer.between);
   if (answer.searched) {
-    text += fmt::format("{} plans considered: {} fit, {} need more memory than a GPU has\n", grouped(answer.considered),
-                        grouped(answer.feasible), grouped(answer.too_large));
+    text += fmt::format(
+        "{} plans considered: {} fit, {} need more memory than a GPU has{}\n", grouped(answer.considered),
+        grouped(answer.feasible), grouped(answer.too_large),
+        answer.impossible > 0 ? fmt::format(", into {} the model cannot be cut", grouped(answer.impossible)) : "");
   }
+  if (answer.searched && answer.steps.empty()) return text + nothing_fits_text(answer) + assumed_text(answer);
   const bool tokens = !answer.steps.empty() && answer.steps.front().tokens_per_second > 0;
   Table table({answer.searched ? "" : "GPUs", "plan", "step ms", "range ms", tokens ? "tokens/s" : "samples/s",
                "scaling", "peak", "bubble", "tensor", "exposed", "update", "GiB"});
@@ -268,9 +298,7 @@ std::string to_text(const ScaleAnswer& answer, size_t most) {
   }
   if (answer.explained && !answer.steps.empty()) text += explained_text(*answer.explained, answer);
   if (answer.job.any()) text += jobs_text(answer, most) + whole_runs_text(answer, most);
-  text += "Assumed:\n";
-  for (const std::string& line : answer.assumptions) text += "  - " + line + "\n";
-  return text;
+  return text + assumed_text(answer);
 }
 
 namespace {
@@ -286,11 +314,15 @@ void write_fields(JsonWriter& json, const ScaleAnswer& answer) {
       .field("precision", answer.precision);
   if (answer.compile != CompileMode::none) json.field("compile", name_of(answer.compile));
   if (answer.searched) {
-    json.field("considered", answer.considered).field("feasible", answer.feasible).field("too_large", answer.too_large);
+    json.field("considered", answer.considered)
+        .field("feasible", answer.feasible)
+        .field("too_large", answer.too_large)
+        .field("impossible", answer.impossible);
   }
   json.key(answer.searched ? "plans" : "steps").begin_array();
   for (const scale::Step& step : answer.steps) write_json(json, step, answer);
   json.end_array();
+  if (answer.nearest) write_json(json.key("nearest"), *answer.nearest, answer);
   if (answer.explained) write_json(json.key("explained"), *answer.explained, answer);
   json.field("assumptions", answer.assumptions);
 }

@@ -10,7 +10,7 @@
 namespace forerun {
 
 // At most `most` plans of a search.
-std::string to_text(const ScaleAnswer& answer, size_t most = 10);
+std::string to_text(const ScaleAnswer& answer, size_t rows = 10);
 std::string to_json(const ScaleAnswer& answer);
 std::string to_svg(const ScaleAnswer& answer);
 // The picture of an answer that has one, for a trace viewer and as a drawing.

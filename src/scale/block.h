@@ -35,6 +35,7 @@ struct Block {
 struct ModelCosts {
   std::vector<Block> blocks;
   TimeParts passes;               // what forward and backward passes of all blocks are spent on, communication apart
+  TimeParts update;               // the same of an update; nothing: access to memory
   int64_t tied_parameters = 0;    // of the first block, which the last one uses too: a pipeline's last stage has a copy
   double update_ns = 0;           // of one parameter
   Nanoseconds update_fixed;       // besides

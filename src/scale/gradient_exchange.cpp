@@ -1,5 +1,7 @@
 #include "scale/gradient_exchange.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -11,7 +13,8 @@
 namespace forerun::scale {
 namespace {
 
-constexpr int64_t kPartsInFlight = 4;  // ByteScheduler's credit
+constexpr int64_t kPartsInFlight = 4;     // ByteScheduler's credit
+constexpr double kLongestExchange = 1e8;  // seconds: times are nanoseconds of 64 bits
 
 Bytes gradient_bytes(const Block& block, const StateBytes& bytes) { return Bytes(block.parameters * bytes.gradient); }
 Bytes gathered_bytes(const Block& block, const StateBytes& bytes) { return Bytes(block.parameters * bytes.gathered); }
@@ -163,6 +166,12 @@ Result<ExchangeTimes> sharded(std::span<const Block> blocks, const Plan& plan, c
   if (plan.micro_batches > 1) {
     const auto both = sharded_passes(blocks, plan, setup, 2);
     if (!both) return both;
+    const auto all = static_cast<double>((std::max(both->exchange, both->exposed)).value) * 1e-9 *
+                     static_cast<double>(plan.micro_batches);
+    if (all > kLongestExchange) {
+      return Error{fmt::format("{} micro-batches would exchange for {:.0f} days", plan.micro_batches, all / 86400),
+                   "--global-batch", "give a smaller one, or a larger --micro-batch"};
+    }
     times.exposed += (both->exposed - first->exposed) * (plan.micro_batches - 1);
     times.exchange += (both->exchange - first->exchange) * (plan.micro_batches - 1);
   }

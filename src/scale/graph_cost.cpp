@@ -211,6 +211,14 @@ TimeParts passes_of(const Graph& graph, std::span<const OpCost> costs, BlockInde
   return time_parts(passes, time);
 }
 
+TimeParts update_parts(const Graph& graph, std::span<const OpCost> costs, Nanoseconds time) {
+  std::vector<OpCost> update;
+  for (size_t i = 0; i < graph.op_count(); ++i) {
+    if (graph.ops()[i].phase == Phase::update) update.push_back(costs[i]);
+  }
+  return time_parts(update, time);
+}
+
 void repeat(const RepeatedBlock& repeated, std::vector<Block>& blocks) {
   const auto found =
       std::find_if(blocks.begin(), blocks.end(), [&](const Block& b) { return b.name == repeated.name; });
@@ -246,6 +254,7 @@ ModelCosts graph_costs(const TrainingRun& run, std::span<const OpCost> costs, co
   ModelCosts result;
   result.tied_parameters = tied_parameters(run.graph, index);
   result.passes = passes_of(run.graph, costs, index, repeated);
+  result.update = update_parts(run.graph, costs, times.phases[2]);
   result.update_ns = static_cast<double>(times.phases[2].value) / static_cast<double>(std::max<int64_t>(parameters, 1));
   result.blocks = std::move(blocks);
   repeat(repeated, result.blocks);

@@ -1,17 +1,22 @@
 #include "scale/network.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/check.h"
 
 namespace forerun::scale {
 
+// Groups lie one behind the other: those that do not fill nodes lie across their ends, the worst with what is left over.
 int64_t ranks_in_node(const GpuCluster& cluster, const Group& group) {
-  return std::clamp<int64_t>(cluster.node / std::max<int64_t>(group.stride, 1), 1, group.ranks);
+  if (cluster.gpus <= cluster.node) return group.ranks;
+  const int64_t stride = std::max<int64_t>(group.stride, 1);
+  return cluster.node % stride == 0 ? std::gcd(cluster.node / stride, group.ranks) : 1;
 }
 
 Network::Network(const GpuCluster& cluster, const Efficiency& efficiency)
-    : node_(std::min(cluster.node, cluster.gpus)),
+    : cluster_(cluster),
+      node_(std::min(cluster.node, cluster.gpus)),
       efficiency_(efficiency.links),
       hop_(nanoseconds_from_us(efficiency.hop_us)) {
   CHECK(cluster.node >= 1 && cluster.gpus >= 1, "a cluster needs GPUs");
@@ -20,9 +25,9 @@ Network::Network(const GpuCluster& cluster, const Efficiency& efficiency)
 
 Topology Network::topology_of(const Group& group) const {
   Topology topology = links_;
-  const int64_t together = std::clamp<int64_t>(node_ / std::max<int64_t>(group.stride, 1), 1, group.ranks);
+  const int64_t together = ranks_in_node(cluster_, group);
   topology.ranks_per_node = together;
-  topology.nodes = (group.ranks + together - 1) / together;
+  topology.nodes = group.ranks / together;
   topology.between.bandwidth *= static_cast<double>(together) / static_cast<double>(node_);
   return topology;
 }

@@ -29,7 +29,7 @@ struct Group {
   int64_t stride = 1;  // from one rank of the group to the next
 };
 
-// Ranks of the group in one node.
+// Ranks of the group in one node, of the group that has fewest there where groups do not fill nodes.
 int64_t ranks_in_node(const GpuCluster& cluster, const Group& group);
 
 class Network {
@@ -48,6 +48,7 @@ class Network {
   [[nodiscard]] Nanoseconds call_of(const Group& group) const;
 
  private:
+  GpuCluster cluster_;
   int64_t node_ = 1;
   Topology links_;  // of the whole cluster
   CollectiveEfficiency efficiency_;

@@ -15,6 +15,20 @@ TEST(Network, GroupsSpreadOverNodes) {
   EXPECT_EQ(ranks_in_node(cluster, {16, 4}), 2);
 }
 
+// Groups of three neighbours on nodes of eight: some have one GPU alone in a node.
+TEST(Network, GroupsAcrossTheEndsOfNodesAreAsSlowAsTheWorst) {
+  const GpuCluster cluster = test_cluster(24);
+  EXPECT_EQ(ranks_in_node(cluster, {6, 1}), 2);
+  EXPECT_EQ(ranks_in_node(cluster, {3, 1}), 1);
+  EXPECT_EQ(ranks_in_node(cluster, {4, 1}), 4);
+  EXPECT_EQ(ranks_in_node(cluster, {12, 1}), 4);
+  EXPECT_EQ(ranks_in_node(cluster, {8, 3}), 1);
+  EXPECT_EQ(ranks_in_node(test_cluster(6), {6, 1}), 6);  // one node
+  const Network network(cluster, Efficiency());
+  const Bytes bytes(int64_t{1} << 28);
+  EXPECT_GT(network.all_reduce(bytes, {6, 1}), network.all_reduce(bytes, {8, 1}) * 2);
+}
+
 TEST(Network, GroupsOfANodeShareItsConnection) {
   const Network network(test_cluster(64), Efficiency());
   const Bytes bytes(int64_t{1} << 30);

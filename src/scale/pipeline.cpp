@@ -7,7 +7,8 @@
 namespace forerun::scale {
 namespace {
 
-constexpr int64_t kMostPasses = int64_t{1} << 21;  // played; beyond them rounds are counted
+constexpr int64_t kMostPasses = int64_t{1} << 17;  // played; beyond them rounds are counted
+constexpr int64_t kFewestRounds = 8;  // of as many micro-batches as devices: the pipeline is full long before
 
 // The k-th pass of one direction: groups of `devices` micro-batches go through chunk after chunk.
 PipelinePass interleaved_pass(const PipelineShape& shape, int64_t k, bool backward) {
@@ -148,9 +149,14 @@ std::vector<PipelinePass> device_order(const PipelineShape& shape, int64_t devic
 
 PipelineRun run_pipeline(std::span<const StageTimes> stages, const PipelineShape& shape, Nanoseconds hop) {
   CHECK(static_cast<int64_t>(stages.size()) == shape.devices * shape.chunks, "one time for each virtual stage");
-  const int64_t unit = shape.chunks == 1 ? 1 : shape.devices;  // what repeats, in micro-batches
+  if (shape.devices == 1 && shape.chunks == 1) {
+    const Nanoseconds end = (stages.front().forward + stages.front().backward) * shape.micro_batches;
+    return {.end = end, .device_end = {end}};
+  }
+  const int64_t unit = shape.devices;  // what repeats, in micro-batches
   const int64_t most = kMostPasses / (2 * static_cast<int64_t>(stages.size()));
-  const int64_t played = std::max(4 * shape.devices, most / shape.devices * shape.devices);
+  const int64_t rest = shape.micro_batches % unit;  // rounds are whole
+  const int64_t played = std::max(kFewestRounds * unit, most / unit * unit) + rest;
   if (shape.micro_batches <= played + unit) return play(stages, shape, hop);
   PipelineShape small = shape;
   small.micro_batches = played;

@@ -6,7 +6,8 @@
 // goes to the next stage arrives `hop` later. ZB-H1 (Qi et al., 2023) takes gradients of weights out of the backward
 // passes, which others wait for, and runs them later where the device would wait, the later the nearer it is to the end, so
 // that no more micro-batches are in flight than with 1F1B. A device does one thing at a time; sending costs it nothing. After
-// two million passes a round is taken to repeat, and the rest is counted.
+// a hundred thousand passes a round, in which as many micro-batches go through as there are devices, is taken to repeat, and the
+// rest is counted.
 #pragma once
 
 #include <cstdint>

@@ -92,6 +92,25 @@ TEST(Pipeline, AgreesWithTheTimeline) {
   }
 }
 
+// What is counted of many rounds is near what they take when each is played; one device is exact.
+TEST(Pipeline, ManyRoundsAreCounted) {
+  std::mt19937 random(11);
+  for (int trial = 0; trial < 24; ++trial) {
+    PipelineShape shape;
+    shape.devices = std::uniform_int_distribution<int64_t>(1, 8)(random);
+    shape.chunks = shape.devices == 1 ? 1 : std::uniform_int_distribution<int64_t>(1, 2)(random);
+    shape.micro_batches = int64_t{200'000} / (shape.devices * shape.chunks) / shape.devices * shape.devices;
+    if (shape.chunks == 1) shape.micro_batches += 1;
+    shape.zero_bubble = shape.chunks == 1 && trial % 2 == 1;
+    const auto stages = random_stages(random, shape.devices * shape.chunks);
+    const Nanoseconds hop(std::uniform_int_distribution<int64_t>(0, 50)(random));
+    Nanoseconds played;
+    for (const auto& ends : pass_ends(stages, shape, hop)) played = std::max(played, ends.back());
+    const double counted = static_cast<double>(run_pipeline(stages, shape, hop).end.value);
+    EXPECT_NEAR(counted / static_cast<double>(played.value), 1, 1e-6) << shape.devices << " " << shape.chunks;
+  }
+}
+
 TEST(Pipeline, EveryPassRunsOnce) {
   const PipelineShape shape{4, 3, 8};
   for (int64_t d = 0; d < 4; ++d) {

@@ -149,6 +149,7 @@ std::string describe(const Plan& plan) {
   if (plan.checkpoint) text += ", checkpoint";
   if (plan.selective) text += ", selective";
   if (plan.schedule != Schedule::buckets) text += fmt::format(", {}", name_of(plan.schedule));
+  if (!plan.overlap) text += ", no overlap";
   if (plan.exchange != Exchange::all_reduce) {
     text += fmt::format(", {} server{}{}", plan.servers, plan.servers == 1 ? "" : "s",
                         plan.exchange == Exchange::servers_async ? " async" : "");
@@ -180,10 +181,119 @@ Result<PlanRequest> parse_plan(std::string_view text) {
     return Error{"hsdp shards among the GPUs of a node, and shard=N among N", "--strategy",
                  "write hsdp, or fsdp,shard=N for groups of another size"};
   }
+  for (const char* part : {"tp", "pp", "sp", "zb"}) {
+    request.names_layers = request.names_layers || decided.contains(part);
+  }
   return request;
 }
 
+bool fills_nodes(int64_t group, int64_t gpus, int64_t node) {
+  return gpus <= node || node % group == 0 || group % node == 0;
+}
+
 namespace {
+
+// Sizes that one group of a plan may have: divisors of `of` whose groups, `inner` times as many neighbours, fill nodes.
+struct GroupSizes {
+  const char* name;
+  int64_t of;
+  int64_t inner = 1;
+  int64_t gpus = 1, node = 1;
+  std::function<bool(int64_t)> possible = {};  // what else decides; may be empty
+
+  [[nodiscard]] bool contain(int64_t size) const {
+    return of % size == 0 && fills_nodes(size * inner, gpus, node) && (!possible || possible(size));
+  }
+  // The nearest ones on both sides of what was wanted.
+  [[nodiscard]] std::string nearest(int64_t wanted) const {
+    int64_t below = 1, above = 0;
+    for (int64_t size = 2; size <= of && above == 0; ++size) {
+      if (!contain(size)) continue;
+      if (size < wanted) below = size;
+      if (size > wanted) above = size;
+    }
+    if (above > 0) return fmt::format("choose {0}={1} or {0}={2}", name, below, above);
+    return below > 1 ? fmt::format("choose {}={}", name, below) : fmt::format("leave out {}", name);
+  }
+};
+
+}  // namespace
+
+std::string nearest_tensor_groups(int64_t wanted, int64_t gpus, int64_t node,
+                                  const std::function<bool(int64_t)>& shares) {
+  return GroupSizes{"tp", gpus, 1, gpus, node, shares}.nearest(wanted);
+}
+
+namespace {
+
+// Tensor, context and pipeline parallelism that divide the GPUs.
+Status check_factors(const PlanRequest& request, const Plan& plan, int64_t gpus, int64_t node) {
+  const std::pair<const char*, int64_t> factors[] = {
+      {"tp", plan.tensor}, {"cp", plan.context}, {"pp", plan.pipeline}, {"dp", std::max<int64_t>(plan.data, 1)}};
+  for (const auto& [name, factor] : factors) {
+    if (factor <= gpus) continue;
+    return Error{fmt::format("{}={} is more than {} GPUs", name, factor, gpus), "--strategy",
+                 "choose numbers whose product is --gpus"};
+  }
+  const int64_t model = plan.tensor * plan.context;  // each at most as many as GPUs
+  if (model <= gpus && plan.gpus() == gpus) return {};
+  const bool open = request.plan.data == 0;
+  for (const auto& [name, factor] : factors) {
+    if (factor == 1 || name == std::string_view("dp")) continue;
+    int64_t others = 1;  // times which this one is what the GPUs must be divided by
+    for (const auto& [other, size] : factors) {
+      if (other != name && (!open || other != std::string_view("dp")) && others <= gpus) others *= size;
+    }
+    if (gpus % others != 0 || (!open && gpus / others == factor)) continue;
+    if (!open) break;
+    const GroupSizes sizes{.name = name,
+                           .of = gpus / others,
+                           .inner = name == std::string_view("cp") ? plan.tensor : 1,
+                           .gpus = name == std::string_view("pp") ? 1 : gpus,
+                           .node = node};
+    return Error{fmt::format("{}={} does not divide {} GPUs{}", name, factor, gpus,
+                             others > 1 ? fmt::format(" over {}", others) : ""),
+                 "--strategy", sizes.nearest(factor)};
+  }
+  const std::string context = plan.context > 1 ? fmt::format(" x context {}", plan.context) : "";
+  return Error{fmt::format("tensor {}{} x data {} x pipeline {} is not {} GPUs", plan.tensor, context, plan.data,
+                           plan.pipeline, gpus),
+               "--strategy",
+               open ? "choose numbers whose product divides --gpus"
+                    : "leave out dp=, or choose numbers whose product is --gpus"};
+}
+
+// Groups that exchange in every layer lie within nodes, or fill several: no launcher lays them across the ends of nodes.
+Status check_nodes(const Plan& plan, int64_t node) {
+  const int64_t gpus = plan.gpus();
+  const auto across = [&](const char* what, const GroupSizes& sizes, int64_t size) {
+    return Error{fmt::format("{} of {} lie across the ends of nodes of {}", what, size * sizes.inner, node),
+                 fmt::format("--strategy {}", sizes.name), sizes.nearest(size) + ", or another --node"};
+  };
+  const GroupSizes tensor{"tp", gpus / (plan.context * plan.pipeline), 1, gpus, node};
+  if (!fills_nodes(plan.tensor, gpus, node)) return across("tensor groups", tensor, plan.tensor);
+  const int64_t model = plan.tensor * plan.context;
+  const GroupSizes context{"cp", gpus / (plan.tensor * plan.pipeline), plan.tensor, gpus, node};
+  if (plan.context > 1 && !fills_nodes(model, gpus, node)) return across("context groups", context, plan.context);
+  const GroupSizes experts{"ep", plan.data, model, gpus, node};
+  if (plan.data % plan.experts != 0) {
+    return Error{
+        fmt::format("experts, or tables, cannot be dealt out to {} of {} data-parallel GPUs", plan.experts, plan.data),
+        "plan", experts.nearest(plan.experts)};
+  }
+  if (plan.experts > 1 && !fills_nodes(model * plan.experts, gpus, node)) {
+    return across("groups of experts", experts, plan.experts);
+  }
+  if (plan.shard == 0) return {};
+  const GroupSizes shards{"shard", plan.replicas(), plan.tensor, gpus, node};
+  if (plan.replicas() % plan.shard != 0) {
+    return Error{
+        fmt::format("{} GPUs with the same weights are not divided into groups of {}", plan.replicas(), plan.shard),
+        "plan", shards.nearest(plan.shard)};
+  }
+  if (!fills_nodes(plan.tensor * plan.shard, gpus, node)) return across("shards", shards, plan.shard);
+  return {};
+}
 
 // Among as many GPUs of a node as have the same weights; within one node that is all of ZeRO 3.
 Status shard_within_nodes(int64_t node, Plan& plan) {
@@ -197,71 +307,88 @@ Status shard_within_nodes(int64_t node, Plan& plan) {
   return {};
 }
 
+// The usual one; of a global batch the largest up to it that divides each replica's share.
+int64_t usual_micro_batch(int64_t usual, int64_t global_batch, int64_t data) {
+  if (global_batch == 0) return usual;
+  if (global_batch % data != 0) return 1;
+  int64_t micro_batch = std::min(usual, global_batch / data);
+  while (global_batch / data % micro_batch != 0) --micro_batch;
+  return micro_batch;
+}
+
 }  // namespace
 
-Result<Plan> complete(const PlanRequest& request, int64_t gpus, int64_t node, int64_t global_batch,
-                      int64_t micro_batch) {
+Result<Plan> complete(const PlanRequest& request, int64_t gpus, int64_t node, int64_t global_batch, int64_t micro_batch,
+                      int64_t usual) {
   Plan plan = request.plan;
   const int64_t others = gpus / plan.context;
   if (request.names_tensor && plan.tensor == 1) plan.tensor = std::min(node, others / plan.pipeline);
   if (request.names_pipeline && plan.pipeline == 1) plan.pipeline = std::max<int64_t>(others / plan.tensor, 1);
-  const int64_t model = plan.tensor * plan.context * plan.pipeline;
+  const int64_t model = std::min(plan.tensor, gpus) * std::min(plan.context, gpus) * std::min(plan.pipeline, gpus);
   if (plan.data == 0) plan.data = std::max<int64_t>(gpus / model, 1);
-  if (plan.gpus() != gpus) {
-    const std::string context = plan.context > 1 ? fmt::format(" x context {}", plan.context) : "";
-    return Error{fmt::format("tensor {}{} x data {} x pipeline {} is not {} GPUs", plan.tensor, context, plan.data,
-                             plan.pipeline, gpus),
-                 "--strategy", "leave out dp=, or choose numbers whose product is --gpus"};
-  }
+  if (const Status status = check_factors(request, plan, gpus, node); !status) return status.error();
   if (request.names_hsdp) {
     if (const Status status = shard_within_nodes(node, plan); !status) return status.error();
   }
+  if (const Status status = check_nodes(plan, node); !status) return status.error();
+  if (plan.zero == 3 && plan.shard == plan.replicas()) plan.shard = 0;  // which is plain ZeRO 3
   if (plan.micro_batch == 0) plan.micro_batch = micro_batch;
-  if (plan.micro_batch == 0) plan.micro_batch = 1;
+  if (plan.micro_batch == 0) plan.micro_batch = usual_micro_batch(usual, global_batch, plan.data);
   const int64_t samples = plan.data * plan.micro_batch;
   if (global_batch == 0) {
     plan.micro_batches = plan.pipeline > 1 ? 4 * plan.pipeline : 1;
   } else if (global_batch % samples != 0) {
+    const int64_t below = global_batch / samples * samples;
     return Error{fmt::format("a global batch of {} is not a multiple of {} (data parallelism {} x micro-batch {})",
                              global_batch, samples, plan.data, plan.micro_batch),
-                 "--global-batch", "choose a multiple, or another mb="};
+                 "--global-batch",
+                 below > 0 ? fmt::format("choose {} or {}, or another mb=", below, below + samples)
+                           : fmt::format("choose {}, or another mb=", samples)};
   } else {
     plan.micro_batches = global_batch / samples;
   }
-  if (plan.servers == 0) plan.servers = std::max<int64_t>(gpus / std::max<int64_t>(node, 1), 1);
+  const int64_t nodes = std::max<int64_t>(gpus / std::max<int64_t>(node, 1), 1);
+  if (plan.servers == 0) plan.servers = nodes;
+  if (plan.exchange != Exchange::all_reduce && plan.servers > nodes) {
+    return Error{fmt::format("{} servers cannot run on nodes of their own: there {}", plan.servers,
+                             nodes == 1 ? "is one node" : fmt::format("are {} nodes", nodes)),
+                 "--strategy servers", fmt::format("choose servers={}, or leave it out", nodes)};
+  }
   if (const Status status = check_plan(plan); !status) return status.error();
   return plan;
 }
 
 namespace {
 
-// The divisors of `of` on both sides of what was wanted.
-std::string nearest_divisors(int64_t of, int64_t wanted, const char* name) {
-  int64_t below = 1, above = 0;
-  for (int64_t number = 2; number <= of && above == 0; ++number) {
-    if (of % number != 0) continue;
-    if (number < wanted) below = number;
-    if (number > wanted) above = number;
-  }
-  return above > 0 ? fmt::format("choose {0}={1} or {0}={2}", name, below, above)
-                   : fmt::format("choose {}={}", name, below);
-}
-
 // Groups within the data-parallel GPUs.
 Status check_groups(const Plan& plan) {
-  if (plan.data % plan.experts != 0) {
-    return Error{
-        fmt::format("experts, or tables, cannot be dealt out to {} of {} data-parallel GPUs", plan.experts, plan.data),
-        "plan", nearest_divisors(plan.data, plan.experts, "ep")};
+  if (plan.data % plan.experts != 0 || (plan.shard > 0 && plan.replicas() % plan.shard != 0)) {
+    return Error{"groups of experts or shards do not divide the GPUs with the same weights", "plan",
+                 "choose divisors of their number"};
   }
   if (plan.shard == 0) return {};
   if (plan.zero < 3) return Error{"shard=N says among how many GPUs ZeRO 3 divides", "plan", "give zero=3 (fsdp) too"};
-  if (plan.replicas() % plan.shard != 0) {
-    return Error{
-        fmt::format("{} GPUs with the same weights are not divided into groups of {}", plan.replicas(), plan.shard),
-        "plan", nearest_divisors(plan.replicas(), plan.shard, "shard")};
-  }
   if (plan.experts > 1) return Error{"experts are not modelled with shard=N", "plan", "leave out one of them"};
+  return {};
+}
+
+// A schedule that would change nothing is refused.
+Status check_schedule(const Plan& plan) {
+  if (plan.schedule == Schedule::buckets) return {};
+  if (plan.exchange == Exchange::servers_async) {
+    return Error{fmt::format("nobody waits for asynchronous servers, {} or not", name_of(plan.schedule)), "plan",
+                 "leave out the schedule, or take ps"};
+  }
+  const bool each = plan.schedule == Schedule::each || plan.schedule == Schedule::prioritised;
+  if (plan.exchange == Exchange::servers && each) {
+    return Error{fmt::format("gradients go to parameter servers one by one, in the order they come: {} changes nothing",
+                             name_of(plan.schedule)),
+                 "plan", "leave it out, or take bsp or mg-wfbp"};
+  }
+  if (!plan.overlap && plan.schedule != Schedule::whole) {
+    return Error{fmt::format("{} sends gradients beside the backward pass", name_of(plan.schedule)), "plan",
+                 "leave out no-overlap, or take bsp"};
+  }
   return {};
 }
 
@@ -292,6 +419,7 @@ Status check_plan(const Plan& plan) {
   if (plan.exchange != Exchange::all_reduce && !plain) {
     return wrong("parameter servers go with plain data parallelism only", "leave out tp, cp, ep, pp and zero");
   }
+  if (const Status status = check_schedule(plan); !status) return status;
   if (plan.checkpoint && plan.selective) {
     return wrong("layers are run again whole or selectively", "give one of checkpoint and selective");
   }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -59,12 +60,21 @@ struct PlanRequest {
   bool names_tensor = false;    // "tp" alone: as many GPUs as there are, within a node
   bool names_pipeline = false;  // "pp" alone
   bool names_hsdp = false;      // ZeRO 3 within each node, copied outside: what `shard` is follows from the node
+  bool names_layers = false;    // says how layers are shared or dealt out, tp=1 and pp=1 too: tp, pp, sp, zb
 };
 Result<PlanRequest> parse_plan(std::string_view text);
 
-// The plan of so many GPUs and samples a step. An Error where they do not divide.
-Result<Plan> complete(const PlanRequest& request, int64_t gpus, int64_t node, int64_t global_batch,
-                      int64_t micro_batch);
+// Whether groups of so many neighbouring GPUs lie within nodes, or fill several.
+bool fills_nodes(int64_t group, int64_t gpus, int64_t node);
+
+// "choose tp=4 or tp=8": the nearest tensor groups that divide the GPUs, fill nodes, and that the model can be shared by.
+std::string nearest_tensor_groups(int64_t wanted, int64_t gpus, int64_t node,
+                                  const std::function<bool(int64_t)>& shares);
+
+// The plan of so many GPUs and samples a step. An Error where they do not divide, or groups lie across the ends of nodes.
+// `micro_batch`: 0: the largest up to `usual` that the global batch can be made of.
+Result<Plan> complete(const PlanRequest& request, int64_t gpus, int64_t node, int64_t global_batch, int64_t micro_batch,
+                      int64_t usual = 1);
 
 // Why such a plan makes no sense for any model; ok where it does.
 Status check_plan(const Plan& plan);

@@ -26,7 +26,7 @@ TEST(Plan, OneWordIsAPlan) {
   EXPECT_EQ(plan_from("zero3", 16, 16)->zero, 3);
   EXPECT_EQ(plan_from("tp", 16, 16)->tensor, 8);
   EXPECT_EQ(plan_from("pp", 4, 16)->pipeline, 4);
-  EXPECT_EQ(plan_from("ps,servers=3", 4, 16)->servers, 3);
+  EXPECT_EQ(plan_from("ps,servers=3", 32, 32)->servers, 3);
   EXPECT_EQ(plan_from("mg-wfbp", 4, 16)->schedule, Schedule::merged);
   EXPECT_EQ(plan_from("ps-async", 4, 16)->exchange, Exchange::servers_async);
 }
@@ -71,12 +71,74 @@ TEST(Plan, GroupsThatCannotBeAreNamed) {
     const auto plan = plan_from(text, 48, 48);
     return plan ? std::string() : plan.error().message();
   };
-  EXPECT_NE(problem("ep=5").find("ep=4 or ep=6"), std::string::npos) << problem("ep=5");
-  EXPECT_NE(problem("zero3,shard=10").find("shard=8 or shard=12"), std::string::npos) << problem("zero3,shard=10");
+  // Groups of six or twelve would lie across nodes of eight.
+  EXPECT_NE(problem("ep=5").find("ep=4 or ep=8"), std::string::npos) << problem("ep=5");
+  EXPECT_NE(problem("zero3,shard=10").find("shard=8 or shard=16"), std::string::npos) << problem("zero3,shard=10");
   for (const char* text : {"shard=8", "zero=1,shard=8", "sp", "zb", "pp=2,chunks=2,zb", "no-reshard", "cp=2,ps",
                            "ep=2,wfbp", "checkpoint,selective", "zero3,shard=8,ep=2", "cp=5"}) {
     EXPECT_NE(problem(text), "") << text;
   }
+}
+
+// The nearest plan that can be is named; groups that exchange in every layer fill nodes, or lie within.
+TEST(Plan, TheNearestPossibleIsNamed) {
+  struct Case {
+    const char* text;
+    int64_t gpus, batch;
+    const char* remedy;
+  };
+  for (const Case& c : {Case{"tp=6", 24, 24, "tp=4 or tp=8"}, Case{"tp=3", 24, 24, "tp=2 or tp=4"},
+                        Case{"cp=3", 24, 24, "cp=2 or cp=4"}, Case{"tp=12", 24, 24, "tp=8 or tp=24"},
+                        Case{"fsdp,shard=6", 24, 24, "shard=4 or shard=8"}, Case{"ep=6", 24, 24, "ep=4 or ep=8"},
+                        Case{"tp=2,cp=6", 24, 24, "cp=4 or cp=12"}, Case{"tp=5", 8, 8, "tp=4 or tp=8"},
+                        Case{"pp=5", 8, 8, "pp=4 or pp=8"}, Case{"cp=3", 8, 8, "cp=2 or cp=4"},
+                        Case{"tp=2,pp=3", 8, 8, "pp=2 or pp=4"}, Case{"dp=3", 8, 8, "leave out dp="},
+                        Case{"tp=16", 8, 8, "product is --gpus"}, Case{"mb=3", 8, 100, "choose 96 or 120"},
+                        Case{"dp", 8, 4, "choose 8"}, Case{"ps,servers=50", 16, 16, "servers=2"}}) {
+    const auto plan = plan_from(c.text, c.gpus, c.batch);
+    ASSERT_FALSE(plan) << c.text;
+    EXPECT_NE(plan.error().remedy.find(c.remedy), std::string::npos) << c.text << ": " << plan.error().message();
+  }
+  for (const char* text : {"tp=4", "tp=8", "cp=2", "tp=2,cp=4", "fsdp,shard=8", "pp=3", "tp=24", "pp=4"}) {
+    const auto plan = plan_from(text, 24, 24);
+    EXPECT_TRUE(plan) << text << ": " << plan.error().message();
+  }
+  EXPECT_TRUE(plan_from("tp=6", 6, 6));  // one node, whatever it could hold
+}
+
+TEST(Plan, WordsThatChangeNothingAreRefused) {
+  for (const char* text : {"ps,bytescheduler", "ps,wfbp", "ps-async,bsp", "ps-async,mg-wfbp", "wfbp,no-overlap"}) {
+    EXPECT_FALSE(plan_from(text, 16, 16)) << text;
+  }
+  for (const char* text : {"ps,bsp", "ps,mg-wfbp", "bsp,no-overlap", "bytescheduler"}) {
+    EXPECT_TRUE(plan_from(text, 16, 16)) << text;
+  }
+}
+
+TEST(Plan, ShardsOfAllAreNoShards) {
+  EXPECT_EQ(plan_from("fsdp,shard=16", 16, 16)->shard, 0);
+  EXPECT_EQ(describe(*plan_from("fsdp,shard=16", 16, 16)), describe(*plan_from("fsdp", 16, 16)));
+  EXPECT_NE(describe(*plan_from("dp,no-overlap", 16, 16)).find("no overlap"), std::string::npos);
+}
+
+TEST(Plan, LayersAreNamedInAnyOrderAndManner) {
+  for (const char* text : {"dp=4 tp=2", "tp=2 dp=4", "dp=4+tp=2", "pp", "mb=2,tp=1", "dp=2,pp=4,zb"}) {
+    EXPECT_TRUE(parse_plan(text)->names_layers) << text;
+  }
+  for (const char* text : {"dp", "fsdp,shard=8", "ps", "cp=2"}) EXPECT_FALSE(parse_plan(text)->names_layers) << text;
+}
+
+// Of a global batch, the largest up to the usual one that each replica's share can be made of.
+TEST(Plan, TheUsualMicroBatchDividesTheGlobalBatch) {
+  const auto micro_batch = [](int64_t batch, int64_t asked, int64_t usual) {
+    return complete(*parse_plan("dp"), 8, 8, batch, asked, usual)->micro_batch;
+  };
+  EXPECT_EQ(micro_batch(0, 0, 32), 32);
+  EXPECT_EQ(micro_batch(1024, 0, 32), 32);
+  EXPECT_EQ(micro_batch(8 * 24, 0, 32), 24);
+  EXPECT_EQ(micro_batch(8 * 36, 0, 32), 18);
+  EXPECT_EQ(micro_batch(8 * 37, 0, 32), 1);
+  EXPECT_EQ(micro_batch(1024, 4, 32), 4);
 }
 
 TEST(Plan, ServersAreOneANodeUnlessTheyAreCounted) {

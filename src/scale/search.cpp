@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
+#include <string>
 
 namespace forerun::scale {
 namespace {
@@ -31,8 +33,9 @@ void add_variants(Plan plan, const SearchSpace& space, const GpuCluster& cluster
       for (const int64_t shard : shards_of(plan, space, cluster)) {
         plan.shard = shard;
         if (!check_plan(plan)) continue;
+        plan.selective = space.selective;
         for (const bool checkpoint : {false, true}) {
-          if (checkpoint && space.layers == 0) continue;
+          if (checkpoint ? !space.checkpoints || space.selective : space.checkpoint) continue;
           plan.checkpoint = checkpoint;
           plans.push_back(plan);
         }
@@ -46,7 +49,9 @@ void add_variants(Plan plan, const SearchSpace& space, const GpuCluster& cluster
 std::vector<int64_t> expert_groups(const Plan& plan, const SearchSpace& space, const GpuCluster& cluster) {
   std::vector<int64_t> groups = {1};
   for (const int64_t group : powers_of_two(std::min(cluster.node / plan.tensor, plan.data))) {
-    if (group == 1 || space.experts % group != 0 || plan.data % group != 0) continue;
+    const bool dealt = space.tables > 0 ? group <= space.tables : space.experts % group == 0;
+    if (group == 1 || !dealt || plan.data % group != 0) continue;
+    if (!fills_nodes(plan.tensor * plan.context * group, cluster.gpus, cluster.node)) continue;
     groups.resize(1);
     groups.push_back(group);
   }
@@ -55,7 +60,9 @@ std::vector<int64_t> expert_groups(const Plan& plan, const SearchSpace& space, c
 
 // Plans that cut the model and deal out the GPUs so, with every micro-batch.
 void add_batches(Plan plan, const SearchSpace& space, const GpuCluster& cluster, std::vector<Plan>& plans) {
-  for (const int64_t micro_batch : powers_of_two(space.most_micro_batch)) {
+  const std::vector<int64_t> micro_batches =
+      space.micro_batch > 0 ? std::vector<int64_t>{space.micro_batch} : powers_of_two(space.global_batch / plan.data);
+  for (const int64_t micro_batch : micro_batches) {
     if (space.global_batch % (plan.data * micro_batch) != 0) continue;
     plan.micro_batch = micro_batch;
     plan.micro_batches = space.global_batch / (plan.data * micro_batch);
@@ -87,6 +94,8 @@ std::vector<Plan> plans_of(const SearchSpace& space, const GpuCluster& cluster) 
   for (const int64_t tensor : powers_of_two(std::min({cluster.node, cluster.gpus, space.most_tensor}))) {
     for (const int64_t context : powers_of_two(std::min(cluster.gpus / tensor, space.most_context))) {
       if (cluster.gpus % (tensor * context) != 0) continue;
+      if (!fills_nodes(tensor, cluster.gpus, cluster.node)) continue;
+      if (context > 1 && !fills_nodes(tensor * context, cluster.gpus, cluster.node)) continue;
       const int64_t others = cluster.gpus / (tensor * context);
       for (int64_t stages = 1; stages <= std::min(others, space.most_stages); ++stages) {
         if (others % stages != 0) continue;
@@ -102,26 +111,58 @@ std::vector<Plan> plans_of(const SearchSpace& space, const GpuCluster& cluster) 
   return plans;
 }
 
+void sort_ranked(std::vector<Step>& steps) {
+  std::stable_sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.ranked() < b.ranked(); });
+}
+
+void leave_out(Step step, Ranking& ranking) {
+  ++ranking.too_large;
+  if (!ranking.nearest || step.memory.total() < ranking.nearest->memory.total()) ranking.nearest = std::move(step);
+}
+
+namespace {
+
+// A plan but for its micro-batches.
+std::string but_for_batches(Plan plan) {
+  plan.micro_batch = plan.micro_batches = 1;
+  return describe(plan);
+}
+
+}  // namespace
+
 Result<Ranking> rank_plans(const CostSource& costs, const StepSetup& setup, const SearchSpace& space,
-                           const WorkControl& control) {
+                           const WorkControl& control, bool replayed) {
   Ranking ranking;
   const CostSource source = remembering(costs);
   const std::vector<Plan> plans = plans_of(space, setup.cluster);
+  const double room = static_cast<double>(setup.cluster.gpu.memory.value);
+  std::set<std::string> hopeless;  // plans that far from fit at a smaller micro-batch
   Work work(control, "plans", static_cast<int64_t>(plans.size()));
   for (const Plan& plan : plans) {
     ++ranking.considered;
+    const std::string kind = but_for_batches(plan);
+    if (hopeless.contains(kind)) {
+      ++ranking.too_large;
+      continue;
+    }
     auto step = estimate_step(source, setup, plan);
     if (!step) {
       ++ranking.impossible;
-    } else if (!step->fits) {
-      ++ranking.too_large;
-    } else {
+    } else if (step->fits) {
       ranking.steps.push_back(std::move(*step));
+    } else {
+      const double needed = static_cast<double>(step->memory.total().value) / room;
+      if (needed > 2 * kDoubtful) hopeless.insert(kind);
+      if (replayed && needed <= kDoubtful) {
+        ranking.doubtful.push_back(std::move(*step));
+      } else {
+        leave_out(std::move(*step), ranking);
+      }
     }
     if (const Status status = work.advance(); !status) return status.error();
   }
-  std::stable_sort(ranking.steps.begin(), ranking.steps.end(),
-                   [](const Step& a, const Step& b) { return a.ranked() < b.ranked(); });
+  sort_ranked(ranking.steps);
+  sort_ranked(ranking.doubtful);
   return ranking;
 }
 

@@ -1,5 +1,7 @@
 #include "scale/step.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -18,6 +20,20 @@ void add_passes(const std::vector<Block>& held, const Plan& plan, Step& step) {
     step.compute += (block.forward + block.backward) * plan.micro_batches;
     step.tensor_exchange += (block.forward_exchange + block.backward_exchange) * plan.micro_batches;
   }
+}
+
+// Times are whole nanoseconds of 64 bits, which hold 292 years: what is far within that is added up.
+Status check_length(const PlanParts& parts, const Plan& plan) {
+  constexpr double kLongest = 1e7;  // seconds
+  double longest = 0;
+  for (int64_t d = 0; d < plan.pipeline; ++d) {
+    double micro_batch = 0;
+    for (const Block& block : held_by(parts, plan, d)) micro_batch += seconds(forward_of(block) + backward_of(block));
+    longest = std::max(longest, micro_batch * static_cast<double>(plan.micro_batches));
+  }
+  if (longest < kLongest) return {};
+  return Error{fmt::format("a step of {} micro-batches would take {:.0f} days", plan.micro_batches, longest / 86400),
+               "--global-batch", fmt::format("give a smaller one: a step may take {:.0f} days", kLongest / 86400)};
 }
 
 // Whether two GPUs exchange the same at the same times, as those in the middle of a pipeline do.
@@ -58,11 +74,30 @@ void set_exchange(Step& step, Nanoseconds exchange, Nanoseconds exposed) {
   step.efficiency /= slower;
 }
 
+void set_passes(Step& step, Nanoseconds compute, Nanoseconds update) {
+  const TimeParts before = step.parts;
+  const Nanoseconds more = compute + update - step.compute - step.update;
+  const double old = seconds(step.time), slower = (old + seconds(more)) / old;
+  step.efficiency = (step.efficiency * old + seconds(more)) / (old + seconds(more));
+  step.time += more;
+  step.compute = compute;
+  step.update = update;
+  TimeParts passes = before;
+  passes.communication = passes.bubble = Nanoseconds();
+  step.parts = passes.of(compute + update);
+  step.parts.communication = before.communication;
+  step.parts.bubble = before.bubble;
+  step.samples_per_second /= slower;
+  step.tokens_per_second /= slower;
+  step.model_flops_share /= slower;
+}
+
 Result<Step> estimate_step(const CostSource& source, const StepSetup& setup, const Plan& plan) {
   if (const Status status = check_plan(plan); !status) return status.error();
   const auto parts = parts_of(source, setup, plan);
   if (!parts) return parts.error();
   const ModelCosts& costs = parts->costs;
+  if (const Status status = check_length(*parts, plan); !status) return status.error();
   const PipelineRun run = run_pipeline(parts->times, parts->shape, parts->hop);
   const Network network(setup.cluster, efficiency_of(setup, plan));
 
@@ -89,7 +124,13 @@ Result<Step> estimate_step(const CostSource& source, const StepSetup& setup, con
     step.bubble = std::max(passed - step.compute - step.tensor_exchange, Nanoseconds());
   }
   step.parts = costs.passes.of(step.compute);
-  step.parts.memory_access += step.update;
+  const TimeParts update = costs.update.total() > Nanoseconds() && !plan.offload
+                               ? costs.update.of(step.update)
+                               : TimeParts{.memory_access = step.update};
+  step.parts.computation += update.computation;
+  step.parts.memory_access += update.memory_access;
+  step.parts.latency += update.latency;
+  step.parts.idle += update.idle;
   step.parts.communication = step.exposed + step.tensor_exchange;
   step.parts.bubble = step.time - step.parts.total();
   step.memory = memory_of(costs.blocks, parts->stages, plan, setup.bytes);
@@ -102,6 +143,7 @@ Result<Step> estimate_step(const CostSource& source, const StepSetup& setup, con
   const Result<double> ideal = ideal_seconds(source, plan);
   if (!ideal) return ideal.error();
   step.efficiency = *ideal / seconds(step.time);
+  step.computation = setup.computation;
   set_range(step, setup);
   return step;
 }

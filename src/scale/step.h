@@ -35,6 +35,7 @@ struct Step {
   double efficiency = 0;         // speed over that of as many GPUs that share all work evenly and never wait
   MemoryUse memory;
   bool fits = true;
+  RatioRange computation = {};           // of the passes' times
   Nanoseconds low, high;                 // eight of ten measured steps lie between them
   std::vector<std::string> unvalidated;  // what the plan rests on that no published run tells of
   // By which plans are ranked: those that rest on nothing that was validated by the slow end of their range.
@@ -47,7 +48,7 @@ struct StepSetup {
   StateBytes bytes;
   Unit unit = Unit::bf16_tensor;  // of a transformer's arithmetic
   Bytes bucket = kBucket;
-  RatioRange computation = {};  // of the passes' times
+  RatioRange computation = {};  // of the passes' times, where nothing more is known of a plan
   bool megatron = false;        // Megatron-LM trains it; ZeRO 3 is then DeepSpeed's, and stages wait for what they send
   bool compiled = false;        // its model is compiled
   int64_t width = 0;            // of a transformer's layers; 0: not told
@@ -56,6 +57,9 @@ struct StepSetup {
 
 // Puts other times of the exchange of gradients in place of the estimated ones.
 void set_exchange(Step& step, Nanoseconds exchange, Nanoseconds exposed);
+
+// The same of the passes and the update, which GPUs that share all work evenly would take too.
+void set_passes(Step& step, Nanoseconds compute, Nanoseconds update);
 
 // How the model is cut by a plan.
 Cut cut_of(const Plan& plan);

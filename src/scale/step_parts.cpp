@@ -1,5 +1,7 @@
 #include "scale/step_parts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -48,6 +50,18 @@ std::vector<Block> as_exchanged(std::vector<Block> held, const Plan& plan, const
   return held;
 }
 
+// Fewer stages or chunks, where there are not as many blocks as the plan wants.
+std::string nearest_stages(const Plan& plan, int64_t blocks) {
+  if (plan.chunks > 1 && blocks >= plan.pipeline) {
+    const int64_t chunks = blocks / plan.pipeline;
+    return chunks > 1 ? fmt::format("choose chunks={}", chunks) : "leave out chunks";
+  }
+  const int64_t gpus = plan.data * plan.pipeline;
+  int64_t stages = std::min(blocks, gpus);
+  while (gpus % stages != 0) --stages;
+  return stages > 1 ? fmt::format("choose pp={}", stages) : "leave out pp";
+}
+
 }  // namespace
 
 Efficiency efficiency_of(const StepSetup& setup, const Plan& plan) {
@@ -71,7 +85,10 @@ Result<PlanParts> parts_of(const CostSource& source, const StepSetup& setup, con
   if (!costs) return costs.error();
   if (plan.pipeline > 1) costs->blocks.back().parameters += costs->tied_parameters;
   auto stages = cut_into_stages(costs->blocks, plan.pipeline * plan.chunks);
-  if (!stages) return stages.error();
+  if (!stages) {
+    return Error{stages.error().what, "--strategy pp",
+                 nearest_stages(plan, static_cast<int64_t>(costs->blocks.size()))};
+  }
   PlanParts parts{.costs = std::move(*costs),
                   .stages = std::move(*stages),
                   .times = {},

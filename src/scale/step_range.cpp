@@ -67,11 +67,13 @@ void set_range(Step& step, const StepSetup& setup) {
   if (setup.compiled && step.plan.gpus() > 1) step.unvalidated.emplace_back("compiled models on several GPUs");
   if (setup.fp8) step.unvalidated.emplace_back("products in fp8");
   if (step.plan.offload) step.unvalidated.emplace_back("an optimizer on the host");
-  const double less = std::hypot(computed * (1 - setup.computation.low), exchanged * kExchangeLess);
-  const double more = std::hypot(std::hypot(computed * (setup.computation.high - 1), exchanged * kExchangeMore),
+  const double less = std::hypot(computed * (1 - step.computation.low), exchanged * kExchangeLess);
+  const double more = std::hypot(std::hypot(computed * (step.computation.high - 1), exchanged * kExchangeMore),
                                  time * kNodesDoubled * std::log2(nodes));
   step.low = Nanoseconds(std::llround(std::max(time - less, 0.0)));
-  step.high = Nanoseconds(std::llround(time + more + (step.unvalidated.empty() ? 0 : time * kNeverValidated)));
+  const bool predicted = step.plan.gpus() == 1 && !setup.megatron;  // what is not known of it is in its range
+  const double unknown = step.unvalidated.empty() || predicted ? 0 : time * kNeverValidated;
+  step.high = Nanoseconds(std::llround(time + more + unknown));
 }
 
 }  // namespace forerun::scale

@@ -13,6 +13,7 @@ Step ranged(const Plan& plan, const StepSetup& setup, Nanoseconds exposed = Nano
   step.plan = plan;
   step.time = Nanoseconds(1'000'000);
   step.exposed = exposed;
+  step.computation = setup.computation;
   set_range(step, setup);
   return step;
 }

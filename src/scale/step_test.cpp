@@ -83,6 +83,53 @@ TEST(Step, OverlapHidesGradients) {
   EXPECT_LT(overlapped.time, after.time);
 }
 
+// Times are whole nanoseconds: what would run over is refused, and a word says why.
+TEST(Step, StepsOfYearsAreRefused) {
+  const TestCase test(16);
+  for (int64_t batches = int64_t{1} << 20; batches <= int64_t{1} << 40; batches *= 4) {
+    for (Plan plan : {plan_of(1, 16, 1, 1, batches), plan_of(2, 2, 4, 1, batches), plan_of(8, 1, 2, 4, batches)}) {
+      for (plan.zero = 0; plan.zero <= (plan.pipeline == 1 ? 3 : 1); ++plan.zero) {
+        const auto step = test.step(plan);
+        if (!step) {
+          EXPECT_NE(step.error().message().find("days"), std::string::npos) << step.error().message();
+          continue;
+        }
+        EXPECT_GT(step->time, step->compute) << describe(plan);
+        EXPECT_GT(step->compute, Nanoseconds()) << describe(plan);
+        EXPECT_LE(step->efficiency, 1.001) << describe(plan);
+        EXPECT_GE(step->high, step->time) << describe(plan);
+      }
+    }
+  }
+  EXPECT_FALSE(test.step(plan_of(1, 16, 1, 1, int64_t{1} << 36)));
+  EXPECT_FALSE(test.step(plan_of(1, 16, 1, int64_t{1} << 40, 1)));
+}
+
+// Gradients that all travel behind the pass, in every micro-batch.
+TEST(Step, ShardsAreExchangedWithoutOverlapToo) {
+  const TestCase test(8);
+  Plan plan = plan_of(1, 8, 1, 8, 3);
+  for (plan.zero = 2; plan.zero <= 3; ++plan.zero) {
+    plan.overlap = true;
+    const Step beside = step_of(test, plan);
+    plan.overlap = false;
+    EXPECT_GE(step_of(test, plan).time, beside.time);
+  }
+}
+
+// An optimizer with fewer states moves fewer bytes; attention that leaves out what a mask hides multiplies less.
+TEST(Step, UpdatesAndProductsAreThoseOfTheModel) {
+  TestCase test(1);
+  const auto cost = [&](const Arithmetic& arithmetic) {
+    return *transformer_costs(test.model, test.setup.cluster, test.setup.efficiency, arithmetic, {});
+  };
+  EXPECT_NEAR(cost({.update_bytes = 14}).update_ns / cost({.update_bytes = 30}).update_ns, 14.0 / 30, 1e-9);
+  const double fused = cost({}).flops_per_sample;
+  test.setup.efficiency.fused_attention = false;
+  const double scores = 12.0 * 1024 * 1024 * 16 * 2048;  // 4 s^2 h of each layer, three times
+  EXPECT_NEAR((cost({}).flops_per_sample - fused) / (scores / 2), 1, 1e-9);
+}
+
 TEST(Step, ASlowerNetworkIsSlower) {
   TestCase test(64);
   const Plan plan = plan_of(1, 64, 1, 1, 1);

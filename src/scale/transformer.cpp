@@ -27,9 +27,9 @@ double Transformer::linear_flops_per_sequence() const {
   return 6 * static_cast<double>(sequence) * static_cast<double>(layers) * weights;
 }
 
-double Transformer::flops_per_sequence() const {
+double Transformer::flops_per_sequence(bool fused) const {
   const auto s = static_cast<double>(sequence);
-  const double scores = 4 * s * static_cast<double>(layers * query_size());
+  const double scores = (fused && causal ? 2 : 4) * s * static_cast<double>(layers * query_size());
   return linear_flops_per_sequence() + 3 * s * (scores + 2 * static_cast<double>(hidden * vocab));
 }
 

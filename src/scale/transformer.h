@@ -38,8 +38,9 @@ struct Transformer {
   [[nodiscard]] int64_t embedding_parameters() const;
   [[nodiscard]] int64_t head_parameters() const;  // last norm, and the head's weight unless it is tied
   [[nodiscard]] int64_t parameters() const;
-  // Of one sequence, forward and backward, nothing run twice; the matrix products only.
-  [[nodiscard]] double flops_per_sequence() const;
+  // Of one sequence, forward and backward, nothing run twice; the matrix products only. `fused`: attention that leaves out what
+  // a causal mask hides, which is half of it.
+  [[nodiscard]] double flops_per_sequence(bool fused) const;
   [[nodiscard]] double linear_flops_per_sequence() const;  // of these, with weights of the layers
 };
 

@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+
+#include "scale/plan.h"
 
 namespace forerun::scale {
 namespace {
@@ -203,24 +204,24 @@ int64_t padded_vocab(int64_t vocab, int64_t tensor) {
 
 namespace {
 
-// Which groups could share its layers in place of `tensor` GPUs.
-std::string nearest_tensor_groups(const Transformer& model, int64_t tensor) {
-  const int64_t common = std::gcd(std::gcd(model.heads, model.hidden), model.inner);
-  int64_t below = 1, above = 0;
-  for (int64_t group = 1; group <= common && above == 0; ++group) {
-    if (common % group != 0) continue;
-    if (group < tensor) below = group;
-    if (group > tensor) above = group;
-  }
-  return above > 0 ? fmt::format("choose tp={} or tp={}", below, above) : fmt::format("choose tp={}", below);
-}
+constexpr double kMostSeconds = 1e7;  // of a micro-batch: times and bytes are counted in 64 bits
 
 // What can be asked of a model.
-Status check_cut(const Transformer& model, const Efficiency& e, const Cut& cut) {
+Status check_cut(const Transformer& model, const GpuCluster& cluster, const Efficiency& e, const Arithmetic& arithmetic,
+                 const Cut& cut) {
   const int64_t tensor = cut.tensor;
-  if (model.heads % tensor != 0 || model.hidden % tensor != 0 || model.inner % tensor != 0) {
+  const auto shares = [&](int64_t group) {
+    return model.heads % group == 0 && model.hidden % group == 0 && model.inner % group == 0;
+  };
+  if (!shares(tensor)) {
     return Error{fmt::format("{} heads cannot be shared by {} GPUs", model.heads, tensor), "tensor parallelism",
-                 nearest_tensor_groups(model, tensor)};
+                 nearest_tensor_groups(tensor, cluster.gpus, cluster.node, shares)};
+  }
+  const double seconds = model.flops_per_sequence(false) * static_cast<double>(cut.micro_batch) /
+                         cluster.gpu.rate(arithmetic.unit) / static_cast<double>(tensor * cut.context);
+  if (!(seconds < kMostSeconds)) {
+    return Error{fmt::format("a micro-batch of {} samples would take months", cut.micro_batch), "--micro-batch",
+                 "choose a smaller one"};
   }
   // Two parts a GPU, one of the beginning and one of the end, so that causal attention is the same work for all.
   if (cut.context > 1 && model.sequence % (2 * cut.context) != 0) {
@@ -261,7 +262,7 @@ RingTimes ring_exchange(const Transformer& model, const Network& network, const 
 Result<ModelCosts> transformer_costs(const Transformer& model, const GpuCluster& cluster, const Efficiency& e,
                                      const Arithmetic& arithmetic, const Cut& cut) {
   const int64_t micro_batch = cut.micro_batch, tensor = cut.tensor;
-  if (const Status status = check_cut(model, e, cut); !status) return status.error();
+  if (const Status status = check_cut(model, cluster, e, arithmetic, cut); !status) return status.error();
   const Network network(cluster, e);
   const LayerTimer timer(cluster.gpu, e, arithmetic);
   const int64_t queries = model.sequence / cut.context;
@@ -345,7 +346,7 @@ Result<ModelCosts> transformer_costs(const Transformer& model, const GpuCluster&
   const double cast = arithmetic.fp8 ? kCastBytes : 0;  // of weights, once a step
   costs.update_ns =
       (static_cast<double>(arithmetic.update_bytes) + cast) / (cluster.gpu.memory_bandwidth * e.update) * 1e9;
-  costs.flops_per_sample = model.flops_per_sequence();
+  costs.flops_per_sample = model.flops_per_sequence(e.fused_attention);
   costs.peak_seconds = costs.flops_per_sample / cluster.gpu.rate(arithmetic.unit);
   if (arithmetic.fp8) {
     const double in_fp8 = model.linear_flops_per_sequence();

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace forerun::scale {
 namespace {
 
-constexpr double kRateSpread = 2;  // failures may come half or twice as often
+constexpr double kRateSpread = 2;    // failures may come half or twice as often
+constexpr double kNeverEnds = 1000;  // times as long as without failures: nobody waits for that
 
 // The normal distribution's quantile, found by halving; exact to about 1e-9.
 double normal_quantile(double share) {
@@ -56,7 +58,8 @@ WholeRun whole_run(const RunLoad& load, const RunRisks& risks) {
   const auto hours_of = [&](double often, double share) {
     Stops here = stops;
     here.mttf /= often;
-    return hours_with(here, load.hours * (1 + load.busy * (slowed(share) - 1)));
+    const double hours = hours_with(here, load.hours * (1 + load.busy * (slowed(share) - 1)));
+    return hours <= kNeverEnds * load.hours ? hours : std::numeric_limits<double>::infinity();
   };
   WholeRun run;
   run.hours = hours_of(1, 0.5);

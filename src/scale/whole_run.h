@@ -8,6 +8,7 @@
 // step waits for the slowest. Left out: checkpoints written beside the training, spare nodes, failures that come in groups.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 
@@ -38,15 +39,19 @@ struct RunLoad {
 };
 
 struct WholeRun {
-  double hours = 0;
+  double hours = 0;  // infinite where it never ends
   double low_hours = 0,
-         high_hours = 0;  // with failures half and twice as often, and as few or many slow GPUs as 8 of 10 runs see
-  double goodput = 1;     // hours without any of it over hours
-  double failures = 0;    // to expect
-  double mttf_hours = 0;  // of the cluster
+         high_hours =
+             0;  // the same; with failures half and twice as often, and as few or many slow GPUs as 8 of 10 runs see
+  double goodput = 1;             // hours without any of it over hours
+  double failures = 0;            // to expect
+  double mttf_hours = 0;          // of the cluster
   double checkpoint_seconds = 0;  // to write one
   double interval_minutes = 0;    // from one to the next, the best
   double slowdown = 1;            // of computation, by the slowest GPU
+
+  // Whether it comes to an end: not where failures come sooner than a checkpoint is written.
+  [[nodiscard]] bool ends() const { return std::isfinite(hours); }
 };
 
 WholeRun whole_run(const RunLoad& load, const RunRisks& risks);

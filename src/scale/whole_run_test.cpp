@@ -21,6 +21,19 @@ TEST(WholeRun, LlamaTrainsNineTenthsOfTheTime) {
   EXPECT_GT(run.high_hours, run.hours);
 }
 
+// Where a checkpoint takes longer to write than the cluster lives, the run never ends, and says so.
+TEST(WholeRun, SomeRunsNeverEnd) {
+  for (const RunRisks& risks : {RunRisks{.mttf_hours = 1}, RunRisks{.storage_rate = 1e6}}) {
+    const WholeRun run = whole_run(kLlama, risks);
+    EXPECT_FALSE(run.ends());
+    EXPECT_EQ(run.goodput, 0);
+  }
+  const WholeRun hard = whole_run(kLlama, {.mttf_hours = 5000});
+  EXPECT_TRUE(hard.ends());
+  EXPECT_LT(hard.goodput, 0.8);
+  EXPECT_GT(hard.high_hours, hard.hours);
+}
+
 // The plain twin: a run played failure by failure.
 double played_hours(double hours, double mttf, double restart, double write, double interval, std::mt19937& random) {
   std::exponential_distribution<double> failure(1 / mttf);

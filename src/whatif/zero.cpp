@@ -19,6 +19,11 @@ Status apply_zero(EditableIteration& edited, const Parameters& parameters) {
     return Error{"parameters are gathered block by block, and a generated kernel may belong to several", "zero:stage=3",
                  "ask `forerun scale MODEL --compile --strategy fsdp`, or take stage 1 or 2"};
   }
+  if (number >= 2 && edited.setup.accumulate > 1) {
+    return Error{"stages 2 and 3 exchange in every micro-batch, as FSDP and DeepSpeed do, and here once an iteration",
+                 "zero:stage=" + stage,
+                 "ask `forerun scale MODEL --strategy zero" + stage + " --accumulate N`, or take stage 1"};
+  }
   const ShardedTraining sharded{number, links->topology, links->call, gathered_share(number, edited.setup.precision)};
   GradientExchange exchange = by_reduce_scatter(links->topology, links->call);
   exchange.grouping = sharded_grouping(number);
