@@ -181,9 +181,8 @@ void add_predict_with(const PredictFiles& files, CLI::App& app, Run& chosen) {
       "  forerun predict gpt2_small --batch 8 --compile    eager and under torch.compile, side by side\n"
       "  forerun predict runs.jsonl.gz --csv > predictions.csv\n"
       "  forerun predict resnet50 --with ets,dnnperf --op-svg trace.svg\n"
-      "Exit code 3: the run (with --compile: the compiled one) does not fit in the GPU's memory. Where it may or may "
-      "not\n"
-      "(the range of such runs crosses the limit) the answer says so and the exit code is 0.");
+      "Exit code 3: the run (with --compile, the compiled one) does not fit in the GPU's memory. Where\n"
+      "it may or may not (the range of such runs crosses the limit) the answer says so, with code 0.");
   verb->callback([options, files, &chosen] { chosen = [options, files] { return run(*options, files); }; });
 }
 
