@@ -80,7 +80,7 @@ Result<AskedStep> best_step(const scale::PublishedPlan& run, const CostModels& c
 Result<SearchCase> search_case(const scale::PublishedPlan& run, const RunCase& published,
                                const CostModels& cost_models) {
   ScaleQuestion question = question_of(run, 0, false);
-  question.strategy = "dp";
+  question.strategy.clear();
   question.search = true;
   const auto answer = scale_out(question, cost_models);
   if (!answer) return answer.error();

@@ -448,6 +448,8 @@ TEST(Scale, NamesWhatIsWrong) {
   EXPECT_NE(problem({.model = "gpt2_small", .gpus = {4}, .strategy = "pp=4,chunks=4"}).find("chunks=3"),
             std::string::npos);
   EXPECT_NE(problem({.model = "gpt2_small", .gpus = {24}, .strategy = "tp=6"}).find("tp=4 or tp=8"), std::string::npos);
+  EXPECT_NE(problem({.model = "gpt2_small", .gpus = {24}, .strategy = "tp=8", .megatron = false}).find("choose tp=4"),
+            std::string::npos);
   EXPECT_NE(problem({.model = "gpt2_small", .gpus = {8, 8}}).find("twice"), std::string::npos);
   EXPECT_NE(problem({.model = "gpt2", .network = "carrier pigeon"}).find("--network"), std::string::npos);
   EXPECT_NE(problem({.model = "gpt2", .strategy = "wfbp", .megatron = true}).find("WFBP"), std::string::npos);

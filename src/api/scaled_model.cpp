@@ -199,12 +199,24 @@ GraphTimes graph_times(const TrainingRun& run, const scale::StepSetup& setup, co
   return times;
 }
 
+// The refusal of a tensor group, with the nearest that the cluster can have in place of the nearest there are.
+Error tensor_fault(const ScaleQuestion& question, const ScaledModel& model, const scale::GpuCluster& cluster,
+                   const scale::Cut& cut, Error error) {
+  if (cut.tensor == 1 || error.remedy.find("choose tp") == std::string::npos) return error;
+  const auto forward = forward_model(request_of(question, model, cut));
+  if (!forward) return error;
+  error.remedy = scale::nearest_tensor_groups(cut.tensor, cluster.gpus, cluster.node, [&](int64_t group) {
+    return derive::tensor_splits(forward->forward, group).ok();
+  });
+  return error;
+}
+
 Result<scale::ModelCosts> costs_of_graph(const ScaleQuestion& question, const ScaledModel& model,
                                          const scale::StepSetup& setup, const CostModels& cost_models,
                                          const scale::Cut& cut, bool whole) {
   scale::RepeatedBlock repeated;
   auto run = run_of(question, model, setup.cluster.gpu, cut, whole ? nullptr : &repeated);
-  if (!run) return run.error();
+  if (!run) return tensor_fault(question, model, setup.cluster, cut, run.error());
   GraphTimes times = graph_times(*run, setup, cut, cost_models);
   if (repeated.others > 0 && times.lanes.bound == Bottleneck::host) {  // the host's part is not that of a block
     return costs_of_graph(question, model, setup, cost_models, cut, true);
