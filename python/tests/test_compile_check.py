@@ -49,7 +49,8 @@ BACKWARD = """
 
 def passes(sizes: Dict[str, int]) -> Any:
     given = ["primals_1", "view", "relu", "getitem_1", "tangents_1"]
-    return [Pass(False, FORWARD, sizes, ["primals_1", "primals_2"]), Pass(True, BACKWARD, sizes, given)]
+    return [Pass(False, FORWARD, sizes, ["primals_1", "primals_2"], [("op0", 2 * KIB)]),
+            Pass(True, BACKWARD, sizes, given, [("op1", KIB)])]
 
 
 def test_what_code_allocates_frees_and_launches_is_followed() -> None:
@@ -64,6 +65,7 @@ def test_what_code_allocates_frees_and_launches_is_followed() -> None:
     # What autograd handed in and a statistic stay; the kept value goes before the second buffer comes.
     assert found["backward"]["peak"] == 12 * KIB + KIB // 2
     assert found["peak"] == 12 * KIB + KIB // 2 and found["kernels"] == 3
+    assert found["moved"] == 3 * KIB
 
 
 def test_what_a_pass_returns_is_named_by_its_buffers() -> None:
@@ -78,11 +80,11 @@ def test_what_a_pass_returns_is_named_by_its_buffers() -> None:
 
 
 def test_rows_are_printed_with_their_errors() -> None:
-    made = {"kept": 1 << 30, "kernels": 100, "libraries": 0, "peak": 2 << 30}
-    said = {"kept": 1 << 30, "kernels": 90, "libraries": 0, "peak": 3 << 30}
+    made = {"kept": 1 << 30, "kernels": 100, "libraries": 0, "peak": 2 << 30, "moved": 4 << 20}
+    said = {"kept": 1 << 30, "kernels": 90, "libraries": 0, "peak": 3 << 30, "moved": 5 << 20}
     row = {"name": "vit/vit", "inductor": made, "predicted": said}
     assert compile_check.line_of(row).split() == [
-        "vit/vit", "1,024", "+0.0", "%", "100", "-10.0", "%", "0", "+0.0", "%", "2,048", "+50.0", "%"
+        "vit/vit", "1,024", "+0.0", "%", "100", "-10.0", "%", "0", "+0.0", "%", "2,048", "+50.0", "%", "4", "+25.0", "%"
     ]
     assert compile_check.means([row, {"name": "x", "problem": "none"}]).endswith("of 1")
     assert compile_check.line_of({"name": "x", "problem": "it breaks"}).endswith("it breaks")
