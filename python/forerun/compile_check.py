@@ -7,8 +7,8 @@ Needs no GPU, but a PyTorch that was built for CUDA (pretend_gpu.py): each set-u
 and compiled for an H200 up to the generated code, which is read for what it allocates, frees, writes over and
 launches. The same set-up is captured and predicted by `forerun`. Files of set-ups are those of forerun.compile_pairs.
 A row has what Inductor made and what was predicted of it: bytes kept for the backward pass; generated kernels and
-calls of libraries of both passes; the most bytes that values made or kept by the passes take at once; and what generated
-kernels read and write, every operand once a kernel.
+calls of libraries of both passes; the most bytes that values made or kept by the passes take at once; and what
+generated kernels read and write, every operand once a kernel.
 """
 from __future__ import annotations
 
