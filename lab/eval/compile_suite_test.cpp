@@ -18,7 +18,8 @@ TEST(CompileSuite, StaysWithinItsBands) {
   EXPECT_LT(seen.gpu, 0.08);
   EXPECT_LT(aside.gpu, 0.15);
   EXPECT_LT(seen.kernels, 0.07);
-  EXPECT_LT(aside.kernels, 0.10);
+  EXPECT_LT(aside.kernels,
+            0.11);  // below 0.10 while gradients of biases were counted twice, which hid kernels of libraries
   EXPECT_LT(seen.allocated, 0.035);
   EXPECT_LT(aside.allocated, 0.03);
   EXPECT_LT(aside.gain, 0.19);

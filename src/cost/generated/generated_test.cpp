@@ -103,6 +103,30 @@ TEST(GeneratedKernels, LongRowsAreAddedUpStepByStep) {
   EXPECT_NEAR(static_cast<double>(reduced(2, 100'000, {}, constants).value), 103'000, 100);
 }
 
+// An A100 has fewer multiprocessors at a lower clock: what is computed takes 1.7 times as long, what is moved goes by its memory.
+TEST(GeneratedKernels, ComputeAsFastAsMultiprocessorsTick) {
+  GraphBuilder build;
+  const int64_t shape[] = {1 << 20};
+  const TensorId outputs[] = {build.add_tensor(build.add_storage(Bytes(4)), DType::float32, shape)};
+  const Attributes attributes = {{"elements", int64_t{1} << 30}, {"exp", int64_t{4}}};
+  build.add_op({.name = compile::kPointwise, .outputs = outputs, .attributes = &attributes});
+  const Graph graph = build.finish();
+  CompiledParts parts;
+  parts.inside = {true};
+  CompileConstants constants;
+  constants.arithmetic.exp = 1;
+  const auto took = [&](int64_t sms, double mhz) {
+    Device device;
+    device.memory_bandwidth = 1e18;
+    device.sm_count = sms;
+    device.clock_mhz = mhz;
+    std::vector<OpCost> costs(1);
+    cost_compiled(graph, parts, CompileMode::standard, device, constants, costs);
+    return static_cast<double>(costs[0].gpu.value);
+  };
+  EXPECT_NEAR(took(108, 1410) / took(132, 1980), 132 * 1980.0 / (108 * 1410.0), 1e-4);
+}
+
 // A product, what alone reads it, and another reader of that.
 struct ProductAndReader {
   Graph graph;

@@ -34,7 +34,7 @@ export function PredictVerdict({p}: {p: Prediction}) {
   const c = p.compiled;  // what was asked for: its verdict is that of the run
   return (
     <Verdict tone={verdictTone((c ?? p).verdict)} below={<>{spread}{kBound[p.bound] ?? ""} {memoryBelow(p)}</>}>
-      {p.id} takes {ms(p.iter_ms)} an iteration on {named(p.gpu)}, and <em>{verdictText[p.verdict]}</em>
+      {p.id} takes {ms(p.iter_ms)} an iteration on {named(p.gpu)}, and {c ? verdictText[p.verdict] : <em>{verdictText[p.verdict]}</em>}
       {c && <>; compiled it takes {ms(c.iter_ms)}, and <em>{verdictText[c.verdict]}</em></>}.
     </Verdict>
   );
