@@ -1,6 +1,7 @@
 // MaxFlow: the largest flow from a source to a sink, and the smallest cut that goes with it (Dinic's algorithm).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
