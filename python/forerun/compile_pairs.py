@@ -4,7 +4,8 @@
 
 The file of set-ups is that of forerun.setup_pairs. A line for each: `eager`, a run/2 record (docs/records.md), which
 `forerun predict` takes; `compiled`, what was measured of the same set-up with its model compiled (time, memory,
-kernels, seconds of the first iteration, graph breaks); and `graphs`, Inductor's own account (compiled_graphs.py).
+kernels, seconds of the first iteration, graph breaks); `graphs`, Inductor's own account (compiled_graphs.py); and
+`sources`, Triton's code of every kernel.
 Set-ups compile side by side, each in a process of its own on the higher cores; before the first compiled kernel runs
 a process waits until it has the GPU, and the first cores, for itself, and keeps both to its end. While it times
 iterations and kernels all the others are stopped: what compiles on other cores slows a host down by a third, and a
@@ -21,6 +22,7 @@ import importlib
 import json
 import os
 import signal
+import statistics
 import sys
 import time
 import traceback
@@ -29,7 +31,7 @@ from typing import Any, Callable, Deque, Dict, Iterator, List, Mapping, Optional
 import torch
 
 from .compiled_graphs import watch
-from .setup_pairs import Refused, SetUp, Work, chosen, measured_with, set_ups_of, task_of
+from .setup_pairs import Refused, SetUp, Work, chosen, measured_task, set_ups_of, task_of
 
 Json = Dict[str, Any]
 
@@ -38,6 +40,7 @@ DEVICE = "cuda"
 _MEASURING_CORES = 4  # the first ones; processes that compile have the others, where there are more than as many again
 _LAST_S = 30.0  # before the end nothing is begun any more: it would not be whole
 _LONGEST_S = 420.0  # after which a set-up hangs
+_ISSUED = 7  # iterations of which the host's part is timed
 _WARM = 3  # iterations after the first: kernels are tuned and the allocator is at rest
 
 
@@ -208,13 +211,14 @@ def measured_pair(set_up: SetUp, name: str, mode: str, turn: Turn) -> Json:
         found["mem"], found["alloc_trace"] = traced_memory(task)
         with turn.quiet.hold():
             found["time_ms"] = measured_times(task)
+            found["issued_ms"] = issued_ms(task)
             found.update(measured_kernels(task))
-    row.update(compiled=found, graphs=watched.graphs, problems=watched.problems)
+    row.update(compiled=found, graphs=watched.graphs, sources=watched.sources, problems=watched.problems)
     del task
     torch._dynamo.reset()
     empty_allocator()
     try:
-        row["eager"] = eager(instrument, set_up, name, device)
+        row["eager"], row["eager_issued_ms"] = eager(instrument, set_up, name, device, turn)
     except Exception as error:  # what was compiled is kept
         row["eager"] = {"status": "failed", "error": f"{type(error).__name__}: {error}"[:2000]}
     return row
@@ -234,10 +238,32 @@ def traced_memory(task: Any) -> Tuple[Json, Json]:
         return measured_memory(), trace.columns()
 
 
-def eager(instrument: Any, set_up: SetUp, name: str, device: torch.device) -> Json:
-    record = measured_with(instrument, set_up, name, device)
+def issued_ms(task: Any) -> Json:
+    """How long the host takes to issue each phase of an iteration that begins on an idle GPU: medians of some. Where it
+    has to wait for the GPU, that is in it."""
+    seen: Dict[str, List[float]] = {"f": [], "b": [], "u": []}
+    for _ in range(_ISSUED):
+        begins: List[Tuple[str, float]] = []
+        torch.cuda.synchronize()
+        task.iterate(DEVICE, lambda letter: begins.append((letter, time.perf_counter())))
+        begins.append(("", time.perf_counter()))
+        torch.cuda.synchronize()
+        took = dict.fromkeys(seen, 0.0)
+        for (letter, begin), (_, end) in zip(begins, begins[1:]):
+            took[letter] += 1000 * (end - begin)
+        for letter, ms in took.items():
+            seen[letter].append(ms)
+    return {letter: round(statistics.median(found), 4) for letter, found in seen.items()}
+
+
+def eager(instrument: Any, set_up: SetUp, name: str, device: torch.device, turn: Turn) -> Tuple[Json, Json]:
+    """A run record, and how long its phases take to issue."""
+    record, task = measured_task(instrument, set_up, name, device)
     record.pop("alloc_trace", None)
-    return record
+    if task is None or record["status"] != "ok":
+        return record, {}
+    with turn.quiet.hold():
+        return record, issued_ms(task)
 
 
 def in_process(file: str, name: str, mode: str, turn: Turn, results: Any) -> None:

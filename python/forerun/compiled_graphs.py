@@ -138,6 +138,7 @@ class Watched:
     """The graphs that were compiled, in order."""
 
     def __init__(self) -> None:
+        self.sources: Dict[str, str] = {}  # Triton's code, by kernel
         self.graphs: List[Json] = []
         self.problems: List[str] = []
         self._names: List[Json] = []
@@ -157,9 +158,10 @@ class Watched:
         made["generated"] = self._names
         self.graphs.append(made)
 
-    def generated(self, name: str, kernel: Any, parts: Sequence[Any]) -> None:
+    def generated(self, name: str, source: str, kernel: Any, parts: Sequence[Any]) -> None:
         """A kernel's code was generated, or found to be that of an earlier one."""
         made: Json = {"name": name}
+        self.sources.setdefault(name, source)
         made["extents"] = _attempt(self.problems, lambda: {str(k): _extent(v) for k, v in kernel.numels.items()}, {})
         made["bytes"] = _attempt(self.problems, lambda: _extent(kernel.estimate_kernel_num_bytes()), -1)
         made["persistent"] = bool(getattr(kernel, "persistent_reduction", False))
@@ -188,7 +190,7 @@ def watch() -> Iterator[Watched]:
 
     def watched_define(self: Any, source: Any, schedule: Any, kernel: Any, *given: Any, **named: Any) -> Any:
         name = define(self, source, schedule, kernel, *given, **named)
-        _attempt(watched.problems, lambda: watched.generated(str(name), kernel, schedule))
+        _attempt(watched.problems, lambda: watched.generated(str(name), str(source), kernel, schedule))
         return name
 
     Scheduler.codegen, TritonScheduling.define_kernel = watched_codegen, watched_define

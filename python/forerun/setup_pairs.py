@@ -83,18 +83,25 @@ def task_of(made: Mapping[str, Any], device: torch.device) -> TrainingTask:
     )
 
 
-def measured_with(instrument: Any, set_up: SetUp, name: str, device: torch.device) -> Json:
-    """A run record of the set-up, eager."""
+def measured_task(
+    instrument: Any, set_up: SetUp, name: str, device: torch.device
+) -> Tuple[Json, Optional[TrainingTask]]:
+    """A run record of the set-up, eager, and the task that was measured; none where building it failed."""
     described: Json = {}
+    tasks: List[TrainingTask] = []
 
     def build() -> TrainingTask:
         made = set_up(device)
-        task = task_of(made, device)
-        described.update(describe(task, options_of(made), "cuda", name), family=name.partition("/")[0])
-        return task
+        tasks.append(task_of(made, device))
+        described.update(describe(tasks[0], options_of(made), "cuda", name), family=name.partition("/")[0])
+        return tasks[0]
 
     record = instrument.measure_task({}, build)  # builds, and so describes
-    return {**described, **record}
+    return {**described, **record}, tasks[0] if tasks else None
+
+
+def measured_with(instrument: Any, set_up: SetUp, name: str, device: torch.device) -> Json:
+    return measured_task(instrument, set_up, name, device)[0]
 
 
 def measured(set_up: SetUp, name: str, alone: ContextManager[Any]) -> Json:

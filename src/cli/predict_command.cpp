@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "base/output_file.h"
 #include "base/parallel.h"
 #include "cli/job_options.h"
 #include "cli/standard_streams.h"
@@ -102,8 +103,13 @@ int predict_model(const PredictOptions& options, std::optional<FileKind> file, c
     const Status status = write_prediction_html(options, *question, *answer, cost_models, files);
     if (!status.ok()) return fail(status.error());
   }
-  if (options.csv) fmt::print("{}", csv_header());
   const CompiledPrediction* compiled = answer->compiled ? &*answer->compiled : nullptr;
+  if (!options.kernels.empty() && compiled != nullptr) {
+    if (const Status status = write_whole_file(options.kernels, kernels_csv(*compiled)); !status.ok()) {
+      return fail(status.error());
+    }
+  }
+  if (options.csv) fmt::print("{}", csv_header());
   print_prediction(options, p, compiled);
   const Prediction& asked = compiled != nullptr ? compiled->prediction : p;
   return asked.memory_answer.verdict == FitVerdict::does_not_fit ? kDoesNotFit : kDone;
@@ -161,6 +167,9 @@ void add_predict_with(const PredictFiles& files, CLI::App& app, Run& chosen) {
   verb->add_option("--op-svg", options->op_trace.svg, "The same drawn over time");
   verb->add_option("--op-chrome", options->op_trace.chrome, "The same as a Chrome trace, for Perfetto");
   CLI::Option* compile = add_compile_option(*verb, options->setup);
+  verb->add_option("--kernels", options->kernels,
+                   "Write everything that the compiled iteration runs on the GPU, a CSV row each, in its order")
+      ->needs(compile);
   verb->add_flag("--details", options->details,
                  "All there is to tell: costliest ops and modules, what lives at the peak, all assumptions");
   verb->add_flag("--brief", options->brief,

@@ -39,6 +39,7 @@ struct PredictOptions {
   std::string weights;            // folder of weights of the user's own, for one of those
   OpTraceFiles op_trace;
   HtmlOption html;
+  std::string kernels;  // file for what a compiled iteration runs
   bool details = false;
   bool brief = false;
   bool json = false;

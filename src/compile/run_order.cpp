@@ -60,20 +60,23 @@ PassMemory::PassMemory(const JointGraph& joint, const std::vector<Kernel>& kerne
       users_(kernels.size()),
       size_(kernels.size()),
       first_(kernels.size()) {
+  std::vector<std::pair<NodeId, uint32_t>> nodes;  // and their kernels; a table comes before what adds rows to it
   for (uint32_t k = 0; k < kernels.size(); ++k) {
-    for (const NodeId id : kernels[k].nodes) {
-      const Node& node = joint.node(id);
-      for (const ValueId made : node.makes) {
-        // What rows are added into is written by the one that adds.
-        const uint32_t into = node.has(kScatters) ? buffer_of_[node.reads.back().value.value] : kNoKernel;
-        if (into == kNoKernel) {
-          add_value(made, k, joint, stored);
-        } else {
-          buffer_of_[made.value] = into;
-          buffers_[into].stored = buffers_[into].stored || stored[made.value];
-        }
-        first_[k] = first_[k] || joint.value(made).tangent;
+    for (const NodeId id : kernels[k].nodes) nodes.emplace_back(id, k);
+  }
+  std::sort(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) { return a.first.value < b.first.value; });
+  for (const auto& [id, k] : nodes) {
+    const Node& node = joint.node(id);
+    for (const ValueId made : node.makes) {
+      // What rows are added into is written by the one that adds.
+      const uint32_t into = node.has(kScatters) ? buffer_of_[node.reads.back().value.value] : kNoKernel;
+      if (into == kNoKernel) {
+        add_value(made, k, joint, stored);
+      } else {
+        buffer_of_[made.value] = into;
+        buffers_[into].stored = buffers_[into].stored || stored[made.value];
       }
+      first_[k] = first_[k] || joint.value(made).tangent;
     }
   }
   for (uint32_t k = 0; k < kernels.size(); ++k) {

@@ -32,6 +32,25 @@ void keep_largest(std::vector<Row>& rows) {
   if (rows.size() > kListed) rows.resize(kListed);
 }
 
+void add_ops(const TrainingRun& run, const std::vector<OpCost>& costs, CompiledPrediction& p) {
+  const Graph& graph = run.graph;
+  for (size_t i = 0; i < graph.op_count(); ++i) {
+    if (costs[i].kernels == 0) continue;
+    const Op& op = graph.ops()[i];
+    const Attributes& attributes = graph.attributes(op);
+    p.ops.push_back({.phase = op.phase,
+                     .inside = run.compiled->inside[i],
+                     .name = graph.name(op),
+                     .ops = attributes.get_string("ops"),
+                     .module = graph.module(op),
+                     .kernels = costs[i].kernels,
+                     .gpu = costs[i].gpu,
+                     .bytes = bytes_of(graph, op),
+                     .elements = attributes.get_int("elements", 0),
+                     .reduced = attributes.get_int("reduced", 0)});
+  }
+}
+
 // Counts kernels, and puts those together that are alike.
 void add_kernels(const TrainingRun& run, const std::vector<OpCost>& costs, CompiledPrediction& p) {
   const Graph& graph = run.graph;
@@ -142,6 +161,7 @@ CompiledPrediction predict_compiled(const TrainingRun& run, const Device& device
   p.gpu_low = times(p.prediction.times.gpu_busy, range.low);
   p.gpu_high = times(p.prediction.times.gpu_busy, range.high);
   add_kernels(run, costs, p);
+  add_ops(run, costs, p);
   p.outside_host = outside_host(parts, host_costs(run.graph, costs, cost_models.host, host_speed(cost_models, run)));
   p.kept_values = parts.kept_values;
   p.kept = Bytes(parts.kept_bytes);

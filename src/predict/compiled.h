@@ -35,6 +35,20 @@ struct FusedKernel {
   Bytes bytes;      // read and written, of one
 };
 
+// What one op of the compiled iteration runs on the GPU, inside of compiled graphs or beside them.
+struct CompiledOp {
+  Phase phase = Phase::forward;
+  bool inside = false;  // of a compiled graph
+  std::string name;     // "inductor.reduction.fused", "aten.mm.default"
+  std::string ops;      // what is computed in it, where it was generated
+  std::string module;
+  int64_t kernels = 0;
+  Nanoseconds gpu;
+  Bytes bytes;           // of its operands
+  int64_t elements = 0;  // of its loops, where it was generated: results, and elements that become one
+  int64_t reduced = 0;
+};
+
 // What stays a call of a library.
 struct OutsideKernels {
   std::string name;  // "aten.mm.default"
@@ -56,6 +70,7 @@ struct CompiledPrediction {
   Nanoseconds outside_host;                       // what the host does beside compiled graphs
   std::vector<FusedKernel> largest;               // at most ten
   std::vector<OutsideKernels> libraries_by_name;  // at most ten
+  std::vector<CompiledOp> ops;                    // all that run on the GPU, in their order
   std::vector<std::string> assumptions;
   std::optional<PredictedLog> memory_log;  // where that of the eager run was asked for too
 

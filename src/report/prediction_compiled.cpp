@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/csv_cells.h"
 #include "report/job_time.h"
 #include "report/memory_answer.h"
 #include "report/prediction.h"
@@ -160,6 +161,16 @@ void write_fields(JsonWriter& json, const CompiledPrediction& c, const Predictio
   json.end_array().key("assumptions").begin_array();
   for (const std::string& line : c.assumptions) json.value(line);
   json.end_array();
+}
+
+std::string kernels_csv(const CompiledPrediction& compiled) {
+  std::string csv = "phase,where,op,kernels,gpu_us,bytes,elements,reduced,computes,module\n";
+  for (const CompiledOp& op : compiled.ops) {
+    csv += fmt::format("{},{},{},{},{:.3f},{},{},{},{},{}\n", name_of(op.phase),
+                       op.inside ? "compiled" : "eager", op.name, op.kernels, static_cast<double>(op.gpu.value) * 1e-3,
+                       op.bytes.value, op.elements, op.reduced, csv_quoted(op.ops), csv_quoted(op.module));
+  }
+  return csv;
 }
 
 std::string to_json(const Prediction& eager, const CompiledPrediction& compiled) {

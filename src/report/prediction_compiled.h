@@ -16,4 +16,7 @@ void write_fields(JsonWriter& json, const CompiledPrediction& compiled, const Pr
 // The eager prediction as ever, with the object `compiled` behind its fields; one line.
 std::string to_json(const Prediction& eager, const CompiledPrediction& compiled);
 
+// Everything that the compiled iteration runs on the GPU, a row each in its order: to be held against a profiler's trace.
+std::string kernels_csv(const CompiledPrediction& compiled);
+
 }  // namespace forerun
