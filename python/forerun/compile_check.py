@@ -200,15 +200,19 @@ def _watched() -> Iterator[List[Pass]]:
         GraphLowering.compile_to_module = plain
 
 
-def _fake(task: Any, mode: Any) -> None:
-    """Tensors of the task become fake ones on the GPU; what was tied stays tied."""
+def _fake(task: Any, mode: Any) -> List[Any]:
+    """Tensors of the task become fake ones on the GPU; what was tied stays tied. The integers among them, as they
+    were: by these code looks things up."""
     import torch
     from torch.utils._pytree import tree_map_only
 
     made: Dict[int, Any] = {}
+    integers: List[Any] = []
 
     def stand_in(tensor: Any) -> Any:
         if id(tensor) not in made:
+            if tensor.dtype in (torch.int64, torch.int32) and tensor.dim() > 0:
+                integers.append(tensor)
             copy: Any = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="cuda")
             if isinstance(tensor, torch.nn.Parameter):
                 copy = torch.nn.Parameter(copy, requires_grad=tensor.requires_grad)
@@ -225,10 +229,11 @@ def _fake(task: Any, mode: Any) -> None:
                 if isinstance(value, torch.Tensor):
                     setattr(module, name, stand_in(value))
         task.batch = tree_map_only(torch.Tensor, stand_in, task.batch)
+    return integers
 
 
-def compiled(set_up: Any) -> Tuple[List[Pass], List[str]]:
-    """The passes that Inductor makes of a set-up, and why the graph broke, where it did."""
+def compiled(set_up: Any) -> Tuple[List[Pass], List[str], List[Any]]:
+    """The passes that Inductor makes of a set-up; why the graph broke, where it did; and the set-up's integers."""
     import torch
     from torch._dynamo.utils import counters
     from torch._subclasses.fake_tensor import FakeTensorMode
@@ -238,7 +243,7 @@ def compiled(set_up: Any) -> Tuple[List[Pass], List[str]]:
 
     task = task_of(set_up(torch.device("cpu")), torch.device("cpu"))
     mode = FakeTensorMode(allow_non_fake_inputs=True)
-    _fake(task, mode)
+    integers = _fake(task, mode)
     torch._dynamo.config.ignore_logging_functions |= {  # a warning is given once: the iterations behind do not break
         getattr(logging.Logger, name) for name in ("warning", "warning_once", "info") if hasattr(logging.Logger, name)
     }
@@ -250,7 +255,7 @@ def compiled(set_up: Any) -> Tuple[List[Pass], List[str]]:
         except Exception as error:
             if "_Compiled" not in f"{type(error).__name__} {error}":
                 raise
-    return found, [str(reason).split("\n")[0] for reason in counters["graph_break"]]
+    return found, [str(reason).split("\n")[0] for reason in counters["graph_break"]], integers
 
 
 def figures_of(passes: Sequence[Pass]) -> Json:
@@ -311,14 +316,17 @@ def capture_into(output: str, file: str, name: str) -> None:
 def checked(options: argparse.Namespace, name: str) -> Json:
     import torch
 
+    from .compiled_kernels import INTEGERS
     from .setup_pairs import set_ups_of
 
     torch._dynamo.reset()
     importlib.import_module("torch._dynamo.utils").counters.clear()
-    passes, breaks = compiled(set_ups_of(options.setups)[name])
+    passes, breaks, integers = compiled(set_ups_of(options.setups)[name])
     if options.code:
         folder = pathlib.Path(options.code) / name.replace("/", ".")
         folder.mkdir(parents=True, exist_ok=True)
+        (folder / "name").write_text(name + "\n")
+        torch.save(integers, folder / INTEGERS)
         for made in passes:
             which = "backward" if made.backward else "forward"
             (folder / f"{which}.py").write_text(made.code)

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
+#include <queue>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -104,6 +106,118 @@ std::string_view name_of(const JointGraph& joint, const Kernel& kernel) {
   return scatters ? kScatter : kPointwise;
 }
 
+// The compiled pass of an op of the eager iteration.
+std::optional<size_t> pass_of(const std::vector<CompiledRound>& rounds, size_t op) {
+  for (size_t r = 0; r < rounds.size(); ++r) {
+    const Round& round = rounds[r].round;
+    if (op < round.first || op >= round.end) continue;
+    const Place place = round.places[op - round.first];
+    if (place != Place::outside) return 2 * r + (place == Place::backward ? 1 : 0);
+  }
+  return {};
+}
+
+// Several pieces of a model: a pass runs when all that it reads is there, which may be behind what stood among its ops. `steps` as in the
+// eager iteration; of those that can run, the one that stood first there.
+class StepSorter {
+ public:
+  StepSorter(const Graph& eager, const std::vector<CompiledRound>& rounds, const std::vector<Step>& steps)
+      : eager_(eager), unit_of_(eager.op_count()) {
+    std::unordered_map<size_t, size_t> unit_of_pass;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const Step& step = steps[i];
+      if (i == 0 || step.kernel == nullptr || steps[i - 1].kernel == nullptr || steps[i - 1].pass != step.pass) {
+        units_.push_back({.first = i, .count = 0});
+        if (step.kernel != nullptr) unit_of_pass[step.pass] = units_.size() - 1;
+      }
+      ++units_.back().count;
+      if (step.kernel == nullptr) unit_of_[step.op] = units_.size() - 1;
+    }
+    for (size_t op = 0; op < eager.op_count(); ++op) {
+      const std::optional<size_t> pass = pass_of(rounds, op);
+      if (!pass) continue;
+      const auto known = unit_of_pass.find(*pass);
+      unit_of_[op] = known == unit_of_pass.end() ? kNone : known->second;
+    }
+  }
+
+  std::vector<Step> sorted(const std::vector<Step>& steps) {
+    find_needs();
+    std::priority_queue<size_t, std::vector<size_t>, std::greater<>> ready;
+    for (size_t unit = 0; unit < units_.size(); ++unit) {
+      if (units_[unit].needs == 0) ready.push(unit);
+    }
+    std::vector<Step> order;
+    order.reserve(steps.size());
+    while (!ready.empty()) {
+      const Unit& unit = units_[ready.top()];
+      ready.pop();
+      for (size_t i = 0; i < unit.count; ++i) order.push_back(steps[unit.first + i]);
+      for (const size_t user : unit.users) {
+        if (--units_[user].needs == 0) ready.push(user);
+      }
+    }
+    return order;
+  }
+
+ private:
+  static constexpr size_t kNone = SIZE_MAX;
+  // Steps that run one after the other: those of a pass, or one op.
+  struct Unit {
+    size_t first = 0;
+    size_t count = 0;
+    size_t needs = 0;
+    std::vector<size_t> users;
+  };
+  struct Storage {
+    size_t writer = kNone;
+    std::vector<size_t> readers;
+  };
+
+  // Whoever reads what was written runs behind, and whoever writes over what was read.
+  void find_needs() {
+    std::vector<Storage> storages(eager_.storages().size());
+    for (size_t i = 0; i < eager_.op_count(); ++i) {
+      const size_t unit = unit_of_[i];
+      if (unit == kNone) continue;
+      const Op& op = eager_.ops()[i];
+      for (const TensorId id : eager_.inputs(op)) {
+        Storage& storage = storages[eager_.tensor(id).storage.value];
+        need(unit, storage.writer);
+        if (storage.readers.empty() || storage.readers.back() != unit) storage.readers.push_back(unit);
+      }
+      if (op_class(eager_.name(op)) == OpClass::view) continue;
+      for (const TensorId id : eager_.outputs(op)) {
+        Storage& storage = storages[eager_.tensor(id).storage.value];
+        need(unit, storage.writer);
+        for (const size_t reader : storage.readers) need(unit, reader);
+        storage = {.writer = unit, .readers = {}};
+      }
+    }
+  }
+  void need(size_t unit, size_t before) {
+    if (before == kNone || before == unit) return;
+    std::vector<size_t>& users = units_[before].users;
+    if (std::find(users.begin(), users.end(), unit) != users.end()) return;
+    users.push_back(unit);
+    ++units_[unit].needs;
+  }
+
+  const Graph& eager_;
+  std::vector<size_t> unit_of_;  // by op of the eager iteration
+  std::vector<Unit> units_;
+};
+
+// Where pieces wait for one another in a circle (through what they write in place), the order of the eager iteration stays.
+std::vector<Step> in_order(const Graph& eager, std::vector<Step> steps, const std::vector<CompiledRound>& rounds) {
+  const bool whole = std::none_of(rounds.begin(), rounds.end(), [&](const CompiledRound& round) {
+    return &round != rounds.data() && round.round.first == (&round - 1)->round.first;
+  });
+  if (whole) return steps;
+  std::vector<Step> sorted = StepSorter(eager, rounds, steps).sorted(steps);
+  return sorted.size() == steps.size() ? sorted : steps;
+}
+
 class Emitter {
  public:
   Emitter(const Graph& eager, const std::vector<CompiledRound>& rounds, CompiledParts& parts)
@@ -118,6 +232,8 @@ class Emitter {
 
   Graph emitted() {
     plan();
+    steps_ = in_order(eager_, std::move(steps_), rounds_);
+    find_reach();
     find_last_uses();
     add_roots();
     for (size_t i = 0; i < steps_.size(); ++i) {
@@ -127,6 +243,7 @@ class Emitter {
       } else {
         emit_op(i);
       }
+      pass_of_op_.resize(to_.op_count(), steps_[i].pass);
     }
     first_op_.push_back(to_.op_count());
     free_storages();
@@ -136,24 +253,24 @@ class Emitter {
     return to_.finish();
   }
 
+  // By op of the new iteration that is inside of a compiled graph.
+  [[nodiscard]] const std::vector<size_t>& pass_of_op() const { return pass_of_op_; }
+
  private:
   // Compiled passes run where their first op stood; what stood among their ops runs behind them.
   void plan() {
-    size_t op = 0;
-    for (size_t r = 0; r < rounds_.size(); ++r) {
-      const CompiledRound& round = rounds_[r];
-      bool forward = false;
-      bool backward = false;
-      for (; op < round.round.end; ++op) {
-        const Place place = round.round.places[op - round.round.first];
-        if (place == Place::forward && !forward) add_pass(round.forward, r, op, Phase::forward);
-        if (place == Place::backward && !backward) add_pass(round.backward, r, op, Phase::backward);
-        forward = forward || place == Place::forward;
-        backward = backward || place == Place::backward;
-        if (place == Place::outside) steps_.push_back({.op = op, .phase = eager_.ops()[op].phase});
+    std::vector<bool> entered(2 * rounds_.size());
+    for (size_t op = 0; op < eager_.op_count(); ++op) {
+      const std::optional<size_t> pass = pass_of(rounds_, op);
+      if (!pass) {
+        steps_.push_back({.op = op, .phase = eager_.ops()[op].phase});
+      } else if (!entered[*pass]) {
+        entered[*pass] = true;
+        const CompiledRound& round = rounds_[*pass / 2];
+        const bool forward = *pass % 2 == 0;
+        add_pass(forward ? round.forward : round.backward, *pass / 2, op, forward ? Phase::forward : Phase::backward);
       }
     }
-    for (; op < eager_.op_count(); ++op) steps_.push_back({.op = op, .phase = eager_.ops()[op].phase});
   }
   void add_pass(const CompiledPass& pass, size_t round, size_t op, Phase phase) {
     const size_t which = 2 * round + (phase == Phase::backward ? 1 : 0);
@@ -192,9 +309,11 @@ class Emitter {
 
   // The step before which something dies that dies before an op of the eager iteration.
   [[nodiscard]] size_t eager_end(size_t op) const {
-    const auto found = std::lower_bound(steps_.begin(), steps_.end(), op,
-                                        [](const Step& step, size_t value) { return step.op < value; });
-    return static_cast<size_t>(found - steps_.begin());
+    return static_cast<size_t>(std::lower_bound(reach_.begin(), reach_.end(), op) - reach_.begin());
+  }
+  void find_reach() {
+    size_t reach = 0;
+    for (const Step& step : steps_) reach_.push_back(reach = std::max(reach, step.op));
   }
 
   // Where a tensor of the eager iteration lies now, outside of compiled graphs.
@@ -452,6 +571,8 @@ class Emitter {
     std::vector<TensorId> outputs;
     for (const TensorId id : eager_.inputs(op)) inputs.push_back(tensor(id, outside(id)));
     for (const TensorId id : eager_.outputs(op)) outputs.push_back(tensor(id, outside(id)));
+    for (const TensorId id : inputs) touched_[to_.graph().tensor(id).storage.value] = at;
+    for (const TensorId id : outputs) touched_[to_.graph().tensor(id).storage.value] = at;
     copy_op(op, op.phase, inputs, outputs, eager_.attributes(op));
     parts_.inside.push_back(false);
   }
@@ -486,6 +607,9 @@ class Emitter {
         last = std::max(last, last_use_[pass][i] + 1);
       }
     }
+    for (auto& [storage, step] : end) {
+      if (const auto known = touched_.find(storage); known != touched_.end()) step = std::max(step, known->second + 1);
+    }
     for (const auto& [storage, step] : end)
       to_.mark_freed(StorageId(storage), OpId(first_op_[std::min(step, steps_.size())]));
     for (const auto& [storage, op] : passing_) to_.mark_freed(storage, OpId(op));
@@ -496,17 +620,21 @@ class Emitter {
   CompiledParts& parts_;
   GraphBuilder to_;
   std::vector<Step> steps_;
-  std::vector<StorageId> roots_;                       // by storage of the eager iteration: where it is now
-  std::vector<std::vector<StorageId>> places_;         // by pass and value
-  std::vector<std::vector<size_t>> last_use_;          // by pass and value: a step
-  std::vector<std::pair<StorageId, size_t>> ends_;     // dies before the step
+  std::vector<size_t> reach_;                       // by step: the last op of the eager iteration that has begun
+  std::unordered_map<uint32_t, size_t> touched_;    // by storage: the last step outside of compiled graphs that has it
+  std::vector<StorageId> roots_;                    // by storage of the eager iteration: where it is now
+  std::vector<std::vector<StorageId>> places_;      // by pass and value
+  std::vector<std::vector<size_t>> last_use_;       // by pass and value: a step
+  std::vector<std::pair<StorageId, size_t>> ends_;  // dies before the step
   std::vector<std::pair<StorageId, size_t>> passing_;  // dies before the op of the new iteration
   std::unordered_set<uint32_t> stays_;  // storages that were handed on to what lives beyond the iteration
   std::vector<size_t> first_op_;        // by step; one more for the end
+  std::vector<size_t> pass_of_op_;
 };
 
-// Where the passes stand, and what they are given.
-std::vector<CompiledParts::Pass> passes_of(const Graph& graph, const std::vector<bool>& inside) {
+// Where the passes stand, and what they are given. `pass_of`: by op, which it belongs to.
+std::vector<CompiledParts::Pass> passes_of(const Graph& graph, const std::vector<bool>& inside,
+                                           const std::vector<size_t>& pass_of) {
   std::vector<bool> known(graph.storages().size());  // made by a compiled graph, or always at the same place
   for (size_t i = 0; i < known.size(); ++i) {
     const Root root = graph.storages()[i].root;
@@ -516,7 +644,7 @@ std::vector<CompiledParts::Pass> passes_of(const Graph& graph, const std::vector
   for (size_t i = 0; i < graph.op_count(); ++i) {
     if (!inside[i]) continue;
     const Op& op = graph.ops()[i];
-    const bool begins = i == 0 || !inside[i - 1] || op.phase != graph.ops()[i - 1].phase;
+    const bool begins = i == 0 || !inside[i - 1] || pass_of[i] != pass_of[i - 1];
     if (begins) passes.push_back({.first = OpId(i), .end = {}, .given = {}});
     passes.back().end = OpId(i + 1);
     for (const TensorId id : graph.inputs(op)) {
@@ -558,15 +686,15 @@ std::optional<DType> autocast_of(Precision precision) {
 }
 
 Result<CompiledIteration> compiled_iteration(const Graph& eager, bool loss_inside, std::optional<DType> autocast) {
-  Result<std::vector<Round>> rounds = rounds_of(eager, loss_inside, autocast);
-  if (!rounds) return rounds.error();
   CompiledIteration made;
+  std::vector<Round> rounds = rounds_of(eager, loss_inside, autocast, made.parts.breaks);
   made.parts.loss_inside = loss_inside;
   std::vector<CompiledRound> compiled;
-  compiled.reserve(rounds->size());
-  for (Round& round : *rounds) compiled.push_back(compiled_round(eager, std::move(round), made.parts));
-  made.graph = Emitter(eager, compiled, made.parts).emitted();
-  made.parts.passes = passes_of(made.graph, made.parts.inside);
+  compiled.reserve(rounds.size());
+  for (Round& round : rounds) compiled.push_back(compiled_round(eager, std::move(round), made.parts));
+  Emitter emitter(eager, compiled, made.parts);
+  made.graph = emitter.emitted();
+  made.parts.passes = passes_of(made.graph, made.parts.inside, emitter.pass_of_op());
   if (const Status status = verify(made.graph); !status.ok()) return status.error().within("the compiled iteration");
   return made;
 }

@@ -32,8 +32,8 @@ struct CompiledIteration {
 // Whether runs that are trained so are compiled as here.
 Status check_setup(const TrainingSetup& setup);
 
-// `loss_inside`: the model computes its loss itself; `autocast`: to what products are cast, where they are (autocast_of). An Error where
-// the compiler would break the graph, with where.
+// `loss_inside`: the model computes its loss itself; `autocast`: to what products are cast, where they are (autocast_of). Where the graph
+// breaks, its pieces are compiled, and `parts` says where.
 Result<CompiledIteration> compiled_iteration(const Graph& eager, bool loss_inside, std::optional<DType> autocast = {});
 std::optional<DType> autocast_of(Precision precision);
 

@@ -13,10 +13,13 @@ constexpr size_t kMostNodes = 64;  // of a kernel
 constexpr int64_t kDistant = 64;   // nodes between two that share reads alone
 constexpr uint32_t kNone = UINT32_MAX;
 
-void add_read(std::vector<Read>& reads, Read read) {
+// Parts of a value (rows that are looked up, a third of what has queries, keys and values) are taken to be others each time.
+void add_read(const JointGraph& joint, std::vector<Read>& reads, Read read) {
+  const int64_t all = joint.value(read.value).elements;
   for (Read& known : reads) {
     if (known.value != read.value) continue;
-    known.elements = std::max(known.elements, read.elements);
+    const bool parts = known.elements < all && read.elements < all;
+    known.elements = parts ? std::min(known.elements + read.elements, all) : std::max(known.elements, read.elements);
     return;
   }
   reads.push_back(read);
@@ -65,14 +68,14 @@ class Lowering {
       const NodeId by = joint_.value(read.value).made_by;
       const bool real = real_[read.value.value] || !by.valid() || !runs_[by.value];
       if (real) {
-        add_read(reads, read);
+        add_read(joint_, reads, read);
         continue;
       }
       // Of what is looked up no more is read than comes out.
       const int64_t made = joint_.value(read.value).elements;
       for (Read further : inlined_[by.value]) {
         if (read.elements < made && further.elements >= made) further.elements = read.elements;
-        add_read(reads, further);
+        add_read(joint_, reads, further);
       }
       add_nodes(computed_[index], computed_[by.value]);
       add_nodes(computed_[index], {by});
@@ -194,6 +197,7 @@ class Scheduler {
       const Value& value = joint_.value(read.value);
       const int64_t bytes = std::min(value.bytes(), read.elements * static_cast<int64_t>(size_of(value.dtype)));
       if (maker_[read.value.value] != kNone) share(maker_[read.value.value], bytes);
+      if (read.elements < value.elements) continue;  // another part than others read
       for (const uint32_t group : reading_[read.value.value]) {
         if (position - groups_[group].last <= static_cast<size_t>(kDistant)) share(group, bytes);
       }
@@ -268,7 +272,7 @@ class Scheduler {
       group.kernel.spread = node.has(kSpread);
     }
     for (const Read& read : reads) {
-      add_read(group.kernel.reads, read);
+      add_read(joint_, group.kernel.reads, read);
       const uint32_t maker = maker_[read.value.value];
       if (maker != kNone && maker != index) group.needs.push_back(maker);
       std::vector<uint32_t>& readers = reading_[read.value.value];

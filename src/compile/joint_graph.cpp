@@ -1,40 +1,22 @@
 #include "compile/joint_graph.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "compile/decompose.h"
+#include "compile/graph_breaks.h"
 #include "compile/layout_rule.h"
 #include "derive/op_class.h"
 
 namespace forerun::compile {
 namespace {
 
-// Ops at which Dynamo ends a graph. Where Python alone is the reason (a logger, a lock), the ops do not tell.
-std::string_view breaks(const Graph& graph, const Op& op) {
-  const std::string_view base = base_name(graph.name(op));
-  if (base == "nonzero" || base == "masked_select" || base == "_unique2" || base == "unique_dim") {
-    return "the size of a result depends on values";
-  }
-  if (op_class(graph.name(op)) == OpClass::rnn) return "recurrent layers are not traced";
-  return {};
-}
-
 // Libraries read values for checks of their own, which they leave out while they are traced.
 bool reads_on_host(const Graph& graph, const Op& op) {
   const std::string_view base = base_name(graph.name(op));
   return base == "_local_scalar_dense" || base == "item";
-}
-
-Error break_at(const Graph& graph, const Op& op, std::string_view why) {
-  const std::string& module = graph.module(op);
-  return Error{fmt::format("torch.compile would break the graph: {} ({})", why, graph.name(op)),
-               module.empty() ? "outside of any module" : fmt::format("module {}", module),
-               "compiled graphs in several pieces are not predicted; leave out --compile, or take the op out"};
 }
 
 bool is_loss(std::string_view name) {
@@ -117,12 +99,13 @@ class Values {
   }
   [[nodiscard]] ValueId held(StorageId storage) const { return storages_[storage.value].value; }
   [[nodiscard]] bool written(StorageId storage) const { return storages_[storage.value].written; }
-  void forget(StorageId storage) { storages_[storage.value] = {}; }
+  void write_outside(StorageId storage, bool backward) { storages_[storage.value] = {.tangent = backward}; }
 
  private:
   struct Held {
     ValueId value;
     bool written = false;
+    bool tangent = false;  // by the backward pass outside: whoever reads it is handed a gradient
   };
 
   ValueId given(TensorId tensor) {
@@ -133,7 +116,8 @@ class Values {
                              .elements = storage.bytes.value / std::max<int64_t>(size_of(dtype), 1),
                              .tensor = tensor,
                              .given = id,
-                             .parameter = storage.root == Root::parameter || storage.root == Root::buffer});
+                             .parameter = storage.root == Root::parameter || storage.root == Root::buffer,
+                             .tangent = storages_[id.value].tangent});
     return ValueId(joint_.values.size() - 1);
   }
 
@@ -304,17 +288,13 @@ class JointBuilder {
 
   // Reads results of the compiled graph; what it makes is given to it.
   void outside(const Op& op) {
-    const bool behind = op.phase != Phase::forward;
     for (const TensorId input : graph_.inputs(op)) {
       const ValueId value = values_.held(graph_.tensor(input).storage);
       if (value.valid()) is_result(value);
     }
     if (op_class(graph_.name(op)) == OpClass::view) return;
     for (const TensorId output : graph_.outputs(op)) {
-      const StorageId storage = graph_.tensor(output).storage;
-      values_.forget(storage);
-      if (!behind || op.phase == Phase::update) continue;
-      joint_.values[values_.read(output).value.value].tangent = true;
+      values_.write_outside(graph_.tensor(output).storage, op.phase == Phase::backward);
     }
   }
 
@@ -343,26 +323,25 @@ class JointBuilder {
 
 }  // namespace
 
-Result<std::vector<Round>> rounds_of(const Graph& graph, bool loss_inside, std::optional<DType> autocast) {
-  std::vector<Round> rounds;
+std::vector<Round> rounds_of(const Graph& graph, bool loss_inside, std::optional<DType> autocast,
+                             std::vector<GraphBreak>& breaks) {
+  std::vector<Round> whole;
   const std::vector<Op>& ops = graph.ops();
   for (size_t i = 0; i < ops.size() && ops[i].phase != Phase::update; ++i) {
     const bool begins = i == 0 || (ops[i].phase == Phase::forward && ops[i - 1].phase == Phase::backward);
-    if (begins) rounds.push_back({.first = i});
-    rounds.back().end = i + 1;
+    if (begins) whole.push_back({.first = i});
+    whole.back().end = i + 1;
   }
-  for (Round& round : rounds) {
-    round.loss_inside = loss_inside;
-    round.autocast = autocast;
-    place_round(graph, loss_inside, round);
-    round.channels_last = puts_channels_last(graph, round);
+  std::vector<Round> rounds;
+  for (size_t i = 0; i < whole.size(); ++i) {
+    whole[i].loss_inside = loss_inside;
+    whole[i].autocast = autocast;
+    place_round(graph, loss_inside, whole[i]);
+    std::vector<GraphBreak> found;
+    for (Round& round : pieces_of(graph, std::move(whole[i]), found)) rounds.push_back(std::move(round));
+    if (i == 0) breaks = std::move(found);
   }
-  for (const Round& round : rounds) {
-    for (size_t i = round.first; i < round.end; ++i) {
-      if (round.places[i - round.first] == Place::outside) continue;
-      if (const std::string_view why = breaks(graph, ops[i]); !why.empty()) return break_at(graph, ops[i], why);
-    }
-  }
+  for (Round& round : rounds) round.channels_last = puts_channels_last(graph, round);
   return rounds;
 }
 

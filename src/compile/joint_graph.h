@@ -19,6 +19,7 @@
 #include "base/id.h"
 #include "base/result.h"
 #include "graph/graph.h"
+#include "graph/training_run.h"
 
 namespace forerun::compile {
 
@@ -90,18 +91,20 @@ struct JointGraph {
 // Where an op of an iteration runs.
 enum class Place : uint8_t { outside, forward, backward };
 
+// What one forward graph and its backward graph are compiled of: a micro-batch, or a piece of it (graph_breaks.h).
 struct Round {
-  size_t first = 0;  // op of the iteration
+  size_t first = 0;  // op of the iteration, of the micro-batch
   size_t end = 0;
-  std::vector<Place> places;  // by op of the round
+  std::vector<Place> places;  // by op of the micro-batch; other pieces are outside
   bool loss_inside = false;
   bool channels_last = false;  // convolutions of images are given their channels last (layout_rule.h)
   std::optional<DType> autocast;
 };
 
-// The micro-batches of an iteration; `loss_inside`: the model computes its loss itself; `autocast`: to what products are cast. An Error
-// where the compiler would break the graph or refuse, with where.
-Result<std::vector<Round>> rounds_of(const Graph& graph, bool loss_inside, std::optional<DType> autocast = {});
+// The micro-batches of an iteration, or the pieces of each, in the order of their forward passes; `loss_inside`: the model computes its loss
+// itself; `autocast`: to what products are cast. `breaks` is given where the graph of the first micro-batch breaks.
+std::vector<Round> rounds_of(const Graph& graph, bool loss_inside, std::optional<DType> autocast,
+                             std::vector<GraphBreak>& breaks);
 
 JointGraph joint_graph(const Graph& graph, const Round& round);
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -131,6 +132,13 @@ struct Environment {
   HostCalibration calibration;
 };
 
+// Where a compiled graph ends because it cannot be traced on.
+struct GraphBreak {
+  std::string module;
+  std::string op;  // which runs eagerly
+  std::string_view why;
+};
+
 // What the compiler made of an iteration, beside its ops.
 struct CompiledParts {
   struct Pass {
@@ -140,9 +148,10 @@ struct CompiledParts {
   };
   std::vector<bool> inside;  // by op: of a compiled graph
   std::vector<Pass> passes;
-  int64_t graphs = 0;       // compiled: a forward and a backward one
-  int64_t nodes = 0;        // that were lowered
-  int64_t kept_values = 0;  // for the backward pass, parameters and inputs not counted
+  std::vector<GraphBreak> breaks;  // of a micro-batch
+  int64_t graphs = 0;              // compiled: a forward and a backward one each
+  int64_t nodes = 0;               // that were lowered
+  int64_t kept_values = 0;         // for the backward pass, parameters and inputs not counted
   int64_t kept_bytes = 0;
   int64_t computed_again = 0;  // nodes
   bool loss_inside = false;    // the model computes its loss itself

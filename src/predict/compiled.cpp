@@ -93,8 +93,12 @@ std::vector<std::string> assumptions_of(const TrainingRun& run) {
   const CompileMode mode = run.setup.compile;
   const bool loss_inside = run.compiled->loss_inside;
   std::vector<std::string> list = {
-      "torch.compile(model) as PyTorch 2.11 does it, sizes fixed; Dynamo traces the model in one piece (Python code "
-      "that breaks the graph, such as a logger, does not show in the ops)",
+      run.compiled->breaks.empty()
+          ? "torch.compile(model) as PyTorch 2.11 does it, sizes fixed; Dynamo traces the model in one piece (Python "
+            "code that breaks the graph, such as a logger, does not show in the ops)"
+          : "torch.compile(model) as PyTorch 2.11 does it, sizes fixed; its graph breaks where ops show that it must, "
+            "and each piece between is compiled alone (Python code that breaks it further, such as a logger, does not "
+            "show in the ops)",
       loss_inside ? "the model computes its loss, which is compiled with it; the optimizer runs eagerly"
                   : "loss and optimizer run eagerly, outside of the compiled model",
       "attention runs by the kernel that the eager model takes, but for models of transformers, which mask it while "
@@ -166,7 +170,10 @@ CompiledPrediction predict_compiled(const TrainingRun& run, const Device& device
   p.kept_values = parts.kept_values;
   p.kept = Bytes(parts.kept_bytes);
   p.computed_again = parts.computed_again;
-  if (!tunes_products(mode)) p.compile_s = constants.start_s + constants.node_s * static_cast<double>(parts.nodes);
+  p.graphs = parts.graphs;
+  p.breaks = parts.breaks;
+  if (!tunes_products(mode) && parts.graphs > 0)
+    p.compile_s = constants.start_s + constants.node_s * static_cast<double>(parts.nodes);
   p.assumptions = assumptions_of(run);
   return p;
 }

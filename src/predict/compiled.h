@@ -66,6 +66,8 @@ struct CompiledPrediction {
   int64_t kept_values = 0;
   Bytes kept;  // for the backward pass
   int64_t computed_again = 0;
+  int64_t graphs = 0;                             // compiled, forward and backward ones, of all micro-batches
+  std::vector<GraphBreak> breaks;                 // of a micro-batch, in order
   std::optional<double> compile_s;                // of the first iteration; nothing where it was never measured
   Nanoseconds outside_host;                       // what the host does beside compiled graphs
   std::vector<FusedKernel> largest;               // at most ten

@@ -79,6 +79,44 @@ std::string largest_text(const CompiledPrediction& c, bool details) {
   return table.text();
 }
 
+struct BreaksAlike {
+  const GraphBreak* first = nullptr;
+  int64_t count = 0;
+};
+
+// Those for the same reason at the same op together, in the order of the first of each.
+std::vector<BreaksAlike> alike(const std::vector<GraphBreak>& breaks) {
+  std::vector<BreaksAlike> rows;
+  for (const GraphBreak& found : breaks) {
+    const auto known = std::find_if(rows.begin(), rows.end(), [&](const BreaksAlike& row) {
+      return row.first->op == found.op && row.first->why == found.why;
+    });
+    if (known == rows.end()) {
+      rows.push_back({&found, 1});
+    } else {
+      ++known->count;
+    }
+  }
+  return rows;
+}
+
+std::string breaks_text(const CompiledPrediction& c) {
+  if (c.breaks.empty()) return {};
+  std::string text = wrapped(
+      c.graphs > 0 ? fmt::format("  the graph breaks at {} place{}; {} graphs are compiled, forward and backward ones:",
+                                 c.breaks.size(), c.breaks.size() == 1 ? "" : "s", c.graphs)
+                   : "  nothing is compiled; the graph breaks:",
+      "    ");
+  for (const BreaksAlike& row : alike(c.breaks)) {
+    const std::string& module = row.first->module;
+    text += wrapped(
+        fmt::format("  - {}{}: {} ({})", module.empty() ? "outside of any module" : module,
+                    row.count > 1 ? fmt::format(" and {} more", row.count - 1) : "", row.first->why, row.first->op),
+        "    ");
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string to_text(const CompiledPrediction& c, const Prediction& eager, const TextStyle& style) {
@@ -94,8 +132,9 @@ std::string to_text(const CompiledPrediction& c, const Prediction& eager, const 
           c.templates > 0 ? fmt::format("; {} elementwise kernels within tuned products", grouped(c.templates)) : "",
           c.compile_s ? fmt::format("; first iteration about {:.0f} s", *c.compile_s) : ""),
       "    ");
+  text += breaks_text(c);
   if (c.prediction.job) text += job_text(*c.prediction.job);
-  text += largest_text(c, style.details);
+  if (!c.largest.empty()) text += largest_text(c, style.details);
   if (!style.details) return text;
   Table libraries({"stays with a library", "count", "GPU time"});
   for (const OutsideKernels& row : c.libraries_by_name) libraries.add({row.name, grouped(row.count), shown(row.gpu)});
@@ -135,7 +174,13 @@ void write_fields(JsonWriter& json, const CompiledPrediction& c, const Predictio
       .field("samples_per_second", p.samples_per_second)
       .field("kept_values", c.kept_values)
       .field("kept_bytes", c.kept.value)
-      .field("computed_again", c.computed_again);
+      .field("computed_again", c.computed_again)
+      .field("graphs", c.graphs);
+  json.key("breaks").begin_array();
+  for (const GraphBreak& found : c.breaks) {
+    json.begin_object().field("module", found.module).field("op", found.op).field("why", found.why).end_object();
+  }
+  json.end_array();
   if (p.tokens_per_second > 0) json.field("tokens_per_second", p.tokens_per_second);
   if (p.job) write_json(json.key("job"), *p.job);
   if (c.compile_s) json.field("compile_s", *c.compile_s);
@@ -166,9 +211,9 @@ void write_fields(JsonWriter& json, const CompiledPrediction& c, const Predictio
 std::string kernels_csv(const CompiledPrediction& compiled) {
   std::string csv = "phase,where,op,kernels,gpu_us,bytes,elements,reduced,computes,module\n";
   for (const CompiledOp& op : compiled.ops) {
-    csv += fmt::format("{},{},{},{},{:.3f},{},{},{},{},{}\n", name_of(op.phase),
-                       op.inside ? "compiled" : "eager", op.name, op.kernels, static_cast<double>(op.gpu.value) * 1e-3,
-                       op.bytes.value, op.elements, op.reduced, csv_quoted(op.ops), csv_quoted(op.module));
+    csv += fmt::format("{},{},{},{},{:.3f},{},{},{},{},{}\n", name_of(op.phase), op.inside ? "compiled" : "eager",
+                       op.name, op.kernels, static_cast<double>(op.gpu.value) * 1e-3, op.bytes.value, op.elements,
+                       op.reduced, csv_quoted(op.ops), csv_quoted(op.module));
   }
   return csv;
 }
