@@ -114,9 +114,12 @@ class Quiet:
         with self._lock:
             yield self._holder.value == 0
 
+    def held_by(self, process: int) -> bool:
+        return bool(self._holder.value == process)
+
     def end_of(self, process: int) -> None:
         """It died, perhaps while it held it."""
-        if self._holder.value == process:
+        if self.held_by(process):
             send(descendants(self._collector, spared=0), signal.SIGCONT)
             self._holder.value = 0
 

@@ -6,9 +6,9 @@
 Of a compiled model this is all that its two graphs run, calls of libraries with the layouts that Inductor chose among
 it; no model is built and nothing is traced, so that a set-up takes seconds. The forward pass is given random numbers
 (the set-up's own where they are integers: what is looked up decides how long it takes), the backward pass what the
-forward pass kept. A line for each set-up: for each pass the names of its kernels and their nanoseconds, in order.
-Processes compile side by side; each has the GPU for itself while its kernels are timed. The PyTorch that runs the code
-has to be the one that generated it.
+forward pass kept. A line for each set-up: for each pass the names of its kernels and their nanoseconds, in order, and
+how long the host takes to issue it. Processes compile side by side; each has the GPU and the first cores for itself
+while it is timed, and all others stand still. The PyTorch that runs the code has to be the one that generated it.
 """
 from __future__ import annotations
 
@@ -27,12 +27,16 @@ from typing import Any, Deque, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import torch
 
+from .compile_pairs import Quiet, use_cores
+from .kernels import events_of, kernels_of
+from .measure import profiled_by_kineto
 from .setup_pairs import Work
 
 Json = Dict[str, Any]
 
 SCHEMA = "compiled-kernels/1"
 _REPEATED = 3  # times that a pass is profiled
+_ISSUED = 7  # times that the host's part is timed
 _LAST_S = 15.0  # before the end nothing is begun any more
 _LONGEST_S = 240.0  # after which a set-up hangs
 INTEGERS = "integers.pt"
@@ -87,62 +91,96 @@ def with_kept(inputs: List[Any], names: Sequence[str], results: Sequence[Any]) -
     return found
 
 
-def kernels_of(module: Any, inputs: List[Any]) -> Tuple[Json, Sequence[Any]]:
-    """Names and nanoseconds of what a pass runs on the GPU, and its results."""
-    from .measure import _profile
+def tune_quickly() -> None:
+    """Of the few forms of each kernel the fastest is found in a fifth of the usual time."""
+    benchmarking = importlib.import_module("torch._inductor.runtime.benchmarking")
+    plain = benchmarking.InductorBenchmarker.benchmark_gpu
 
-    for _ in range(2):  # kernels are tuned
-        results = module.call(list(inputs))
+    def benchmark_gpu(self: Any, call: Any, *given: Any, **named: Any) -> Any:
+        return plain(self, call, *given, **{"max_benchmark_duration": 4, "memory_warmup_iters": 10, **named})
+
+    benchmarking.InductorBenchmarker.benchmark_gpu = benchmark_gpu
+
+
+def run_first(module: Any, inputs: List[Any]) -> Sequence[Any]:
+    """The results of a pass whose kernels are tuned after that."""
+    for _ in range(2):
+        results: Sequence[Any] = module.call(list(inputs))
     torch.cuda.synchronize()
-    runs: List[List[Tuple[str, int]]] = []
-    for _ in range(_REPEATED):
-        def once() -> None:
+    return results
+
+
+def timed_pass(module: Any, inputs: List[Any]) -> Json:
+    """Names and nanoseconds of what a pass runs on the GPU, and milliseconds that the host takes to issue it from an
+    idle GPU: medians of some times."""
+    issued = []
+    for _ in range(_ISSUED):
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        module.call(list(inputs))
+        issued.append(1000 * (time.perf_counter() - begin))
+    torch.cuda.synchronize()
+
+    def repeated() -> None:
+        for _ in range(_REPEATED):
             module.call(list(inputs))
             torch.cuda.synchronize()
 
-        events = [event for event in _profile(once).events() if event.device_type() == torch.autograd.DeviceType.CUDA]
-        events.sort(key=lambda event: event.start_ns())
-        runs.append([(str(event.name()), int(event.duration_ns())) for event in events])
-    names = [name for name, _ in runs[-1]]
-    alike = [run for run in runs if [name for name, _ in run] == names]
-    return {"kernels": names, "ns": [round(statistics.median(run[place][1] for run in alike))
-                                     for place in range(len(names))]}, results
+    kernels = sorted(kernels_of(events_of(profiled_by_kineto(repeated))), key=lambda kernel: kernel.start)
+    count = len(kernels) // _REPEATED
+    runs = [kernels[run * count:(run + 1) * count] for run in range(_REPEATED)]
+    names = [kernel.name for kernel in runs[0]]
+    if len(kernels) % _REPEATED or any([kernel.name for kernel in run] != names for run in runs):
+        raise RuntimeError("a pass ran other kernels each time")
+    times = [round(statistics.median(run[place].duration for run in runs)) for place in range(count)]
+    return {"kernels": names, "ns": times, "issued_ms": round(statistics.median(issued), 4)}
 
 
-def timed(folder: pathlib.Path, lock: Any) -> Json:
+def timed(folder: pathlib.Path, lock: Any, quiet: Quiet) -> Json:
+    use_cores(measuring=False)
     begin = time.monotonic()
     passes = {which: module_of(folder / f"{which}.py") for which in ("forward", "backward")}
     compiled_s = time.monotonic() - begin
     names = json.loads((folder / "backward.json").read_text())["inputs"]
     row: Json = {"schema": SCHEMA, "name": (folder / "name").read_text().strip(), "torch": torch.__version__,
                  "compiled_s": round(compiled_s, 1)}
+    row["gpu"] = torch.cuda.get_device_name()
+    profiled_by_kineto(torch.cuda.synchronize)  # the first takes seconds
+    tune_quickly()
     with lock:
+        use_cores(measuring=True)
         begin = time.monotonic()
-        row["gpu"] = torch.cuda.get_device_name()
         inputs = Inputs(folder)
-        given = inputs.of(passes["forward"])
-        row["forward"], results = kernels_of(passes["forward"], given)
-        del given
-        row["backward"], _ = kernels_of(passes["backward"], with_kept(inputs.of(passes["backward"]), names, results))
+        given = {"forward": inputs.of(passes["forward"])}
+        results = run_first(passes["forward"], given["forward"])
+        given["backward"] = with_kept(inputs.of(passes["backward"]), names, results)
+        run_first(passes["backward"], given["backward"])
+        with quiet.hold():
+            for which, module in passes.items():
+                row[which] = timed_pass(module, given[which])
         row["timed_s"] = round(time.monotonic() - begin, 1)
     return row
 
 
-def in_process(folder: pathlib.Path, lock: Any, results: Any) -> None:
+def in_process(folder: pathlib.Path, lock: Any, quiet: Quiet, results: Any) -> None:
     try:
-        results.put(timed(folder, lock))
+        results.put(timed(folder, lock, quiet))
     except BaseException as error:  # the others go on
         results.put({"schema": SCHEMA, "name": folder.name, "error": f"{type(error).__name__}: {error}"[:500]})
 
 
 def each_timed(folders: Sequence[pathlib.Path], at_once: int, deadline: float) -> Iterator[Tuple[str, Any]]:
-    lock = Work.processes.RLock()
+    lock = Work.processes.Semaphore(1)
+    quiet = Quiet()
     waiting: Deque[pathlib.Path] = collections.deque(folders)
     running: Dict[str, Work] = {}
     while waiting or running:
         while waiting and len(running) < at_once and time.monotonic() < deadline - _LAST_S:
-            folder = waiting.popleft()
-            running[folder.name] = Work(in_process, (folder, lock))
+            with quiet.broken() as may_begin:
+                if not may_begin:
+                    break
+                folder = waiting.popleft()
+                running[folder.name] = Work(in_process, (folder, lock, quiet))
         if not running:
             break
         for name, work in list(running.items()):
@@ -151,6 +189,9 @@ def each_timed(folders: Sequence[pathlib.Path], at_once: int, deadline: float) -
                 found = work.kill()
             if found is None:
                 continue
+            if isinstance(found, str) and quiet.held_by(work.id):  # it died in its turn
+                quiet.end_of(work.id)
+                lock.release()
             del running[name]
             yield name, found
     for folder in waiting:
@@ -160,11 +201,12 @@ def each_timed(folders: Sequence[pathlib.Path], at_once: int, deadline: float) -
 def collect(options: argparse.Namespace) -> int:
     begin = time.monotonic()
     os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")  # to look for a GPU must not wake it before the forks
-    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "3")
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     if not torch.cuda.is_available():
         say("forerun.compiled_kernels: no CUDA GPU is visible to PyTorch; time kernels on a machine with one")
         return 1
-    folders = sorted(path.parent for path in pathlib.Path(options.folder).glob("*/backward.py"))
+    codes = pathlib.Path(options.folder).glob("*/backward.py")
+    folders = [code.parent for code in sorted(codes, key=lambda code: -code.stat().st_size)]  # the longest begin
     if not folders:
         say(f"forerun.compiled_kernels: {options.folder} has no code; forerun.compile_check --code writes it")
         return 1
@@ -202,7 +244,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     add("folder", help="what forerun.compile_check --code wrote")
     add("-o", "--output", required=True, metavar="FILE", help="lines are added to this file, .jsonl.gz")
     add("--minutes", type=float, default=60, metavar="M", help="end by then (default: %(default)s)")
-    add("--at-once", type=int, default=max(1, (os.cpu_count() or 1) // 3), metavar="N",
+    add("--at-once", type=int, default=os.cpu_count() or 1, metavar="N",
         help="set-ups that compile side by side (default: %(default)s)")
     try:
         return collect(parser.parse_args(arguments))

@@ -63,7 +63,7 @@ class CudaInstrument:
         empty_allocator()
         self._environment = environment(self._device)
         self._traced = 0
-        _profile(lambda: None)  # the first profile of a process takes seconds
+        profiled_by_kineto(lambda: None)  # the first profile of a process takes seconds
         gc.collect()
         gc.freeze()  # what was imported is not looked at again each time garbage is sought
 
@@ -302,7 +302,7 @@ def profiled_iteration(task: TrainingTask) -> Json:
         recorder.close()
         torch.cuda.synchronize()
 
-    results = _profile(both)
+    results = profiled_by_kineto(both)
     return {**recorder.columns(), **profile_fields(events_of(results))}
 
 
@@ -324,10 +324,10 @@ def measured_kernels(task: TrainingTask) -> Json:
         torch.cuda.synchronize()
         marked(RECORDED_MARK)
 
-    return profile_fields(events_of(_profile(once)))
+    return profile_fields(events_of(profiled_by_kineto(once)))
 
 
-def _profile(call: Callable[[], None]) -> Any:
+def profiled_by_kineto(call: Callable[[], None]) -> Any:
     profiler = torch.autograd.profiler.profile(use_kineto=True, use_device="cuda")
     with profiler:
         call()

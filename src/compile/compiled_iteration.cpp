@@ -1,221 +1,30 @@
 #include "compile/compiled_iteration.h"
 
 #include <algorithm>
-#include <functional>
 #include <optional>
-#include <queue>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "compile/arithmetic.h"
-#include "compile/buffer_plan.h"
+#include "compile/compiled_round.h"
 #include "compile/decompose.h"
 #include "compile/fusion.h"
 #include "compile/joint_graph.h"
 #include "compile/mix_order.h"
 #include "compile/padding.h"
-#include "compile/partition.h"
-#include "compile/run_order.h"
+#include "compile/step_order.h"
 #include "derive/op_class.h"
 #include "graph/graph_builder.h"
 
 namespace forerun::compile {
 namespace {
 
-// What runs, in order: a kernel of a round, or an op of the eager iteration.
-struct Step {
-  const Kernel* kernel = nullptr;
-  size_t round = 0;
-  size_t pass = 0;  // two of a round
-  size_t op = 0;    // of the eager iteration: itself, or where the pass begins
-  Phase phase = Phase::forward;
-};
-
-struct CompiledPass {
-  std::vector<Kernel> kernels;
-  std::vector<ValueId> takes;  // by value: whose memory it takes over
-};
-
-struct CompiledRound {
-  Round round;
-  JointGraph joint;
-  std::vector<bool> kept;
-  CompiledPass forward;
-  CompiledPass backward;
-};
-
-int64_t memory_of(const Graph& eager, const Value& value) {
-  if (!value.tensor.valid() || eager.tensor(value.tensor).dtype != value.dtype) return value.bytes();
-  return std::max(value.bytes(), eager.storage(eager.tensor(value.tensor).storage).bytes.value);
-}
-
-// Products are given where to write; the others allocate what they make.
-bool makes_itself(const Graph& eager, const JointGraph& joint, const Kernel& kernel) {
-  const std::string_view base = base_name(eager.name(eager.op(joint.node(kernel.nodes.front()).op)));
-  return base != "mm" && base != "addmm" && base != "bmm" && base != "baddbmm";
-}
-
-// The kernels in the order in which they run, and whose memory they take.
-CompiledPass scheduled(const Graph& eager, const JointGraph& joint, std::vector<Kernel> kernels,
-                       std::vector<bool> stored, const std::vector<bool>& kept) {
-  for (size_t i = 0; i < stored.size(); ++i) stored[i] = stored[i] || joint.values[i].returned;
-  const PassMemory memory(joint, kernels, stored, kept);
-  const std::vector<uint32_t> order = memory.order();
-  CompiledPass made;
-  made.kernels.reserve(order.size());
-  for (const uint32_t kernel : order) made.kernels.push_back(std::move(kernels[kernel]));
-  const std::function<int64_t(ValueId)> bytes = [&](ValueId id) { return memory_of(eager, joint.value(id)); };
-  const std::function<bool(const Kernel&)> allocates = [&](const Kernel& kernel) {
-    return makes_itself(eager, joint, kernel);
-  };
-  made.takes = plan_buffers(joint, made.kernels, {stored, bytes, allocates}, memory.estimate(order));
-  return made;
-}
-
-CompiledRound compiled_round(const Graph& eager, Round round, CompiledParts& found) {
-  CompiledRound made{.round = std::move(round), .joint = {}, .kept = {}, .forward = {}, .backward = {}};
-  made.joint = joint_graph(eager, made.round);
-  const JointGraph& joint = made.joint;
-  Partition parts = partition(joint);
-  std::vector<bool> stored(joint.values.size());
-  for (size_t i = 0; i < stored.size(); ++i) {
-    const Value& value = joint.values[i];
-    stored[i] = value.forward_result || parts.kept[i];
-    if (!parts.kept[i] || !value.made_by.valid()) continue;
-    ++found.kept_values;
-    found.kept_bytes += value.bytes();
-  }
-  const std::vector<bool> nothing(stored.size());
-  made.forward = scheduled(eager, joint, fuse(joint, parts.in_forward, stored), stored, nothing);
-  for (size_t i = 0; i < stored.size(); ++i) stored[i] = joint.values[i].backward_result;
-  made.backward = scheduled(eager, joint, fuse(joint, parts.in_backward, stored), stored, parts.kept);
-  for (size_t i = 0; i < joint.nodes.size(); ++i) {
-    found.nodes += static_cast<int64_t>(parts.in_forward[i]) + static_cast<int64_t>(parts.in_backward[i]);
-    if (parts.in_forward[i] && parts.in_backward[i]) ++found.computed_again;
-  }
-  found.graphs += 2;
-  made.kept = std::move(parts.kept);
-  return made;
-}
-
 std::string_view name_of(const JointGraph& joint, const Kernel& kernel) {
   if (kernel.kind == NodeKind::reduction) return kReduction;
   const bool scatters =
       std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [&](NodeId id) { return joint.node(id).has(kScatters); });
   return scatters ? kScatter : kPointwise;
-}
-
-// The compiled pass of an op of the eager iteration.
-std::optional<size_t> pass_of(const std::vector<CompiledRound>& rounds, size_t op) {
-  for (size_t r = 0; r < rounds.size(); ++r) {
-    const Round& round = rounds[r].round;
-    if (op < round.first || op >= round.end) continue;
-    const Place place = round.places[op - round.first];
-    if (place != Place::outside) return 2 * r + (place == Place::backward ? 1 : 0);
-  }
-  return {};
-}
-
-// Several pieces of a model: a pass runs when all that it reads is there, which may be behind what stood among its ops. `steps` as in the
-// eager iteration; of those that can run, the one that stood first there.
-class StepSorter {
- public:
-  StepSorter(const Graph& eager, const std::vector<CompiledRound>& rounds, const std::vector<Step>& steps)
-      : eager_(eager), unit_of_(eager.op_count()) {
-    std::unordered_map<size_t, size_t> unit_of_pass;
-    for (size_t i = 0; i < steps.size(); ++i) {
-      const Step& step = steps[i];
-      if (i == 0 || step.kernel == nullptr || steps[i - 1].kernel == nullptr || steps[i - 1].pass != step.pass) {
-        units_.push_back({.first = i, .count = 0});
-        if (step.kernel != nullptr) unit_of_pass[step.pass] = units_.size() - 1;
-      }
-      ++units_.back().count;
-      if (step.kernel == nullptr) unit_of_[step.op] = units_.size() - 1;
-    }
-    for (size_t op = 0; op < eager.op_count(); ++op) {
-      const std::optional<size_t> pass = pass_of(rounds, op);
-      if (!pass) continue;
-      const auto known = unit_of_pass.find(*pass);
-      unit_of_[op] = known == unit_of_pass.end() ? kNone : known->second;
-    }
-  }
-
-  std::vector<Step> sorted(const std::vector<Step>& steps) {
-    find_needs();
-    std::priority_queue<size_t, std::vector<size_t>, std::greater<>> ready;
-    for (size_t unit = 0; unit < units_.size(); ++unit) {
-      if (units_[unit].needs == 0) ready.push(unit);
-    }
-    std::vector<Step> order;
-    order.reserve(steps.size());
-    while (!ready.empty()) {
-      const Unit& unit = units_[ready.top()];
-      ready.pop();
-      for (size_t i = 0; i < unit.count; ++i) order.push_back(steps[unit.first + i]);
-      for (const size_t user : unit.users) {
-        if (--units_[user].needs == 0) ready.push(user);
-      }
-    }
-    return order;
-  }
-
- private:
-  static constexpr size_t kNone = SIZE_MAX;
-  // Steps that run one after the other: those of a pass, or one op.
-  struct Unit {
-    size_t first = 0;
-    size_t count = 0;
-    size_t needs = 0;
-    std::vector<size_t> users;
-  };
-  struct Storage {
-    size_t writer = kNone;
-    std::vector<size_t> readers;
-  };
-
-  // Whoever reads what was written runs behind, and whoever writes over what was read.
-  void find_needs() {
-    std::vector<Storage> storages(eager_.storages().size());
-    for (size_t i = 0; i < eager_.op_count(); ++i) {
-      const size_t unit = unit_of_[i];
-      if (unit == kNone) continue;
-      const Op& op = eager_.ops()[i];
-      for (const TensorId id : eager_.inputs(op)) {
-        Storage& storage = storages[eager_.tensor(id).storage.value];
-        need(unit, storage.writer);
-        if (storage.readers.empty() || storage.readers.back() != unit) storage.readers.push_back(unit);
-      }
-      if (op_class(eager_.name(op)) == OpClass::view) continue;
-      for (const TensorId id : eager_.outputs(op)) {
-        Storage& storage = storages[eager_.tensor(id).storage.value];
-        need(unit, storage.writer);
-        for (const size_t reader : storage.readers) need(unit, reader);
-        storage = {.writer = unit, .readers = {}};
-      }
-    }
-  }
-  void need(size_t unit, size_t before) {
-    if (before == kNone || before == unit) return;
-    std::vector<size_t>& users = units_[before].users;
-    if (std::find(users.begin(), users.end(), unit) != users.end()) return;
-    users.push_back(unit);
-    ++units_[unit].needs;
-  }
-
-  const Graph& eager_;
-  std::vector<size_t> unit_of_;  // by op of the eager iteration
-  std::vector<Unit> units_;
-};
-
-// Where pieces wait for one another in a circle (through what they write in place), the order of the eager iteration stays.
-std::vector<Step> in_order(const Graph& eager, std::vector<Step> steps, const std::vector<CompiledRound>& rounds) {
-  const bool whole = std::none_of(rounds.begin(), rounds.end(), [&](const CompiledRound& round) {
-    return &round != rounds.data() && round.round.first == (&round - 1)->round.first;
-  });
-  if (whole) return steps;
-  std::vector<Step> sorted = StepSorter(eager, rounds, steps).sorted(steps);
-  return sorted.size() == steps.size() ? sorted : steps;
 }
 
 class Emitter {
@@ -444,13 +253,31 @@ class Emitter {
     passing_.emplace_back(buffer, to_.op_count());
   }
 
+  // What is left of a piece of each result: of mean and variance together mean, squares and count.
+  [[nodiscard]] int64_t partial_results(const Step& step, const Kernel& kernel) const {
+    const JointGraph& joint = rounds_[step.round].joint;
+    std::vector<OpId> ops;  // of the reductions
+    int64_t results = 0;
+    for (const NodeId id : kernel.nodes) {
+      const Node& node = joint.node(id);
+      if (node.kind != NodeKind::reduction) continue;
+      const bool normalizes = op_class(eager_.name(eager_.op(node.op))) == OpClass::normalization &&
+                              !is_backward(eager_.name(eager_.op(node.op)));
+      const bool second = std::find(ops.begin(), ops.end(), node.op) != ops.end();
+      ops.push_back(node.op);
+      results += normalizes && second ? 2 : 1;
+    }
+    return std::max<int64_t>(results, 1);
+  }
+
   // Pieces first, in a buffer of their own, and then the kernels that put them together.
   void emit_in_pieces(const Step& step, std::span<const TensorId> inputs, std::span<const TensorId> outputs) {
     const Kernel& kernel = *step.kernel;
     const int64_t pieces[] = {kernel.elements * kernel.pieces};
+    const int64_t all[] = {pieces[0] * partial_results(step, kernel)};
     const int64_t strides[] = {1};
-    const StorageId buffer = to_.add_storage(Bytes(pieces[0] * static_cast<int64_t>(size_of(DType::float32))));
-    const TensorId partial[] = {to_.add_tensor(buffer, DType::float32, pieces, strides)};
+    const StorageId buffer = to_.add_storage(Bytes(all[0] * static_cast<int64_t>(size_of(DType::float32))));
+    const TensorId partial[] = {to_.add_tensor(buffer, DType::float32, all, strides)};
     Kernel part = {.kind = kernel.kind,
                    .nodes = kernel.nodes,
                    .inlined = kernel.inlined,
@@ -462,11 +289,13 @@ class Emitter {
     part.inlined.clear();
     part.elements = kernel.elements;
     part.reduced = kernel.pieces;
+    const int64_t each[] = {all[0] / kernel.further};
+    const TensorId own[] = {to_.add_tensor(buffer, DType::float32, each, strides)};
     for (int i = 0; i < kernel.further; ++i) {
       const bool last = i + 1 == kernel.further;
       const size_t first = std::min<size_t>(static_cast<size_t>(i), outputs.size());
       const size_t count = last ? outputs.size() - first : std::min<size_t>(outputs.size() - first, 1);
-      add_kernel(step, kReduction, part, partial, outputs.subspan(first, count));
+      add_kernel(step, kReduction, part, own, outputs.subspan(first, count));
     }
     passing_.emplace_back(buffer, to_.op_count());
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "derive/multi_tensor.h"
 #include "derive/product_work.h"
 
 namespace forerun {
@@ -176,6 +177,7 @@ void optimizer_work(const Graph& graph, const Op& op, OpWork& work) {
   const int64_t lists = foreach_lists(name, count, graph.attributes(op).get_bool("amsgrad", false));
   const size_t entries = static_cast<size_t>(std::max<int64_t>(1, count / std::max<int64_t>(1, lists)));
   work.tensors = static_cast<int64_t>(entries);
+  work.launches = multi_tensor_launches(graph, op);
   set_bytes(graph, op, work);
   if (inputs.empty()) return;
   const Tensors first = inputs.first(std::min(entries, inputs.size()));

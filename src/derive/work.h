@@ -43,6 +43,7 @@ struct OpWork {
   DType compute_dtype = DType::float32;  // of the first floating-point operand
   bool tensor_core_eligible = false;     // products that a tensor core can take, precision permitting
   int64_t tensors = 0;                   // tensors that are updated: entries of a foreach list, else 1
+  int64_t launches = 0;                  // kernels of an update over lists (multi_tensor.h); 0: not counted so
   int64_t steps = 0;                     // of a recurrent layer, one after the other, over all layers and directions
   int64_t step_width = 0;                // gates x hidden units that one step computes
   int64_t window = 1;                    // elements of a convolution's filter window

@@ -116,7 +116,8 @@ std::vector<FeatureRowCost> ResidualModel::costs(std::span<const FeatureRow> fea
     for (size_t r = 0; r < places[model].size(); ++r) {
       FeatureRowCost& cost = costs[places[model][r]];
       cost.us = cost.us * std::exp(static_cast<double>(said[r].time));
-      cost.kernels = feature_rows[places[model][r]].steps * std::exp2(static_cast<double>(said[r].kernels));
+      const FeatureRow& row = feature_rows[places[model][r]];
+      cost.kernels = row.launches > 0 ? row.launches : row.steps * std::exp2(static_cast<double>(said[r].kernels));
       cost.overlapped_us = cost.us * -std::expm1(std::min(static_cast<double>(said[r].span), 0.0));
       cost.in_distribution = !feature_rows[places[model][r]].in_fp8 &&
                              within(std::span(rows[model]).subspan(r * kColumns, kColumns), known.seen);

@@ -398,6 +398,7 @@ FeatureRow make_piece(const Call& call, Model model, std::string_view op, const 
                          .compute_us = times.compute_us,
                          .memory_us = times.memory_us,
                          .kernels = times.kernels,
+                         .launches = static_cast<double>(call.work.launches),
                          .steps = static_cast<double>(std::max<int64_t>(call.work.steps, 1))};
   Columns general(feature_row.columns, 1, kGeneral);
   general_columns(call, feature_row, read, written, flops, general);

@@ -55,6 +55,7 @@ struct FeatureRow {
   double compute_us = 0;   // at the unit's peak rate
   double memory_us = 0;    // at the full bandwidth
   double kernels = 1;      // by the formula
+  double launches = 0;     // kernels, where they are counted and not learned; 0: they are learned
   double steps = 1;        // of a recurrent layer, one after the other: most of its kernels run once a step
   bool in_fp8 = false;     // its times are those of fp8, its columns those of the same product in bfloat16
   std::array<float, kColumns> columns = {};  // column 0 is the op's number in the model's vocabulary, set later
