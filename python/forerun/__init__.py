@@ -23,6 +23,7 @@ from .api.guards import Check, Guard, Rule, check
 from .api.prediction import (
     Compiled,
     FusedKernel,
+    GraphBreak,
     HostRemedy,
     Job,
     LibraryCall,
@@ -61,6 +62,7 @@ __all__ = [
     "Family",
     "Fit",
     "FusedKernel",
+    "GraphBreak",
     "Guard",
     "HostRemedy",
     "InputError",

@@ -206,7 +206,7 @@ def collect(options: argparse.Namespace) -> int:
         say("forerun.compiled_kernels: no CUDA GPU is visible to PyTorch; time kernels on a machine with one")
         return 1
     codes = pathlib.Path(options.folder).glob("*/backward.py")
-    folders = [code.parent for code in sorted(codes, key=lambda code: -code.stat().st_size)]  # the longest begin
+    folders = [code.parent for code in sorted(codes, key=lambda code: code.stat().st_size)]  # the shortest begin
     if not folders:
         say(f"forerun.compiled_kernels: {options.folder} has no code; forerun.compile_check --code writes it")
         return 1

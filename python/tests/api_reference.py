@@ -44,6 +44,7 @@ CLASSES = [
     forerun.Compiled,
     forerun.FusedKernel,
     forerun.LibraryCall,
+    forerun.GraphBreak,
     forerun.Memory,
     forerun.MemoryTimeline,
     forerun.Job,

@@ -24,8 +24,26 @@ struct Shared {
   [[nodiscard]] int taken() const { return std::max(forward, backward); }
 };
 
+constexpr int64_t kMostLooks = 1 << 20;
+
+// Elements of a window; of a gradient, windows that an element was in.
+int looks_of(std::string_view name, const Attributes& attributes) {
+  Shape window = attributes.get_ints("kernel_size");
+  if (window.empty() || name.find("pool") == std::string_view::npos) return 0;
+  const bool backward = name.find("backward") != std::string_view::npos;
+  if (window.size() == 1 && name.find("1d") == std::string_view::npos) window.push_back(window[0]);
+  const Shape stride = attributes.get_ints("stride");
+  int64_t looks = 1;
+  for (size_t i = 0; i < window.size(); ++i) {
+    const int64_t step = stride.empty() ? window[i] : std::max<int64_t>(stride[std::min(i, stride.size() - 1)], 1);
+    looks *= backward ? (window[i] + step - 1) / step : std::max<int64_t>(window[i], 1);
+  }
+  return static_cast<int>(std::min<int64_t>(looks, kMostLooks));
+}
+
 class Counter {
  public:
+  void add_looks(int looks, bool compares) { (compares ? found_.looks_back : found_.looks) += looks; }
   void add(std::string_view name, bool by_tanh) {
     if (name == "gelu" || name == "gelu_backward") return add_gelu(name == "gelu", by_tanh);
     if (name == "silu") ++silu_.forward;
@@ -57,6 +75,15 @@ class Counter {
   Shared erf_, tanh_, silu_;
 };
 
+void add_scatter(const JointGraph& joint, const Node& node, Arithmetic& adds) {
+  const bool narrow = size_of(joint.value(node.makes.front()).dtype) <= 2;
+  switch (node.meeting) {
+    case Meeting::seldom: adds.adds += node.elements; break;
+    case Meeting::often: (narrow ? adds.often_narrow : adds.often) += node.elements; break;
+    case Meeting::always: adds.crowded += node.elements; break;
+  }
+}
+
 }  // namespace
 
 Arithmetic arithmetic_of(const Graph& eager, const JointGraph& joint, const Kernel& kernel) {
@@ -70,15 +97,18 @@ Arithmetic arithmetic_of(const Graph& eager, const JointGraph& joint, const Kern
     const Op& op = eager.op(node.op);
     const std::string_view name = bare(eager.name(op));
     // Of dropout the mask is drawn, and by no other node of it.
-    if (node.has(kScatters)) (node.crowded ? adds.crowded : adds.adds) += node.elements;
+    if (node.has(kScatters)) add_scatter(joint, node, adds);
     const bool draws = op_class(eager.name(op)) == OpClass::random || name == "native_dropout";
     if (draws && !node.has(kComputedAgain)) counter.add_random();
     if (std::find(seen.begin(), seen.end(), node.op) != seen.end()) continue;
     seen.push_back(node.op);
     counter.add(name, eager.attributes(op).get_string("approximate") == "tanh");
+    counter.add_looks(looks_of(name, eager.attributes(op)), name.starts_with("max_") && is_backward(eager.name(op)));
   }
   Arithmetic found = counter.found();
   found.adds = adds.adds;
+  found.often = adds.often;
+  found.often_narrow = adds.often_narrow;
   found.crowded = adds.crowded;
   return found;
 }

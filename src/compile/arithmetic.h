@@ -1,6 +1,6 @@
 // What a generated kernel computes for every element of its loops, beside reading and writing.
 //
-// Additions and products hide behind memory. A random number (Philox: ten rounds of integer products), an error function, an
+// Additions and products hide behind memory, but for those of a pooling layer's windows. A random number (Philox: ten rounds of integer products), an error function, an
 // exponential or an angle does not. Nodes that a kernel takes in are computed anew for each of its elements, whatever their own
 // size: Inductor inlines them.
 #pragma once
@@ -16,8 +16,13 @@ struct Arithmetic {
   int erf = 0;
   int exp = 0;  // and what is made of it: sigmoid, tanh
   int trig = 0;
-  int64_t adds = 0;     // of the whole kernel: elements added into rows, where others add too
-  int64_t crowded = 0;  // the same, where neighbouring threads meet (Node::crowded)
+  int looks = 0;       // at elements of a window, or of the windows that an element was in
+  int looks_back = 0;  // the same of the gradient of largest elements, which compares places
+  // Of the whole kernel: elements added into rows, by how they meet there (Meeting); `often_narrow`: of 16 bits.
+  int64_t adds = 0;
+  int64_t often = 0;
+  int64_t often_narrow = 0;
+  int64_t crowded = 0;
 
   friend bool operator==(const Arithmetic&, const Arithmetic&) = default;
 };

@@ -212,7 +212,12 @@ class Emitter {
     if (work.exp > 0) attributes.set("exp", static_cast<int64_t>(work.exp));
     if (work.trig > 0) attributes.set("trig", static_cast<int64_t>(work.trig));
     if (work.adds > 0) attributes.set("adds", work.adds);
+    if (work.looks > 0) attributes.set("looks", static_cast<int64_t>(work.looks));
+    if (work.looks_back > 0) attributes.set("looks_back", static_cast<int64_t>(work.looks_back));
+    if (work.often > 0) attributes.set("often", work.often);
+    if (work.often_narrow > 0) attributes.set("often_narrow", work.often_narrow);
     if (work.crowded > 0) attributes.set("crowded", work.crowded);
+    if (const int64_t bytes = read_across(step, kernel); bytes > 0) attributes.set("across", bytes);
     to_.add_op({.name = name,
                 .phase = step.phase,
                 .module = eager_.module(eager_.op(joint.node(step.kernel->nodes.front()).op)),
@@ -220,6 +225,17 @@ class Emitter {
                 .outputs = outputs,
                 .attributes = &attributes});
     parts_.inside.push_back(true);
+  }
+
+  // Bytes of what it reads in another order than they lie in.
+  [[nodiscard]] int64_t read_across(const Step& step, const Kernel& kernel) const {
+    int64_t bytes = 0;
+    if (kernel.nodes.empty()) return bytes;  // it reads what other kernels left for it
+    for (const Read& read : step.kernel->reads) {
+      const Value& known = value(step, read.value);
+      if (read.across) bytes += std::min(read.elements, known.elements) * static_cast<int64_t>(size_of(known.dtype));
+    }
+    return bytes;
   }
 
   // Sums over rows are left by blocks of rows, put together by one kernel each, and cast by another where they are not float32.
@@ -336,14 +352,33 @@ class Emitter {
     return text;
   }
 
+  // Convolutions copy images that are part of others, such as some of their channels, to a place of their own first.
+  TensorId copied(const Step& step, TensorId part) {
+    const Tensor from = to_.graph().tensor(part);
+    const Shape shape(to_.graph().shape(part).begin(), to_.graph().shape(part).end());
+    const StorageId place = to_.add_storage(to_.graph().bytes_of(part));
+    const TensorId whole = to_.add_tensor(place, from.dtype, shape);
+    const TensorId inputs[] = {part};
+    const TensorId outputs[] = {whole};
+    to_.add_op({.name = "aten.clone.default", .phase = step.phase, .inputs = inputs, .outputs = outputs});
+    parts_.inside.push_back(true);
+    return whole;
+  }
+
   void emit_library(size_t at) {
     const Step& step = steps_[at];
     const Node& node = rounds_[step.round].joint.node(step.kernel->nodes.front());
     const Op& op = eager_.op(node.op);
     std::vector<TensorId> inputs;
     std::vector<TensorId> outputs;
+    std::vector<StorageId> copies;
+    const bool convolves = op_class(eager_.name(op)) == OpClass::convolution;
     for (size_t i = 0; i < std::min<size_t>(node.reads.size(), op.input_count); ++i) {
       inputs.push_back(as_laid_out(step, op, eager_.inputs(op)[i], node.reads[i].value));
+      const bool part = node.reads[i].elements < value(step, node.reads[i].value).elements;
+      if (!convolves || !part || eager_.shape(eager_.inputs(op)[i]).size() <= 2) continue;
+      inputs.back() = copied(step, inputs.back());
+      copies.push_back(to_.graph().tensor(inputs.back()).storage);
     }
     for (size_t i = 0; i < node.makes.size(); ++i) {
       place_made(at, node.makes[i]);
@@ -359,6 +394,7 @@ class Emitter {
       copy_op(op, step.phase, inputs, outputs, eager_.attributes(op));
     }
     parts_.inside.push_back(true);
+    for (const StorageId copy : copies) passing_.emplace_back(copy, to_.op_count());
   }
 
   // Inductor gives most convolutions of images their channels last, whatever the model does, and pads products of 16 bits to

@@ -370,15 +370,20 @@ Outputs table_gradient(const Call& call) {
   const ValueId zeros = call.build.pointwise({}, call.elements(0), call.dtype(0), kFusible);
   std::vector<Read> reads = call.every();
   reads.push_back({zeros, call.in[0].elements});
-  return {call.build.scatter(std::move(reads), call.in[0].elements, call.dtype(0), is_crowded(call))};
+  return {call.build.scatter(std::move(reads), call.in[0].elements, call.dtype(0),
+                             is_crowded(call) ? Meeting::always : Meeting::seldom)};
 }
 
 Outputs scattered(const Call& call) {
+  constexpr int64_t kSmallTable = 1 << 16;  // elements
+  constexpr int64_t kMany = 16;             // that are added to each
   const int64_t moved = call.in.empty() ? call.elements(0) : call.in.back().elements;
+  const bool often = call.elements(0) <= kSmallTable && moved >= kMany * call.elements(0);
   const ValueId copy = call.build.pointwise({call.all(0)}, call.elements(0), call.dtype(0), kFusible);
   std::vector<Read> reads(call.in.begin() + (call.in.empty() ? 0 : 1), call.in.end());
   reads.push_back({copy, moved});
-  return {call.build.scatter(std::move(reads), std::max<int64_t>(moved, 1), call.dtype(0))};
+  return {call.build.scatter(std::move(reads), std::max<int64_t>(moved, 1), call.dtype(0),
+                             often ? Meeting::often : Meeting::seldom)};
 }
 
 // Rows of a table: no more of it is read than comes out.

@@ -19,6 +19,7 @@ void add_read(const JointGraph& joint, std::vector<Read>& reads, Read read) {
   for (Read& known : reads) {
     if (known.value != read.value) continue;
     const bool parts = known.elements < all && read.elements < all;
+    known.across = known.across || read.across;
     known.elements = parts ? std::min(known.elements + read.elements, all) : std::max(known.elements, read.elements);
     return;
   }

@@ -27,6 +27,22 @@ bool is_loss(std::string_view name) {
 
 bool moves_alone(const std::string& name) { return op_class(name) == OpClass::view || base_name(name) == "_to_copy"; }
 
+// Whether neighbours of what an op reads are far apart where its loops take them: where the narrowest step of a whole operand is not along
+// the dimension along which the result lies, or along which it is reduced. Images whose layout Inductor chooses are left out.
+bool reads_across(const Graph& graph, const Op& op, TensorId input, bool channels_last) {
+  const std::span<const int64_t> shape = graph.shape(input);
+  if (shape.size() < 3 || (shape.size() == 4 && channels_last) || op.output_count == 0) return false;
+  if (op_class(graph.name(op)) == OpClass::gemm || op_class(graph.name(op)) == OpClass::convolution) return false;
+  const std::vector<size_t> order = dimension_order(graph, input);
+  if (order.size() < 2) return false;
+  const TensorId result = graph.outputs(op)[0];
+  const bool alike = std::ranges::equal(graph.shape(result), shape);
+  const std::vector<size_t> wanted = alike ? dimension_order(graph, result) : std::vector<size_t>();
+  size_t last = shape.size() - 1;
+  while (last > 0 && shape[last] == 1) --last;
+  return order.back() != (wanted.empty() ? last : wanted.back());
+}
+
 // The first of the last ops that are a loss by name, with the views and casts before them; the end where there is none.
 size_t named_loss(const Graph& graph, size_t first, size_t end) {
   constexpr size_t kMostBehind = 4;  // means and sums of losses
@@ -148,7 +164,10 @@ class JointBuilder {
     build_.begin(OpId(index), place == Place::backward);
     if (place == Place::backward && round_.loss_inside && op_class(graph_.name(op)) == OpClass::gemm) add_tangent(op);
     std::vector<Read> reads;
-    for (const TensorId input : graph_.inputs(op)) reads.push_back(values_.read(input));
+    for (const TensorId input : graph_.inputs(op)) {
+      reads.push_back(values_.read(input));
+      reads.back().across = reads_across(graph_, op, input, round_.channels_last);
+    }
     if (place == Place::backward && add_in_product(op, reads)) return;
     const bool cast = place == Place::backward && cast_product(op, reads);
     if (already_cast(op, reads)) return values_.write(graph_.outputs(op)[0], reads[0].value);

@@ -47,6 +47,14 @@ enum NodeFlag : uint8_t {
 struct Read {
   ValueId value;
   int64_t elements = 0;  // that are touched
+  bool across = false;   // in another order than they lie in, so that neighbours are far apart
+};
+
+// How many elements that are added into the same row meet there.
+enum class Meeting : uint8_t {
+  seldom,
+  often,   // a small table that all look up: biases of relative positions
+  always,  // neighbouring threads do: so few rows there are
 };
 
 struct Value {
@@ -67,9 +75,9 @@ struct Value {
 struct Node {
   NodeKind kind = NodeKind::pointwise;
   uint8_t flags = kComputedAgain | kFusible;
-  bool backward = false;  // of the backward pass, as eager autograd runs it
-  bool inner = true;      // a reduction over the last dimensions
-  bool crowded = false;   // adds into so few rows that neighbouring threads meet there
+  bool backward = false;              // of the backward pass, as eager autograd runs it
+  bool inner = true;                  // a reduction over the last dimensions
+  Meeting meeting = Meeting::seldom;  // where it adds into rows
   OpId op;
   int64_t elements = 1;  // of the result
   int64_t reduced = 1;   // elements that become one

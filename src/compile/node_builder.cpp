@@ -38,11 +38,11 @@ ValueId NodeBuilder::reduction(std::vector<Read> reads, int64_t results, int64_t
   return made;
 }
 
-ValueId NodeBuilder::scatter(std::vector<Read> reads, int64_t elements, DType dtype, bool crowded) {
+ValueId NodeBuilder::scatter(std::vector<Read> reads, int64_t elements, DType dtype, Meeting meeting) {
   const int64_t table = joint_.value(reads.back().value).elements;
   const ValueId made = pointwise(std::move(reads), elements, dtype, kScatters);
   joint_.values[made.value].elements = table;  // what it adds into is its result
-  joint_.nodes.back().crowded = crowded;
+  joint_.nodes.back().meeting = meeting;
   return made;
 }
 

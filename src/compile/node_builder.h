@@ -21,8 +21,8 @@ class NodeBuilder {
   ValueId pointwise(std::vector<Read> reads, int64_t elements, DType dtype, uint8_t flags = kComputedAgain | kFusible);
   ValueId reduction(std::vector<Read> reads, int64_t results, int64_t reduced, bool inner, DType dtype,
                     bool spread = false);
-  // Adds into rows of what it reads last; `crowded`: Node::crowded.
-  ValueId scatter(std::vector<Read> reads, int64_t elements, DType dtype, bool crowded = false);
+  // Adds into rows of what it reads last.
+  ValueId scatter(std::vector<Read> reads, int64_t elements, DType dtype, Meeting meeting = Meeting::seldom);
   // The op as it is; the values of its outputs, in order, or of the first of them. `beside`: Node::beside.
   std::vector<ValueId> library(std::vector<Read> reads, ValueId beside = {}, size_t outputs = SIZE_MAX);
   // A product that makes more elements than it does eagerly.

@@ -46,6 +46,8 @@ export interface Compiled {
   verdict: FitVerdict;
   job?: Job;
   compile_s?: number;  // not told where kernels are tuned
+  graphs: number;
+  breaks: {module: string; op: string; why: string}[];
   largest_kernels: CompiledKernel[];
   library_calls: {name: string; count: number; gpu_ms: number}[];
   assumptions: string[];

@@ -133,6 +133,15 @@ class LibraryCall:
 
 
 @dataclass(frozen=True)
+class GraphBreak:
+    """Where a model cannot be traced on: the pieces between are compiled alone."""
+
+    module: str  # in which it happens; empty outside of all
+    op: str  # that runs eagerly
+    why: str
+
+
+@dataclass(frozen=True)
 class Compiled:
     """The same run with its model under torch.compile (docs/compile.md)."""
 
@@ -154,6 +163,8 @@ class Compiled:
     scatters: int  # and that add into rows
     libraries: int  # calls of libraries inside of compiled graphs
     kept: Bytes  # for the backward pass
+    graphs: int  # compiled, forward and backward ones
+    breaks: Tuple[GraphBreak, ...]  # of a micro-batch, in order
     largest_kernels: Tuple[FusedKernel, ...] = field(repr=False)  # at most ten, the most GPU time first
     library_calls: Tuple[LibraryCall, ...] = field(repr=False)  # the same of libraries
     job: Optional[Job]  # the whole run, where its length was told
@@ -182,6 +193,8 @@ class Compiled:
             scatters=told["scatters"],
             libraries=told["libraries"],
             kept=Bytes(told["kept_bytes"]),
+            graphs=told["graphs"],
+            breaks=tuple(GraphBreak(row["module"], row["op"], row["why"]) for row in told["breaks"]),
             largest_kernels=tuple(
                 FusedKernel(row["kind"], row["ops"], row["module"], row["count"], row["gpu_ms"], Bytes(row["bytes"]))
                 for row in told["largest_kernels"]

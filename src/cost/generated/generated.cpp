@@ -17,7 +17,8 @@ namespace {
 GeneratedKind read_kind(JsonObject& kinds, const char* name) {
   JsonObject kind = kinds.object(name);
   return {.fixed = nanoseconds_from_us(kind.number("fixed_us", Sign::not_negative)),
-          .bandwidth_share = kind.number("bandwidth_share", Sign::positive)};
+          .bandwidth_share = kind.number("bandwidth_share", Sign::positive),
+          .step_ns = kind.number_or("step_ns", 0, Sign::not_negative)};
 }
 
 CompileRange read_range(JsonObject& ranges, const char* name) {
@@ -31,7 +32,12 @@ bool is_persistent(const Attributes& attributes) {
 }
 
 const GeneratedKind& kind_of(const CompileConstants& constants, std::string_view name, const Attributes& attributes) {
-  if (name == compile::kReduction) return is_persistent(attributes) ? constants.persistent : constants.looped;
+  if (name == compile::kReduction && attributes.get_bool("inner", true)) {
+    return is_persistent(attributes) ? constants.persistent : constants.looped;
+  }
+  if (name == compile::kReduction) {
+    return is_persistent(attributes) ? constants.persistent_columns : constants.looped_columns;
+  }
   return name == compile::kScatter ? constants.scatter : constants.pointwise;
 }
 
@@ -40,28 +46,37 @@ const GeneratedKind& kind_of(const CompileConstants& constants, std::string_view
 Result<CompileConstants> load_compile_constants(const std::filesystem::path& path) {
   Result<JsonObject> file = JsonObject::read(path);
   if (!file.ok()) return file.error();
-  if (const std::string format = file->text("format"); format != "compile-kernels/3") {
-    file->fail("format", "unknown format \"" + format + "\"", "known is compile-kernels/3");
+  if (const std::string format = file->text("format"); format != "compile-kernels/4") {
+    file->fail("format", "unknown format \"" + format + "\"", "known is compile-kernels/4");
   }
   CompileConstants constants;
   JsonObject kinds = file->object("kernels");
   constants.pointwise = read_kind(kinds, "pointwise");
   constants.persistent = read_kind(kinds, "persistent");
+  constants.persistent_columns = read_kind(kinds, "persistent_columns");
   constants.looped = read_kind(kinds, "looped");
+  constants.looped_columns = read_kind(kinds, "looped_columns");
   constants.scatter = read_kind(kinds, "scatter");
+  constants.across_share = file->number("across_share", Sign::positive);
   JsonObject arithmetic = file->object("arithmetic_ps");
   constants.arithmetic = {.element = arithmetic.number("element", Sign::not_negative),
                           .random = arithmetic.number("random", Sign::not_negative),
                           .erf = arithmetic.number("erf", Sign::not_negative),
                           .exp = arithmetic.number("exp", Sign::not_negative),
                           .trig = arithmetic.number("trig", Sign::not_negative),
+                          .look = arithmetic.number("look", Sign::not_negative),
+                          .look_back = arithmetic.number("look_back", Sign::not_negative),
                           .add = arithmetic.number("add", Sign::not_negative),
+                          .often = arithmetic.number("often", Sign::not_negative),
+                          .often_narrow = arithmetic.number("often_narrow", Sign::not_negative),
                           .crowded = arithmetic.number("crowded", Sign::not_negative)};
-  constants.step_ns = file->number("step_ns", Sign::not_negative);
   constants.masked_attention = file->number("masked_attention", Sign::positive);
   JsonObject host = file->object("host_us");
   constants.host_kernel = nanoseconds_from_us(host.number("kernel", Sign::not_negative));
   constants.host_library = nanoseconds_from_us(host.number("library", Sign::not_negative));
+  constants.host_attention = nanoseconds_from_us(host.number("attention", Sign::not_negative));
+  constants.host_convolution = nanoseconds_from_us(host.number("convolution", Sign::not_negative));
+  constants.host_convolution_backward = nanoseconds_from_us(host.number("convolution_backward", Sign::not_negative));
   constants.host_graph = nanoseconds_from_us(host.number("graph", Sign::not_negative));
   JsonObject compiling = file->object("compiling_s");
   constants.start_s = compiling.number("start", Sign::not_negative);
@@ -100,11 +115,13 @@ double slowness(const Device& device) {
 double computing(const Attributes& attributes, bool whole_rows, const Device& device, const ArithmeticCosts& costs) {
   const auto count = [&](const char* what) { return static_cast<double>(attributes.get_int(what, 0)); };
   const double each = costs.element + count("random") * costs.random + count("erf") * costs.erf +
-                      count("exp") * costs.exp + count("trig") * costs.trig;
+                      count("exp") * costs.exp + count("trig") * costs.trig + count("looks") * costs.look +
+                      count("looks_back") * costs.look_back;
   auto row = static_cast<uint64_t>(std::max<int64_t>(attributes.get_int("reduced", 1), 1));
   if (whole_rows) row = std::bit_ceil(row);
   const double elements = count("elements") * static_cast<double>(row);
-  const double added = count("adds") * costs.add + count("crowded") * costs.crowded;
+  const double added = count("adds") * costs.add + count("often") * costs.often +
+                       count("often_narrow") * costs.often_narrow + count("crowded") * costs.crowded;
   return (elements * each * slowness(device) + added) * 1e-3;
 }
 
@@ -118,10 +135,11 @@ void cost_generated(const Graph& graph, const Device& device, const CompileConst
     const GeneratedKind& kind = kind_of(constants, graph.name(op), attributes);
     const bool reduces = graph.name(op) == compile::kReduction;
     const bool whole_rows = reduces && is_persistent(attributes);
-    const double moving = bytes / (kind.bandwidth_share * device.memory_bandwidth) * 1e9;
+    const double across = std::min(static_cast<double>(attributes.get_int("across", 0)), bytes);
+    const double straight = (bytes - across) / kind.bandwidth_share + across / constants.across_share;
+    const double moving = straight / device.memory_bandwidth * 1e9;
     const double arithmetic = computing(attributes, whole_rows, device, constants.arithmetic);
-    const double steps =
-        reduces && !whole_rows ? static_cast<double>(attributes.get_int("reduced", 1)) * constants.step_ns : 0;
+    const double steps = reduces ? static_cast<double>(attributes.get_int("reduced", 1)) * kind.step_ns : 0;
     const double work = std::hypot(moving, arithmetic, steps);
     const Bound busy = arithmetic > moving ? Bound::compute : Bound::memory;
     costs[i] = {.gpu = kind.fixed + Nanoseconds(std::llround(work)),
@@ -240,6 +258,18 @@ void cost_compiled(const Graph& graph, const CompiledParts& parts, CompileMode m
   if (launches_graphs(mode)) cost_copies(graph, parts, device, constants, costs);
 }
 
+namespace {
+
+Nanoseconds host_of(const std::string& name, const CompileConstants& constants) {
+  if (compile::is_generated(name)) return constants.host_kernel;
+  const OpClass cls = op_class(name);
+  if (cls == OpClass::attention) return constants.host_attention;
+  if (cls != OpClass::convolution) return constants.host_library;
+  return is_backward(name) ? constants.host_convolution_backward : constants.host_convolution;
+}
+
+}  // namespace
+
 void cost_compiled_host(const Graph& graph, const CompiledParts& parts, CompileMode mode,
                         const std::vector<OpCost>& costs, const CompileConstants& constants, double speed,
                         HostCosts& host) {
@@ -250,9 +280,8 @@ void cost_compiled_host(const Graph& graph, const CompiledParts& parts, CompileM
     int64_t kernels = 0;
     for (size_t i = pass.first.value; i < pass.end.value; ++i) {
       kernels += costs[i].kernels;
-      const bool generated = compile::is_generated(graph.name(graph.ops()[i]));
       const bool launched = costs[i].kernels > 0 && !launches_graphs(mode);
-      host.ops[i] = launched ? scaled(generated ? constants.host_kernel : constants.host_library) : Nanoseconds();
+      host.ops[i] = launched ? scaled(host_of(graph.name(graph.ops()[i]), constants)) : Nanoseconds();
     }
     host.ops[pass.first.value] += scaled(constants.host_graph);
     if (launches_graphs(mode)) {

@@ -1,11 +1,13 @@
 // Kernels that torch.compile generates, and what compiled code costs the host: from data/compile/kernels.json.
 //
 //   kernel    = fixed time + sqrt(memory^2 + arithmetic^2 + steps^2)
-//   memory    = bytes / (share of the memory's bandwidth), by kind; every operand once
-//   arithmetic = elements of its loops x what random numbers, erf, exp and angles cost there (compile/arithmetic.h); rows of
-//               reductions that are held whole are filled up to a power of two; what is added into rows, one atomic addition an element
+//   memory    = bytes / (share of the memory's bandwidth), by kind; every operand once; what is read across the order in which it
+//               lies at a smaller share
+//   arithmetic = elements of its loops x what random numbers, erf, exp, angles and looks into windows cost there (compile/arithmetic.h);
+//               rows of reductions that are held whole are filled up to a power of two; what is added into rows, one atomic addition
+//               an element
 //   steps     = of reductions in a loop: what each piece adds up one after the other
-//   host      = cost of a generated kernel, of a call of a library, and of entering a compiled graph (guards, autograd)
+//   host      = cost of a generated kernel, of a call of a library by its kind, and of entering a compiled graph (guards, autograd)
 //   compiling = start + cost of every node that is lowered
 //   CUDA graph = entering it, a copy of what it is given anew, and one launch; nothing a kernel (cost/host/cuda_graph.h)
 //   masked attention = the library's time without a mask x what reading one costs: eager runs, which libraries' times are
@@ -32,6 +34,7 @@ namespace forerun {
 struct GeneratedKind {
   Nanoseconds fixed;
   double bandwidth_share = 1;
+  double step_ns = 0;  // an element of a row after the other
 };
 
 struct CompileRange {
@@ -46,16 +49,21 @@ struct ArithmeticCosts {
   double erf = 0;
   double exp = 0;
   double trig = 0;
-  double add = 0;      // into a row where others add too
-  double crowded = 0;  // where neighbouring threads add into the same row
+  double look = 0;          // at an element of a window,
+  double look_back = 0;     // or, of a gradient, at a window that it was in
+  double add = 0;           // into a row where others add too,
+  double often = 0;         // often at once,
+  double often_narrow = 0;  // in 16 bits,
+  double crowded = 0;       // where neighbouring threads add into the same row
 };
 
 struct CompileConstants {
   GeneratedKind pointwise, persistent, looped, scatter;
+  GeneratedKind persistent_columns, looped_columns;  // reductions whose elements do not lie together
+  double across_share = 1;                           // of the bandwidth, where what is read lies in another order
   ArithmeticCosts arithmetic;
-  double step_ns = 0;
   double masked_attention = 1;  // cuDNN's attention with a mask that is read, over the same without
-  Nanoseconds host_kernel, host_library, host_graph;
+  Nanoseconds host_kernel, host_library, host_attention, host_convolution, host_convolution_backward, host_graph;
   double start_s = 0;
   double node_s = 0;
   CompileRange gpu, iteration, host_bound, allocated;

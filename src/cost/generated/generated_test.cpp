@@ -59,8 +59,9 @@ Nanoseconds reduced(int64_t rows, int64_t row, const Attributes& work, const Com
   const int64_t to[] = {rows};
   const TensorId inputs[] = {build.add_tensor(build.add_storage(Bytes(4 * rows * row)), DType::float32, from)};
   const TensorId outputs[] = {build.add_tensor(build.add_storage(Bytes(4 * rows)), DType::float32, to)};
-  Attributes attributes = {{"elements", rows}, {"reduced", row}, {"inner", true}};
+  Attributes attributes = {{"elements", rows}, {"reduced", row}};
   for (const auto& [name, count] : work.entries()) attributes.set(name, count);
+  if (work.find("inner") == nullptr) attributes.set("inner", true);
   build.add_op({.name = compile::kReduction, .inputs = inputs, .outputs = outputs, .attributes = &attributes});
   Device device;
   device.memory_bandwidth = 4e12;
@@ -98,9 +99,43 @@ TEST(GeneratedKernels, AddIntoRowsOneByOne) {
 
 TEST(GeneratedKernels, LongRowsAreAddedUpStepByStep) {
   CompileConstants constants;
-  constants.looped = {.fixed = Nanoseconds(3000), .bandwidth_share = 1};
-  constants.step_ns = 1;
+  constants.looped = {.fixed = Nanoseconds(3000), .bandwidth_share = 1, .step_ns = 1};
   EXPECT_NEAR(static_cast<double>(reduced(2, 100'000, {}, constants).value), 103'000, 100);
+}
+
+// Rows and columns have constants of their own; what lies in another order than it is read in comes at a smaller share.
+TEST(GeneratedKernels, ReadAcrossMoreSlowly) {
+  CompileConstants constants;
+  constants.looped = {.fixed = Nanoseconds(1000), .bandwidth_share = 1};
+  constants.looped_columns = {.fixed = Nanoseconds(2000), .bandwidth_share = 0.5};
+  constants.across_share = 0.25;
+  const auto moving = [&](const Attributes& how, int64_t fixed) {
+    return static_cast<double>(reduced(1 << 10, 1 << 14, how, constants).value - fixed);
+  };
+  const double straight = moving({}, 1000);
+  EXPECT_NEAR(moving({{"across", int64_t{4} << 24}}, 1000) / straight, 4, 0.01);
+  EXPECT_NEAR(moving({{"across", int64_t{2} << 24}}, 1000) / straight, 2.5, 0.01);
+  EXPECT_NEAR(moving({{"inner", false}}, 2000) / straight, 2, 0.01);
+}
+
+// A pooling layer looks at each element of a window; where it compares places, that costs more.
+TEST(GeneratedKernels, LookIntoWindows) {
+  CompileConstants constants;
+  constants.arithmetic.look = 1;
+  constants.arithmetic.look_back = 2;
+  const auto looks = [&](const char* how) { return reduced(1 << 14, 1 << 10, {{how, int64_t{9}}}, constants).value; };
+  EXPECT_NEAR(static_cast<double>(looks("looks_back")), 2 * static_cast<double>(looks("looks")), 5000);
+}
+
+// A small table that all look up is added into slowly, in 16 bits more so.
+TEST(GeneratedKernels, AddIntoSmallTables) {
+  CompileConstants constants;
+  constants.persistent = {.fixed = Nanoseconds(1000), .bandwidth_share = 1};
+  constants.arithmetic.often = 100;
+  constants.arithmetic.often_narrow = 400;
+  const auto adding = [&](const char* how) { return reduced(64, 128, {{how, int64_t{1'000'000}}}, constants).value; };
+  EXPECT_NEAR(static_cast<double>(adding("often")), 1000 + 100'000, 100);
+  EXPECT_NEAR(static_cast<double>(adding("often_narrow")), 1000 + 400'000, 100);
 }
 
 // An A100 has fewer multiprocessors at a lower clock: what is computed takes 1.7 times as long, what is moved goes by its memory.
@@ -184,6 +219,33 @@ TEST(GeneratedKernels, ACudaGraphCopiesWhatItIsGivenAndIsLaunchedOnce) {
   EXPECT_EQ(host.ops[1].value, 0);
 }
 
+TEST(GeneratedKernels, CostTheHostByTheKindOfCall) {
+  GraphBuilder build;
+  const int64_t shape[] = {1};
+  const TensorId tensor[] = {build.add_tensor(build.add_storage(Bytes(4)), DType::float32, shape)};
+  CompiledParts parts;
+  for (const std::string_view name : {std::string_view("aten.mm.default"), std::string_view("aten.convolution.default"),
+                                      std::string_view("aten.convolution_backward.default"),
+                                      std::string_view("aten._scaled_dot_product_flash_attention.default")}) {
+    build.add_op({.name = name, .inputs = tensor, .outputs = tensor});
+    parts.inside.push_back(true);
+  }
+  parts.passes = {{.first = OpId(0), .end = OpId(4), .given = {}}};
+  CompileConstants constants;
+  constants.host_library = Nanoseconds(1);
+  constants.host_convolution = Nanoseconds(20);
+  constants.host_convolution_backward = Nanoseconds(300);
+  constants.host_attention = Nanoseconds(4000);
+  HostCosts host{.ops = std::vector<Nanoseconds>(4), .per_iteration = {}, .loop = {}};
+  std::vector<OpCost> costs(4);
+  for (OpCost& cost : costs) cost.kernels = 1;
+  cost_compiled_host(build.finish(), parts, CompileMode::standard, costs, constants, 1, host);
+  EXPECT_EQ(host.ops[0].value, 1);
+  EXPECT_EQ(host.ops[1].value, 20);
+  EXPECT_EQ(host.ops[2].value, 300);
+  EXPECT_EQ(host.ops[3].value, 4000);
+}
+
 TEST(GeneratedKernels, AreReadFromTheDataFolder) {
   const CompileConstants constants = kept();
   EXPECT_GT(constants.looped.fixed.value, 0);
@@ -194,7 +256,7 @@ TEST(GeneratedKernels, AreReadFromTheDataFolder) {
 TEST(GeneratedKernels, AFileThatIsNotSoundIsRefused) {
   const std::string file = testing::TempDir() + "kernels.json";
   for (const char* text :
-       {"{}", "{\"format\": \"compile-kernels/9\"}", "[", "{\"format\": \"compile-kernels/3\", \"kernels\": 3}"}) {
+       {"{}", "{\"format\": \"compile-kernels/9\"}", "[", "{\"format\": \"compile-kernels/4\", \"kernels\": 3}"}) {
     std::ofstream(file) << text;
     EXPECT_FALSE(load_compile_constants(file).ok()) << text;
   }
