@@ -32,6 +32,7 @@ MACHINE = "tests/corpus/machine_file/h200.json"
 CASES = [
     ("predict", "predict resnet18 --batch 8 --json", 0),
     ("predict", "predict resnet18 --batch 8 --compile --json", 0),
+    ("predict", "predict lstm_ptb_medium --compile --json", 0),
     ("predict", "predict gpt2_small --batch 2 --precision amp_bf16 --compile=max-autotune --samples 1M --price h200=3 --json", 0),
     ("fit", "fit resnet18 --gpu t4 --brief --compile --json", 0),
     ("compare", "compare resnet18 --gpus h200,t4 --compile --json", 0),

@@ -232,8 +232,16 @@ def _fake(task: Any, mode: Any) -> List[Any]:
     return integers
 
 
-def compiled(set_up: Any) -> Tuple[List[Pass], List[str], List[Any]]:
-    """The passes that Inductor makes of a set-up; why the graph broke, where it did; and the set-up's integers."""
+@dataclasses.dataclass
+class Given:
+    """What code has to be run with, beside random numbers."""
+
+    integers: List[Any]
+    precision: str
+
+
+def compiled(set_up: Any) -> Tuple[List[Pass], List[str], Given]:
+    """The passes that Inductor makes of a set-up; why the graph broke, where it did; and what it was given."""
     import torch
     from torch._dynamo.utils import counters
     from torch._subclasses.fake_tensor import FakeTensorMode
@@ -241,9 +249,10 @@ def compiled(set_up: Any) -> Tuple[List[Pass], List[str], List[Any]]:
     from .setup_pairs import task_of
     from .training_loop import autocast_as_in
 
-    task = task_of(set_up(torch.device("cpu")), torch.device("cpu"))
+    made = set_up(torch.device("cpu"))
+    task = task_of(made, torch.device("cpu"))
     mode = FakeTensorMode(allow_non_fake_inputs=True)
-    integers = _fake(task, mode)
+    given = Given(_fake(task, mode), str(made.get("precision", "fp32")))
     torch._dynamo.config.ignore_logging_functions |= {  # a warning is given once: the iterations behind do not break
         getattr(logging.Logger, name) for name in ("warning", "warning_once", "info") if hasattr(logging.Logger, name)
     }
@@ -255,7 +264,7 @@ def compiled(set_up: Any) -> Tuple[List[Pass], List[str], List[Any]]:
         except Exception as error:
             if "_Compiled" not in f"{type(error).__name__} {error}":
                 raise
-    return found, [str(reason).split("\n")[0] for reason in counters["graph_break"]], integers
+    return found, [str(reason).split("\n")[0] for reason in counters["graph_break"]], given
 
 
 def figures_of(passes: Sequence[Pass]) -> Json:
@@ -316,17 +325,17 @@ def capture_into(output: str, file: str, name: str) -> None:
 def checked(options: argparse.Namespace, name: str) -> Json:
     import torch
 
-    from .compiled_kernels import INTEGERS
+    from .compiled_kernels import INTEGERS, SETTING
     from .setup_pairs import set_ups_of
 
     torch._dynamo.reset()
     importlib.import_module("torch._dynamo.utils").counters.clear()
-    passes, breaks, integers = compiled(set_ups_of(options.setups)[name])
+    passes, breaks, given = compiled(set_ups_of(options.setups)[name])
     if options.code:
         folder = pathlib.Path(options.code) / name.replace("/", ".")
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "name").write_text(name + "\n")
-        torch.save(integers, folder / INTEGERS)
+        (folder / SETTING).write_text(json.dumps({"name": name, "precision": given.precision}) + "\n")
+        torch.save(given.integers, folder / INTEGERS)
         for made in passes:
             which = "backward" if made.backward else "forward"
             (folder / f"{which}.py").write_text(made.code)

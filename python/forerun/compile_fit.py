@@ -1,6 +1,7 @@
 """Fits the constants of compiled iterations to measured pairs: data/compile/kernels.json.
 
-    python -m forerun.compile_fit pairs-*.jsonl.gz --program build/forerun -o data/compile/kernels.json
+    python -m forerun.compile_fit pairs-*.jsonl.gz --program build/forerun -o data/compile/kernels.json \
+        --timed kernel_times.jsonl
     python -m forerun.compile_fit pairs-*.jsonl.gz --program build/forerun --table    # how far predictions are off
     python -m forerun.compile_fit pairs-*.jsonl.gz --summary data/compile/measured.jsonl
     python -m forerun.compile_fit pairs.jsonl.gz --repeated again.jsonl.gz            # how far measurements are apart
@@ -9,8 +10,9 @@
 Takes the files that forerun.compile_pairs writes. Families whose name begins with `judged` are never fitted to: the
 table is of them. Kernels: fixed time and share of the bandwidth by kind, and what functions cost an element, from
 Inductor's own count of bytes and nodes. Host: from iterations that the host bounds, with the numbers of kernels that
-the program predicts. Ranges: quantiles of measured over predicted, of families not kept aside; with --ranges, such
-that families that were left out lie in them.
+the program predicts and what each kind of call took when it was issued alone. Reductions in loops, and those calls,
+are fitted to passes that were timed alone (--timed, forerun.generated_kernels). Ranges: quantiles of measured over
+predicted, of families not kept aside; with --ranges, such that families that were left out lie in them.
 """
 from __future__ import annotations
 
@@ -26,6 +28,8 @@ import sys
 import tempfile
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
+from .generated_kernels import constants_of, kind_of_call
+
 Json = Dict[str, Any]
 
 H200_BYTES_PER_US = 4.8e6
@@ -37,13 +41,13 @@ _FUNCTIONS = {
     "random": ("prims.inductor_random",), "erf": ("aten.erf.",),
     "exp": ("aten.exp.", "aten.sigmoid", "aten.tanh", "prims.prepare_softmax_online"), "trig": ("aten.cos", "aten.sin"),
 }
-# An element of a looped reduction after the other. Chosen, not fitted: rows of images take 0.5, columns of tokens
-# 3 to 6, and the kernel does not say which it reads.
-_STEP_NS = 0.6
-# An addition into a row where others add too, and one where neighbouring threads meet. Not fitted by this program: the
-# first is what the five scatters of a graph network took beyond their bytes, the second what T5's tables of 32 biases
-# did (graph_network-0, t5-0, t5-1 and t5_base of data/compile), by the difference of whole iterations.
-_ADDITIONS_PS = {"add": 2.2, "crowded": 800.0}
+_STEP_NS = 0.6  # an element of a looped reduction after the other, while the others are fitted
+# Not fitted by this program. An addition into a row where others add too: what the five scatters of a graph network
+# took beyond their bytes; one where neighbouring threads meet: what T5's tables of 32 biases did (graph_network-0,
+# t5-0, t5-1 and t5_base of data/compile), by the difference of whole iterations. Additions into small tables, of 32
+# and of 16 bits: LeViT's and BEiT's biases of relative positions, timed alone. Looks into windows: ResNet-50's largest
+# elements, forward and backward, timed alone.
+_CHOSEN_PS = {"look": 0.76, "look_back": 1.77, "add": 2.2, "often": 115.0, "often_narrow": 460.0, "crowded": 800.0}
 
 
 def rows_of(files: Sequence[str]) -> List[Json]:
@@ -162,11 +166,10 @@ def fit_kernels(rows: Sequence[Json]) -> Json:
                 steps[name] = 0.6 * step
     kinds = {kind: {"fixed_us": round(constants[f"{kind} fixed"], 3),
                     "bandwidth_share": round(1 / constants[f"{kind} memory"], 3)}
-             for kind in ("pointwise", "persistent", "looped")}
+             for kind in ("pointwise", "persistent")}
     kinds["scatter"] = dict(kinds["pointwise"])
     arithmetic = {name: round(constants[name], 3) for name in ("element", *_FUNCTIONS)}
-    arithmetic.update(_ADDITIONS_PS)
-    return {"kernels": kinds, "arithmetic_ps": arithmetic, "step_ns": _STEP_NS}
+    return {"kernels": kinds, "arithmetic_ps": {**arithmetic, **_CHOSEN_PS}}
 
 
 def captures_of(file: Optional[str]) -> Dict[str, Json]:
@@ -209,31 +212,44 @@ def is_host_bound(row: Json, which: str = "compiled") -> bool:
     return bool(found["gpu_ms"] < HOST_BOUND * found["iter_ms"])
 
 
-def fit_host(pairs: Sequence[Tuple[Json, Json]], before: Json) -> Json:
-    """Microseconds of a kernel and of a call of a library (one figure), and of entering a graph, on a host at the speed
-    of the constants. How fast the host of a pair was taken to be follows from what the program made of the figures
-    `before`. It was busy compiling other set-ups meanwhile: by how much that slowed it down is seen in the eager
-    iteration of the same pair, where the host bounds that too."""
+def calls_of(compiled: Json) -> Dict[str, int]:
+    """What a predicted iteration issues within compiled graphs, by kind."""
+    counts = {"kernel": compiled["pointwise"] + compiled["reductions"] + compiled["scatters"],
+              "library": compiled["libraries"], "attention": 0, "convolution": 0, "convolution_backward": 0}
+    for call in compiled["library_calls"]:  # the ten with the most time: what has a cost of its own is among them
+        kind = kind_of_call(call["name"])
+        if kind != "library":
+            counts[kind] += call["count"]
+            counts["library"] -= call["count"]
+    return counts
+
+
+def fit_host(pairs: Sequence[Tuple[Json, Json]], before: Json, issued: Json) -> Json:
+    """Microseconds of a kernel and of a call of a library by its kind, and of entering a graph, on a host at the speed
+    of the constants: `issued`, what they took alone, in a real loop. How fast the host of a pair was taken to be
+    follows from what the program made of the figures `before`. It was busy compiling other set-ups meanwhile: by how
+    much that slowed it down is seen in the eager iteration of the same pair, where the host bounds that too."""
     samples = []
     for row, said in pairs:
         if is_kept_aside(row) or not is_host_bound(row) or not is_host_bound(row, "eager"):
             continue
         busy = measured(row)["eager"]["iter_ms"] / said["iter_ms"]
         compiled = said["compiled"]
-        kernels = compiled["pointwise"] + compiled["reductions"] + compiled["scatters"]
+        calls, graphs = calls_of(compiled), compiled["graphs"]
         outside = compiled["outside_host_ms"] * 1000
-        inside = before["kernel"] * kernels + before["library"] * compiled["libraries"] + 2 * before["graph"]
+        inside = sum(before[kind] * count for kind, count in calls.items()) + graphs * before["graph"]
         slowness = (compiled["host_ms"] * 1000 - outside) / inside
         took = measured(row)["compiled"]["iter_ms"] * 1000 / busy
-        samples.append((kernels + compiled["libraries"], slowness, took, outside))
+        alone = sum(issued[kind] * count for kind, count in calls.items())
+        samples.append((alone, graphs, slowness, took, outside))
 
-    def error(call: float, graph: float) -> float:
-        return sum(abs(math.log(((call * calls + 2 * graph) * slowness + outside) / took))
-                   for calls, slowness, took, outside in samples)
+    def error(share: float, graph: float) -> float:
+        return sum(abs(math.log(((share * alone + graph * graphs) * slowness + outside) / took))
+                   for alone, graphs, slowness, took, outside in samples)
 
-    grid = [(call / 4, graph * 100.0) for call in range(8, 240) for graph in range(0, 41)]
-    call, graph = min(grid, key=lambda point: error(*point))
-    return {"kernel": call, "library": call, "graph": graph}
+    grid = [(share / 20, graph * 50.0) for share in range(10, 61) for graph in range(0, 21)]
+    share, graph = min(grid, key=lambda point: error(*point))
+    return {**{kind: round(share * issued[kind], 1) for kind in before if kind != "graph"}, "graph": graph}
 
 
 def fit_masked_attention(pairs: Sequence[Tuple[Json, Json]], before: float) -> float:
@@ -346,17 +362,18 @@ def all_predicted(rows: Sequence[Json], program: str, captures: Dict[str, Json])
     return [(row, said) for row, said in found if said is not None]
 
 
-def fit(rows: Sequence[Json], program: str, captures: Dict[str, Json], output: str) -> None:
+def fit(rows: Sequence[Json], program: str, captures: Dict[str, Json], timed: Sequence[Json], output: str) -> None:
     """Writes the file step by step, since the program reads it: kernels, then host, then ranges."""
     path = pathlib.Path(output)
     constants = json.loads(path.read_text())
-    constants["source"] = ("python -m forerun.compile_fit on the pairs of data/compile/README.md: PyTorch 2.11 on an "
-                           "H200, families not kept aside")
-    constants.update(fit_kernels(rows))
+    found = fit_kernels(rows)
+    alone = constants_of(timed)
+    constants["kernels"].update({**found["kernels"], **alone["kernels"]})
+    constants["arithmetic_ps"].update(found["arithmetic_ps"])
     path.write_text(json.dumps(constants, indent=2) + "\n")
     pairs = all_predicted(rows, program, captures)
     constants["masked_attention"] = fit_masked_attention(pairs, constants["masked_attention"])
-    constants["host_us"] = fit_host(pairs, constants["host_us"])
+    constants["host_us"] = fit_host(pairs, constants["host_us"], alone["issued_us"])
     constants["compiling_s"] = fit_compiling(pairs)
     path.write_text(json.dumps(constants, indent=2) + "\n")
     constants["ranges"] = fit_ranges(all_predicted(rows, program, captures))
@@ -469,6 +486,8 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     parser.add_argument("--captures", metavar="FILE", help="predict from these captures (.jsonl, made without a "
                         "GPU), which tell what Dynamo masks; without them from the eager records")
     parser.add_argument("-o", "--output", help="fit, and write the constants into this file, which must be there")
+    parser.add_argument("--timed", metavar="FILE", help="with -o: passes that were timed alone, a file of "
+                        "forerun.generated_kernels")
     parser.add_argument("--table", action="store_true", help="errors on families kept aside")
     parser.add_argument("--summary", metavar="FILE", help="write what was measured, a line a pair")
     parser.add_argument("--ranges", metavar="FILE", help="write the ranges alone into the output, from this file that "
@@ -483,8 +502,11 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     if not options.pairs:
         parser.error("give files of forerun.compile_pairs, or --ranges")
     rows, captures = rows_of(options.pairs), captures_of(options.captures)
+    if options.output and not options.timed:
+        parser.error("--output needs --timed: reductions in loops and calls are fitted to passes timed alone")
     if options.output:
-        fit(rows, options.program, captures, options.output)
+        with open(options.timed, encoding="utf-8") as lines:
+            fit(rows, options.program, captures, [json.loads(line) for line in lines], options.output)
     if options.summary:
         pathlib.Path(options.summary).write_text(summary(rows))
     if options.repeated:

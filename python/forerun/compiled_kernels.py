@@ -29,7 +29,7 @@ import torch
 
 from .compile_pairs import Quiet, use_cores
 from .kernels import events_of, kernels_of
-from .measure import profiled_by_kineto
+from .measure import profiled_by_kineto, set_precision
 from .setup_pairs import Work
 
 Json = Dict[str, Any]
@@ -40,6 +40,7 @@ _ISSUED = 7  # times that the host's part is timed
 _LAST_S = 15.0  # before the end nothing is begun any more
 _LONGEST_S = 240.0  # after which a set-up hangs
 INTEGERS = "integers.pt"
+SETTING = "setting.json"  # name and precision of a set-up
 
 
 class Inputs:
@@ -57,7 +58,7 @@ class Inputs:
         return made.normal_() if dtype.is_floating_point else made.zero_()
 
     def of(self, module: Any) -> List[Any]:
-        testing = importlib.import_module("torch._dynamo.testing")
+        testing: Any = importlib.import_module("torch._dynamo.testing")
         plain = testing.rand_strided
 
         def rand_strided(size: Any, stride: Any, dtype: Any = torch.float32, device: Any = "cuda", **_: Any) -> Any:
@@ -93,7 +94,7 @@ def with_kept(inputs: List[Any], names: Sequence[str], results: Sequence[Any]) -
 
 def tune_quickly() -> None:
     """Of the few forms of each kernel the fastest is found in a fifth of the usual time."""
-    benchmarking = importlib.import_module("torch._inductor.runtime.benchmarking")
+    benchmarking: Any = importlib.import_module("torch._inductor.runtime.benchmarking")
     plain = benchmarking.InductorBenchmarker.benchmark_gpu
 
     def benchmark_gpu(self: Any, call: Any, *given: Any, **named: Any) -> Any:
@@ -142,9 +143,10 @@ def timed(folder: pathlib.Path, lock: Any, quiet: Quiet) -> Json:
     passes = {which: module_of(folder / f"{which}.py") for which in ("forward", "backward")}
     compiled_s = time.monotonic() - begin
     names = json.loads((folder / "backward.json").read_text())["inputs"]
-    row: Json = {"schema": SCHEMA, "name": (folder / "name").read_text().strip(), "torch": torch.__version__,
+    setting = json.loads((folder / SETTING).read_text())
+    set_precision(setting["precision"])
+    row: Json = {"schema": SCHEMA, **setting, "torch": torch.__version__, "gpu": torch.cuda.get_device_name(),
                  "compiled_s": round(compiled_s, 1)}
-    row["gpu"] = torch.cuda.get_device_name()
     profiled_by_kineto(torch.cuda.synchronize)  # the first takes seconds
     tune_quickly()
     with lock:

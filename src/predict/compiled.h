@@ -1,8 +1,8 @@
 // "How will this run go if the model is compiled?": the same iteration under torch.compile.
 //
 // `compiled_run` is the one place where a run becomes a compiled one (compile/compiled_iteration.h): whoever builds a run whose setup says so
-// gets it, and asks the same of it as of any other. `predict_compiled` asks it beside the eager one, and what the compiler made. What the
-// Python code does to the compiler is not in the ops: that it traces the model in one piece is assumed and said.
+// gets it, and asks the same of it as of any other. `predict_compiled` asks it beside the eager one, and what the compiler made. Where
+// the graph breaks is told as far as ops show it; what Python code does to the compiler beside that is not in them, which is said.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@
 
 namespace forerun {
 
-// The run as its setup has it compiled; one whose setup says nothing of that stays as it is. An Error where the compiler would break the
-// graph, where it refuses the GPU or the setup (derive/compile_support.h), and for what is not predicted compiled, with what to do.
+// The run as its setup has it compiled; one whose setup says nothing of that stays as it is. An Error where the compiler
+// refuses the GPU or the setup (derive/compile_support.h), and for what is not predicted compiled, with what to do.
 Result<TrainingRun> compiled_run(TrainingRun eager, const Device& device);
 
 // Whether what is asked of memory can be told of a run that is trained so.

@@ -24,7 +24,7 @@ Status apply_compile(EditableIteration& edited, const Parameters& parameters) {
   to.compile = *mode;
   if (Status status = edited.derive_again(to); !status.ok()) return status;
   edited.assume("torch.compile in mode " + std::string(name_of(*mode)) +
-                ", the model traced in one piece; `forerun predict MODEL --compile` tells what is assumed of it");
+                "; `forerun predict MODEL --compile` tells what is assumed of it, and where its graph breaks");
   return {};
 }
 
