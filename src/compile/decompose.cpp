@@ -41,17 +41,19 @@ struct Call {
 
 constexpr int64_t kUnrolled = 8;  // elements of a reduction that is written out
 
-// Whether the op reduces over the last dimension that has an extent.
-bool takes_last(const Call& call, std::span<const int64_t> from) {
+// Whether the op reduces over the last dimension that has an extent. What is reduced over height and width of images with their channels
+// last is not so, though the width is.
+bool takes_last(const Call& call, std::span<const int64_t> from, bool channels_last) {
   auto rank = static_cast<int64_t>(from.size());
   while (rank > 0 && from[static_cast<size_t>(rank - 1)] == 1) --rank;
   const Attributes& attributes = call.graph().attributes(call.op);
   Shape dims = attributes.get_ints("dim");
   if (dims.empty() && attributes.find("dim") != nullptr) dims = {attributes.get_int("dim", -1)};
   if (dims.empty()) return true;  // over everything
-  return std::any_of(dims.begin(), dims.end(), [&](int64_t dim) {
-    return (dim < 0 ? dim + static_cast<int64_t>(from.size()) : dim) == rank - 1;
-  });
+  for (int64_t& dim : dims) dim += dim < 0 ? static_cast<int64_t>(from.size()) : 0;
+  const auto takes = [&](int64_t dim) { return std::find(dims.begin(), dims.end(), dim) != dims.end(); };
+  if (channels_last && takes(2) && takes(3) && !takes(1)) return false;
+  return takes(rank - 1);
 }
 
 Outputs elementwise(const Call& call, uint8_t flags = kPlain) {
@@ -87,6 +89,7 @@ Outputs reduced(const Call& call) {
   Outputs made;
   const std::span<const int64_t> from = call.graph().shape(call.graph().inputs(call.op)[0]);
   const int64_t elements = call.in.empty() ? 1 : call.in[0].elements;
+  const bool last = from.size() == 4 && from[1] > 1 && has_channels_last(call, call.graph().inputs(call.op)[0]);
   for (size_t place = 0; place < call.op.output_count; ++place) {
     const int64_t results = std::max<int64_t>(call.elements(place), 1);
     if (results >= elements || (results > 1 && elements / results <= kUnrolled)) {
@@ -94,7 +97,7 @@ Outputs reduced(const Call& call) {
       continue;
     }
     made.push_back(call.build.reduction(call.every(), results, std::max<int64_t>(elements / results, 1),
-                                        takes_last(call, from), call.dtype(place)));
+                                        takes_last(call, from, last), call.dtype(place)));
   }
   return made;
 }
