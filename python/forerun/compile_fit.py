@@ -368,7 +368,8 @@ def fit(rows: Sequence[Json], program: str, captures: Dict[str, Json], timed: Se
     constants = json.loads(path.read_text())
     found = fit_kernels(rows)
     alone = constants_of(timed)
-    constants["kernels"].update({**found["kernels"], **alone["kernels"]})
+    for kind, fitted in {**found["kernels"], **alone["kernels"]}.items():
+        constants["kernels"][kind].update(fitted)
     constants["arithmetic_ps"].update(found["arithmetic_ps"])
     path.write_text(json.dumps(constants, indent=2) + "\n")
     pairs = all_predicted(rows, program, captures)

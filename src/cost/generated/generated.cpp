@@ -18,7 +18,8 @@ GeneratedKind read_kind(JsonObject& kinds, const char* name) {
   JsonObject kind = kinds.object(name);
   return {.fixed = nanoseconds_from_us(kind.number("fixed_us", Sign::not_negative)),
           .bandwidth_share = kind.number("bandwidth_share", Sign::positive),
-          .step_ns = kind.number_or("step_ns", 0, Sign::not_negative)};
+          .step_ns = kind.number_or("step_ns", 0, Sign::not_negative),
+          .row_ps = kind.number_or("row_ps", 0, Sign::not_negative)};
 }
 
 CompileRange read_range(JsonObject& ranges, const char* name) {
@@ -125,6 +126,14 @@ double computing(const Attributes& attributes, bool whole_rows, const Device& de
   return (elements * each * slowness(device) + added) * 1e-3;
 }
 
+// Nanoseconds in which threads hand each other what they added up of whole rows.
+double adding_rows(const Attributes& attributes, const GeneratedKind& kind, const Device& device) {
+  constexpr double kThreads = 64;
+  const auto row = static_cast<uint64_t>(std::max<int64_t>(attributes.get_int("reduced", 1), 1));
+  const double share = std::min(static_cast<double>(std::bit_ceil(row)) / kThreads, 1.0);
+  return static_cast<double>(attributes.get_int("elements", 0)) * share * kind.row_ps * slowness(device) * 1e-3;
+}
+
 void cost_generated(const Graph& graph, const Device& device, const CompileConstants& constants,
                     std::vector<OpCost>& costs) {
   for (size_t i = 0; i < graph.op_count(); ++i) {
@@ -140,7 +149,8 @@ void cost_generated(const Graph& graph, const Device& device, const CompileConst
     const double moving = straight / device.memory_bandwidth * 1e9;
     const double arithmetic = computing(attributes, whole_rows, device, constants.arithmetic);
     const double steps = reduces ? static_cast<double>(attributes.get_int("reduced", 1)) * kind.step_ns : 0;
-    const double work = std::hypot(moving, arithmetic, steps);
+    const double rows = whole_rows ? adding_rows(attributes, kind, device) : 0;
+    const double work = std::hypot(moving, arithmetic, std::hypot(steps, rows));
     const Bound busy = arithmetic > moving ? Bound::compute : Bound::memory;
     costs[i] = {.gpu = kind.fixed + Nanoseconds(std::llround(work)),
                 .overlapped = {},

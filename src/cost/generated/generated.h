@@ -1,12 +1,13 @@
 // Kernels that torch.compile generates, and what compiled code costs the host: from data/compile/kernels.json.
 //
-//   kernel    = fixed time + sqrt(memory^2 + arithmetic^2 + steps^2)
+//   kernel    = fixed time + sqrt(memory^2 + arithmetic^2 + steps^2 + rows^2)
 //   memory    = bytes / (share of the memory's bandwidth), by kind; every operand once; what is read across the order in which it
 //               lies at a smaller share
 //   arithmetic = elements of its loops x what random numbers, erf, exp, angles and looks into windows cost there (compile/arithmetic.h);
 //               rows of reductions that are held whole are filled up to a power of two; what is added into rows, one atomic addition
 //               an element
 //   steps     = of reductions in a loop: what each piece adds up one after the other
+//   rows      = of reductions of whole rows: what threads hand each other to add one up
 //   host      = cost of a generated kernel, of a call of a library by its kind, and of entering a compiled graph (guards, autograd)
 //   compiling = start + cost of every node that is lowered
 //   CUDA graph = entering it, a copy of what it is given anew, and one launch; nothing a kernel (cost/host/cuda_graph.h)
@@ -35,6 +36,7 @@ struct GeneratedKind {
   Nanoseconds fixed;
   double bandwidth_share = 1;
   double step_ns = 0;  // an element of a row after the other
+  double row_ps = 0;   // a row that is held whole, of so many elements as two warps have threads, and more
 };
 
 struct CompileRange {

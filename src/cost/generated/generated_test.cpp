@@ -118,6 +118,17 @@ TEST(GeneratedKernels, ReadAcrossMoreSlowly) {
   EXPECT_NEAR(moving({{"inner", false}}, 2000) / straight, 2, 0.01);
 }
 
+// Short rows take their time each, shorter ones less.
+TEST(GeneratedKernels, AddUpRowsOneByOne) {
+  CompileConstants constants;
+  constants.persistent = {.fixed = Nanoseconds(1000), .bandwidth_share = 1e6, .row_ps = 100};
+  const auto rows = [&](int64_t row) { return static_cast<double>(reduced(1 << 20, row, {}, constants).value - 1000); };
+  EXPECT_NEAR(rows(64), 104'858, 10);
+  EXPECT_NEAR(rows(49), 104'858, 10);  // held as 64
+  EXPECT_NEAR(rows(512), 104'858, 10);
+  EXPECT_NEAR(rows(16), 26'214, 10);
+}
+
 // A pooling layer looks at each element of a window; where it compares places, that costs more.
 TEST(GeneratedKernels, LookIntoWindows) {
   CompileConstants constants;
