@@ -39,9 +39,12 @@ class Emitter {
     }
   }
 
-  Graph emitted() {
+  // Nothing where the pieces of a graph that breaks wait for one another.
+  std::optional<Graph> emitted() {
     plan();
-    steps_ = in_order(eager_, std::move(steps_), rounds_);
+    std::optional<std::vector<Step>> order = in_order(eager_, std::move(steps_), rounds_);
+    if (!order) return {};
+    steps_ = std::move(*order);
     find_reach();
     find_last_uses();
     add_roots();
@@ -522,6 +525,14 @@ std::vector<CompiledParts::Pass> passes_of(const Graph& graph, const std::vector
   return passes;
 }
 
+Error waiting(const std::vector<GraphBreak>& breaks) {
+  const std::string module = breaks.empty() ? std::string() : breaks.front().module;
+  return Error{
+      "torch.compile would break the graph in pieces that wait for one another, and how these run is not predicted",
+      module.empty() ? "outside of any module" : "first in module " + module,
+      "leave out --compile; in bfloat16 products of experts do not break it"};
+}
+
 }  // namespace
 
 bool is_generated(std::string_view op_name) { return op_name.starts_with("inductor."); }
@@ -558,7 +569,9 @@ Result<CompiledIteration> compiled_iteration(const Graph& eager, bool loss_insid
   compiled.reserve(rounds.size());
   for (Round& round : rounds) compiled.push_back(compiled_round(eager, std::move(round), made.parts));
   Emitter emitter(eager, compiled, made.parts);
-  made.graph = emitter.emitted();
+  std::optional<Graph> emitted = emitter.emitted();
+  if (!emitted) return waiting(made.parts.breaks);
+  made.graph = std::move(*emitted);
   made.parts.passes = passes_of(made.graph, made.parts.inside, emitter.pass_of_op());
   if (const Status status = verify(made.graph); !status.ok()) return status.error().within("the compiled iteration");
   return made;

@@ -1,6 +1,8 @@
 #include "compile/graph_breaks.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -160,14 +162,16 @@ class Cutter {
     }
   }
 
-  // Of the backward pass by what it is the backward of; what autograd adds up belongs to a piece if all that it adds does.
+  // Of the backward pass by what it is the backward of, or by the op before that where none has its number (numbers rise along the forward
+  // pass); what autograd adds up belongs to a piece if all that it adds does.
   void number_backward() {
     std::vector<uint32_t> writer(graph_.storages().size(), kNoPiece);
     for (size_t i = forward_end_; i < whole_.places.size(); ++i) {
-      const auto known = op(i).sequence == 0 ? by_sequence_.end() : by_sequence_.find(op(i).sequence);
+      const auto behind = by_sequence_.upper_bound(op(i).sequence);
       uint32_t piece = kNoPiece;
-      if (known != by_sequence_.end()) {
-        piece = known->second;
+      const bool known = behind != by_sequence_.begin() && op(i).sequence <= by_sequence_.rbegin()->first;
+      if (op(i).sequence != 0 && known) {
+        piece = std::prev(behind)->second;
       } else if (op(i).input_count > 0) {
         piece = writer[graph_.tensor(graph_.inputs(op(i))[0]).storage.value];
         for (const TensorId input : graph_.inputs(op(i))) {
@@ -189,7 +193,7 @@ class Cutter {
   std::vector<bool> outside_;  // by op of the forward pass
   std::vector<bool> drawn_;    // by storage
   std::vector<uint32_t> piece_;
-  std::unordered_map<uint32_t, uint32_t> by_sequence_;
+  std::map<uint32_t, uint32_t> by_sequence_;
   uint32_t count_ = 0;
 };
 

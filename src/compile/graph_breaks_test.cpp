@@ -102,6 +102,24 @@ TEST(GraphBreaks, EndsWhereAModuleIsEnteredThatBreaks) {
   EXPECT_EQ(places(pieces[3], Place::forward), (std::vector<size_t>{5}));
 }
 
+// Backward ops whose number no forward op has, within composite ones, go with what came before them.
+TEST(GraphBreaks, NumbersBetweenBelongToTheOpBefore) {
+  Chain chain;
+  chain.forward("aten.mm.default", "first", 1);    // 0
+  chain.draw("", 1);                               // 1, 2
+  chain.forward("aten.mm.default", "second", 4);   // 3
+  chain.forward("aten.mm.default", "third", 9);    // 4
+  chain.backward("aten.mm.default", "third", 9);   // 5
+  chain.backward("aten.mul.Tensor", "second", 6);  // 6
+  chain.backward("aten.mul.Tensor", "first", 3);   // 7
+  chain.backward("aten.mul.Tensor", "", 99);       // 8: reads what the first piece made
+  std::vector<GraphBreak> breaks;
+  const std::vector<Round> pieces = chain.pieces(breaks);
+  ASSERT_EQ(pieces.size(), 2u);
+  EXPECT_EQ(places(pieces[0], Place::backward), (std::vector<size_t>{7, 8}));
+  EXPECT_EQ(places(pieces[1], Place::backward), (std::vector<size_t>{5, 6}));
+}
+
 // What libraries look at for checks of their own is left out while they are traced.
 TEST(GraphBreaks, ReadingWhatNobodyDrewIsNone) {
   Chain chain;

@@ -113,13 +113,15 @@ std::optional<size_t> pass_of(const std::vector<CompiledRound>& rounds, size_t o
   return {};
 }
 
-std::vector<Step> in_order(const Graph& eager, std::vector<Step> steps, const std::vector<CompiledRound>& rounds) {
+std::optional<std::vector<Step>> in_order(const Graph& eager, std::vector<Step> steps,
+                                          const std::vector<CompiledRound>& rounds) {
   const bool whole = std::none_of(rounds.begin(), rounds.end(), [&](const CompiledRound& round) {
     return &round != rounds.data() && round.round.first == (&round - 1)->round.first;
   });
   if (whole) return steps;
   std::vector<Step> sorted = StepSorter(eager, rounds, steps).sorted(steps);
-  return sorted.size() == steps.size() ? sorted : steps;
+  if (sorted.size() != steps.size()) return {};
+  return sorted;
 }
 
 }  // namespace forerun::compile

@@ -25,8 +25,8 @@ struct Step {
 // The compiled pass of an op of the eager iteration: of round r, 2 r forward and 2 r + 1 backward.
 std::optional<size_t> pass_of(const std::vector<CompiledRound>& rounds, size_t op);
 
-// `steps`: passes where their first op stood, and what is outside of them. Where pieces wait for one another in a circle (through what they
-// write in place), that order stays.
-std::vector<Step> in_order(const Graph& eager, std::vector<Step> steps, const std::vector<CompiledRound>& rounds);
+// `steps`: passes where their first op stood, and what is outside of them. Nothing where pieces wait for one another in a circle.
+std::optional<std::vector<Step>> in_order(const Graph& eager, std::vector<Step> steps,
+                                          const std::vector<CompiledRound>& rounds);
 
 }  // namespace forerun::compile
