@@ -33,6 +33,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 
 from .callable_module import make_callable  # noqa: E402
 from .capture_session import record_iteration, takes_all_tensors_at_once  # noqa: E402
+from .dynamo_graphs import dynamo_graphs, dynamo_words  # noqa: E402
 from .findings import findings  # noqa: E402
 from .host_values import CaptureError, HostValues, KnownValuesMode  # noqa: E402
 from .output_file import output_file  # noqa: E402
@@ -64,6 +65,7 @@ def capture(
     lengths: Optional[Sequence[int]] = None,
     name: str = "",
     backend: Optional[str] = None,
+    compile: bool = False,
     file: Union[None, str, pathlib.Path] = None,
 ) -> Json:
     """Records one steady-state iteration of training `model`.
@@ -83,12 +85,14 @@ def capture(
         dimension of every tensor of the batch is the batch
     :param lengths: likewise of sequences; every later dimension as long as the batch's tokens is the length
     :param backend: "cuda" or "generic"; by default cuda where a GPU is visible
+    :param compile: has Dynamo trace the model too, so that `forerun predict --compile` knows where Python code breaks
+        its graph
     :param file: where to write the record
     :returns: the record (docs/records.md); model and optimizer are left as they were
     :raises CaptureError: where what is run depends on values that only a real run computes
     """
     options = run_options(model, precision, autocast, checkpoint, accumulate, clip_grad, loop)
-    request = _Request(model, optimizer, batch, loss_fn, options, _backend(backend), name)
+    request = _Request(model, optimizer, batch, loss_fn, options, _backend(backend), name, compile)
     record = _capture(request, HostValues(), batch_sizes, lengths)
     if file is not None:
         with output_file(file) as out:
@@ -107,6 +111,7 @@ class _Request:
     options: RunOptions
     backend: str
     name: str
+    compile: bool
 
     def task(self, batch: Any) -> TrainingTask:
         options = self.options
@@ -154,6 +159,8 @@ def _recorded(request: _Request, batch: Any, values: HostValues, seed: Optional[
     if seed is None:
         record.update(findings(recording, request.model, said))
     record.update(recording.recorder.columns())
+    if seed is None and request.compile:
+        record["dynamo"] = dynamo_graphs(task, request.backend, values, request.options.dtype, recording.seed, record)
     return record, recording.seed
 
 
@@ -318,6 +325,12 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     )
     parser.add_argument("--lengths", type=_sizes, metavar="A,B,C", help="likewise for the length of sequences")
     parser.add_argument("--backend", choices=["cuda", "generic"], help="cuda where a GPU is visible, generic elsewhere")
+    parser.add_argument(
+        "--compile",
+        action="store_true",
+        default=None,
+        help="have Dynamo trace the model too: where Python code breaks its graph, for `forerun predict --compile`",
+    )
     parser.add_argument("--name", help="the record's id (the model's class)")
     options = parser.parse_args(arguments)
     try:
@@ -342,7 +355,7 @@ def _capture_target(options: argparse.Namespace) -> Json:
     given: Dict[str, Any] = (
         dict(built) if isinstance(built, Mapping) else dict(zip(("model", "optimizer", "batch", "loss_fn"), built))
     )
-    for key in (*_OPTIONS, "batch_sizes", "lengths", "backend", "name"):
+    for key in (*_OPTIONS, "batch_sizes", "lengths", "backend", "name", "compile"):
         if getattr(options, key) is not None:
             given[key] = getattr(options, key)
     asked = {key: given.pop(key, None) for key in _OPTIONS}
@@ -355,6 +368,7 @@ def _capture_target(options: argparse.Namespace) -> Json:
         run_options(given["model"], **asked),
         _backend(given.get("backend")),
         given.get("name", ""),
+        bool(given.get("compile")),
     )
     return _capture(request, values, given.get("batch_sizes"), given.get("lengths"))
 
@@ -364,9 +378,12 @@ def _write(record: Json, output: Optional[str]) -> None:
         with output_file(output) as out:
             out.write(_line(record))
         size = f"{len(record['ops']['name'])} ops, {record['params']:,} parameters"
-        print(f"{output}: {size}, backend {record['backend']}; next: forerun predict {output}", file=sys.stderr)
+        compiled = " --compile" if "dynamo" in record else ""
+        print(f"{output}: {size}, backend {record['backend']}; next: forerun predict {output}{compiled}", file=sys.stderr)
     else:
         sys.stdout.write(_line(record))
+    if "dynamo" in record:
+        print(f"forerun.capture: {dynamo_words(record['dynamo'])}", file=sys.stderr)
     fixed = record.get("parametric", {}).get("fixed")
     if fixed:
         print(f"forerun.capture: warning: it stays at its size: {fixed}", file=sys.stderr)

@@ -29,10 +29,10 @@ def wrapper_words(model: torch.nn.Module) -> List[str]:
         )
     if isinstance(model, torch.nn.DataParallel):
         words.append(f"DataParallel: {_ONE_GPU}, which takes the whole batch")
-    if any(_is_compiled(module) for module in model.modules()):
+    if any(is_compiled(module) for module in model.modules()):
         words.append(
             "torch.compile: what is recorded is what runs without it; kernels that the compiler joins are predicted "
-            "one by one"
+            "one by one, unless it is captured with --compile (compile=True) and asked with it"
         )
     return words
 
@@ -45,7 +45,7 @@ def is_sharded(model: torch.nn.Module) -> bool:
     return any(type(parameter.data).__name__ == "DTensor" for parameter in model.parameters())
 
 
-def _is_compiled(module: torch.nn.Module) -> bool:
+def is_compiled(module: torch.nn.Module) -> bool:
     return type(module).__name__ == "OptimizedModule" or getattr(module, "_compiled_call_impl", None) is not None
 
 
@@ -58,7 +58,7 @@ def unwrapped(model: Any) -> Iterator[None]:
         if "torch._dynamo" in sys.modules and hasattr(torch.compiler, "set_stance"):  # since PyTorch 2.6
             stack.enter_context(torch.compiler.set_stance("force_eager"))
         for module in model.modules():
-            if not _is_compiled(module):
+            if not is_compiled(module):
                 continue
             kept = dict(vars(module))
             stack.callback(vars(module).update, kept)

@@ -525,6 +525,16 @@ std::vector<CompiledParts::Pass> passes_of(const Graph& graph, const std::vector
   return passes;
 }
 
+// Graphs that run as several pieces were compiled once.
+void count_graphs_once(const Graph& eager, const DynamoTrace& dynamo, CompiledParts& parts) {
+  int64_t pieces = 0;
+  for (const Op& op : eager.ops()) pieces = std::max<int64_t>(pieces, op.piece);
+  const int64_t repeated = 2 * (pieces - dynamo.graphs);
+  if (repeated <= 0 || repeated >= parts.graphs) return;
+  parts.nodes = parts.nodes * (parts.graphs - repeated) / parts.graphs;
+  parts.graphs -= repeated;
+}
+
 Error waiting(const std::vector<GraphBreak>& breaks) {
   const std::string module = breaks.empty() ? std::string() : breaks.front().module;
   return Error{
@@ -561,13 +571,20 @@ std::optional<DType> autocast_of(Precision precision) {
   return precision == Precision::amp_fp16 ? std::optional(DType::float16) : std::nullopt;
 }
 
-Result<CompiledIteration> compiled_iteration(const Graph& eager, bool loss_inside, std::optional<DType> autocast) {
+Result<CompiledIteration> compiled_iteration(const Graph& eager, bool loss_inside, std::optional<DType> autocast,
+                                             const DynamoTrace* dynamo) {
+  if (dynamo != nullptr && !dynamo->problem.empty()) dynamo = nullptr;
   CompiledIteration made;
-  std::vector<Round> rounds = rounds_of(eager, loss_inside, autocast, made.parts.breaks);
-  made.parts.loss_inside = loss_inside;
+  std::vector<Round> rounds = rounds_of(eager, loss_inside, autocast, dynamo, made.parts.breaks);
   std::vector<CompiledRound> compiled;
   compiled.reserve(rounds.size());
-  for (Round& round : rounds) compiled.push_back(compiled_round(eager, std::move(round), made.parts));
+  CompiledParts again;  // what further micro-batches run is compiled already
+  for (Round& round : rounds) {
+    CompiledParts& found = round.first == rounds.front().first ? made.parts : again;
+    found.loss_inside = found.loss_inside || round.loss_inside;
+    compiled.push_back(compiled_round(eager, std::move(round), found));
+  }
+  if (dynamo != nullptr) count_graphs_once(eager, *dynamo, made.parts);
   Emitter emitter(eager, compiled, made.parts);
   std::optional<Graph> emitted = emitter.emitted();
   if (!emitted) return waiting(made.parts.breaks);

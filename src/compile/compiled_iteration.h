@@ -32,9 +32,10 @@ struct CompiledIteration {
 // Whether runs that are trained so are compiled as here.
 Status check_setup(const TrainingSetup& setup);
 
-// `loss_inside`: the model computes its loss itself; `autocast`: to what products are cast, where they are (autocast_of). Where the graph
-// breaks, its pieces are compiled, and `parts` says where.
-Result<CompiledIteration> compiled_iteration(const Graph& eager, bool loss_inside, std::optional<DType> autocast = {});
+// `loss_inside`: the model computes its loss itself; `autocast`: to what products are cast, where they are (autocast_of). `dynamo`: what Dynamo made of the
+// model when it was captured, or null. Where the graph breaks, its pieces are compiled, and `parts` says where.
+Result<CompiledIteration> compiled_iteration(const Graph& eager, bool loss_inside, std::optional<DType> autocast = {},
+                                             const DynamoTrace* dynamo = nullptr);
 std::optional<DType> autocast_of(Precision precision);
 
 }  // namespace forerun::compile

@@ -32,20 +32,26 @@ std::string_view caller_of(std::string_view module) {
 
 class Cutter {
  public:
-  Cutter(const Graph& graph, const Round& whole, std::vector<GraphBreak>& breaks)
-      : graph_(graph), whole_(whole), breaks_(breaks) {
+  Cutter(const Graph& graph, const Round& whole, const DynamoTrace* dynamo, std::vector<GraphBreak>& breaks)
+      : graph_(graph), whole_(whole), dynamo_(dynamo), breaks_(breaks) {
     while (forward_end_ < whole.places.size() && op(forward_end_).phase == Phase::forward) ++forward_end_;
     begins_.resize(forward_end_ + 1);
     outside_.resize(forward_end_);
   }
 
   bool cut() {
-    find_drawn();
-    for (size_t i = 0; i < forward_end_; ++i) {
-      if (whole_.places[i] != Place::forward) continue;
-      if (const std::string_view why = breaks(i); !why.empty()) break_at(i, why);
+    if (dynamo_ != nullptr) {
+      follow_dynamo();
+    } else {
+      find_drawn();
     }
     for (size_t i = 0; i < forward_end_; ++i) {
+      if (whole_.places[i] != Place::forward) continue;
+      std::string_view why = refused(i);
+      if (why.empty() && dynamo_ == nullptr) why = stops_tracing(i);
+      if (!why.empty()) break_at(i, why);
+    }
+    for (size_t i = 0; i < forward_end_ && dynamo_ == nullptr; ++i) {
       if (op_class(name(i)) == OpClass::rnn && whole_.places[i] == Place::forward) skip_frame_of(i);
     }
     return broken_;
@@ -76,6 +82,18 @@ class Cutter {
   [[nodiscard]] const std::string& name(size_t index) const { return graph_.name(op(index)); }
   [[nodiscard]] std::string_view module(size_t index) const { return graph_.module(op(index)); }
 
+  // Its pieces, and what it left out; a model in one piece is whole.
+  void follow_dynamo() {
+    breaks_ = dynamo_->breaks;
+    for (size_t i = 0; i < forward_end_; ++i) {
+      if (whole_.places[i] != Place::forward) continue;
+      const bool first = i == 0 || op(i - 1).piece != op(i).piece;
+      outside_[i] = op(i).piece == 0;
+      begins_[i] = begins_[i] || first;
+      broken_ = broken_ || op(i).piece > 1 || (outside_[i] && op_class(name(i)) != OpClass::view);
+    }
+  }
+
   // Storages of one element that a random number decides.
   void find_drawn() {
     drawn_.resize(graph_.storages().size());
@@ -88,13 +106,19 @@ class Cutter {
     }
   }
 
-  [[nodiscard]] std::string_view breaks(size_t index) const {
+  // By what is behind Dynamo.
+  [[nodiscard]] std::string_view refused(size_t index) const {
+    if (base_name(name(index)) == "_grouped_mm" &&
+        graph_.tensor(graph_.inputs(op(index))[0]).dtype != DType::bfloat16) {
+      return "products of groups are bfloat16 alone; others are made one by one, by sizes that the host reads";
+    }
+    return {};
+  }
+
+  [[nodiscard]] std::string_view stops_tracing(size_t index) const {
     const std::string_view base = base_name(name(index));
     if (base == "nonzero" || base == "masked_select" || base == "_unique2" || base == "unique_dim") {
       return "the size of a result depends on values";
-    }
-    if (base == "_grouped_mm" && graph_.tensor(graph_.inputs(op(index))[0]).dtype != DType::bfloat16) {
-      return "products of groups are bfloat16 alone; others are made one by one, by sizes that the host reads";
     }
     if (!reads_on_host(base) || op(index).input_count == 0) return {};
     // Libraries read values for checks of their own, which they leave out while they are traced.
@@ -143,7 +167,7 @@ class Cutter {
 
   void note(size_t index, std::string_view why) {
     broken_ = true;
-    breaks_.push_back({.module = std::string(module(index)), .op = name(index), .why = why});
+    breaks_.push_back({.module = std::string(module(index)), .op = name(index), .why = std::string(why), .where = {}});
   }
 
   void number_forward() {
@@ -186,6 +210,7 @@ class Cutter {
 
   const Graph& graph_;
   const Round& whole_;
+  const DynamoTrace* dynamo_;
   std::vector<GraphBreak>& breaks_;
   bool broken_ = false;
   size_t forward_end_ = 0;
@@ -199,8 +224,9 @@ class Cutter {
 
 }  // namespace
 
-std::vector<Round> pieces_of(const Graph& graph, Round whole, std::vector<GraphBreak>& breaks) {
-  Cutter cutter(graph, whole, breaks);
+std::vector<Round> pieces_of(const Graph& graph, Round whole, const DynamoTrace* dynamo,
+                             std::vector<GraphBreak>& breaks) {
+  Cutter cutter(graph, whole, dynamo, breaks);
   if (cutter.cut()) return cutter.pieces();
   std::vector<Round> rounds;
   rounds.push_back(std::move(whole));

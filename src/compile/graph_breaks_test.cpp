@@ -21,7 +21,8 @@ struct Chain {
     const int64_t shape[] = {elements};
     return build.add_tensor(build.add_storage(Bytes(4 * elements)), DType::float32, shape);
   }
-  void add(std::string_view name, std::string_view module, uint32_t sequence, Phase phase, TensorId in, TensorId out) {
+  void add(std::string_view name, std::string_view module, uint32_t sequence, Phase phase, TensorId in, TensorId out,
+           uint16_t piece = 0) {
     const TensorId inputs[] = {in}, outputs[] = {out};
     const size_t count = out.valid() ? 1 : 0;
     build.add_op({.name = name,
@@ -29,13 +30,14 @@ struct Chain {
                   .module = module,
                   .inputs = inputs,
                   .outputs = {outputs, count},
-                  .sequence = sequence});
+                  .sequence = sequence,
+                  .piece = piece});
     round.places.push_back(phase == Phase::forward ? Place::forward : Place::backward);
     ++round.end;
   }
-  void forward(std::string_view name, std::string_view module, uint32_t sequence) {
+  void forward(std::string_view name, std::string_view module, uint32_t sequence, uint16_t piece = 0) {
     const TensorId next = tensor(64);
-    add(name, module, sequence, Phase::forward, last, next);
+    add(name, module, sequence, Phase::forward, last, next, piece);
     last = next;
   }
   void backward(std::string_view name, std::string_view module, uint32_t sequence) {
@@ -51,9 +53,9 @@ struct Chain {
     ++round.end;
     add("aten._local_scalar_dense.default", module, sequence, Phase::forward, number, {});
   }
-  std::vector<Round> pieces(std::vector<GraphBreak>& breaks) {
+  std::vector<Round> pieces(std::vector<GraphBreak>& breaks, const DynamoTrace* dynamo = nullptr) {
     graph = build.finish();
-    return pieces_of(graph, round, breaks);
+    return pieces_of(graph, round, dynamo, breaks);
   }
   Graph graph;
 };
@@ -156,6 +158,60 @@ TEST(GraphBreaks, SizesThatDependOnValuesBreak) {
   ASSERT_EQ(pieces.size(), 2u);
   EXPECT_EQ(places(pieces[1], Place::forward), (std::vector<size_t>{2}));
   EXPECT_FALSE(breaks[0].why.empty());
+}
+
+// Dynamo's own pieces hold, whatever the ops look like; what it left out runs eagerly, with its backward ops.
+TEST(GraphBreaks, PiecesAreThoseThatDynamoTraced) {
+  Chain chain;
+  chain.forward("aten.mm.default", "first", 1, 1);     // 0
+  chain.forward("aten.relu.default", "first", 2, 2);   // 1
+  chain.forward("aten.mm.default", "second", 3);       // 2: left out
+  chain.forward("aten.nonzero.default", "", 3, 3);     // 3: traced, for all that it looks like
+  chain.forward("aten.mm.default", "third", 4, 3);     // 4
+  chain.backward("aten.mm.default", "third", 4);       // 5
+  chain.backward("aten.mm.default", "second", 3);      // 6
+  chain.backward("aten.relu.default", "first", 2);     // 7
+  chain.backward("aten.mm.default", "first", 1);       // 8
+  const DynamoTrace dynamo = {.torch = "2.13.0",
+                              .problem = {},
+                              .graphs = 3,
+                              .breaks = {{"first", "aten.relu.default", "Failed to trace print", "net.py:7"}}};
+  std::vector<GraphBreak> breaks;
+  const std::vector<Round> pieces = chain.pieces(breaks, &dynamo);
+  ASSERT_EQ(breaks.size(), 1u);
+  EXPECT_EQ(breaks[0].where, "net.py:7");
+  ASSERT_EQ(pieces.size(), 3u);
+  EXPECT_EQ(places(pieces[0], Place::forward), (std::vector<size_t>{0}));
+  EXPECT_EQ(places(pieces[0], Place::backward), (std::vector<size_t>{8}));
+  EXPECT_EQ(places(pieces[1], Place::forward), (std::vector<size_t>{1}));
+  EXPECT_EQ(places(pieces[1], Place::backward), (std::vector<size_t>{7}));
+  EXPECT_EQ(places(pieces[2], Place::forward), (std::vector<size_t>{3, 4}));
+  EXPECT_EQ(places(pieces[2], Place::backward), (std::vector<size_t>{5}));
+}
+
+TEST(GraphBreaks, AModelThatDynamoTracedWholeIsWhole) {
+  Chain chain;
+  chain.forward("aten.mm.default", "first", 1, 1);
+  chain.draw("", 1);
+  chain.forward("aten.mm.default", "second", 2, 1);
+  for (size_t i = 1; i <= 2; ++i) chain.round.places[i] = Place::outside;  // nobody's
+  const DynamoTrace dynamo = {.torch = "2.13.0", .problem = {}, .graphs = 1, .breaks = {}};
+  std::vector<GraphBreak> breaks;
+  EXPECT_EQ(chain.pieces(breaks, &dynamo).size(), 1u);
+  EXPECT_TRUE(breaks.empty());
+}
+
+// What is behind Dynamo refuses what it traced.
+TEST(GraphBreaks, ProductsOfGroupsBreakWhateverDynamoTraced) {
+  Chain chain;
+  chain.forward("aten.mm.default", "first", 1, 1);
+  chain.forward("aten._grouped_mm.default", "experts", 2, 1);
+  chain.forward("aten.mm.default", "second", 3, 1);
+  const DynamoTrace dynamo = {.torch = "2.13.0", .problem = {}, .graphs = 1, .breaks = {}};
+  std::vector<GraphBreak> breaks;
+  EXPECT_EQ(chain.pieces(breaks, &dynamo).size(), 2u);
+  ASSERT_EQ(breaks.size(), 1u);
+  EXPECT_EQ(breaks[0].module, "experts");
 }
 
 }  // namespace

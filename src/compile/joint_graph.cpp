@@ -97,6 +97,16 @@ void place_round(const Graph& graph, bool loss_inside, Round& round) {
   }
 }
 
+// Whether the forward pass, with the loss, ends in what Dynamo traced.
+bool ends_in_piece(const Graph& graph, const Round& round) {
+  bool inside = false;
+  for (size_t i = round.first; i < round.end && graph.ops()[i].phase == Phase::forward; ++i) {
+    const Op& op = graph.ops()[i];
+    if (op_class(graph.name(op)) != OpClass::view) inside = op.piece != 0;
+  }
+  return inside;
+}
+
 // Follows which value a tensor has as ops write storages.
 class Values {
  public:
@@ -343,7 +353,7 @@ class JointBuilder {
 }  // namespace
 
 std::vector<Round> rounds_of(const Graph& graph, bool loss_inside, std::optional<DType> autocast,
-                             std::vector<GraphBreak>& breaks) {
+                             const DynamoTrace* dynamo, std::vector<GraphBreak>& breaks) {
   std::vector<Round> whole;
   const std::vector<Op>& ops = graph.ops();
   for (size_t i = 0; i < ops.size() && ops[i].phase != Phase::update; ++i) {
@@ -353,11 +363,11 @@ std::vector<Round> rounds_of(const Graph& graph, bool loss_inside, std::optional
   }
   std::vector<Round> rounds;
   for (size_t i = 0; i < whole.size(); ++i) {
-    whole[i].loss_inside = loss_inside;
+    whole[i].loss_inside = dynamo != nullptr ? ends_in_piece(graph, whole[i]) : loss_inside;
     whole[i].autocast = autocast;
-    place_round(graph, loss_inside, whole[i]);
+    place_round(graph, whole[i].loss_inside, whole[i]);
     std::vector<GraphBreak> found;
-    for (Round& round : pieces_of(graph, std::move(whole[i]), found)) rounds.push_back(std::move(round));
+    for (Round& round : pieces_of(graph, std::move(whole[i]), dynamo, found)) rounds.push_back(std::move(round));
     if (i == 0) breaks = std::move(found);
   }
   for (Round& round : rounds) round.channels_last = puts_channels_last(graph, round);

@@ -110,9 +110,10 @@ struct Round {
 };
 
 // The micro-batches of an iteration, or the pieces of each, in the order of their forward passes; `loss_inside`: the model computes its loss
-// itself; `autocast`: to what products are cast. `breaks` is given where the graph of the first micro-batch breaks.
+// itself; `autocast`: to what products are cast; `dynamo`: what Dynamo made of the model (then it tells whether the loss is inside), or null.
+// `breaks` is given where the graph of the first micro-batch breaks.
 std::vector<Round> rounds_of(const Graph& graph, bool loss_inside, std::optional<DType> autocast,
-                             std::vector<GraphBreak>& breaks);
+                             const DynamoTrace* dynamo, std::vector<GraphBreak>& breaks);
 
 JointGraph joint_graph(const Graph& graph, const Round& round);
 

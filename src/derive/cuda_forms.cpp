@@ -291,7 +291,8 @@ class Replay {
                             .inputs = inputs,
                             .outputs = outputs,
                             .sequence = op.sequence,
-                            .autograd_node = from_.names()[op.autograd_node]},
+                            .autograd_node = from_.names()[op.autograd_node],
+                            .piece = op.piece},
                            attributes);
   }
   void add_op(const Op& op, std::string_view name, const Value& input, const Value& output,
@@ -327,7 +328,7 @@ class Replay {
       const Op& other = from_.ops()[backward->second];
       call.backward.emplace(GenericBackward{from_.attributes(other), other.output_count});
     }
-    tracer_.stand_in(op.phase, from_.module(op), op.sequence, taken_back);
+    tracer_.stand_in(op, from_.module(op), taken_back);
     Result<GenericForm> form = rule.form(call);
     if (!form) return form.error();
     const auto outputs = from_.outputs(op);
@@ -384,7 +385,7 @@ class Replay {
       edges.push_back(edge);
       gradients.push_back(std::move(gradient));
     }
-    tracer_.stand_in(op.phase, from_.module(op), op.sequence, false);
+    tracer_.stand_in(op, from_.module(op), false);
     tracer_.backward(edges, std::move(gradients));
     return {};
   }

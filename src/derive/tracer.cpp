@@ -81,7 +81,8 @@ void Tracer::emit(std::string_view name, ValueSpan inputs, ValueSpan outputs, co
        .outputs = operands.subspan(input_count),
        .attributes = &attributes,
        .sequence = recorded_sequence_.value_or(node_ != nullptr && !gradients_on_ ? node_->sequence : sequence_),
-       .autograd_node = node_ != nullptr && !gradients_on_ ? node_->name : std::string_view()});
+       .autograd_node = node_ != nullptr && !gradients_on_ ? node_->name : std::string_view(),
+       .piece = recorded_piece_});
 }
 
 Node& Tracer::add_node(std::string_view name, ValueSpan inputs) {
@@ -167,10 +168,11 @@ Value Tracer::unpack_result(const Value& saved) {
   return saved;
 }
 
-void Tracer::stand_in(Phase phase, std::string_view module, uint32_t sequence, bool gradients_on) {
-  phase_ = phase;
+void Tracer::stand_in(const Op& op, std::string_view module, bool gradients_on) {
+  phase_ = op.phase;
   module_ = module;
-  recorded_sequence_ = sequence;
+  recorded_sequence_ = op.sequence;
+  recorded_piece_ = op.piece;
   gradients_on_ = gradients_on;
 }
 

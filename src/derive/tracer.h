@@ -104,8 +104,8 @@ class Tracer {
     gradients_on_ = false;
     module_.clear();
   }
-  // Ops from here on stand for one of a recorded iteration: they take its phase, module and sequence number.
-  void stand_in(Phase phase, std::string_view module, uint32_t sequence, bool gradients_on);
+  // Ops from here on stand for one of a recorded iteration: they take its phase, module, sequence number and piece.
+  void stand_in(const Op& op, std::string_view module, bool gradients_on);
   // Runs the backward pass from `loss` with the gradient `seed`. Gradients of parameters are then in gradient_of().
   void backward(const Value& loss, Value seed);
   // The same from some results at once; an undefined seed is passed over.
@@ -142,6 +142,7 @@ class Tracer {
   double made_bytes_ = 0;
   Interceptor interceptor_;
   std::optional<uint32_t> recorded_sequence_;  // of the op that those emitted now stand for
+  uint16_t recorded_piece_ = 0;                // likewise
   const Node* node_ = nullptr;                 // the backward step that is running
   uint32_t passes_ = 0;                        // backward passes so far
   std::vector<TensorId> operands_;             // of the op that is emitted

@@ -41,6 +41,7 @@ enum class Root : uint8_t { none, parameter, buffer, state, input };
 struct Op {
   NameId name;  // "aten.addmm.default"
   Phase phase = Phase::forward;
+  uint16_t piece = 0;          // of a model that was traced by Dynamo (DynamoTrace), from 1; 0: in none
   NameId module;               // "layer1.0.conv2"; "" outside any module
   uint32_t first_operand = 0;  // inputs, then outputs, in Graph::operands
   uint32_t input_count = 0;

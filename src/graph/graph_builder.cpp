@@ -100,6 +100,7 @@ OpId GraphBuilder::add_op(const OpSpec& spec, AttributesId attributes) {
   Op op;
   op.name = graph_.names_.intern(spec.name);
   op.phase = spec.phase;
+  op.piece = spec.piece;
   op.module = intern_again(spec.module, last_module_);
   op.first_operand = static_cast<uint32_t>(graph_.operands_.size());
   op.input_count = static_cast<uint32_t>(spec.inputs.size());

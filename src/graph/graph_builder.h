@@ -33,6 +33,7 @@ class GraphBuilder {
     const Attributes* attributes = nullptr;  // null: none
     uint32_t sequence = 0;
     std::string_view autograd_node = "";
+    uint16_t piece = 0;
   };
   OpId add_op(const OpSpec& spec);
 

@@ -135,8 +135,17 @@ struct Environment {
 // Where a compiled graph ends because it cannot be traced on.
 struct GraphBreak {
   std::string module;
-  std::string op;  // which runs eagerly
-  std::string_view why;
+  std::string op;  // which runs eagerly, or with which the next graph begins
+  std::string why;
+  std::string where;  // "model.py:12", where Python code is known to break it
+};
+
+// What Dynamo made of a model when it was captured. Each forward op has the piece that it is compiled in (Op::piece).
+struct DynamoTrace {
+  std::string torch;    // the version
+  std::string problem;  // why nothing is known; empty: all is
+  int64_t graphs = 0;   // that are unlike; one that runs several times is several pieces
+  std::vector<GraphBreak> breaks;
 };
 
 // What the compiler made of an iteration, beside its ops.
@@ -169,6 +178,7 @@ struct TrainingRun {
       warnings;                      // what makes the record doubtful, by whoever captured it: stands before any answer
   std::vector<std::string> assumed;  // what was taken for granted when it was captured
   Graph graph;
+  std::shared_ptr<const DynamoTrace> dynamo;      // null: Dynamo was not asked
   std::shared_ptr<const CompiledParts> compiled;  // where the graph is that of a compiled model; null: an eager one
 };
 

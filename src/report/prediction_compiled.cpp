@@ -89,7 +89,7 @@ std::vector<BreaksAlike> alike(const std::vector<GraphBreak>& breaks) {
   std::vector<BreaksAlike> rows;
   for (const GraphBreak& found : breaks) {
     const auto known = std::find_if(rows.begin(), rows.end(), [&](const BreaksAlike& row) {
-      return row.first->op == found.op && row.first->why == found.why;
+      return row.first->op == found.op && row.first->why == found.why && row.first->where == found.where;
     });
     if (known == rows.end()) {
       rows.push_back({&found, 1});
@@ -110,8 +110,9 @@ std::string breaks_text(const CompiledPrediction& c) {
   for (const BreaksAlike& row : alike(c.breaks)) {
     const std::string& module = row.first->module;
     text += wrapped(
-        fmt::format("  - {}{}: {} ({})", module.empty() ? "outside of any module" : module,
-                    row.count > 1 ? fmt::format(" and {} more", row.count - 1) : "", row.first->why, row.first->op),
+        fmt::format("  - {}{}: {} ({}{})", module.empty() ? "outside of any module" : module,
+                    row.count > 1 ? fmt::format(" and {} more", row.count - 1) : "", row.first->why,
+                    row.first->where.empty() ? "" : row.first->where + ", before ", row.first->op),
         "    ");
   }
   return text;
@@ -178,7 +179,8 @@ void write_fields(JsonWriter& json, const CompiledPrediction& c, const Predictio
       .field("graphs", c.graphs);
   json.key("breaks").begin_array();
   for (const GraphBreak& found : c.breaks) {
-    json.begin_object().field("module", found.module).field("op", found.op).field("why", found.why).end_object();
+    json.begin_object().field("module", found.module).field("op", found.op).field("why", found.why)
+        .field("where", found.where).end_object();
   }
   json.end_array();
   if (p.tokens_per_second > 0) json.field("tokens_per_second", p.tokens_per_second);

@@ -47,7 +47,7 @@ export interface Compiled {
   job?: Job;
   compile_s?: number;  // not told where kernels are tuned
   graphs: number;
-  breaks: {module: string; op: string; why: string}[];
+  breaks: {module: string; op: string; why: string; where: string}[];
   largest_kernels: CompiledKernel[];
   library_calls: {name: string; count: number; gpu_ms: number}[];
   assumptions: string[];

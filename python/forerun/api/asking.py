@@ -103,6 +103,7 @@ def as_captured(model: Model, words: Dict[str, Any], resizable: bool = False) ->
     from ..host_values import CaptureError
 
     given = capture_words(words, resizable)
+    given["compile"] = words.get("compile") not in (None, False, "none")  # then Dynamo tells where the graph breaks
     try:
         return capture(model, **given)
     except (CaptureError, ValueError) as error:

@@ -137,8 +137,9 @@ class GraphBreak:
     """Where a model cannot be traced on: the pieces between are compiled alone."""
 
     module: str  # in which it happens; empty outside of all
-    op: str  # that runs eagerly
+    op: str  # that runs eagerly, or with which the next graph begins
     why: str
+    where: str  # "model.py:12", of a model that Dynamo traced when it was captured; empty: not known
 
 
 @dataclass(frozen=True)
@@ -194,7 +195,7 @@ class Compiled:
             libraries=told["libraries"],
             kept=Bytes(told["kept_bytes"]),
             graphs=told["graphs"],
-            breaks=tuple(GraphBreak(row["module"], row["op"], row["why"]) for row in told["breaks"]),
+            breaks=tuple(GraphBreak(row["module"], row["op"], row["why"], row["where"]) for row in told["breaks"]),
             largest_kernels=tuple(
                 FusedKernel(row["kind"], row["ops"], row["module"], row["count"], row["gpu_ms"], Bytes(row["bytes"]))
                 for row in told["largest_kernels"]

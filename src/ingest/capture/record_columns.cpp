@@ -7,9 +7,9 @@ constexpr std::array<std::string_view, kRecordFields> kFieldNames = {
     "schema",     "id",       "backend",        "family",        "args",     "input",   "run",
     "env",        "host_us",  "params",         "param_tensors", "warnings", "assumed", "op_names",
     "modules",    "dtypes",   "shapes",         "attributes",    "nodes",    "tensors", "ops",
-    "storages",   "frees",    "roots",          "parametric",    "status",   "error",   "tried",
-    "mem",        "mem_init", "base_allocated", "time_ms",       "kernels",  "profile", "kernel_names",
-    "alloc_trace"};
+    "storages",   "frees",    "roots",          "parametric",    "dynamo",   "status",  "error",
+    "tried",      "mem",      "mem_init",       "base_allocated", "time_ms", "kernels", "profile",
+    "kernel_names", "alloc_trace"};
 
 constexpr std::array<std::pair<RunStatus, std::string_view>, 3> kStatuses = {
     {{RunStatus::ok, "ok"}, {RunStatus::oom, "oom"}, {RunStatus::failed, "failed"}}};
@@ -65,6 +65,8 @@ void RecordColumns::clear() {
   frees.clear();
   roots.clear();
   forms = {};
+  dynamo = {};
+  pieces.clear();
   kernels.clear();
   has_launches = false;
   kernel_name_count = 0;

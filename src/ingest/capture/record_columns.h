@@ -53,6 +53,7 @@ enum class RecordField : uint8_t {
   frees,
   roots,
   parametric,
+  dynamo,
   status,
   error,
   tried,
@@ -65,7 +66,7 @@ enum class RecordField : uint8_t {
   kernel_names,
   alloc_trace,
 };
-inline constexpr size_t kRecordFields = 36;
+inline constexpr size_t kRecordFields = 37;
 std::string_view name_of(RecordField field);
 std::optional<RecordField> record_field_named(std::string_view name);
 bool is_wanted(RecordField field, Fields fields);
@@ -107,6 +108,13 @@ struct OpRow {
   uint32_t sequence = 0;
   std::string_view attributes;  // JSON text
   std::string_view autograd_node;
+};
+
+// Ops of a model that Dynamo compiles together.
+struct PieceRow {
+  uint32_t first = 0;  // op
+  uint32_t end = 0;    // behind the last
+  uint16_t piece = 0;  // from 1; the same in every micro-batch
 };
 
 struct StorageRow {
@@ -161,6 +169,8 @@ struct RecordColumns {
   std::vector<FreeRow> frees;
   std::vector<RootRow> roots;
   SizeForms forms;
+  DynamoTrace dynamo;
+  std::vector<PieceRow> pieces;  // in order
   std::vector<KernelRow> kernels;
   bool has_launches = false;  // the kernels tell when each was launched; run/3 leaves that out
   size_t kernel_name_count = 0;

@@ -4,6 +4,7 @@
 
 #include "base/line_reader.h"
 #include "ingest/capture/column_decoder.h"
+#include "ingest/capture/dynamo_decoder.h"
 #include "ingest/capture/environment_decoder.h"
 #include "ingest/capture/measurement_decoder.h"
 #include "ingest/capture/op_decoder.h"
@@ -77,6 +78,8 @@ class RecordDecoder::Impl : JsonWalk {
       case RecordField::frees: return frees(value);
       case RecordField::roots: return roots(value);
       case RecordField::parametric: return forms_.decode(value, columns_->forms) || fail(forms_.complaint());
+      case RecordField::dynamo:
+        return dynamo_.decode(value, columns_->dynamo, columns_->pieces) || fail(dynamo_.complaint());
       default: return measurements_.decode(field, value) || fail(measurements_.complaint());
     }
   }
@@ -315,6 +318,7 @@ class RecordDecoder::Impl : JsonWalk {
   AttributeDecoder arguments_;
   ColumnDecoder groups_;
   SizeFormsDecoder forms_;
+  DynamoDecoder dynamo_;
   MeasurementDecoder measurements_;
   RecordColumns* columns_ = nullptr;
 };

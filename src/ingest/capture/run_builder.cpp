@@ -34,6 +34,7 @@ class RunBuilder {
     record.run.setup = columns_.setup;
     record.run.environment = columns_.environment;
     record.run.backend = columns_.backend;
+    if (columns_.has(RecordField::dynamo)) record.run.dynamo = std::make_shared<const DynamoTrace>(columns_.dynamo);
     record.run.warnings.assign(columns_.warnings.begin(), columns_.warnings.end());
     record.run.assumed.assign(columns_.assumed.begin(), columns_.assumed.end());
     const size_t op_count = builder_.op_count();
@@ -74,6 +75,7 @@ class RunBuilder {
 
   bool build_graph() {
     if (!add_storages() || !add_roots()) return false;
+    if (!check_pieces()) return false;
     kept_before_.reserve(columns_.ops.size() + 1);
     tensor_ids_.assign(columns_.tensors.size(), TensorId());
     for (const OpRow& row : columns_.ops) {
@@ -202,8 +204,28 @@ class RunBuilder {
       if (!attributes) return fail("its attributes: the text " + attributes.error().what);
       id = builder_.remember_attributes(row.attributes, std::move(*attributes));
     }
+    spec.piece = piece_of(static_cast<uint32_t>(kept_before_.size() - 1));
     builder_.add_op(spec, id);
     return true;
+  }
+
+  bool check_pieces() {
+    uint32_t behind = 0;
+    for (const PieceRow& row : columns_.pieces) {
+      if (row.first < behind || row.end <= row.first || row.end > columns_.ops.size()) {
+        return fail(fmt::format("dynamo.traced has ops {} to {} of {}, behind op {}", row.first, row.end,
+                                columns_.ops.size(), behind));
+      }
+      behind = row.end;
+    }
+    return true;
+  }
+
+  // Asked of ops in their order.
+  uint16_t piece_of(uint32_t op) {
+    while (next_piece_ < columns_.pieces.size() && columns_.pieces[next_piece_].end <= op) ++next_piece_;
+    const bool inside = next_piece_ < columns_.pieces.size() && columns_.pieces[next_piece_].first <= op;
+    return inside ? columns_.pieces[next_piece_].piece : uint16_t{0};
   }
 
   bool add_frees() {
@@ -276,6 +298,7 @@ class RunBuilder {
   const RecordColumns& columns_;
   AttributeDecoder& attributes_;
   GraphBuilder builder_;
+  size_t next_piece_ = 0;
   std::vector<uint32_t> kept_before_;  // by op of the record: how many ops before it are in the graph
   std::vector<TensorId> tensor_ids_;   // by tensor of the record; invalid: not added yet
   std::vector<TensorId> inputs_, outputs_;

@@ -52,7 +52,7 @@ export function CompiledSection({p, c}: {p: Prediction; c: Compiled}) {
       <Table title="Eager and compiled" note={note} columns={kColumns} rows={rowsOf(p, c)} />
       <Table title="Largest generated kernels" columns={kKernelColumns} rows={c.largest_kernels} />
       {c.breaks.length > 0 && <Notes title={`Where the graph breaks (${plural(c.graphs, "graph")} compiled)`} notes={c.breaks.map((found) =>
-        `${found.module || "outside of any module"}: ${found.why} (${found.op})`)} />}
+        `${found.module || "outside of any module"}: ${found.why} (${found.where && `${found.where}, before `}${found.op})`)} />}
       <Notes title="Assumed of the compiled model" notes={c.assumptions} />
     </Section>
   );
