@@ -10,8 +10,10 @@
 #include "base/json_file.h"
 #include "base/line_reader.h"
 #include "ingest/capture/run_record.h"
+#include "memory/iteration_replay.h"
 #include "predict/compiled.h"
 #include "predict/predict.h"
+#include "predict/predicted_memory.h"
 
 namespace forerun {
 namespace {
@@ -19,6 +21,8 @@ namespace {
 constexpr const char* kMeasured = "measured.jsonl";
 constexpr const char* kCaptures = "captures.jsonl.zst";
 constexpr const char* kMachine = "one NVIDIA H200 with PyTorch 2.11, 2026-11-18";
+
+constexpr int kWarm = 4;  // the first iteration of forerun.compile_pairs, and three
 
 PairFigures read_figures(JsonObject& row, const char* name) {
   JsonObject figures = row.object(name);
@@ -57,6 +61,14 @@ PairFigures figures_of(const Prediction& p) {
           .reserved = static_cast<double>(p.memory.peak_reserved.value)};
 }
 
+// As forerun.compile_pairs measures it: iterations that warm up, then an emptied cache and three more. What lives meanwhile keeps the
+// segments of the first iterations, so that a run which was never emptied reserves something else.
+MemoryEstimate memory_as_measured(const TrainingRun& run, const Device& device, const CostModels& cost_models) {
+  IterationReplayOptions options = replay_options(run, device, cost_models.workspaces, {});
+  options.warm = kWarm;
+  return replay_iterations(run.graph, options).peak;
+}
+
 Status judge(const RunRecord& record, const Device& device, const CostModels& cost_models, CompileCase& judged) {
   const Result<TrainingRun> eager = recorded_run(record, device);
   if (!eager) return eager.error();
@@ -66,6 +78,9 @@ Status judge(const RunRecord& record, const Device& device, const CostModels& co
   const CompiledPrediction compiled = predict_compiled(*run, device, cost_models);
   const Prediction& p = compiled.prediction;
   judged.predicted = figures_of(p);
+  const MemoryEstimate memory = memory_as_measured(*run, device, cost_models);
+  judged.predicted.allocated = static_cast<double>(memory.peak_allocated.value);
+  judged.predicted.reserved = static_cast<double>(memory.peak_reserved.value);
   judged.bound = name_of(p.times.bound);
   judged.iter_low_ms = milliseconds(p.p10);
   judged.iter_high_ms = milliseconds(p.p90);

@@ -189,12 +189,15 @@ Outputs row_norm(const Call& call, std::string_view base) {
   return made;
 }
 
-// dx from two sums over each row, dw and db from sums over everything else.
+// dx from two sums over each row, dw and db from sums over everything else. What of it lies across, channels far apart, is near along the
+// columns and far along the rows; where what is read lies both ways, a sum counts as one over what is far apart (num_splits of ir.py).
 Outputs row_norm_backward(const Call& call, std::string_view base) {
   const Read gradient = call.all(0);
   const int64_t elements = gradient.elements;
   const Groups groups = groups_of(call, base, elements);
   const int64_t each = std::max<int64_t>(elements / groups.count, 1);
+  const bool gradient_in_rows = lies_in_rows(call.graph(), call.graph().inputs(call.op)[0]);
+  const bool input_in_rows = lies_in_rows(call.graph(), call.graph().inputs(call.op)[1]);
   const bool centred = base.find("layer_norm") != std::string_view::npos;
   const size_t place_of_scale = centred ? 3 : 2;
   const size_t statistics = std::min(place_of_scale, call.in.size() - 1);
@@ -211,18 +214,19 @@ Outputs row_norm_backward(const Call& call, std::string_view base) {
   dot_reads.push_back(normalized);
   std::vector<Read> reads = dot_reads;
   if (centred) {
-    reads.push_back(call.of(call.build.reduction(sum_reads, groups.count, each, true, DType::float32)));
+    reads.push_back(call.of(call.build.reduction(sum_reads, groups.count, each, gradient_in_rows, DType::float32)));
   }
-  reads.push_back(call.of(call.build.reduction(dot_reads, groups.count, each, true, DType::float32)));
+  reads.push_back(call.of(call.build.reduction(dot_reads, groups.count, each, gradient_in_rows && input_in_rows, DType::float32)));
   reads.push_back(scale);
   Outputs made(call.op.output_count);
   made[0] = call.build.pointwise(std::move(reads), call.elements(0), call.dtype(0));
   for (size_t place = 1; place < made.size(); ++place) {
     const int64_t results = call.elements(place);
     if (results <= 0) continue;
-    made[place] =
-        call.build.reduction(place == 1 ? std::vector<Read>{gradient, normalized} : std::vector<Read>{gradient},
-                             results, std::max<int64_t>(elements / results, 1), false, call.dtype(place));
+    const bool weight = place == 1;
+    made[place] = call.build.reduction(weight ? std::vector<Read>{gradient, normalized} : std::vector<Read>{gradient},
+                                       results, std::max<int64_t>(elements / results, 1),
+                                       !gradient_in_rows && !(weight && input_in_rows), call.dtype(place));
   }
   return made;
 }

@@ -145,7 +145,8 @@ class Scheduler {
       return kernel.inner && !kernel.spread && pieces(kernel) == 1 && node.elements == all;
     }
     if (kernel.kind == NodeKind::reduction) {
-      return kernel.elements == node.elements && kernel.reduced == node.reduced && kernel.inner == node.inner;
+      return kernel.elements == node.elements && kernel.reduced == node.reduced &&
+             pieces(kernel) == split_of({.results = node.elements, .reduced = node.reduced, .inner = node.inner});
     }
     return node.inner && !node.has(kSpread) && kernel.elements == node.elements * node.reduced &&
            split_of({.results = node.elements, .reduced = node.reduced, .inner = true}) == 1;

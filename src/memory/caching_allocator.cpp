@@ -55,6 +55,13 @@ void CachingAllocator::complete(BlockId id) {
 
 void CachingAllocator::empty_cache() { release_unused(); }
 
+void CachingAllocator::reset_peaks() {
+  for (Gauge* gauge :
+       {&figures_.requested, &figures_.allocated, &figures_.active, &figures_.reserved, &figures_.segments}) {
+    gauge->peak = gauge->current;
+  }
+}
+
 // -- blocks ------------------------------------------------------------------------------------------------------------
 
 uint32_t CachingAllocator::pool_of(int64_t size, int64_t stream) {

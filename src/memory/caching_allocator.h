@@ -66,6 +66,8 @@ class CachingAllocator {
   void complete(BlockId block);
   // torch.cuda.empty_cache(): waits for all streams and gives unused segments back.
   void empty_cache();
+  // torch.cuda.reset_peak_memory_stats(): peaks begin anew at what there is.
+  void reset_peaks();
 
   [[nodiscard]] const AllocatorFigures& figures() const { return figures_; }
   [[nodiscard]] int64_t address(BlockId block) const { return blocks_[block.value].address; }

@@ -13,6 +13,9 @@ namespace {
 // cuBLAS takes a workspace per thread (forward, backward) at its first GEMM; cuBLASLt one of its own (addmm).
 constexpr int64_t kCublasLtWorkspace = kMebibyte;
 
+// Kernels for which Inductor has more than one configuration in every mode: it times them when they are first launched.
+constexpr std::string_view kTuned = "inductor.pointwise.";
+
 // The allocator keeps the blocks of streams apart, as it does those of private pools.
 constexpr int64_t kSharedPool = 0, kPrivatePool = 1;
 
@@ -42,7 +45,10 @@ class Program {
     if (options_.cuda_graphs != nullptr) allocator_.keep_segments(kPrivatePool);
     plan();
     build();
-    for (int i = 0; i < options_.iterations && !result_.out_of_memory; ++i) iterate(i);
+    for (int i = 0; i < options_.warm + options_.iterations && !result_.out_of_memory; ++i) {
+      if (i > 0 && i == options_.warm) forget_warming();
+      iterate(i);
+    }
     result_.figures = allocator_.figures();
     result_.peak.peak_reserved = Bytes(result_.figures.reserved.peak);
     return result_;
@@ -155,6 +161,13 @@ class Program {
     }
   }
 
+  // The program has warmed up: peaks are those of what is still to come.
+  void forget_warming() {
+    allocator_.empty_cache();
+    allocator_.reset_peaks();
+    result_.peak = {};
+  }
+
   // -- one iteration -------------------------------------------------------------------------------------------------
 
   void iterate(int iteration) {
@@ -203,8 +216,16 @@ class Program {
       if (!stays_[storage] && !blocks_[storage].valid() && !gone) hold(storage, use_of_new(storage, op.phase));
     }
     while (temporary < end) take_temporary(temporary++);
+    if (iteration_ == 0 && graph_.name(op).starts_with(kTuned)) take_tuning_buffer();
     if (gemms_[index] != Gemm::none) take_workspaces(op, gemms_[index]);
     give_back_taken();
+  }
+
+  // Not counted as allocated: a peak that the first iteration alone has is nobody's question.
+  void take_tuning_buffer() {
+    if (options_.tuning_buffer.value == 0) return;
+    const BlockId block = allocator_.allocate(static_cast<uint64_t>(options_.tuning_buffer.value), pool_);
+    if (block.valid()) allocator_.free(block);
   }
 
   void give_back_taken() {
@@ -361,7 +382,8 @@ class Program {
 }  // namespace
 
 DeviceDemands device_demands(const Graph& graph, const IterationReplayOptions& options) {
-  DeviceDemands demands{.cublas_workspace = options.cublas_workspace, .temporaries = {}};
+  DeviceDemands demands{
+      .cublas_workspace = options.cublas_workspace, .tuning_buffer = options.tuning_buffer, .temporaries = {}};
   OpTemporaries rules(graph, options.temporaries);
   for (const Op& op : graph.ops()) rules.append(op, demands.temporaries);
   return demands;

@@ -38,8 +38,12 @@ struct ReplayEvent {
 struct IterationReplayOptions {
   AllocatorSettings settings;
   int64_t capacity = DeviceMemory::kPlenty;  // bytes; beyond it an allocation fails, and the replay ends there
+  int warm = 0;  // iterations before those that count; then what is cached goes back (torch.cuda.empty_cache), and peaks begin anew
   int iterations = 3;
   bool keeps_gradients = false;  // until the backward pass begins, rather than until the iteration does (LoopRules)
+  // Compiled kernels are timed in the first iteration, each time over a buffer of this size that drives the rest out of the L2 cache
+  // (torch/_inductor/runtime/benchmarking.py of PyTorch 2.11). It is given back at once, but what comes later lies where it lay. 0: none.
+  Bytes tuning_buffer;
   Bytes cublas_workspace = Bytes(32 * kMebibyte);  // of a thread: Hopper's, without CUBLAS_WORKSPACE_CONFIG
   TemporaryOptions temporaries;
   // Where compiled graphs are launched as CUDA graphs: what they make, take and are given lies in a pool of their own, which shares
@@ -60,6 +64,7 @@ IterationReplay replay_iterations(const Graph& graph, const IterationReplayOptio
 // All that a replay asks of a device beside its capacity. Where two devices ask for the same, a graph replays alike on both.
 struct DeviceDemands {
   Bytes cublas_workspace;
+  Bytes tuning_buffer;
   std::vector<Temporary> temporaries;  // of all ops, one behind the other
 
   bool operator==(const DeviceDemands&) const = default;

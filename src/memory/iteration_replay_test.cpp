@@ -67,6 +67,38 @@ TEST(IterationReplay, ReservesWhatTheOrderOfRequestsNeeds) {
   EXPECT_EQ(replay.figures.reserved.peak, 170 * kMebibyte);
 }
 
+// A compiled kernel that is timed when it is first launched: what comes later lies where the buffer lay, and a program that empties the
+// cache behind its first iteration has it no more.
+TEST(IterationReplay, TimingKernelsLeavesASegmentBehind) {
+  const auto trained = [](bool updates) {
+    Iteration it;
+    const TensorId weight = it.storage(30 * kMebibyte, Root::parameter);
+    const TensorId x = it.storage(10 * kMebibyte, Root::input);
+    const TensorId activation = it.storage(50 * kMebibyte);
+    it.op("inductor.pointwise.fused", Phase::forward, {x, weight}, {activation});
+    if (updates) {
+      const TensorId state = it.storage(30 * kMebibyte, Root::state);
+      const TensorId gradient = it.storage(30 * kMebibyte);
+      it.op("aten.neg.default", Phase::backward, {activation}, {gradient});
+      it.op("aten._fused_sgd_.default", Phase::update, {weight, state, gradient}, {});
+    }
+    it.free(activation, updates ? 2 : 1);
+    return it.builder.finish();
+  };
+  const IterationReplayOptions tuned = {.tuning_buffer = Bytes(64 * kMebibyte)};
+  const IterationReplay training = replay_iterations(trained(true), tuned);
+  EXPECT_EQ(training.peak.peak_allocated, Bytes(150 * kMebibyte)) << "the buffer itself is not counted";
+  EXPECT_EQ(training.peak.peak_reserved, Bytes((30 + 10 + 50 + 64) * kMebibyte)) << "gradient and state lie in it";
+  EXPECT_EQ(replay_iterations(trained(true)).peak.peak_reserved, Bytes(170 * kMebibyte));
+  IterationReplayOptions warm = tuned;
+  warm.warm = 1;
+  EXPECT_EQ(replay_iterations(trained(true), warm).peak.peak_reserved, Bytes(154 * kMebibyte)) << "they keep it";
+  EXPECT_EQ(replay_iterations(trained(false), tuned).peak.peak_reserved, Bytes((30 + 10 + 50 + 64) * kMebibyte));
+  const IterationReplay emptied = replay_iterations(trained(false), warm);
+  EXPECT_EQ(emptied.peak.peak_reserved, Bytes((30 + 10 + 50) * kMebibyte));
+  EXPECT_EQ(emptied.peak.peak_allocated, Bytes((30 + 10 + 50) * kMebibyte));
+}
+
 // What graphs make is apart from the rest, with a copy of the input: state takes no block that an activation left.
 TEST(IterationReplay, KeepsCudaGraphsInAPoolOfTheirOwn) {
   const Graph graph = small_training();

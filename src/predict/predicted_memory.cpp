@@ -167,6 +167,7 @@ IterationReplayOptions replay_options(const TrainingRun& run, const Device& devi
   options.temporaries.workspaces = &workspaces;
   options.temporaries.channels_last = run.setup.channels_last;
   if (run.compiled != nullptr && launches_graphs(run.setup.compile)) options.cuda_graphs = run.compiled.get();
+  if (run.compiled != nullptr) options.tuning_buffer = device.l2;
   if (device.sm_count > 0) options.temporaries.device.multiprocessors = device.sm_count;
   return options;
 }
