@@ -41,12 +41,13 @@ class Lowering {
         real_(joint.values.size()),
         inlined_(joint.nodes.size()),
         computed_(joint.nodes.size()),
-        users_(joint.values.size()) {
+        users_(joint.values.size()),
+        stored_from_(joint.values.size(), kNone) {
     for (size_t i = 0; i < joint.nodes.size(); ++i) {
       if (!runs[i]) continue;
       for (const Read& read : joint.nodes[i].reads) {
         ++users_[read.value.value];
-        if (joint.nodes[i].kind == NodeKind::library) real_[read.value.value] = true;
+        if (joint.nodes[i].kind == NodeKind::library) needed_by_library(read, static_cast<uint32_t>(i));
       }
       if (joint.nodes[i].has(kScatters)) real_[joint.nodes[i].reads.back().value.value] = true;  // what it adds into
       if (joint.nodes[i].beside.valid()) real_[joint.nodes[i].beside.value] = true;
@@ -67,7 +68,8 @@ class Lowering {
     std::vector<Read>& reads = inlined_[index];
     for (const Read& read : node.reads) {
       const NodeId by = joint_.value(read.value).made_by;
-      const bool real = real_[read.value.value] || !by.valid() || !runs_[by.value];
+      const bool later = stored_from_[read.value.value] != kNone && index < stored_from_[read.value.value];
+      const bool real = (real_[read.value.value] && !later) || !by.valid() || !runs_[by.value];
       if (real) {
         add_read(joint_, reads, read);
         continue;
@@ -85,8 +87,17 @@ class Lowering {
       const bool again = users_[made.value] > 1 && reads.size() > kManyReads;
       const bool must =
           stored[made.value] || node.kind != NodeKind::pointwise || node.has(kStored) || node.has(kScatters);
+      if (must || again) stored_from_[made.value] = kNone;
       real_[made.value] = real_[made.value] || must || again;
     }
+  }
+
+  // Where a library reads it through a view, it is stored when that is lowered: whoever reads it before computes it as well.
+  void needed_by_library(const Read& read, uint32_t index) {
+    const uint32_t value = read.value.value;
+    if (!real_[value]) stored_from_[value] = index;
+    if (!read.viewed) stored_from_[value] = kNone;
+    real_[value] = true;
   }
 
   const JointGraph& joint_;
@@ -95,6 +106,7 @@ class Lowering {
   std::vector<std::vector<Read>> inlined_;     // by node: what is read of what is stored
   std::vector<std::vector<NodeId>> computed_;  // by node
   std::vector<int> users_;
+  std::vector<uint32_t> stored_from_;  // by value: the node from which on it is; kNone: always, or never
 };
 
 struct Group {

@@ -115,7 +115,9 @@ class Values {
   Read read(TensorId tensor) {
     Held& held = storages_[graph_.tensor(tensor).storage.value];
     if (!held.value.valid()) held.value = given(tensor);
-    return {held.value, graph_.element_count(tensor)};
+    const TensorId made = joint_.values[held.value.value].tensor;
+    const bool viewed = made.valid() && !std::ranges::equal(graph_.shape(made), graph_.shape(tensor));
+    return {.value = held.value, .elements = graph_.element_count(tensor), .viewed = viewed};
   }
   void write(TensorId tensor, ValueId value) {
     Held& held = storages_[graph_.tensor(tensor).storage.value];

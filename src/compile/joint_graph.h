@@ -48,6 +48,7 @@ struct Read {
   ValueId value;
   int64_t elements = 0;  // that are touched
   bool across = false;   // in another order than they lie in, so that neighbours are far apart
+  bool viewed = false;   // in another shape than they were made in
 };
 
 // How many elements that are added into the same row meet there.
