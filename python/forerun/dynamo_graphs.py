@@ -189,6 +189,15 @@ def _iterate(task: TrainingTask, device: torch.device, ear: _Ear, seed: int) -> 
         task.loss_fn(task.model, task.batch)
 
 
+def _calling(model: torch.nn.Module) -> Callable[..., Any]:
+    """A frame of its own around a model, for Dynamo leaves out those of torch.nn's own modules."""
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        return model._call_impl(*arguments, **named)
+
+    return call
+
+
 @contextlib.contextmanager
 def _compiled(model: torch.nn.Module, ear: _Ear) -> Iterator[None]:
     """While inside, Dynamo's graphs are heard: of what the model's author compiled, or else of all of it."""
@@ -196,19 +205,18 @@ def _compiled(model: torch.nn.Module, ear: _Ear) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         ear.heard.whole = not any(is_compiled(module) for module in model.modules())
         if ear.heard.whole:
-            stack.callback(setattr, model, "_compiled_call_impl", None)
-            model.compile(backend=backend, dynamic=False)
+            call: Any = torch.compile(_calling(model), backend=backend, dynamic=False)
         else:
             inductor: Any = importlib.import_module("torch._inductor.compile_fx")
             stack.callback(setattr, inductor, "compile_fx", inductor.compile_fx)
             inductor.compile_fx = backend
-        call, own = model._compiled_call_impl, vars(model).get("_compiled_call_impl")
-        stack.callback(setattr, model, "_compiled_call_impl", None if ear.heard.whole else own)
+            call = model._compiled_call_impl or model._call_impl
+        stack.callback(setattr, model, "_compiled_call_impl", model._compiled_call_impl)
 
         def heard(*arguments: Any, **named: Any) -> Any:
             ear.piece = _EAGER
             try:
-                return (call or model._call_impl)(*arguments, **named)
+                return call(*arguments, **named)
             finally:
                 ear.piece = _OUTSIDE
 
@@ -241,7 +249,7 @@ def _placed(record: Json, heard: _Heard, reasons: Sequence[str]) -> Json:
             if piece > _EAGER:
                 for column, number in zip(traced.values(), (first + begin, first + behind, numbers[piece])):
                     column.append(number)
-        if not breaks and heard.whole:
+        if not breaks:
             breaks = _breaks(record, first, pieces, places, heard, reasons)
     graphs = {heard.graphs[piece - 1] for piece in numbers}
     return {"graphs": len(graphs), "traced": traced, "breaks": breaks}
@@ -312,7 +320,7 @@ def _breaks(
         where = f"{pathlib.Path(stack[-1].filename).name}:{stack[-1].lineno}" if stack else ""
         found.append((places[ended], _why(_first_line(reason.reason), reasons), where))
     for begin, end, piece in _stretches_of(pieces):
-        if piece == _EAGER and not any(begin <= place <= end for place, _, _ in found):
+        if heard.whole and piece == _EAGER and not any(begin <= place <= end for place, _, _ in found):
             found.append((begin, reasons[0] if reasons else "Dynamo does not trace what calls it", ""))
     ops = record["ops"]
     rows = []

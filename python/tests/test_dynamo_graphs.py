@@ -165,6 +165,35 @@ def test_only_what_its_author_compiled_is_traced() -> None:
     assert record["dynamo"]["graphs"] == 1
 
 
+def test_a_model_that_is_compiled_already_is_traced_as_it_is() -> None:
+    record = captured(torch.compile(Prints()))
+    assert piece_of(record, "aten.addmm.default") == [1, 2]
+    assert piece_of(record, "aten.nll_loss_forward.default") == [0]
+    assert len(record["dynamo"]["breaks"]) == 1
+
+
+def test_containers_of_torch_itself_are_traced() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(_SIZE, _SIZE), torch.nn.ReLU(), torch.nn.Linear(_SIZE, _SIZE))
+    record = captured(model)
+    assert piece_of(record, "aten.addmm.default") == [1, 1]
+    assert record["dynamo"]["breaks"] == []
+
+
+def test_what_calls_a_recurrent_layer_runs_eagerly() -> None:
+    class Words(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cells = torch.nn.LSTM(_SIZE, _SIZE, batch_first=True)
+            self.out = torch.nn.Linear(_SIZE, _SIZE)
+
+        def forward(self, x: Any) -> Any:
+            return self.out(self.cells(x.unsqueeze(1))[0][:, -1])
+
+    record = captured(Words())
+    assert piece_of(record, "aten.addmm.default")[-1:] == [0]
+    assert record["dynamo"]["breaks"]
+
+
 def test_a_loss_that_the_model_computes_is_in_its_graph() -> None:
     batch = {"x": torch.randn(8, _SIZE), "labels": torch.randint(0, _SIZE, (8,))}
     record = captured(LossInside(), batch=batch)
@@ -203,10 +232,10 @@ def test_the_model_is_left_as_it_was() -> None:
 
 
 def test_what_dynamo_fails_on_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(self: Any, *_arguments: Any, **_words: Any) -> None:
+    def fails(*_arguments: Any, **_words: Any) -> None:
         raise RuntimeError("no compiler today\nat all")
 
-    monkeypatch.setattr(torch.nn.Module, "compile", fails)
+    monkeypatch.setattr(torch, "compile", fails)
     dynamo = captured(Net())["dynamo"]
     assert dynamo["problem"] == "RuntimeError: no compiler today"
     assert "traced" not in dynamo
