@@ -372,7 +372,6 @@ class RecordCompactor::Impl : JsonWalk {
       case RecordField::frees:
       case RecordField::roots:
       case RecordField::parametric:  // it names entries of tables that are numbered anew
-      case RecordField::dynamo:      // and ops
       case RecordField::kernels:
       case RecordField::alloc_trace: return true;
       case RecordField::dtypes:
