@@ -183,7 +183,7 @@ TEST(CompiledIteration, CastsProductsOfTheBackwardPass) {
 TEST(CompiledIteration, PutsChannelsLastWhereInductorDoes) {
   const auto last = [](const char* name) {
     std::vector<GraphBreak> breaks;
-    const std::vector<Round> rounds = rounds_of(iteration(name, {{"batch", "2"}}, {}), false, {}, breaks);
+    const std::vector<Round> rounds = rounds_of(iteration(name, {{"batch", "2"}}, {}), false, {}, nullptr, breaks);
     EXPECT_TRUE(breaks.empty());
     return rounds.front().channels_last;
   };

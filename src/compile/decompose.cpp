@@ -216,7 +216,8 @@ Outputs row_norm_backward(const Call& call, std::string_view base) {
   if (centred) {
     reads.push_back(call.of(call.build.reduction(sum_reads, groups.count, each, gradient_in_rows, DType::float32)));
   }
-  reads.push_back(call.of(call.build.reduction(dot_reads, groups.count, each, gradient_in_rows && input_in_rows, DType::float32)));
+  reads.push_back(
+      call.of(call.build.reduction(dot_reads, groups.count, each, gradient_in_rows && input_in_rows, DType::float32)));
   reads.push_back(scale);
   Outputs made(call.op.output_count);
   made[0] = call.build.pointwise(std::move(reads), call.elements(0), call.dtype(0));

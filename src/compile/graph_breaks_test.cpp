@@ -163,15 +163,15 @@ TEST(GraphBreaks, SizesThatDependOnValuesBreak) {
 // Dynamo's own pieces hold, whatever the ops look like; what it left out runs eagerly, with its backward ops.
 TEST(GraphBreaks, PiecesAreThoseThatDynamoTraced) {
   Chain chain;
-  chain.forward("aten.mm.default", "first", 1, 1);     // 0
-  chain.forward("aten.relu.default", "first", 2, 2);   // 1
-  chain.forward("aten.mm.default", "second", 3);       // 2: left out
-  chain.forward("aten.nonzero.default", "", 3, 3);     // 3: traced, for all that it looks like
-  chain.forward("aten.mm.default", "third", 4, 3);     // 4
-  chain.backward("aten.mm.default", "third", 4);       // 5
-  chain.backward("aten.mm.default", "second", 3);      // 6
-  chain.backward("aten.relu.default", "first", 2);     // 7
-  chain.backward("aten.mm.default", "first", 1);       // 8
+  chain.forward("aten.mm.default", "first", 1, 1);    // 0
+  chain.forward("aten.relu.default", "first", 2, 2);  // 1
+  chain.forward("aten.mm.default", "second", 3);      // 2: left out
+  chain.forward("aten.nonzero.default", "", 3, 3);    // 3: traced, for all that it looks like
+  chain.forward("aten.mm.default", "third", 4, 3);    // 4
+  chain.backward("aten.mm.default", "third", 4);      // 5
+  chain.backward("aten.mm.default", "second", 3);     // 6
+  chain.backward("aten.relu.default", "first", 2);    // 7
+  chain.backward("aten.mm.default", "first", 1);      // 8
   const DynamoTrace dynamo = {.torch = "2.13.0",
                               .problem = {},
                               .graphs = 3,

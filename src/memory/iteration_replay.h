@@ -38,7 +38,8 @@ struct ReplayEvent {
 struct IterationReplayOptions {
   AllocatorSettings settings;
   int64_t capacity = DeviceMemory::kPlenty;  // bytes; beyond it an allocation fails, and the replay ends there
-  int warm = 0;  // iterations before those that count; then what is cached goes back (torch.cuda.empty_cache), and peaks begin anew
+  int warm =
+      0;  // iterations before those that count; then what is cached goes back (torch.cuda.empty_cache), and peaks begin anew
   int iterations = 3;
   bool keeps_gradients = false;  // until the backward pass begins, rather than until the iteration does (LoopRules)
   // Compiled kernels are timed in the first iteration, each time over a buffer of this size that drives the rest out of the L2 cache

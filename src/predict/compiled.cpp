@@ -95,14 +95,16 @@ std::string tracing_of(const TrainingRun& run) {
   const bool broken = !run.compiled->breaks.empty();
   if (run.dynamo != nullptr && run.dynamo->problem.empty()) {
     text += fmt::format("Dynamo of PyTorch {} traced the model where it was captured: ", run.dynamo->torch);
-    return text + (broken                     ? "its graph breaks there, and each piece between is compiled alone"
-                   : run.dynamo->graphs == 1 ? "in one piece"
-                                             : fmt::format("the {} parts that its author compiled", run.dynamo->graphs));
+    return text + (broken ? "its graph breaks there, and each piece between is compiled alone"
+                   : run.dynamo->graphs == 1
+                       ? "in one piece"
+                       : fmt::format("the {} parts that its author compiled", run.dynamo->graphs));
   }
-  text += broken ? "its graph breaks where ops show that it must, and each piece between is compiled alone (Python code "
-                   "that breaks it further, such as a logger, does not show in the ops"
-                 : "Dynamo traces the model in one piece (Python code that breaks the graph, such as a logger, does not "
-                   "show in the ops";
+  text += broken
+              ? "its graph breaks where ops show that it must, and each piece between is compiled alone (Python code "
+                "that breaks it further, such as a logger, does not show in the ops"
+              : "Dynamo traces the model in one piece (Python code that breaks the graph, such as a logger, does not "
+                "show in the ops";
   if (run.dynamo != nullptr) return text + "; Dynamo could not trace it: " + run.dynamo->problem + ")";
   return text + "; a capture with --compile has it)";
 }
@@ -152,9 +154,8 @@ Result<TrainingRun> compiled_run(TrainingRun run, const Device& device) {
   if (run.setup.compile == CompileMode::none) return run;
   if (const Status status = derive::check_compile(run.setup, run.input, device); !status.ok()) return status.error();
   if (const Status status = compile::check_setup(run.setup); !status.ok()) return status.error();
-  Result<compile::CompiledIteration> compiled =
-      compile::compiled_iteration(run.graph, run.input.flavour == "hf", compile::autocast_of(run.setup.precision),
-                                  run.dynamo.get());
+  Result<compile::CompiledIteration> compiled = compile::compiled_iteration(
+      run.graph, run.input.flavour == "hf", compile::autocast_of(run.setup.precision), run.dynamo.get());
   if (!compiled) return compiled.error();
   run.graph = std::move(compiled->graph);
   run.compiled = std::make_shared<const CompiledParts>(std::move(compiled->parts));

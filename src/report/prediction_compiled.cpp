@@ -109,11 +109,10 @@ std::string breaks_text(const CompiledPrediction& c) {
       "    ");
   for (const BreaksAlike& row : alike(c.breaks)) {
     const std::string& module = row.first->module;
-    text += wrapped(
-        fmt::format("  - {}{}: {} ({}{})", module.empty() ? "outside of any module" : module,
-                    row.count > 1 ? fmt::format(" and {} more", row.count - 1) : "", row.first->why,
-                    row.first->where.empty() ? "" : row.first->where + ", before ", row.first->op),
-        "    ");
+    text += wrapped(fmt::format("  - {}{}: {} ({}{})", module.empty() ? "outside of any module" : module,
+                                row.count > 1 ? fmt::format(" and {} more", row.count - 1) : "", row.first->why,
+                                row.first->where.empty() ? "" : row.first->where + ", before ", row.first->op),
+                    "    ");
   }
   return text;
 }
@@ -179,8 +178,12 @@ void write_fields(JsonWriter& json, const CompiledPrediction& c, const Predictio
       .field("graphs", c.graphs);
   json.key("breaks").begin_array();
   for (const GraphBreak& found : c.breaks) {
-    json.begin_object().field("module", found.module).field("op", found.op).field("why", found.why)
-        .field("where", found.where).end_object();
+    json.begin_object()
+        .field("module", found.module)
+        .field("op", found.op)
+        .field("why", found.why)
+        .field("where", found.where)
+        .end_object();
   }
   json.end_array();
   if (p.tokens_per_second > 0) json.field("tokens_per_second", p.tokens_per_second);

@@ -88,14 +88,16 @@ TEST(DynamoDecoder, BrokenOnesAreRefusedByWhatIsWrong) {
   const std::vector<std::pair<const char*, const char*>> broken = {
       {R"({"torch": "2.13.0"})", "dynamo has neither traced nor problem"},
       {R"({"traced": {"first": [0], "end": [4], "piece": [1]}})", "dynamo.traced has ops 0 to 4 of 3"},
-      {R"({"traced": {"first": [1, 0], "end": [2, 1], "piece": [1, 2]}})", "dynamo.traced has ops 0 to 1 of 3, behind op 2"},
+      {R"({"traced": {"first": [1, 0], "end": [2, 1], "piece": [1, 2]}})",
+       "dynamo.traced has ops 0 to 1 of 3, behind op 2"},
       {R"({"traced": {"first": [1], "end": [1], "piece": [1]}})", "dynamo.traced has ops 1 to 1"},
       {R"({"traced": {"first": [0], "end": [1], "piece": [0]}})", "entry 0 is 0, not between 1 and 65535"},
       {R"({"traced": {"first": [0], "end": [1]}})", "dynamo.traced lacks the column piece"},
       {R"({"traced": {"first": [0], "end": [1, 2], "piece": [1]}})", "column end has 2 entries"},
       {R"({"traced": [], "graphs": 1})", "dynamo.traced is not an object"},
       {R"({"traced": {"first": [], "end": [], "piece": []}, "graphs": "two"})", "dynamo.graphs is not a whole number"},
-      {R"({"traced": {"first": [], "end": [], "piece": []}, "breaks": [3]})", "an entry of dynamo.breaks is not an object"},
+      {R"({"traced": {"first": [], "end": [], "piece": []}, "breaks": [3]})",
+       "an entry of dynamo.breaks is not an object"},
       {R"([])", "dynamo is not an object"},
   };
   for (const auto& [dynamo, complaint] : broken) {

@@ -4,12 +4,11 @@ namespace forerun {
 namespace {
 
 constexpr std::array<std::string_view, kRecordFields> kFieldNames = {
-    "schema",     "id",       "backend",        "family",        "args",     "input",   "run",
-    "env",        "host_us",  "params",         "param_tensors", "warnings", "assumed", "op_names",
-    "modules",    "dtypes",   "shapes",         "attributes",    "nodes",    "tensors", "ops",
-    "storages",   "frees",    "roots",          "parametric",    "dynamo",   "status",  "error",
-    "tried",      "mem",      "mem_init",       "base_allocated", "time_ms", "kernels", "profile",
-    "kernel_names", "alloc_trace"};
+    "schema",     "id",         "backend",       "family",       "args",       "input",    "run",      "env",
+    "host_us",    "params",     "param_tensors", "warnings",     "assumed",    "op_names", "modules",  "dtypes",
+    "shapes",     "attributes", "nodes",         "tensors",      "ops",        "storages", "frees",    "roots",
+    "parametric", "dynamo",     "status",        "error",        "tried",      "mem",      "mem_init", "base_allocated",
+    "time_ms",    "kernels",    "profile",       "kernel_names", "alloc_trace"};
 
 constexpr std::array<std::pair<RunStatus, std::string_view>, 3> kStatuses = {
     {{RunStatus::ok, "ok"}, {RunStatus::oom, "oom"}, {RunStatus::failed, "failed"}}};
