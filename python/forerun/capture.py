@@ -36,6 +36,7 @@ from .capture_session import record_iteration, takes_all_tensors_at_once  # noqa
 from .dynamo_graphs import dynamo_graphs, dynamo_words  # noqa: E402
 from .findings import findings  # noqa: E402
 from .host_values import CaptureError, HostValues, KnownValuesMode  # noqa: E402
+from .kept_state import attributes_kept  # noqa: E402
 from .output_file import output_file  # noqa: E402
 from .parametric import points_of, resized, sizes_in, unified  # noqa: E402
 from .quantized import quantization_text  # noqa: E402
@@ -150,7 +151,10 @@ def _recorded(request: _Request, batch: Any, values: HostValues, seed: Optional[
     """A record, and the seed of its random numbers; with a seed, without looking at what it might have been."""
     task = request.task(batch)
     said = wrapper_words(request.model)
-    with checkpointing(request.model, request.options.checkpoint):
+    traced = seed is None and request.compile
+    # What a first call leaves behind in a model can hide where Dynamo breaks in it.
+    kept = list(request.model.modules()) if traced else []
+    with checkpointing(request.model, request.options.checkpoint), attributes_kept(*kept):
         recording = record_iteration(task, request.backend, values, request.options.dtype, seed)
         record = describe(task, request.options, request.backend, request.name or type(request.model).__name__)
     own = recording.words.autocast
@@ -159,8 +163,11 @@ def _recorded(request: _Request, batch: Any, values: HostValues, seed: Optional[
     if seed is None:
         record.update(findings(recording, request.model, said))
     record.update(recording.recorder.columns())
-    if seed is None and request.compile:
-        record["dynamo"] = dynamo_graphs(task, request.backend, values, request.options.dtype, recording.seed, record)
+    if traced:
+        with attributes_kept(*kept):
+            record["dynamo"] = dynamo_graphs(
+                task, request.backend, values, request.options.dtype, recording.seed, record
+            )
     return record, recording.seed
 
 
@@ -379,7 +386,8 @@ def _write(record: Json, output: Optional[str]) -> None:
             out.write(_line(record))
         size = f"{len(record['ops']['name'])} ops, {record['params']:,} parameters"
         compiled = " --compile" if "dynamo" in record else ""
-        print(f"{output}: {size}, backend {record['backend']}; next: forerun predict {output}{compiled}", file=sys.stderr)
+        further = f"forerun predict {output}{compiled}"
+        print(f"{output}: {size}, backend {record['backend']}; next: {further}", file=sys.stderr)
     else:
         sys.stdout.write(_line(record))
     if "dynamo" in record:

@@ -2,6 +2,7 @@
 
     python -m forerun.compile_check examples/compile_setups.py vit/vit_small --program build/forerun
     python -m forerun.compile_check setups.py --json checks.jsonl --code folder   # Inductor's code too
+    python -m forerun.compile_check setups.py --captures captures.jsonl           # what is predicted from, and no more
 
 Needs no GPU, but a PyTorch that was built for CUDA (pretend_gpu.py): each set-up's model is traced with fake tensors
 and compiled for an H200 up to the generated code, which is read for what it allocates, frees, writes over and
@@ -294,13 +295,11 @@ _STAYS = ("parameters", "buffers", "optimizer_state", "inputs", "workspaces")  #
 
 def predicted(file: str, name: str, program: str) -> Json:
     """What the program says of the set-up's capture, made as on a machine without a GPU."""
-    environment = {key: value for key, value in os.environ.items() if key not in pretend_gpu.VARIABLES}
     with tempfile.TemporaryDirectory() as folder:
         capture = pathlib.Path(folder) / "capture.jsonl"
-        command = [sys.executable, "-m", "forerun.compile_check", "--capture", str(capture), file, name]
-        subprocess.run(command, check=True, env=environment)
+        capture_into(str(capture), file, name)
         done = subprocess.run([program, "predict", str(capture), "--gpu", "h200", "--compile", "default", "--json"],
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_without_gpu())
     if done.returncode not in (0, 3):
         raise RuntimeError(done.stderr.strip())
     said: Json = json.loads(done.stdout)
@@ -313,10 +312,22 @@ def predicted(file: str, name: str, program: str) -> Json:
     }
 
 
+def _without_gpu() -> Dict[str, str]:
+    return {key: value for key, value in os.environ.items() if key not in pretend_gpu.VARIABLES}
+
+
 def capture_into(output: str, file: str, name: str) -> None:
+    """Adds the capture of a set-up to a file, from a process that no GPU is pretended in."""
+    command = [sys.executable, "-m", "forerun.compile_check", "--capture", output, file, name]
+    subprocess.run(command, check=True, env=_without_gpu())
+
+
+def add_capture(output: str, file: str, name: str) -> None:
     from .setup_pairs import captured, set_ups_of
 
-    pathlib.Path(output).write_text(json.dumps(captured(set_ups_of(file)[name], name)) + "\n")
+    record = captured(set_ups_of(file)[name], name, compile=True)
+    with open(output, "a", encoding="utf-8") as lines:
+        lines.write(json.dumps(record) + "\n")
 
 
 # -- side by side -----------------------------------------------------------------------------------------------------
@@ -347,6 +358,19 @@ def checked(options: argparse.Namespace, name: str) -> Json:
     if options.program:
         row["predicted"] = predicted(options.setups, name, options.program)
     return row
+
+
+def capture_all(options: argparse.Namespace, names: Sequence[str]) -> int:
+    failed = 0
+    for number, name in enumerate(names, 1):
+        try:
+            capture_into(options.captures, options.setups, name)
+        except subprocess.CalledProcessError:  # it has said why; the others go on
+            failed += 1
+        print(f"{number} of {len(names)}: {name}", file=sys.stderr, flush=True)
+    if failed:
+        print(f"forerun.compile_check: {failed} of {len(names)} set-ups could not be captured", file=sys.stderr)
+    return 3 if failed else 0
 
 
 _COLUMNS = (("kept", "kept, MiB", 1 << 20), ("kernels", "kernels", 1), ("libraries", "libraries", 1),
@@ -388,13 +412,16 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     add("--program", default="", help="the forerun that predicts; without one, only Inductor's figures are printed")
     add("--json", metavar="FILE", help="add a line for each set-up to this file")
     add("--code", metavar="FOLDER", help="keep the generated code there")
+    add("--captures", metavar="FILE", help="only capture them, as on a machine without a GPU, with what Dynamo traces; "
+        "adds a line for each to this file")
     add("--capture", metavar="FILE", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.capture:
-        capture_into(options.capture, options.setups, options.names[0])
+        add_capture(options.capture, options.setups, options.names[0])
         return 0
     try:
-        pretend_gpu.ensure("forerun.compile_check")
+        if not options.captures:
+            pretend_gpu.ensure("forerun.compile_check")
     except pretend_gpu.NoPretending as error:
         print(f"forerun.compile_check: {error}", file=sys.stderr)
         return 1
@@ -405,6 +432,8 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     except Refused as error:
         print(f"forerun.compile_check: {error}", file=sys.stderr)
         return 1
+    if options.captures:
+        return capture_all(options, names)
     rows = []
     print(f"{'set-up':36} " + " ".join(f"{title:>18}" for _, title, _ in _COLUMNS))
     for name in names:

@@ -322,6 +322,11 @@ def _breaks(
     for begin, end, piece in _stretches_of(pieces):
         if heard.whole and piece == _EAGER and not any(begin <= place <= end for place, _, _ in found):
             found.append((begin, reasons[0] if reasons else "Dynamo does not trace what calls it", ""))
+    inside = [(begin, end, piece) for begin, end, piece in _stretches_of(pieces) if piece > _EAGER]
+    for (_, end, piece), (begin, _, following) in zip(inside, inside[1:]):
+        if heard.whole and piece != following and not any(end <= place <= begin for place, _, _ in found):
+            # What broke in the first call, and does no more, has its callers' frames taken apart for good.
+            found.append((begin, f"{reasons[0]}, the first time" if reasons else "calls are compiled apart", ""))
     ops = record["ops"]
     rows = []
     for place, why, where in sorted(found):

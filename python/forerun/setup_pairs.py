@@ -125,11 +125,13 @@ def figures_of(record: Json) -> Json:
     }
 
 
-def captured(set_up: SetUp, name: str) -> Json:
+def captured(set_up: SetUp, name: str, compile: bool = False) -> Json:
+    """`compile`: with what Dynamo traces of the model."""
     made = set_up(torch.device("cpu"))
     options = {key: made[key] for key in _OPTIONS if key in made}
     loss = made.get("loss_fn", default_loss)
-    return capture(made["model"], made["optimizer"], made["batch"], loss, name=name, backend="generic", **options)
+    options.update(name=name, backend="generic", compile=compile)
+    return capture(made["model"], made["optimizer"], made["batch"], loss, **options)
 
 
 def _in_process(work: str, file: str, name: str, alone: Any, results: Any) -> None:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from typing import Any, Dict, List
 
 import needs_torch  # noqa: F401  (skips first)
@@ -16,6 +17,7 @@ if not hasattr(torch.compiler, "set_stance"):
     pytest.skip("PyTorch before 2.6 traces nothing while ops are heard", allow_module_level=True)
 
 _SIZE = 16
+_LOCK = threading.Lock()
 
 
 class Net(torch.nn.Module):
@@ -58,8 +60,29 @@ class Numbers(Net):
         return self.second(x * math.ceil(float(torch.rand(()) + 1)))
 
 
+class Prepared(Net):
+    """Makes itself ready in its first call, as transformers' models do that are asked for their layers' results."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ready = False
+
+    def forward(self, x: Any) -> Any:
+        return self.second(self.prepared(self.first(x)))
+
+    def prepared(self, x: Any) -> Any:
+        if not self.ready:
+            self.prepare()
+        return torch.relu(x)
+
+    def prepare(self) -> None:
+        with _LOCK:
+            self.first.register_forward_hook(lambda *_: None)
+            self.ready = True
+
+
 class LossInside(Net):
-    def forward(self, x: Any, labels: Any) -> Any:
+    def forward(self, x: Any, labels: Any) -> Any:  # type: ignore[override]
         loss = torch.nn.functional.cross_entropy(super().forward(x), labels)
         return type("Output", (), {"loss": loss})()
 
@@ -121,6 +144,19 @@ def test_a_function_that_breaks_is_a_graph_of_its_own() -> None:
     assert piece_of(record, "aten.relu.default") == [2]
     assert piece_of(record, "aten.addmm.default") == [1, 3]
     assert record["dynamo"]["graphs"] == 3
+
+
+def test_what_breaks_in_the_first_call_alone_leaves_its_callers_apart() -> None:
+    model = Prepared()
+    record = captured(model)
+    assert not model.ready and not model.first._forward_hooks, "the model is left as it was"
+    assert record["dynamo"]["graphs"] == 3
+    assert piece_of(record, "aten.addmm.default") == [1, 3]
+    assert piece_of(record, "aten.relu.default") == [2]
+    first, second = (row["why"] for row in record["dynamo"]["breaks"])
+    assert second == f"{first}, the first time"
+    model(torch.zeros(1, _SIZE))
+    assert captured(model)["dynamo"]["graphs"] == 1, "it was called before"
 
 
 def test_a_branch_that_depends_on_data_runs_the_reading_eagerly() -> None:

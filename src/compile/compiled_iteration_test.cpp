@@ -242,7 +242,7 @@ TEST(CompiledIteration, IsSoundForModelsOfEveryKind) {
         ASSERT_TRUE(compiled.ok()) << name << ": " << compiled.error().what << " " << compiled.error().where;
         EXPECT_LT(compiled->graph.op_count(), eager.op_count() * 5 / 4) << name;
         EXPECT_EQ(compiled->parts.inside.size(), compiled->graph.op_count());
-        EXPECT_EQ(compiled->parts.graphs, 2 * accumulate);
+        EXPECT_EQ(compiled->parts.graphs, 2);  // of every micro-batch the same
         EXPECT_GT(compiled->parts.kept_bytes, 0);
       }
     }

@@ -18,6 +18,7 @@ using Names = std::vector<std::string>;
 struct Recording {
   GraphBuilder b;
   uint32_t sequence = 1;
+  uint16_t piece = 0;
 
   TensorId tensor(const Shape& sizes, DType dtype = DType::float32, Shape strides = {}) {
     if (strides.empty()) strides = contiguous_strides(sizes);
@@ -39,7 +40,8 @@ struct Recording {
               .outputs = out,
               .attributes = &attributes,
               .sequence = sequence,
-              .autograd_node = phase == Phase::backward ? "Node" : ""});
+              .autograd_node = phase == Phase::backward ? "Node" : "",
+              .piece = piece});
   }
   void backward(std::string_view name, const std::vector<TensorId>& in, const std::vector<TensorId>& out,
                 const Attributes& attributes = {}) {
@@ -62,7 +64,9 @@ Shape shape_of(const Graph& graph, TensorId id) { return {graph.shape(id).begin(
 struct BatchNormRecording : Recording {
   TensorId x, y, gradient;
 
-  explicit BatchNormRecording(const Shape& sizes, DType dtype = DType::float32, bool training = true) {
+  explicit BatchNormRecording(const Shape& sizes, DType dtype = DType::float32, bool training = true,
+                              uint16_t compiled_in = 0) {
+    piece = compiled_in;
     const Shape features = {sizes[1]};
     x = tensor(sizes, dtype);
     op("aten.convolution.default", {}, {x});
@@ -113,6 +117,13 @@ TEST(CudaForms, LeaveOtherOpsAsTheyAre) {
   EXPECT_EQ(g->ops()[1].sequence, 1u);
   EXPECT_EQ(g->parameter_count(), 7);
   EXPECT_EQ(g->parameter_tensors(), 2);
+}
+
+TEST(CudaForms, KeepWhatDynamoTracedTogether) {
+  BatchNormRecording r({4, 8, 5, 5}, DType::float32, true, 3);
+  const Result<Graph> g = r.mapped();
+  ASSERT_TRUE(g.ok()) << g.error().message();
+  for (const Op& op : g->ops()) EXPECT_EQ(op.piece, 3) << g->name(op);
 }
 
 TEST(CudaForms, RunBatchNormThroughCudnn) {

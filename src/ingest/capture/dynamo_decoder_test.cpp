@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/line_reader.h"
-#include "derive/cuda_forms.h"
 #include "ingest/capture/run_record.h"
 
 namespace forerun {
@@ -62,14 +61,6 @@ TEST(DynamoDecoder, OpsHaveTheirPieces) {
   EXPECT_EQ(read->run.dynamo->breaks[0].where, "net.py:7");
 }
 
-TEST(DynamoDecoder, PiecesOutlastTheMappingToAGpu) {
-  const auto read = decoded(record_with(kTwoPieces));
-  ASSERT_TRUE(read.ok()) << read.error().message();
-  const Result<Graph> mapped = derive::to_cuda_forms(read->run.graph, {});
-  ASSERT_TRUE(mapped.ok()) << mapped.error().message();
-  EXPECT_EQ(pieces_of(*mapped), (std::vector<int>{1, 0, 2}));
-}
-
 TEST(DynamoDecoder, ARecordWithoutItKnowsNothing) {
   json record = record_with(kTwoPieces);
   record.erase("dynamo");
@@ -93,7 +84,7 @@ TEST(DynamoDecoder, BrokenOnesAreRefusedByWhatIsWrong) {
       {R"({"traced": {"first": [1], "end": [1], "piece": [1]}})", "dynamo.traced has ops 1 to 1"},
       {R"({"traced": {"first": [0], "end": [1], "piece": [0]}})", "entry 0 is 0, not between 1 and 65535"},
       {R"({"traced": {"first": [0], "end": [1]}})", "dynamo.traced lacks the column piece"},
-      {R"({"traced": {"first": [0], "end": [1, 2], "piece": [1]}})", "column end has 2 entries"},
+      {R"({"traced": {"first": [0], "end": [1, 2], "piece": [1]}})", "column first has 1 entries, but end has 2"},
       {R"({"traced": [], "graphs": 1})", "dynamo.traced is not an object"},
       {R"({"traced": {"first": [], "end": [], "piece": []}, "graphs": "two"})", "dynamo.graphs is not a whole number"},
       {R"({"traced": {"first": [], "end": [], "piece": []}, "breaks": [3]})",
