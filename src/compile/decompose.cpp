@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "compile/inner_steps.h"
 #include "compile/layout_rule.h"
 #include "compile/padding.h"
 #include "derive/op_class.h"
@@ -116,13 +117,18 @@ Outputs kink_backward(const Call& call) {
   return {call.build.pointwise({call.all(0), call.of(where)}, call.elements(0), call.dtype(0))};
 }
 
+bool has_16_bits(DType dtype) { return dtype == DType::bfloat16 || dtype == DType::float16; }
+
 Outputs softmax(const Call& call) {
   const int64_t elements = call.in[0].elements;
   const std::span<const int64_t> shape = call.graph().shape(call.output(0));
   const int64_t width = shape.empty() ? 1 : std::max<int64_t>(shape.back(), 1);
   const ValueId most = call.build.reduction({call.all(0)}, elements / width, width, true, DType::float32);
   const ValueId sum = call.build.reduction({call.all(0), call.of(most)}, elements / width, width, true, DType::float32);
-  return {call.build.pointwise({call.all(0), call.of(most), call.of(sum)}, elements, call.dtype(0))};
+  // Of what was left in 16 bits though autocast widens it eagerly (an enlarged image), the result is so too.
+  const DType given = call.build.joint().value(call.in[0].value).dtype;
+  const bool narrow = has_16_bits(given) && call.graph().tensor(call.graph().inputs(call.op)[0]).dtype != given;
+  return {call.build.pointwise({call.all(0), call.of(most), call.of(sum)}, elements, narrow ? given : call.dtype(0))};
 }
 
 Outputs softmax_backward(const Call& call) {
@@ -296,17 +302,25 @@ Outputs norm_backward(const Call& call, std::string_view base) {
   const int64_t elements = gradient.elements;
   const Groups groups = groups_of(call, base, elements);
   const int64_t each = std::max<int64_t>(elements / groups.count, 1);
+  // The weight is at place 2, what evaluation norms by at 3 and 4, the batch's own statistics behind.
+  constexpr size_t kWeight = 2;
+  const bool of_the_batch = call.in.size() > 6 && call.in[5].elements > 0;
   std::vector<Read> wide = {gradient, input};
-  for (size_t place = 2; place < call.in.size(); ++place) {
+  for (size_t place = kWeight + 1; place < call.in.size(); ++place) {
+    if (of_the_batch && place < 5) continue;
     if (call.in[place].elements <= std::max(groups.count, elements / 16)) wide.push_back(call.all(place));
   }
   const ValueId sum = call.build.reduction({gradient}, groups.count, each, groups.inner, DType::float32, !groups.rows);
   const ValueId dot = call.build.reduction(wide, groups.count, each, groups.inner, DType::float32, !groups.rows);
+  // What points along the input is taken away, then the mean; what is left is scaled.
   std::vector<Read> reads = wide;
-  reads.push_back(call.of(sum));
   reads.push_back(call.of(dot));
+  const ValueId across = call.build.pointwise(std::move(reads), elements, DType::float32);
+  const ValueId centred = call.build.pointwise({call.of(across), call.of(sum)}, elements, DType::float32);
+  std::vector<Read> scaled = {call.of(centred)};
+  if (call.in.size() > kWeight) scaled.push_back(call.all(kWeight));
   Outputs made(call.op.output_count);
-  made[0] = call.build.pointwise(std::move(reads), call.elements(0), call.dtype(0));
+  made[0] = call.build.pointwise(std::move(scaled), call.elements(0), call.dtype(0));
   for (size_t place = 1; place < made.size(); ++place) {
     const int64_t results = call.elements(place);
     if (results != groups.count) continue;
@@ -401,21 +415,31 @@ Outputs looked_up(const Call& call, uint8_t flags) {
   return {call.build.pointwise(std::move(reads), call.elements(0), call.dtype(0), flags)};
 }
 
-bool has_16_bits(DType dtype) { return dtype == DType::bfloat16 || dtype == DType::float16; }
+// Between four neighbours: along the rows first, then along the columns by what these differ. Both are much to compute, and stored.
+ValueId between_neighbours(const Call& call, Read from, DType dtype) {
+  const int64_t elements = call.elements(0);
+  const ValueId along = call.build.pointwise({from}, elements, DType::float32, kAlone | kStored);
+  const ValueId rest = call.build.pointwise({from, call.of(along)}, elements, DType::float32, kAlone | kStored);
+  return call.build.pointwise({call.of(along), call.of(rest)}, elements, dtype, kPlain);
+}
 
 // Autocast has it in float32 eagerly. Traced it is decomposed before autocast sees it, and stays in the type it was given in.
-Outputs enlarged(const Call& call) {
+Outputs enlarged(const Call& call, int neighbours) {
+  constexpr int kBilinear = 4;
   const JointGraph& joint = call.build.joint();
   const Value& given = joint.value(call.in[0].value);
+  Read from = call.all(0);
+  DType dtype = call.dtype(0);
   if (given.dtype == DType::float32 && given.made_by.valid()) {
     const Node& cast = joint.node(given.made_by);
     const bool is_cast = base_name(call.graph().name(call.graph().op(cast.op))) == "_to_copy" && cast.reads.size() == 1;
     if (is_cast && has_16_bits(joint.value(cast.reads[0].value).dtype)) {
-      const Read narrow = cast.reads[0];
-      return {call.build.pointwise({narrow}, call.elements(0), joint.value(narrow.value).dtype, kAlone)};
+      from = cast.reads[0];
+      dtype = joint.value(from.value).dtype;
     }
   }
-  return pooled(call);
+  if (neighbours == kBilinear) return {between_neighbours(call, from, dtype)};
+  return {call.build.pointwise({from}, call.elements(0), dtype, kAlone)};
 }
 
 // Of a few tensors in one kernel; more are each copied to their place. Narrower than eagerly where all that is joined is.
@@ -542,7 +566,7 @@ Outputs by_class(const Call& call, std::string_view name, std::string_view base)
         const ValueId where = call.build.above(call.in[1].value);
         if (where.valid()) return largest_backward(call, where);
       }
-      return neighbours_of(base) > 0 && !call.in.empty() ? enlarged(call) : pooled(call);
+      return neighbours_of(base) > 0 && !call.in.empty() ? enlarged(call, neighbours_of(base)) : pooled(call);
     }
     case OpClass::embedding: return looked_up(call, kAlone);
     case OpClass::indexing:
@@ -573,7 +597,12 @@ std::vector<ValueId> decompose(NodeBuilder& build, const Op& op, std::span<const
   const std::string_view name = build.graph().name(op);
   std::string_view base = base_name(name);
   if (is_in_place(name)) base.remove_suffix(1);
-  const Call call{build, op, reads};
+  const InnerSteps steps = inner_steps(base, build.graph().attributes(op).get_string("approximate") == "tanh");
+  build.set_steps(steps.count);
+  std::vector<Read> marked(reads.begin(), reads.end());
+  const size_t looked_at = is_backward(name) ? 1 : 0;
+  if (steps.looks_again && looked_at < marked.size()) marked[looked_at].again = true;
+  const Call call{build, op, marked};
   if (op.output_count == 0) return library(call);
   if (is_one_of(base, "threshold_backward leaky_relu_backward hardtanh_backward") && reads.size() > 1) {
     return kink_backward(call);

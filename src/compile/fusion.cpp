@@ -9,6 +9,8 @@ namespace forerun::compile {
 namespace {
 
 constexpr size_t kManyReads = 4;   // with more, a value that is used again is stored
+constexpr size_t kMostReads = 8;   // with more, any is
+constexpr size_t kMostSteps = 30;  // likewise of operations that compute an element
 constexpr size_t kMostNodes = 64;  // of a kernel
 constexpr int64_t kDistant = 64;   // nodes between two that share reads alone
 constexpr uint32_t kNone = UINT32_MAX;
@@ -46,7 +48,7 @@ class Lowering {
     for (size_t i = 0; i < joint.nodes.size(); ++i) {
       if (!runs[i]) continue;
       for (const Read& read : joint.nodes[i].reads) {
-        ++users_[read.value.value];
+        users_[read.value.value] += read.again ? 2 : 1;
         if (joint.nodes[i].kind == NodeKind::library) needed_by_library(read, static_cast<uint32_t>(i));
       }
       if (joint.nodes[i].has(kScatters)) real_[joint.nodes[i].reads.back().value.value] = true;  // what it adds into
@@ -83,10 +85,13 @@ class Lowering {
       add_nodes(computed_[index], computed_[by.value]);
       add_nodes(computed_[index], {by});
     }
+    size_t steps = reads.size() + static_cast<size_t>(node.steps);
+    for (const NodeId within : computed_[index]) steps += static_cast<size_t>(joint_.node(within).steps);
+    const bool much = reads.size() > 1 && (reads.size() > kMostReads || steps > kMostSteps);
     for (const ValueId made : node.makes) {
-      const bool again = users_[made.value] > 1 && reads.size() > kManyReads;
+      const bool again = users_[made.value] > 1 && (reads.size() > kManyReads || steps > kMostSteps);
       const bool must =
-          stored[made.value] || node.kind != NodeKind::pointwise || node.has(kStored) || node.has(kScatters);
+          stored[made.value] || node.kind != NodeKind::pointwise || node.has(kStored) || node.has(kScatters) || much;
       if (must || again) stored_from_[made.value] = kNone;
       real_[made.value] = real_[made.value] || must || again;
     }
@@ -135,6 +140,7 @@ class Scheduler {
                          .first = position,
                          .last = position});
     }
+    take_in(group, position, reads);
     join(group, position, reads);
   }
 
@@ -142,7 +148,9 @@ class Scheduler {
     for (Group& group : groups_) finish(group, stored);
     std::vector<Kernel> kernels;
     kernels.reserve(groups_.size());
-    for (Group& group : groups_) kernels.push_back(std::move(group.kernel));
+    for (Group& group : groups_) {
+      if (!group.kernel.nodes.empty()) kernels.push_back(std::move(group.kernel));
+    }
     return kernels;
   }
 
@@ -262,10 +270,34 @@ class Scheduler {
     return true;
   }
 
+  // Elementwise kernels that nobody read before the node does are joined with its own (what draws the mask of a dropout).
+  void take_in(uint32_t index, size_t position, const std::vector<Read>& reads) {
+    for (const Read& read : reads) {
+      const uint32_t from = maker_[read.value.value];
+      if (from == kNone || from == index) continue;
+      const Kernel& kernel = groups_[from].kernel;
+      const size_t nodes = kernel.nodes.size() + groups_[index].kernel.nodes.size();
+      if (kernel.kind != NodeKind::pointwise || nodes >= kMostNodes || is_handed_in(kernel)) continue;
+      const bool fits = std::all_of(kernel.nodes.begin(), kernel.nodes.end(), [&](NodeId id) {
+        const Node& node = joint_.node(id);
+        return !node.has(kScatters) && loops_fit(groups_[index].kernel, node) &&
+               std::all_of(node.makes.begin(), node.makes.end(),
+                           [&](ValueId made) { return reading_[made.value].empty(); });
+      });
+      if (!fits || kernel.elements != joint_.nodes[position].elements || !can_run_in(index, kernel.reads)) continue;
+      Kernel taken = std::move(groups_[from].kernel);
+      groups_[from].kernel = {};
+      groups_[from].needs.clear();
+      for (const NodeId id : taken.nodes) join(index, id.value, lowering_.reads(id.value));
+      std::sort(groups_[index].kernel.nodes.begin(), groups_[index].kernel.nodes.end(),
+                [](NodeId a, NodeId b) { return a.value < b.value; });
+    }
+  }
+
   void join(uint32_t index, size_t position, const std::vector<Read>& reads) {
     Group& group = groups_[index];
     const Node& node = joint_.nodes[position];
-    group.last = position;
+    group.last = std::max(group.last, position);
     group.kernel.nodes.emplace_back(position);
     if (node.kind != NodeKind::library) add_nodes(group.kernel.inlined, lowering_.computed(position));
     const bool other_order = node.kind == NodeKind::reduction && group.kernel.kind == NodeKind::reduction &&
@@ -305,7 +337,9 @@ class Scheduler {
         const bool elsewhere =
             std::any_of(readers.begin(), readers.end(), [&](uint32_t reader) { return reader != index; });
         const bool library = group.kernel.kind == NodeKind::library;
-        if (stored[made.value] || elsewhere || library) group.kernel.writes.push_back(made);
+        if (stored[made.value] || elsewhere || library || is_read_again(group.kernel, made)) {
+          group.kernel.writes.push_back(made);
+        }
       }
     }
     std::erase_if(group.kernel.across, [&](ValueId sum) {
@@ -314,6 +348,29 @@ class Scheduler {
     if (group.kernel.kind != NodeKind::library) find_over(group.kernel, index);
     group.kernel.pieces = pieces(group.kernel);
     if (group.kernel.pieces > 1) group.kernel.further = further(group.kernel);
+  }
+
+  // Whether a loop that reduces makes it, and the loop behind, which has what was reduced, looks at it once more. Rows that are short
+  // are held in registers between the two.
+  [[nodiscard]] bool is_read_again(const Kernel& kernel, ValueId made) const {
+    constexpr int64_t kShortRow = 1024;
+    constexpr int64_t kShortColumn = 64;
+    const Value& value = joint_.value(made);
+    const bool in_rows = kernel.inner && !kernel.spread;
+    if (kernel.kind != NodeKind::reduction || kernel.reduced <= (in_rows ? kShortRow : kShortColumn)) return false;
+    if (joint_.node(value.made_by).kind != NodeKind::pointwise) return false;
+    if (value.elements != kernel.elements * kernel.reduced) return false;
+    return std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [&](NodeId id) {
+      if (joint_.node(id).kind != NodeKind::pointwise) return false;
+      const std::vector<Read>& reads = lowering_.reads(id.value);
+      const auto is_reduced_here = [&](const Read& read) {
+        const NodeId by = joint_.value(read.value).made_by;
+        return by.valid() && joint_.node(by).kind == NodeKind::reduction &&
+               std::find(kernel.nodes.begin(), kernel.nodes.end(), by) != kernel.nodes.end();
+      };
+      return std::any_of(reads.begin(), reads.end(), [&](const Read& read) { return read.value == made; }) &&
+             std::any_of(reads.begin(), reads.end(), is_reduced_here);
+    });
   }
 
   // Of each result the inputs that have an element for each of its own, where all others in the kernel that read such an input ran

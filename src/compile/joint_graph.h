@@ -49,6 +49,7 @@ struct Read {
   int64_t elements = 0;  // that are touched
   bool across = false;   // in another order than they lie in, so that neighbours are far apart
   bool viewed = false;   // in another shape than they were made in
+  bool again = false;    // by several of the operations that the reader is made of
 };
 
 // How many elements that are added into the same row meet there.
@@ -82,6 +83,7 @@ struct Node {
   OpId op;
   int64_t elements = 1;  // of the result
   int64_t reduced = 1;   // elements that become one
+  int steps = 1;         // operations that an element takes, elementwise (inner_steps.h)
   std::vector<Read> reads;
   std::vector<ValueId> makes;
   ValueId beside;  // stored for its sake, though it is another node that reads it

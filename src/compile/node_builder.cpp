@@ -17,6 +17,7 @@ ValueId NodeBuilder::pointwise(std::vector<Read> reads, int64_t elements, DType 
                           .backward = backward_,
                           .op = op_,
                           .elements = elements,
+                          .steps = steps_,
                           .reads = std::move(reads),
                           .makes = {made}});
   return made;

@@ -16,7 +16,9 @@ class NodeBuilder {
   NodeBuilder(const Graph& graph, JointGraph& joint, bool channels_last)
       : graph_(graph), joint_(joint), channels_last_(channels_last) {}
 
-  void begin(OpId op, bool backward) { op_ = op, backward_ = backward; }
+  void begin(OpId op, bool backward) { op_ = op, backward_ = backward, steps_ = 1; }
+  // Of elementwise nodes that follow, of this op (Node::steps).
+  void set_steps(int steps) { steps_ = steps; }
 
   ValueId pointwise(std::vector<Read> reads, int64_t elements, DType dtype, uint8_t flags = kComputedAgain | kFusible);
   ValueId reduction(std::vector<Read> reads, int64_t results, int64_t reduced, bool inner, DType dtype,
@@ -53,6 +55,7 @@ class NodeBuilder {
   bool channels_last_;  // Round::channels_last
   OpId op_;
   bool backward_ = false;
+  int steps_ = 1;
   ValueMap normalized_;
   ValueMap above_;
 };

@@ -59,7 +59,12 @@ PassMemory::PassMemory(const JointGraph& joint, const std::vector<Kernel>& kerne
       needs_(kernels.size()),
       users_(kernels.size()),
       size_(kernels.size()),
-      first_(kernels.size()) {
+      first_(kernels.size()),
+      again_(kernels.size()) {
+  for (uint32_t k = 0; k < kernels.size(); ++k) {
+    again_[k] = std::none_of(kernels[k].nodes.begin(), kernels[k].nodes.end(),
+                             [&](NodeId id) { return joint.node(id).backward; });
+  }
   std::vector<std::pair<NodeId, uint32_t>> nodes;  // and their kernels; a table comes before what adds rows to it
   for (uint32_t k = 0; k < kernels.size(); ++k) {
     for (const NodeId id : kernels[k].nodes) nodes.emplace_back(id, k);
@@ -156,9 +161,13 @@ int64_t PassMemory::peak(const std::vector<uint32_t>& order) const {
   return bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end());
 }
 
+// What is computed again runs when it is needed first.
 std::vector<uint32_t> PassMemory::sorted() const {
   std::vector<uint32_t> kernels(makes_.size());
   std::iota(kernels.begin(), kernels.end(), 0);
+  if (std::find(again_.begin(), again_.end(), false) != again_.end()) {
+    std::stable_partition(kernels.begin(), kernels.end(), [&](uint32_t kernel) { return !again_[kernel]; });
+  }
   return behind_needs(kernels, needs_);
 }
 

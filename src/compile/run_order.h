@@ -3,7 +3,7 @@
 // Inductor sorts kernels by what they need, then tries three further orders (least memory first, first come first, depth first) and takes
 // the one whose estimated peak is the lowest. In its estimate a kernel makes all its values, those too that only itself reads; what the
 // pass is given can be freed where the forward pass kept it. Rules from torch/_inductor/memory.py and topological_sort_schedule of
-// scheduler.py of PyTorch 2.11. Left out: aliases other than what scatters write into, sizes of pieces of split reductions.
+// scheduler.py, reordering_to_mimic_autograd_engine of torch/_functorch/partitioners.py of PyTorch 2.11. Left out: aliases other than what scatters write into, sizes of pieces of split reductions.
 #pragma once
 
 #include <cstdint>
@@ -51,6 +51,7 @@ class PassMemory {
   std::vector<std::vector<uint32_t>> users_;  // by kernel: kernels
   std::vector<int64_t> size_;                 // by kernel: bytes that it makes
   std::vector<bool> first_;                   // by kernel: makes what the caller hands in
+  std::vector<bool> again_;                   // by kernel: of the forward pass; in the backward pass, computed again
 };
 
 }  // namespace forerun::compile

@@ -1,0 +1,59 @@
+#include "compile/inner_steps.h"
+
+#include <array>
+#include <utility>
+
+namespace forerun::compile {
+namespace {
+
+using Row = std::pair<std::string_view, InnerSteps>;
+
+constexpr std::array kSteps = {
+    Row{"gelu", {8, true}},
+    Row{"gelu_backward", {16, true}},
+    Row{"silu", {5, true}},
+    Row{"silu_backward", {8, true}},
+    Row{"mish", {5, true}},
+    Row{"mish_backward", {12, true}},
+    Row{"hardswish", {6, true}},
+    Row{"hardswish_backward", {10, true}},
+    Row{"softplus", {6, true}},
+    Row{"softplus_backward", {7, true}},
+    Row{"elu", {6, true}},
+    Row{"elu_backward", {7, true}},
+    Row{"leaky_relu", {4, true}},
+    Row{"leaky_relu_backward", {4, false}},
+    Row{"hardtanh", {4, false}},
+    Row{"hardtanh_backward", {5, true}},
+    Row{"tanh_backward", {4, false}},
+    Row{"sigmoid_backward", {4, true}},
+    Row{"_softmax", {3, false}},
+    Row{"_softmax_backward_data", {3, false}},
+    Row{"_log_softmax", {3, false}},
+    Row{"_log_softmax_backward_data", {3, false}},
+    Row{"native_dropout", {4, false}},
+    Row{"native_dropout_backward", {4, false}},
+    Row{"native_layer_norm", {4, false}},
+    Row{"native_layer_norm_backward", {8, false}},
+    Row{"native_group_norm", {4, false}},
+    Row{"native_group_norm_backward", {8, false}},
+    Row{"native_batch_norm", {6, false}},
+    Row{"native_batch_norm_backward", {4, false}},
+    Row{"cudnn_batch_norm", {6, false}},
+    Row{"cudnn_batch_norm_backward", {4, false}},
+};
+constexpr InnerSteps kGeluByTanh = {14, true};
+constexpr InnerSteps kGeluByTanhBackward = {28, true};
+
+}  // namespace
+
+InnerSteps inner_steps(std::string_view base, bool by_tanh) {
+  if (by_tanh && base == "gelu") return kGeluByTanh;
+  if (by_tanh && base == "gelu_backward") return kGeluByTanhBackward;
+  for (const auto& [name, steps] : kSteps) {
+    if (name == base) return steps;
+  }
+  return {};
+}
+
+}  // namespace forerun::compile

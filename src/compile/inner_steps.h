@@ -1,0 +1,21 @@
+// How many operations Inductor counts in the function that computes an element of an elementwise op, and whether several of them look at
+// the same input.
+//
+// What takes many is stored instead of being computed within its readers, and so is what is looked at again. Counted as OpCounterCSE
+// of torch/_inductor/ops_handler.py does, in the ops that torch/_inductor/decomposition.py and torch/_decomp make of it (PyTorch 2.11);
+// constants count, reads are counted where they are known (fusion.cpp).
+#pragma once
+
+#include <string_view>
+
+namespace forerun::compile {
+
+struct InnerSteps {
+  int count = 1;
+  bool looks_again = false;  // at what the activation is of: its first input, of its gradient the second
+};
+
+// `base`: the op's name without namespace and overload; `by_tanh`: a GELU that is approximated so.
+InnerSteps inner_steps(std::string_view base, bool by_tanh);
+
+}  // namespace forerun::compile
