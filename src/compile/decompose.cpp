@@ -597,7 +597,8 @@ std::vector<ValueId> decompose(NodeBuilder& build, const Op& op, std::span<const
   const std::string_view name = build.graph().name(op);
   std::string_view base = base_name(name);
   if (is_in_place(name)) base.remove_suffix(1);
-  const InnerSteps steps = inner_steps(base, build.graph().attributes(op).get_string("approximate") == "tanh");
+  const InnerSteps steps =
+      inner_steps(base, reads.size(), build.graph().attributes(op).get_string("approximate") == "tanh");
   build.set_steps(steps.count);
   std::vector<Read> marked(reads.begin(), reads.end());
   const size_t looked_at = is_backward(name) ? 1 : 0;

@@ -1,5 +1,6 @@
 #include "compile/inner_steps.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -41,19 +42,25 @@ constexpr std::array kSteps = {
     Row{"native_batch_norm_backward", {4, false}},
     Row{"cudnn_batch_norm", {6, false}},
     Row{"cudnn_batch_norm_backward", {4, false}},
+    Row{"nll_loss_backward", {12, false}},
+    Row{"nll_loss2d_backward", {12, false}},
 };
+// With one input, the other is a number, which counts as well.
+constexpr std::array<std::string_view, 12> kOfTwo = {"add", "sub", "rsub", "mul", "div", "pow",
+                                                     "eq",  "ne",  "gt",   "ge",  "lt",  "le"};
 constexpr InnerSteps kGeluByTanh = {14, true};
 constexpr InnerSteps kGeluByTanhBackward = {28, true};
 
 }  // namespace
 
-InnerSteps inner_steps(std::string_view base, bool by_tanh) {
+InnerSteps inner_steps(std::string_view base, size_t inputs, bool by_tanh) {
   if (by_tanh && base == "gelu") return kGeluByTanh;
   if (by_tanh && base == "gelu_backward") return kGeluByTanhBackward;
   for (const auto& [name, steps] : kSteps) {
     if (name == base) return steps;
   }
-  return {};
+  const bool with_number = inputs == 1 && std::find(kOfTwo.begin(), kOfTwo.end(), base) != kOfTwo.end();
+  return {.count = with_number ? 2 : 1};
 }
 
 }  // namespace forerun::compile

@@ -6,6 +6,7 @@
 // constants count, reads are counted where they are known (fusion.cpp).
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 namespace forerun::compile {
@@ -15,7 +16,7 @@ struct InnerSteps {
   bool looks_again = false;  // at what the activation is of: its first input, of its gradient the second
 };
 
-// `base`: the op's name without namespace and overload; `by_tanh`: a GELU that is approximated so.
-InnerSteps inner_steps(std::string_view base, bool by_tanh);
+// `base`: the op's name without namespace and overload; `inputs`: tensors that it reads; `by_tanh`: a GELU that is approximated so.
+InnerSteps inner_steps(std::string_view base, size_t inputs, bool by_tanh);
 
 }  // namespace forerun::compile
