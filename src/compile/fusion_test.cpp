@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace forerun::compile {
@@ -15,15 +16,29 @@ struct FusionSketch {
     joint.values.push_back({.elements = elements});
     return ValueId(joint.values.size() - 1);
   }
-  ValueId pointwise(std::vector<Read> reads, int64_t elements) {
-    Node node{.elements = elements, .reads = std::move(reads)};
-    joint.values.push_back({.made_by = NodeId(joint.nodes.size()), .elements = elements, .forward_result = true});
-    node.makes = {ValueId(joint.values.size() - 1)};
-    joint.nodes.push_back(node);
-    return node.makes[0];
+  ValueId node(Node made) {
+    joint.values.push_back({.made_by = NodeId(joint.nodes.size()), .elements = made.elements, .forward_result = true});
+    made.makes = {ValueId(joint.values.size() - 1)};
+    joint.nodes.push_back(made);
+    return made.makes[0];
   }
-  std::vector<Kernel> fused() {
-    return fuse(joint, std::vector<bool>(joint.nodes.size(), true), std::vector<bool>(joint.values.size(), true));
+  ValueId pointwise(std::vector<Read> reads, int64_t elements) {
+    return node({.elements = elements, .reads = std::move(reads)});
+  }
+  ValueId reduction(std::vector<Read> reads, int64_t results, int64_t reduced) {
+    return node({.kind = NodeKind::reduction, .elements = results, .reduced = reduced, .reads = std::move(reads)});
+  }
+  std::vector<Kernel> fused() { return fused_with(std::vector<bool>(joint.values.size(), true)); }
+  // With these alone read beyond the pass.
+  std::vector<Kernel> fused_for(const std::vector<ValueId>& results) {
+    std::vector<bool> stored(joint.values.size());
+    for (const ValueId result : results) stored[result.value] = true;
+    return fused_with(stored);
+  }
+
+ private:
+  std::vector<Kernel> fused_with(const std::vector<bool>& stored) {
+    return fuse(joint, std::vector<bool>(joint.nodes.size(), true), stored);
   }
 };
 
@@ -71,6 +86,58 @@ TEST(Fusion, KeepsThatAReadIsAcross) {
   const std::vector<Kernel> kernels = s.fused();
   ASSERT_EQ(kernels.size(), 1u);
   EXPECT_TRUE(kernels[0].reads[0].across);
+}
+
+// What is read by two is computed in both where that is little, and stored where it reads much, takes many steps, or is looked at again.
+TEST(Fusion, StoresWhatIsMuchToCompute) {
+  const auto nodes = [](size_t reads, int steps, bool again) {
+    FusionSketch s;
+    std::vector<Read> from;
+    for (size_t i = 0; i < reads; ++i) from.push_back({s.given(kAll), kAll});
+    const ValueId made = s.node({.elements = kAll, .steps = steps, .reads = from});
+    const ValueId result = s.pointwise({{.value = made, .elements = kAll, .again = again}}, kAll);
+    const std::vector<Kernel> kernels = s.fused_for({result});
+    EXPECT_EQ(kernels.size(), 1u);
+    return kernels[0].nodes.size();
+  };
+  EXPECT_EQ(nodes(5, 1, false), 1u);
+  EXPECT_EQ(nodes(5, 1, true), 2u);
+  EXPECT_EQ(nodes(4, 1, true), 1u);
+  EXPECT_EQ(nodes(8, 1, false), 1u);
+  EXPECT_EQ(nodes(9, 1, false), 2u);
+  EXPECT_EQ(nodes(2, 28, false), 1u);
+  EXPECT_EQ(nodes(2, 29, false), 2u);
+  EXPECT_EQ(nodes(1, 40, false), 1u);  // of one input alone it is computed again
+}
+
+// A mask that is drawn beside a stored input joins the kernel that reads both.
+TEST(Fusion, JoinsTwoKernelsThatANodeReads) {
+  FusionSketch s;
+  const ValueId x = s.given(kAll);
+  const ValueId wide = s.pointwise({{x, kAll}}, kAll);
+  const ValueId mask = s.node({.flags = kFusible | kStored, .elements = kAll});
+  s.pointwise({{wide, kAll}, {mask, kAll}}, kAll);
+  EXPECT_EQ(s.fused().size(), 1u);
+  s.pointwise({{mask, kAll}}, kAll);
+  EXPECT_EQ(s.fused().size(), 1u);
+}
+
+// What a loop that reduces long rows made, and the loop behind it reads, has to be written; short rows are held.
+TEST(Fusion, WritesWhatASecondLoopReads) {
+  const auto written = [](int64_t width) {
+    FusionSketch s;
+    const int64_t all = 4 * width;
+    const ValueId x = s.given(all);
+    const ValueId wide = s.node({.flags = kFusible | kStored, .elements = all, .reads = {{x, all}}});
+    const ValueId most = s.reduction({{wide, all}}, 4, width);
+    const ValueId result = s.pointwise({{wide, all}, {most, 4}}, all);
+    const std::vector<Kernel> kernels = s.fused_for({result});
+    EXPECT_EQ(kernels.size(), 1u);
+    const std::vector<ValueId>& writes = kernels[0].writes;
+    return std::find(writes.begin(), writes.end(), wide) != writes.end();
+  };
+  EXPECT_FALSE(written(1024));
+  EXPECT_TRUE(written(1500));
 }
 
 }  // namespace

@@ -13,19 +13,22 @@ constexpr std::array kSteps = {
     Row{"gelu", {8, true}},
     Row{"gelu_backward", {16, true}},
     Row{"silu", {5, true}},
-    Row{"silu_backward", {8, true}},
-    Row{"mish", {5, true}},
+    Row{"silu_backward", {7, true}},
+    Row{"mish", {7, true}},
     Row{"mish_backward", {12, true}},
-    Row{"hardswish", {6, true}},
-    Row{"hardswish_backward", {10, true}},
-    Row{"softplus", {6, true}},
+    Row{"hardswish", {9, true}},
+    Row{"hardswish_backward", {12, true}},
+    Row{"softplus", {5, true}},
     Row{"softplus_backward", {7, true}},
-    Row{"elu", {6, true}},
-    Row{"elu_backward", {7, true}},
-    Row{"leaky_relu", {4, true}},
-    Row{"leaky_relu_backward", {4, false}},
+    Row{"elu", {7, true}},
+    Row{"elu_backward", {9, true}},
+    Row{"leaky_relu", {5, true}},
+    Row{"leaky_relu_backward", {5, false}},
     Row{"hardtanh", {4, false}},
-    Row{"hardtanh_backward", {5, true}},
+    Row{"hardtanh_backward", {7, true}},
+    Row{"clamp", {4, false}},
+    Row{"threshold_backward", {3, false}},
+    Row{"hardsigmoid", {8, false}},
     Row{"tanh_backward", {4, false}},
     Row{"sigmoid_backward", {4, true}},
     Row{"_softmax", {3, false}},
@@ -34,8 +37,8 @@ constexpr std::array kSteps = {
     Row{"_log_softmax_backward_data", {3, false}},
     Row{"native_dropout", {4, false}},
     Row{"native_dropout_backward", {4, false}},
-    Row{"native_layer_norm", {4, false}},
-    Row{"native_layer_norm_backward", {8, false}},
+    Row{"native_layer_norm", {6, false}},
+    Row{"native_layer_norm_backward", {11, false}},
     Row{"native_group_norm", {4, false}},
     Row{"native_group_norm_backward", {8, false}},
     Row{"native_batch_norm", {6, false}},
@@ -46,10 +49,10 @@ constexpr std::array kSteps = {
     Row{"nll_loss2d_backward", {12, false}},
 };
 // With one input, the other is a number, which counts as well.
-constexpr std::array<std::string_view, 12> kOfTwo = {"add", "sub", "rsub", "mul", "div", "pow",
+constexpr std::array<std::string_view, 12> kOfTwo = {"add", "sub", "rsub", "mul", "div", "masked_fill",
                                                      "eq",  "ne",  "gt",   "ge",  "lt",  "le"};
 constexpr InnerSteps kGeluByTanh = {14, true};
-constexpr InnerSteps kGeluByTanhBackward = {28, true};
+constexpr InnerSteps kGeluByTanhBackward = {23, true};
 
 }  // namespace
 

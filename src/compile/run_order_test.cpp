@@ -60,5 +60,18 @@ TEST(RunOrder, CountsWhatWasKeptAndBeginsWithWhatIsHandedIn) {
   EXPECT_EQ(memory.estimate({1, 0, 2}), (std::vector<int64_t>{4000, 4040, 80}));
 }
 
+// In the backward pass what is computed again runs right before whoever needs it.
+TEST(RunOrder, ComputesAgainWhenItIsNeeded) {
+  KernelSketch s;
+  const ValueId x = s.given(10);
+  const ValueId again = s.kernel({x}, 100);
+  const ValueId first = s.kernel({x}, 100);
+  const ValueId second = s.kernel({first, again}, 100);
+  const auto order = [&] { return PassMemory(s.joint, s.kernels, s.flags({first, second}), s.flags({})).order(); };
+  EXPECT_EQ(order(), (Order{0, 1, 2}));  // a forward pass
+  for (const ValueId made : {first, second}) s.joint.nodes[s.joint.value(made).made_by.value].backward = true;
+  EXPECT_EQ(order(), (Order{1, 0, 2}));
+}
+
 }  // namespace
 }  // namespace forerun::compile
