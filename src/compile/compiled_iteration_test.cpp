@@ -232,7 +232,7 @@ TEST(CompiledIteration, LeavesLossAndUpdateOutside) {
 // is read was written before, and nothing of the update changes.
 TEST(CompiledIteration, IsSoundForModelsOfEveryKind) {
   for (const char* name : {"resnet18", "vit_b_16", "gpt2_small", "mobilenet_v3_small", "densenet121", "convnext_tiny",
-                           "swin_t", "bert_base", "tinyllama_1b"}) {
+                           "swin_t", "bert_base", "tinyllama_1b", "randwire_er"}) {
     const Result<zoo::Model> model = zoo::build(name, {{"batch", "2"}});
     ASSERT_TRUE(model.ok()) << name;
     for (const Precision precision : {Precision::fp32, Precision::amp_bf16}) {

@@ -263,7 +263,7 @@ class Scheduler {
       const uint32_t at = open.back();
       open.pop_back();
       if (at == group) return false;
-      if (seen_[at] == mark_ || groups_[at].last < groups_[group].first) continue;
+      if (seen_[at] == mark_) continue;
       seen_[at] = mark_;
       open.insert(open.end(), groups_[at].needs.begin(), groups_[at].needs.end());
     }
