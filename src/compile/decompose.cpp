@@ -119,12 +119,34 @@ Outputs kink_backward(const Call& call) {
 
 bool has_16_bits(DType dtype) { return dtype == DType::bfloat16 || dtype == DType::float16; }
 
+// What is made to add up to one: how many elements, and whether they lie far apart (classes of an image's points).
+struct Distribution {
+  int64_t width = 1;
+  bool apart = false;
+};
+
+Distribution distribution_of(const Call& call) {
+  const std::span<const int64_t> shape = call.graph().shape(call.output(0));
+  if (shape.empty()) return {};
+  const auto rank = static_cast<int64_t>(shape.size());
+  int64_t dim = call.graph().attributes(call.op).get_int("dim", -1);
+  if (dim < 0) dim += rank;
+  if (dim < 0 || dim >= rank) dim = rank - 1;
+  const bool last = std::all_of(shape.begin() + dim + 1, shape.end(), [](int64_t size) { return size == 1; });
+  return {std::max<int64_t>(shape[static_cast<size_t>(dim)], 1), !last};
+}
+
+ValueId over(const Call& call, std::vector<Read> reads, int64_t elements, Distribution one) {
+  const ValueId made = call.build.reduction(std::move(reads), elements / one.width, one.width, true, DType::float32);
+  if (one.apart) call.build.set_apart();
+  return made;
+}
+
 Outputs softmax(const Call& call) {
   const int64_t elements = call.in[0].elements;
-  const std::span<const int64_t> shape = call.graph().shape(call.output(0));
-  const int64_t width = shape.empty() ? 1 : std::max<int64_t>(shape.back(), 1);
-  const ValueId most = call.build.reduction({call.all(0)}, elements / width, width, true, DType::float32);
-  const ValueId sum = call.build.reduction({call.all(0), call.of(most)}, elements / width, width, true, DType::float32);
+  const Distribution one = distribution_of(call);
+  const ValueId most = over(call, {call.all(0)}, elements, one);
+  const ValueId sum = over(call, {call.all(0), call.of(most)}, elements, one);
   // Of what was left in 16 bits though autocast widens it eagerly (an enlarged image), the result is so too.
   const DType given = call.build.joint().value(call.in[0].value).dtype;
   const bool narrow = has_16_bits(given) && call.graph().tensor(call.graph().inputs(call.op)[0]).dtype != given;
@@ -133,9 +155,7 @@ Outputs softmax(const Call& call) {
 
 Outputs softmax_backward(const Call& call) {
   const int64_t elements = call.elements(0);
-  const std::span<const int64_t> shape = call.graph().shape(call.output(0));
-  const int64_t width = shape.empty() ? 1 : std::max<int64_t>(shape.back(), 1);
-  const ValueId sum = call.build.reduction({call.all(0), call.all(1)}, elements / width, width, true, DType::float32);
+  const ValueId sum = over(call, {call.all(0), call.all(1)}, elements, distribution_of(call));
   return {call.build.pointwise({call.all(0), call.all(1), call.of(sum)}, elements, call.dtype(0))};
 }
 
@@ -419,8 +439,8 @@ Outputs looked_up(const Call& call, uint8_t flags) {
 ValueId between_neighbours(const Call& call, Read from, DType dtype) {
   const int64_t elements = call.elements(0);
   const ValueId along = call.build.pointwise({from}, elements, DType::float32, kAlone | kStored);
-  const ValueId rest = call.build.pointwise({from, call.of(along)}, elements, DType::float32, kAlone | kStored);
-  return call.build.pointwise({call.of(along), call.of(rest)}, elements, dtype, kPlain);
+  const ValueId between = call.build.pointwise({from, call.of(along)}, elements, DType::float32, kAlone | kStored);
+  return dtype == DType::float32 ? between : call.build.pointwise({call.of(between)}, elements, dtype, kPlain);
 }
 
 // Autocast has it in float32 eagerly. Traced it is decomposed before autocast sees it, and stays in the type it was given in.

@@ -136,7 +136,8 @@ class Scheduler {
                                     .elements = node.elements,
                                     .reduced = node.reduced,
                                     .inner = node.inner,
-                                    .spread = node.has(kSpread)},
+                                    .spread = node.has(kSpread),
+                                    .apart = node.apart},
                          .first = position,
                          .last = position});
     }
@@ -316,6 +317,7 @@ class Scheduler {
       group.kernel.reduced = node.reduced;
       group.kernel.inner = node.inner;
       group.kernel.spread = node.has(kSpread);
+      group.kernel.apart = node.apart;
     }
     for (const Read& read : reads) {
       add_read(joint_, group.kernel.reads, read);
@@ -356,7 +358,7 @@ class Scheduler {
     constexpr int64_t kShortRow = 1024;
     constexpr int64_t kShortColumn = 64;
     const Value& value = joint_.value(made);
-    const bool in_rows = kernel.inner && !kernel.spread;
+    const bool in_rows = kernel.inner && !kernel.spread && !kernel.apart;
     if (kernel.kind != NodeKind::reduction || kernel.reduced <= (in_rows ? kShortRow : kShortColumn)) return false;
     if (joint_.node(value.made_by).kind != NodeKind::pointwise) return false;
     if (value.elements != kernel.elements * kernel.reduced) return false;

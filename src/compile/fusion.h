@@ -21,6 +21,7 @@ struct Kernel {
   int64_t reduced = 1;
   bool inner = true;
   bool spread = false;          // NodeFlag::kSpread
+  bool apart = false;           // Node::apart
   int64_t pieces = 1;           // that each result is reduced in first (split_rule.h)
   int further = 0;              // kernels that put them together
   std::vector<ValueId> across;  // of `writes`: sums over its rows, in the same kernel (mix_order.h)

@@ -79,6 +79,7 @@ struct Node {
   uint8_t flags = kComputedAgain | kFusible;
   bool backward = false;              // of the backward pass, as eager autograd runs it
   bool inner = true;                  // a reduction over the last dimensions
+  bool apart = false;                 // a reduction whose loops others join, though what becomes one lies far apart
   Meeting meeting = Meeting::seldom;  // where it adds into rows
   OpId op;
   int64_t elements = 1;  // of the result

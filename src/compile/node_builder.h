@@ -23,6 +23,8 @@ class NodeBuilder {
   ValueId pointwise(std::vector<Read> reads, int64_t elements, DType dtype, uint8_t flags = kComputedAgain | kFusible);
   ValueId reduction(std::vector<Read> reads, int64_t results, int64_t reduced, bool inner, DType dtype,
                     bool spread = false);
+  // Of the last reduction: Node::apart.
+  void set_apart() { joint_.nodes.back().apart = true; }
   // Adds into rows of what it reads last.
   ValueId scatter(std::vector<Read> reads, int64_t elements, DType dtype, Meeting meeting = Meeting::seldom);
   // The op as it is; the values of its outputs, in order, or of the first of them. `beside`: Node::beside.
