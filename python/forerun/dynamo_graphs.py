@@ -325,8 +325,9 @@ def _breaks(
     inside = [(begin, end, piece) for begin, end, piece in _stretches_of(pieces) if piece > _EAGER]
     for (_, end, piece), (begin, _, following) in zip(inside, inside[1:]):
         if heard.whole and piece != following and not any(end <= place <= begin for place, _, _ in found):
-            # What broke in the first call, and does no more, has its callers' frames taken apart for good.
-            found.append((begin, f"{reasons[0]}, the first time" if reasons else "calls are compiled apart", ""))
+            # A frame stays apart from its caller's though what broke in the first call does no more.
+            why = " or ".join(dict.fromkeys(reasons))
+            found.append((begin, f"its caller broke before ({why})" if why else "its caller broke before", ""))
     ops = record["ops"]
     rows = []
     for place, why, where in sorted(found):

@@ -154,7 +154,7 @@ def test_what_breaks_in_the_first_call_alone_leaves_its_callers_apart() -> None:
     assert piece_of(record, "aten.addmm.default") == [1, 3]
     assert piece_of(record, "aten.relu.default") == [2]
     first, second = (row["why"] for row in record["dynamo"]["breaks"])
-    assert second == f"{first}, the first time"
+    assert second == f"its caller broke before ({first})"
     model(torch.zeros(1, _SIZE))
     assert captured(model)["dynamo"]["graphs"] == 1, "it was called before"
 
