@@ -159,6 +159,27 @@ def fitted_kind(samples: Sequence[Tuple[float, float, float, float]]) -> Json:
             "step_ns": round(found["step"], 3)}
 
 
+def fitted_statistics(rows: Sequence[Json], columns: Json) -> float:
+    """Picoseconds an element of columns whose mean and variance are taken at once, as the forward passes of batch norms
+    do, where that is not hidden behind the bytes. `columns`: the constants of columns that are added up."""
+    samples = []
+    for row in rows:
+        if is_kept_aside(row) or row["pass"] != "forward":
+            continue
+        table = row["kernels"]
+        for kind, hint, extents, size, took in zip(*(table[key] for key in ("kind", "hint", "extents", "bytes", "us"))):
+            if kind == "looped" and hint == "OUTER" and len(extents) == 2 and size > 0:
+                moving = size / H200_BYTES_PER_US / columns["bandwidth_share"]
+                samples.append((moving, 1e-6 * math.prod(extents), columns["step_ns"] * extents[1] / 1000, took))
+
+    def error(tried: Dict[str, float]) -> float:
+        return sum((took + 0.5) * abs(math.log(
+            (columns["fixed_us"] + math.hypot(max(moving, tried["each"] * elements), 0.194 * elements, steps)) / took))
+            for moving, elements, steps, took in samples)
+
+    return round(descended({"each": 1.0}, error)["each"], 3) if samples else 0.0
+
+
 def fitted_host(rows: Sequence[Json]) -> Json:
     """Microseconds of each kind of call, of passes that the host takes longer for than the GPU."""
     samples = [(row["calls"], row["issued_ms"] * 1000) for row in rows
@@ -174,9 +195,10 @@ def fitted_host(rows: Sequence[Json]) -> Json:
 
 
 def constants_of(rows: Sequence[Json]) -> Json:
+    columns = fitted_kind(kernels_of(rows, "looped", True))
     return {
         "kernels": {"looped": fitted_kind(kernels_of(rows, "looped", False)),
-                    "looped_columns": fitted_kind(kernels_of(rows, "looped", True))},
+                    "looped_columns": {**columns, "statistics_ps": fitted_statistics(rows, columns)}},
         "issued_us": fitted_host(rows),
     }
 

@@ -84,6 +84,17 @@ void add_scatter(const JointGraph& joint, const Node& node, Arithmetic& adds) {
   }
 }
 
+bool takes_statistics(const Graph& eager, const JointGraph& joint, const Kernel& kernel) {
+  OpId last;
+  for (const NodeId id : kernel.nodes) {
+    const Node& node = joint.node(id);
+    if (node.kind != NodeKind::reduction || node.backward) continue;
+    if (node.op == last && op_class(eager.name(eager.op(node.op))) == OpClass::normalization) return true;
+    last = node.op;
+  }
+  return false;
+}
+
 }  // namespace
 
 Arithmetic arithmetic_of(const Graph& eager, const JointGraph& joint, const Kernel& kernel) {
@@ -106,6 +117,7 @@ Arithmetic arithmetic_of(const Graph& eager, const JointGraph& joint, const Kern
     counter.add_looks(looks_of(name, eager.attributes(op)), name.starts_with("max_") && is_backward(eager.name(op)));
   }
   Arithmetic found = counter.found();
+  found.statistics = takes_statistics(eager, joint, kernel) ? 1 : 0;
   found.adds = adds.adds;
   found.often = adds.often;
   found.often_narrow = adds.often_narrow;

@@ -18,6 +18,7 @@ struct Arithmetic {
   int trig = 0;
   int looks = 0;       // at elements of a window, or of the windows that an element was in
   int looks_back = 0;  // the same of the gradient of largest elements, which compares places
+  int statistics = 0;  // mean and variance taken at once of what is reduced (Welford's way, divisions and all)
   // Of the whole kernel: elements added into rows, by how they meet there (Meeting); `often_narrow`: of 16 bits.
   int64_t adds = 0;
   int64_t often = 0;

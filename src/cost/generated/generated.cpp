@@ -19,7 +19,8 @@ GeneratedKind read_kind(JsonObject& kinds, const char* name) {
   return {.fixed = nanoseconds_from_us(kind.number("fixed_us", Sign::not_negative)),
           .bandwidth_share = kind.number("bandwidth_share", Sign::positive),
           .step_ns = kind.number_or("step_ns", 0, Sign::not_negative),
-          .row_ps = kind.number_or("row_ps", 0, Sign::not_negative)};
+          .row_ps = kind.number_or("row_ps", 0, Sign::not_negative),
+          .statistics_ps = kind.number_or("statistics_ps", 0, Sign::not_negative)};
 }
 
 CompileRange read_range(JsonObject& ranges, const char* name) {
@@ -134,6 +135,14 @@ double adding_rows(const Attributes& attributes, const GeneratedKind& kind, cons
   return static_cast<double>(attributes.get_int("elements", 0)) * share * kind.row_ps * slowness(device) * 1e-3;
 }
 
+// Of mean and variance, one element after the other: nothing of it that moving the bytes takes longer than is seen.
+double taking_statistics(const Attributes& attributes, const GeneratedKind& kind, const Device& device) {
+  if (attributes.get_int("statistics", 0) == 0) return 0;
+  const double elements =
+      static_cast<double>(attributes.get_int("elements", 0)) * static_cast<double>(attributes.get_int("reduced", 1));
+  return elements * kind.statistics_ps * slowness(device) * 1e-3;
+}
+
 void cost_generated(const Graph& graph, const Device& device, const CompileConstants& constants,
                     std::vector<OpCost>& costs) {
   for (size_t i = 0; i < graph.op_count(); ++i) {
@@ -150,7 +159,8 @@ void cost_generated(const Graph& graph, const Device& device, const CompileConst
     const double arithmetic = computing(attributes, whole_rows, device, constants.arithmetic);
     const double steps = reduces ? static_cast<double>(attributes.get_int("reduced", 1)) * kind.step_ns : 0;
     const double rows = whole_rows ? adding_rows(attributes, kind, device) : 0;
-    const double work = std::hypot(moving, arithmetic, std::hypot(steps, rows));
+    const double busiest = std::max(moving, taking_statistics(attributes, kind, device));
+    const double work = std::hypot(busiest, arithmetic, std::hypot(steps, rows));
     const Bound busy = arithmetic > moving ? Bound::compute : Bound::memory;
     costs[i] = {.gpu = kind.fixed + Nanoseconds(std::llround(work)),
                 .overlapped = {},

@@ -35,8 +35,9 @@ namespace forerun {
 struct GeneratedKind {
   Nanoseconds fixed;
   double bandwidth_share = 1;
-  double step_ns = 0;  // an element of a row after the other
-  double row_ps = 0;   // a row that is held whole, of so many elements as two warps have threads, and more
+  double step_ns = 0;        // an element of a row after the other
+  double row_ps = 0;         // a row that is held whole, of so many elements as two warps have threads, and more
+  double statistics_ps = 0;  // an element whose mean and variance are taken at once
 };
 
 struct CompileRange {

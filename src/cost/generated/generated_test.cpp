@@ -129,6 +129,20 @@ TEST(GeneratedKernels, AddUpRowsOneByOne) {
   EXPECT_NEAR(rows(16), 26'214, 10);
 }
 
+// Mean and variance take their time each where the bytes are few.
+TEST(GeneratedKernels, TakeStatisticsWhileBytesMove) {
+  CompileConstants constants;
+  constants.looped_columns = {.fixed = Nanoseconds(1000), .bandwidth_share = 1, .statistics_ps = 10};
+  const Attributes columns = {{"inner", false}};
+  const Attributes statistics = {{"inner", false}, {"statistics", int64_t{1}}};
+  const auto taking = [&](const Attributes& how) {
+    return static_cast<double>(reduced(1 << 10, 1 << 14, how, constants).value - 1000);
+  };
+  EXPECT_NEAR(taking(statistics), 10 * (1 << 24) * 1e-3, 100);
+  constants.looped_columns.statistics_ps = 0.001;
+  EXPECT_EQ(taking(statistics), taking(columns));
+}
+
 // A pooling layer looks at each element of a window; where it compares places, that costs more.
 TEST(GeneratedKernels, LookIntoWindows) {
   CompileConstants constants;
