@@ -326,8 +326,9 @@ def _breaks(
     for (_, end, piece), (begin, _, following) in zip(inside, inside[1:]):
         if heard.whole and piece != following and not any(end <= place <= begin for place, _, _ in found):
             # A frame stays apart from its caller's though what broke in the first call does no more.
-            why = " or ".join(dict.fromkeys(reasons))
-            found.append((begin, f"its caller broke before ({why})" if why else "its caller broke before", ""))
+            unlike = list(dict.fromkeys(reasons))
+            why = f" ({' or '.join(unlike)})" if 1 <= len(unlike) <= 2 else ""
+            found.append((begin, f"its caller broke before{why}", ""))
     ops = record["ops"]
     rows = []
     for place, why, where in sorted(found):
