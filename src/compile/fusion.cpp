@@ -228,6 +228,7 @@ class Scheduler {
     std::stable_sort(shared.begin(), shared.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
     for (const auto& [group, bytes] : shared) {
       const Group& candidate = groups_[group];
+      if (candidate.kernel.nodes.empty()) continue;  // taken in by another
       if (candidate.kernel.nodes.size() >= kMostNodes || is_handed_in(candidate.kernel)) continue;
       if (!loops_fit(candidate.kernel, joint_.nodes[position]) && !mixes(group, position, reads)) continue;
       if (meets_scatter(group, position, reads)) continue;

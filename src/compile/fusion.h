@@ -1,10 +1,12 @@
 // Fusion: the nodes that one pass runs, as the kernels that Inductor generates for them.
 //
 // First lowering: elementwise work is part of whoever reads it, unless somebody needs it stored (a library, the other pass,
-// several readers of much), or it reads or computes too much by itself (inner_steps.h). Then the scheduler: what is left joins a kernel that it reads from or shares reads with, where
-// their loops fit each other and nothing that lies between has to run in between; the kernel that saves the most bytes wins. Values
-// that only their own kernel reads are not written, but where one loop makes them and the next, behind a reduction, looks at them again. Rules from torch/_inductor/lowering.py, ir.py, scheduler.py and
-// choices.py of PyTorch 2.13. Left out: kernels of several unrelated loops, tiling, fusion into templates.
+// several readers of much), or it reads or computes too much by itself (inner_steps.h). Then the scheduler: what is left joins a kernel
+// that it reads from or shares reads with, where their loops fit each other and nothing that lies between has to run in between; the
+// kernel that saves the most bytes wins, and elementwise ones that nobody else read yet are taken in. Values that only their own kernel
+// reads are not written, but where one loop makes them and the next, behind a reduction, looks at them again. Rules from
+// torch/_inductor/lowering.py, ir.py, graph.py, scheduler.py and choices.py of PyTorch 2.11 and 2.13. Left out: kernels of several
+// unrelated loops, tiling, fusion into templates.
 #pragma once
 
 #include <vector>

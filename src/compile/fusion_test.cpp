@@ -122,6 +122,20 @@ TEST(Fusion, JoinsTwoKernelsThatANodeReads) {
   EXPECT_EQ(s.fused().size(), 1u);
 }
 
+// A kernel that was taken in is nobody's to join: what reads the same as it did goes to the one that has it.
+TEST(Fusion, LeavesNothingBehindOfWhatWasTakenIn) {
+  FusionSketch s;
+  const ValueId x = s.given(kAll);
+  const ValueId y = s.given(kAll);
+  const ValueId first = s.pointwise({{x, kAll}}, kAll);
+  const ValueId second = s.pointwise({{y, kAll}}, kAll);
+  s.pointwise({{first, kAll}, {second, kAll}}, kAll);
+  s.pointwise({{y, kAll}}, kAll);
+  const std::vector<Kernel> kernels = s.fused();
+  ASSERT_EQ(kernels.size(), 1u);
+  EXPECT_EQ(kernels[0].nodes.size(), 4u);
+}
+
 // What a loop that reduces long rows made, and the loop behind it reads, has to be written; short rows are held.
 TEST(Fusion, WritesWhatASecondLoopReads) {
   const auto written = [](int64_t width) {

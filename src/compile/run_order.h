@@ -2,8 +2,10 @@
 //
 // Inductor sorts kernels by what they need, then tries three further orders (least memory first, first come first, depth first) and takes
 // the one whose estimated peak is the lowest. In its estimate a kernel makes all its values, those too that only itself reads; what the
-// pass is given can be freed where the forward pass kept it. Rules from torch/_inductor/memory.py and topological_sort_schedule of
-// scheduler.py, reordering_to_mimic_autograd_engine of torch/_functorch/partitioners.py of PyTorch 2.11. Left out: aliases other than what scatters write into, sizes of pieces of split reductions.
+// pass is given can be freed where the forward pass kept it; what is computed again comes right before whoever needs it first. Rules from
+// torch/_inductor/memory.py, topological_sort_schedule of scheduler.py and reordering_to_mimic_autograd_engine of
+// torch/_functorch/partitioners.py of PyTorch 2.11. Left out: aliases other than what scatters write into, sizes of pieces of split
+// reductions.
 #pragma once
 
 #include <cstdint>
