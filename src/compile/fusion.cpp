@@ -116,9 +116,10 @@ class Lowering {
 
 struct Group {
   Kernel kernel;
-  size_t first = 0;  // positions of its nodes
-  size_t last = 0;
+  size_t last = 0;              // position of its last node
   std::vector<uint32_t> needs;  // groups
+  std::vector<uint32_t> users;  // groups that need it
+  uint32_t order = 0;           // behind those of all that it needs
 };
 
 class Scheduler {
@@ -138,8 +139,8 @@ class Scheduler {
                                     .inner = node.inner,
                                     .spread = node.has(kSpread),
                                     .apart = node.apart},
-                         .first = position,
-                         .last = position});
+                         .last = position,
+                         .order = group});
     }
     take_in(group, position, reads);
     join(group, position, reads);
@@ -254,22 +255,58 @@ class Scheduler {
 
   // Whether nothing that the node reads has to run behind the group.
   bool can_run_in(uint32_t group, const std::vector<Read>& reads) {
-    std::vector<uint32_t> open;
+    std::vector<uint32_t> makers;
     for (const Read& read : reads) {
       const uint32_t maker = maker_[read.value.value];
-      if (maker != kNone && maker != group) open.push_back(maker);
+      if (maker != kNone && maker != group) makers.push_back(maker);
     }
+    const uint32_t order = groups_[group].order;
+    const std::vector<uint32_t> before =
+        reached(std::move(makers), &Group::needs, [&](uint32_t at) { return groups_[at].order >= order; });
+    return std::find(before.begin(), before.end(), group) == before.end();
+  }
+
+  // The groups that can be reached from some, by those that they need or that need them, among those that count.
+  template <typename Counts>
+  std::vector<uint32_t> reached(std::vector<uint32_t> open, std::vector<uint32_t> Group::*next, const Counts& counts) {
+    std::vector<uint32_t> found;
     ++mark_;
     seen_.resize(groups_.size());
     while (!open.empty()) {
       const uint32_t at = open.back();
       open.pop_back();
-      if (at == group) return false;
-      if (seen_[at] == mark_) continue;
+      if (seen_[at] == mark_ || !counts(at)) continue;
       seen_[at] = mark_;
-      open.insert(open.end(), groups_[at].needs.begin(), groups_[at].needs.end());
+      found.push_back(at);
+      const std::vector<uint32_t>& further = groups_[at].*next;
+      open.insert(open.end(), further.begin(), further.end());
     }
-    return true;
+    return found;
+  }
+
+  // A group has to run behind another from now on: where it does not, what lies between the two is put in order anew (the order is kept
+  // as Pearce and Kelly do, "A dynamic topological sort algorithm for directed acyclic graphs", 2007).
+  void need(uint32_t index, uint32_t maker) {
+    Group& group = groups_[index];
+    if (std::find(group.needs.begin(), group.needs.end(), maker) != group.needs.end()) return;
+    group.needs.push_back(maker);
+    groups_[maker].users.push_back(index);
+    const uint32_t low = group.order;
+    const uint32_t high = groups_[maker].order;
+    if (high < low) return;
+    std::vector<uint32_t> moved =
+        reached({maker}, &Group::needs, [&](uint32_t at) { return groups_[at].order >= low; });
+    const size_t before = moved.size();
+    const std::vector<uint32_t> behind =
+        reached({index}, &Group::users, [&](uint32_t at) { return groups_[at].order <= high; });
+    moved.insert(moved.end(), behind.begin(), behind.end());
+    const auto by_order = [&](uint32_t a, uint32_t b) { return groups_[a].order < groups_[b].order; };
+    std::sort(moved.begin(), moved.begin() + static_cast<std::ptrdiff_t>(before), by_order);
+    std::sort(moved.begin() + static_cast<std::ptrdiff_t>(before), moved.end(), by_order);
+    std::vector<uint32_t> places;
+    for (const uint32_t at : moved) places.push_back(groups_[at].order);
+    std::sort(places.begin(), places.end());
+    for (size_t i = 0; i < moved.size(); ++i) groups_[moved[i]].order = places[i];
   }
 
   // Elementwise kernels that nobody read before the node does are joined with its own (what draws the mask of a dropout).
@@ -289,7 +326,6 @@ class Scheduler {
       if (!fits || kernel.elements != joint_.nodes[position].elements || !can_run_in(index, kernel.reads)) continue;
       Kernel taken = std::move(groups_[from].kernel);
       groups_[from].kernel = {};
-      groups_[from].needs.clear();
       for (const NodeId id : taken.nodes) join(index, id.value, lowering_.reads(id.value));
       std::sort(groups_[index].kernel.nodes.begin(), groups_[index].kernel.nodes.end(),
                 [](NodeId a, NodeId b) { return a.value < b.value; });
@@ -323,7 +359,7 @@ class Scheduler {
     for (const Read& read : reads) {
       add_read(joint_, group.kernel.reads, read);
       const uint32_t maker = maker_[read.value.value];
-      if (maker != kNone && maker != index) group.needs.push_back(maker);
+      if (maker != kNone && maker != index) need(index, maker);
       std::vector<uint32_t>& readers = reading_[read.value.value];
       if (std::find(readers.begin(), readers.end(), index) == readers.end()) readers.push_back(index);
     }

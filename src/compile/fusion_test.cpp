@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 #include <vector>
 
 namespace forerun::compile {
@@ -134,6 +135,42 @@ TEST(Fusion, LeavesNothingBehindOfWhatWasTakenIn) {
   const std::vector<Kernel> kernels = s.fused();
   ASSERT_EQ(kernels.size(), 1u);
   EXPECT_EQ(kernels[0].nodes.size(), 4u);
+}
+
+// Of many nodes at random, whatever joins whatever: each kernel can run once those that it needs have.
+TEST(Fusion, MakesNoCircles) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 50; ++round) {
+    FusionSketch s;
+    std::vector<ValueId> known;
+    for (int i = 0; i < 4; ++i) known.push_back(s.given(kAll));
+    for (int i = 0; i < 120; ++i) {
+      std::vector<Read> reads;
+      for (uint32_t r = 0; r <= random() % 3; ++r)
+        reads.push_back({known[known.size() - 1 - random() % std::min<size_t>(known.size(), 12)], kAll});
+      const NodeKind kind = random() % 4 == 0 ? NodeKind::library : NodeKind::pointwise;
+      known.push_back(s.node({.kind = kind, .elements = kAll, .reads = reads}));
+    }
+    const std::vector<Kernel> kernels = s.fused();
+    std::vector<bool> made(s.joint.values.size());
+    for (int i = 0; i < 4; ++i) made[static_cast<size_t>(i)] = true;
+    size_t nodes = 0;
+    size_t ran = 0;
+    std::vector<bool> done(kernels.size());
+    for (bool more = true; more;) {
+      more = false;
+      for (size_t k = 0; k < kernels.size(); ++k) {
+        const auto is_made = [&](const Read& read) { return made[read.value.value]; };
+        if (done[k] || !std::all_of(kernels[k].reads.begin(), kernels[k].reads.end(), is_made)) continue;
+        for (const NodeId id : kernels[k].nodes) made[s.joint.node(id).makes[0].value] = true;
+        nodes += kernels[k].nodes.size();
+        done[k] = more = true;
+        ++ran;
+      }
+    }
+    EXPECT_EQ(ran, kernels.size());
+    EXPECT_EQ(nodes, s.joint.nodes.size());
+  }
 }
 
 // What a loop that reduces long rows made, and the loop behind it reads, has to be written; short rows are held.
