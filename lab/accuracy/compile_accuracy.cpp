@@ -58,7 +58,8 @@ std::string bars_text(const CompileAccuracy& accuracy) {
   table.add({"iteration, the host bounds it", percent(aside.host_bound), percent(seen.host_bound), "15 %"});
   table.add({"kernels", percent(aside.kernels), percent(seen.kernels), "10 %"});
   table.add({"peak allocated", percent(aside.allocated), percent(seen.allocated), "2 %"});
-  table.add({"peak reserved", percent(aside.reserved), percent(seen.reserved), "4 %"});
+  table.add({"peak reserved, as measured", percent(aside.reserved), percent(seen.reserved), "4 %"});
+  table.add({"peak reserved, by predict", percent(aside.reserved_by_predict), percent(seen.reserved_by_predict), ""});
   const auto points = [](double share) { return fmt::format("{:.1f} points", 100 * share); };
   table.add({"gain", points(aside.gain), points(seen.gain), "6 points"});
   table.add({"sign of gains above 5 %", out_of(aside.signs), out_of(seen.signs), "all"});
@@ -86,6 +87,7 @@ void write(JsonWriter& json, std::string_view key, const CompileSummary& sum) {
       .field("kernels", sum.kernels)
       .field("allocated", sum.allocated)
       .field("reserved", sum.reserved)
+      .field("reserved_by_predict", sum.reserved_by_predict)
       .field("gain", sum.gain)
       .field("eager", sum.eager)
       .field("eager_gpu", sum.eager_gpu)
@@ -112,7 +114,8 @@ void write(JsonWriter& json, std::string_view key, const PairFigures& figures) {
 
 CompileSummary summary_of(const CompileAccuracy& accuracy, bool kept_aside) {
   CompileSummary sum;
-  AbsoluteMean gpu, gpu_bound, host_bound, kernels, allocated, reserved, gain, eager, eager_gpu, eager_allocated;
+  AbsoluteMean gpu, gpu_bound, host_bound, kernels, allocated, reserved, by_predict, gain, eager, eager_gpu,
+      eager_allocated;
   for (const CompileCase& c : accuracy.cases) {
     if (c.kept_aside != kept_aside) continue;
     const PairFigures &p = c.predicted, &m = c.measured;
@@ -122,6 +125,7 @@ CompileSummary summary_of(const CompileAccuracy& accuracy, bool kept_aside) {
     kernels.add(relative_error(p.kernels, m.kernels));
     allocated.add(relative_error(p.allocated, m.allocated));
     reserved.add(relative_error(p.reserved, m.reserved));
+    by_predict.add(relative_error(c.reserved_by_predict, m.reserved));
     gain.add(c.predicted_gain() - c.measured_gain());
     eager.add(relative_error(c.predicted_eager.iter_ms, c.measured_eager.iter_ms));
     eager_gpu.add(relative_error(c.predicted_eager.gpu_ms, c.measured_eager.gpu_ms));
@@ -140,6 +144,7 @@ CompileSummary summary_of(const CompileAccuracy& accuracy, bool kept_aside) {
   sum.kernels = kernels.value();
   sum.allocated = allocated.value();
   sum.reserved = reserved.value();
+  sum.reserved_by_predict = by_predict.value();
   sum.gain = gain.value();
   sum.eager = eager.value();
   sum.eager_gpu = eager_gpu.value();

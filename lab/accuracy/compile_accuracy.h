@@ -23,6 +23,7 @@ struct CompileCase {
   bool kept_aside = false;
   PairFigures measured_eager, measured;  // compiled
   PairFigures predicted_eager, predicted;
+  double reserved_by_predict = 0;            // of a run whose cache is never emptied: what `forerun predict` answers
   std::string bound;                         // what is predicted to bound the compiled iteration
   double iter_low_ms = 0, iter_high_ms = 0;  // the stated ranges
   double gpu_low_ms = 0, gpu_high_ms = 0;
@@ -47,7 +48,7 @@ struct CompileHits {
 struct CompileSummary {
   int64_t cases = 0, gpu_bound_cases = 0;
   double gpu = 0, gpu_bound = 0, host_bound = 0;  // GPU time; iterations by what bounds them
-  double kernels = 0, allocated = 0, reserved = 0, gain = 0;
+  double kernels = 0, allocated = 0, reserved = 0, reserved_by_predict = 0, gain = 0;
   double eager = 0, eager_gpu = 0, eager_allocated = 0;  // of the eager iteration: what the compiled one begins with
   CompileHits signs, iteration_range, gpu_range, allocated_range;
 };

@@ -78,6 +78,7 @@ Status judge(const RunRecord& record, const Device& device, const CostModels& co
   const CompiledPrediction compiled = predict_compiled(*run, device, cost_models);
   const Prediction& p = compiled.prediction;
   judged.predicted = figures_of(p);
+  judged.reserved_by_predict = judged.predicted.reserved;
   const MemoryEstimate memory = memory_as_measured(*run, device, cost_models);
   judged.predicted.allocated = static_cast<double>(memory.peak_allocated.value);
   judged.predicted.reserved = static_cast<double>(memory.peak_reserved.value);
