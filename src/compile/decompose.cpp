@@ -5,17 +5,13 @@
 
 #include "compile/inner_steps.h"
 #include "compile/layout_rule.h"
+#include "compile/norms.h"
+#include "compile/op_call.h"
 #include "compile/padding.h"
 #include "derive/op_class.h"
 
 namespace forerun::compile {
 namespace {
-
-constexpr uint8_t kPlain = kComputedAgain | kFusible;
-constexpr uint8_t kAlone =
-    0;  // elementwise to Inductor, but neither fused nor computed again in the partitioner's eyes
-using Outputs = std::vector<ValueId>;
-using Reads = std::span<const Read>;
 
 bool is_one_of(std::string_view name, std::string_view names) {
   for (size_t at = names.find(name); at != std::string_view::npos; at = names.find(name, at + 1)) {
@@ -25,26 +21,9 @@ bool is_one_of(std::string_view name, std::string_view names) {
   return false;
 }
 
-// An op being taken apart: its inputs and outputs, by place.
-struct Call {
-  NodeBuilder& build;
-  const Op& op;
-  Reads in;
-
-  [[nodiscard]] const Graph& graph() const { return build.graph(); }
-  [[nodiscard]] TensorId output(size_t place) const { return graph().outputs(op)[place]; }
-  [[nodiscard]] int64_t elements(size_t place) const { return graph().element_count(output(place)); }
-  [[nodiscard]] DType dtype(size_t place) const { return graph().tensor(output(place)).dtype; }
-  [[nodiscard]] Read all(size_t place) const { return in[place]; }
-  [[nodiscard]] std::vector<Read> every() const { return {in.begin(), in.end()}; }
-  [[nodiscard]] Read of(ValueId value) const { return {value, build.joint().value(value).elements}; }
-};
-
-constexpr int64_t kUnrolled = 8;  // elements of a reduction that is written out
-
 // Whether the op reduces over the last dimension that has an extent. What is reduced over height and width of images with their channels
 // last is not so, though the width is.
-bool takes_last(const Call& call, std::span<const int64_t> from, bool channels_last) {
+bool takes_last(const OpCall& call, std::span<const int64_t> from, bool channels_last) {
   auto rank = static_cast<int64_t>(from.size());
   while (rank > 0 && from[static_cast<size_t>(rank - 1)] == 1) --rank;
   const Attributes& attributes = call.graph().attributes(call.op);
@@ -57,7 +36,7 @@ bool takes_last(const Call& call, std::span<const int64_t> from, bool channels_l
   return takes(rank - 1);
 }
 
-Outputs elementwise(const Call& call, uint8_t flags = kPlain) {
+Outputs elementwise(const OpCall& call, uint8_t flags = kPlain) {
   Outputs made;
   for (size_t place = 0; place < call.op.output_count; ++place) {
     made.push_back(call.build.pointwise(call.every(), call.elements(place), call.dtype(place), flags));
@@ -65,28 +44,15 @@ Outputs elementwise(const Call& call, uint8_t flags = kPlain) {
   return made;
 }
 
-// Whether the last dimension is the narrowest step. Told of rows of tokens alone: where images lie is Inductor's choice.
-bool lies_in_rows(const Graph& graph, TensorId id) {
-  const std::vector<size_t> order = dimension_order(graph, id);
-  return graph.shape(id).size() != 3 || order.empty() || order.back() == 2;
-}
-
-// Whether an image, or a sequence, has its channels last.
-bool has_channels_last(const Call& call, TensorId id) {
-  if (call.graph().shape(id).size() == 4 && call.build.channels_last()) return true;
-  const std::vector<size_t> order = dimension_order(call.graph(), id);
-  return !order.empty() && order.back() == 1;
-}
-
 // A copy that transposes rows and columns. Images are left out: where they lie is Inductor's choice, not the model's.
-bool turns(const Call& call) {
+bool turns(const OpCall& call) {
   if (call.op.input_count == 0 || call.op.output_count != 1) return false;
   const TensorId from = call.graph().inputs(call.op)[0];
   if (call.graph().shape(from).size() != 3 || call.elements(0) != call.in[0].elements) return false;
   return dimension_order(call.graph(), from) != dimension_order(call.graph(), call.output(0));
 }
 
-Outputs reduced(const Call& call) {
+Outputs reduced(const OpCall& call) {
   Outputs made;
   const std::span<const int64_t> from = call.graph().shape(call.graph().inputs(call.op)[0]);
   const int64_t elements = call.in.empty() ? 1 : call.in[0].elements;
@@ -104,14 +70,14 @@ Outputs reduced(const Call& call) {
 }
 
 // Where its input lies above the kink is told once, for both passes.
-Outputs leaky(const Call& call) {
+Outputs leaky(const OpCall& call) {
   const ValueId where = call.build.pointwise({call.all(0)}, call.elements(0), DType::boolean);
   call.build.set_above(call.in[0].value, where);
   return {call.build.pointwise({call.all(0), call.of(where)}, call.elements(0), call.dtype(0))};
 }
 
 // A gradient through a kink reads where the input was, a byte an element, which the forward pass can tell.
-Outputs kink_backward(const Call& call) {
+Outputs kink_backward(const OpCall& call) {
   ValueId where = call.build.above(call.in[1].value);
   if (!where.valid()) where = call.build.pointwise({call.all(1)}, call.in[1].elements, DType::boolean);
   return {call.build.pointwise({call.all(0), call.of(where)}, call.elements(0), call.dtype(0))};
@@ -125,7 +91,7 @@ struct Distribution {
   bool apart = false;
 };
 
-Distribution distribution_of(const Call& call) {
+Distribution distribution_of(const OpCall& call) {
   const std::span<const int64_t> shape = call.graph().shape(call.output(0));
   if (shape.empty()) return {};
   const auto rank = static_cast<int64_t>(shape.size());
@@ -136,13 +102,13 @@ Distribution distribution_of(const Call& call) {
   return {std::max<int64_t>(shape[static_cast<size_t>(dim)], 1), !last};
 }
 
-ValueId over(const Call& call, std::vector<Read> reads, int64_t elements, Distribution one) {
+ValueId over(const OpCall& call, std::vector<Read> reads, int64_t elements, Distribution one) {
   const ValueId made = call.build.reduction(std::move(reads), elements / one.width, one.width, true, DType::float32);
   if (one.apart) call.build.set_apart();
   return made;
 }
 
-Outputs softmax(const Call& call) {
+Outputs softmax(const OpCall& call) {
   const int64_t elements = call.in[0].elements;
   const Distribution one = distribution_of(call);
   const ValueId most = over(call, {call.all(0)}, elements, one);
@@ -153,211 +119,21 @@ Outputs softmax(const Call& call) {
   return {call.build.pointwise({call.all(0), call.of(most), call.of(sum)}, elements, narrow ? given : call.dtype(0))};
 }
 
-Outputs softmax_backward(const Call& call) {
+Outputs softmax_backward(const OpCall& call) {
   const int64_t elements = call.elements(0);
   const ValueId sum = over(call, {call.all(0), call.all(1)}, elements, distribution_of(call));
   return {call.build.pointwise({call.all(0), call.all(1), call.of(sum)}, elements, call.dtype(0))};
 }
 
-// Statistics of groups of elements: how many groups, and whether their elements lie together.
-struct Groups {
-  int64_t count = 1;
-  bool inner = true;
-  bool rows = true;  // each is a row of the tensor
-};
-
-Groups groups_of(const Call& call, std::string_view base, int64_t elements) {
-  const bool backward = base.ends_with("_backward");
-  const bool layer =
-      base.find("layer_norm") != std::string_view::npos || base.find("rms_norm") != std::string_view::npos;
-  if (layer || base.find("group_norm") != std::string_view::npos) {
-    const size_t mean = layer && base.find("rms_norm") != std::string_view::npos && !backward ? 1 : 2;
-    const int64_t count = backward                   ? call.in[2].elements
-                          : call.op.output_count > 1 ? call.elements(std::min<size_t>(mean, 1))
-                                                     : 1;
-    // A group's elements lie together with its channels last too, but not in the order in which they are reduced.
-    const bool inner = layer || !has_channels_last(call, call.graph().inputs(call.op)[backward ? 1 : 0]);
-    return {std::max<int64_t>(count, 1), inner, layer};
-  }
-  const TensorId input = call.graph().inputs(call.op)[backward && !base.starts_with("cudnn") ? 1 : 0];
-  const std::span<const int64_t> shape = call.graph().shape(input);
-  if (shape.size() < 2) return {std::max<int64_t>(elements, 1), false, false};
-  const bool last = has_channels_last(call, input);
-  return {shape[1], !last, !last};
-}
-
-// Norms over rows: the normalized rows are a value of their own, in float32, which the backward pass reads instead of the input.
-bool over_rows(std::string_view base) {
-  return base.find("layer_norm") != std::string_view::npos || base.find("rms_norm") != std::string_view::npos;
-}
-
-Outputs row_norm(const Call& call, std::string_view base) {
-  const int64_t elements = call.elements(0);
-  const Groups groups = groups_of(call, base, elements);
-  const int64_t each = std::max<int64_t>(elements / groups.count, 1);
-  const bool centred = base.find("layer_norm") != std::string_view::npos;
-  const bool inner = lies_in_rows(call.graph(), call.graph().inputs(call.op)[0]);
-  std::vector<Read> reads = {call.all(0)};
-  Outputs made(call.op.output_count);
-  if (centred) {
-    const ValueId mean = call.build.reduction(reads, groups.count, each, inner, DType::float32);
-    reads.push_back(call.of(mean));
-    if (made.size() > 1) made[1] = mean;
-  }
-  const ValueId scale = call.build.reduction(reads, groups.count, each, inner, DType::float32);
-  if (made.size() > (centred ? 2 : 1)) made[centred ? 2 : 1] = scale;
-  reads.push_back(call.of(scale));
-  const ValueId normalized = call.build.pointwise(std::move(reads), elements, DType::float32);
-  call.build.set_normalized(scale, normalized);
-  std::vector<Read> weighted = {call.of(normalized)};
-  for (size_t place = 1; place < std::min<size_t>(call.in.size(), 3); ++place) weighted.push_back(call.all(place));
-  made[0] = call.build.pointwise(std::move(weighted), elements, call.dtype(0));
-  return made;
-}
-
-// dx from two sums over each row, dw and db from sums over everything else. What of it lies across, channels far apart, is near along the
-// columns and far along the rows; where what is read lies both ways, a sum counts as one over what is far apart (num_splits of ir.py).
-Outputs row_norm_backward(const Call& call, std::string_view base) {
-  const Read gradient = call.all(0);
-  const int64_t elements = gradient.elements;
-  const Groups groups = groups_of(call, base, elements);
-  const int64_t each = std::max<int64_t>(elements / groups.count, 1);
-  const bool gradient_in_rows = lies_in_rows(call.graph(), call.graph().inputs(call.op)[0]);
-  const bool input_in_rows = lies_in_rows(call.graph(), call.graph().inputs(call.op)[1]);
-  const bool centred = base.find("layer_norm") != std::string_view::npos;
-  const size_t place_of_scale = centred ? 3 : 2;
-  const size_t statistics = std::min(place_of_scale, call.in.size() - 1);
-  const Read scale = call.all(statistics);
-  ValueId known = call.build.normalized(scale.value);
-  if (!known.valid()) {
-    std::vector<Read> reads(call.in.begin() + 1, call.in.begin() + static_cast<std::ptrdiff_t>(statistics) + 1);
-    known = call.build.pointwise(std::move(reads), elements, DType::float32);
-  }
-  const Read normalized = call.of(known);
-  std::vector<Read> sum_reads = {gradient};
-  if (call.in.size() > statistics + 1) sum_reads.push_back(call.all(statistics + 1));  // the weight
-  std::vector<Read> dot_reads = sum_reads;
-  dot_reads.push_back(normalized);
-  std::vector<Read> reads = dot_reads;
-  if (centred) {
-    reads.push_back(call.of(call.build.reduction(sum_reads, groups.count, each, gradient_in_rows, DType::float32)));
-  }
-  reads.push_back(
-      call.of(call.build.reduction(dot_reads, groups.count, each, gradient_in_rows && input_in_rows, DType::float32)));
-  reads.push_back(scale);
-  Outputs made(call.op.output_count);
-  made[0] = call.build.pointwise(std::move(reads), call.elements(0), call.dtype(0));
-  for (size_t place = 1; place < made.size(); ++place) {
-    const int64_t results = call.elements(place);
-    if (results <= 0) continue;
-    const bool weight = place == 1;
-    made[place] = call.build.reduction(weight ? std::vector<Read>{gradient, normalized} : std::vector<Read>{gradient},
-                                       results, std::max<int64_t>(elements / results, 1),
-                                       !gradient_in_rows && !(weight && input_in_rows), call.dtype(place));
-  }
-  return made;
-}
-
-// Norms over channels or groups of them.
-Outputs norm(const Call& call, std::string_view base) {
-  if (over_rows(base)) return row_norm(call, base);
-  const int64_t elements = call.elements(0);
-  const Groups groups = groups_of(call, base, elements);
-  const int64_t each = std::max<int64_t>(elements / groups.count, 1);
-  const ValueId mean =
-      call.build.reduction({call.all(0)}, groups.count, each, groups.inner, DType::float32, !groups.rows);
-  const ValueId spread = call.build.reduction({call.all(0), call.of(mean)}, groups.count, each, groups.inner,
-                                              DType::float32, !groups.rows);
-  std::vector<Read> reads = {call.all(0), call.of(mean), call.of(spread)};
-  for (size_t place = 1; place < std::min<size_t>(call.in.size(), 3); ++place) reads.push_back(call.all(place));
-  Outputs made = {call.build.pointwise(std::move(reads), elements, call.dtype(0))};
-  made.resize(call.op.output_count);
-  if (made.size() > 1) made[1] = mean;
-  if (made.size() > 2) made[2] = spread;
-  return made;
-}
-
-// Two sums over each channel of each image; groups, dw and db are put together of those.
-Outputs group_norm_backward(const Call& call) {
-  const Read gradient = call.all(0);
-  const Read input = call.all(1);
-  const int64_t elements = gradient.elements;
-  const std::span<const int64_t> shape = call.graph().shape(call.graph().inputs(call.op)[1]);
-  const int64_t images = shape.empty() ? 1 : std::max<int64_t>(shape[0], 1);
-  const int64_t channels = shape.size() < 2 ? 1 : std::max<int64_t>(shape[1], 1);
-  const int64_t each = std::max<int64_t>(elements / (images * channels), 1);
-  const int64_t groups = std::max<int64_t>(call.in[2].elements, 1);
-  const int64_t joined = std::max<int64_t>(images * channels / groups, 1);
-  const bool last = has_channels_last(call, call.graph().inputs(call.op)[1]);
-  const ValueId sum = call.build.reduction({gradient}, images * channels, each, !last, DType::float32, true);
-  const ValueId dot = call.build.reduction({gradient, input}, images * channels, each, !last, DType::float32, true);
-  std::vector<Read> small(call.in.begin() + 2, call.in.end());
-  small.push_back(call.of(sum));
-  small.push_back(call.of(dot));
-  std::vector<Read> reads = {gradient, input};
-  reads.insert(reads.end(), call.in.begin() + 2, call.in.end());
-  for (int i = 0; i < 2; ++i) {
-    const ValueId part = joined <= kUnrolled ? call.build.pointwise(small, groups, DType::float32)
-                                             : call.build.reduction(small, groups, joined, true, DType::float32);
-    reads.push_back(call.of(part));
-  }
-  Outputs made(call.op.output_count);
-  made[0] = call.build.pointwise(std::move(reads), call.elements(0), call.dtype(0));
-  for (size_t place = 1; place < made.size(); ++place) {
-    const int64_t results = call.elements(place);
-    if (results <= 0) continue;
-    std::vector<Read> parts = place == 1 ? small : std::vector<Read>{call.of(sum)};
-    made[place] = call.build.reduction(std::move(parts), results, images, false, call.dtype(place));
-  }
-  return made;
-}
-
-// dx, dw and db from two sums over each channel.
-Outputs norm_backward(const Call& call, std::string_view base) {
-  if (over_rows(base)) return row_norm_backward(call, base);
-  if (base.find("group_norm") != std::string_view::npos) return group_norm_backward(call);
-  const bool cudnn = base.starts_with("cudnn");
-  const Read input = call.all(cudnn ? 0 : 1);
-  const Read gradient = call.all(cudnn ? 1 : 0);
-  const int64_t elements = gradient.elements;
-  const Groups groups = groups_of(call, base, elements);
-  const int64_t each = std::max<int64_t>(elements / groups.count, 1);
-  // The weight is at place 2, what evaluation norms by at 3 and 4, the batch's own statistics behind.
-  constexpr size_t kWeight = 2;
-  const bool of_the_batch = call.in.size() > 6 && call.in[5].elements > 0;
-  std::vector<Read> wide = {gradient, input};
-  for (size_t place = kWeight + 1; place < call.in.size(); ++place) {
-    if (of_the_batch && place < 5) continue;
-    if (call.in[place].elements <= std::max(groups.count, elements / 16)) wide.push_back(call.all(place));
-  }
-  const ValueId sum = call.build.reduction({gradient}, groups.count, each, groups.inner, DType::float32, !groups.rows);
-  const ValueId dot = call.build.reduction(wide, groups.count, each, groups.inner, DType::float32, !groups.rows);
-  // What points along the input is taken away, then the mean; what is left is scaled.
-  std::vector<Read> reads = wide;
-  reads.push_back(call.of(dot));
-  const ValueId across = call.build.pointwise(std::move(reads), elements, DType::float32);
-  const ValueId centred = call.build.pointwise({call.of(across), call.of(sum)}, elements, DType::float32);
-  std::vector<Read> scaled = {call.of(centred)};
-  if (call.in.size() > kWeight) scaled.push_back(call.all(kWeight));
-  Outputs made(call.op.output_count);
-  made[0] = call.build.pointwise(std::move(scaled), call.elements(0), call.dtype(0));
-  for (size_t place = 1; place < made.size(); ++place) {
-    const int64_t results = call.elements(place);
-    if (results != groups.count) continue;
-    made[place] = call.build.pointwise({call.of(place == 1 ? dot : sum)}, results, call.dtype(place));
-  }
-  return made;
-}
-
 // The mask is random, and so never made twice.
-Outputs dropout(const Call& call) {
+Outputs dropout(const OpCall& call) {
   const ValueId mask = call.build.pointwise({}, call.elements(0), DType::boolean, kFusible);
   Outputs made = {call.build.pointwise({call.all(0), call.of(mask)}, call.elements(0), call.dtype(0))};
   if (call.op.output_count > 1) made.push_back(mask);
   return made;
 }
 
-Outputs pooled(const Call& call) {
+Outputs pooled(const OpCall& call) {
   Outputs made = {call.build.pointwise(call.every(), call.elements(0), call.dtype(0), kAlone)};
   // Where the largest was, a byte each.
   if (call.op.output_count > 1) {
@@ -369,14 +145,14 @@ Outputs pooled(const Call& call) {
 
 // The gradient goes to where the largest was. What they were the largest of is not read, but kept all the same: up to PyTorch 2.11 the op
 // takes it for its size (2.13 takes the op apart and does not).
-Outputs largest_backward(const Call& call, ValueId where) {
+Outputs largest_backward(const OpCall& call, ValueId where) {
   const Read sized = {call.in[1].value, 1};
   return {call.build.pointwise({call.all(0), sized, call.of(where)}, call.elements(0), call.dtype(0), kAlone)};
 }
 
 // An enlarged image is looked up in the small one, so its gradient is added into zeros: once, or once for each neighbour that was
 // weighted, and those are added up.
-Outputs enlarged_backward(const Call& call, int neighbours) {
+Outputs enlarged_backward(const OpCall& call, int neighbours) {
   std::vector<Read> parts;
   for (int i = 0; i < neighbours; ++i) {
     const ValueId zeros = call.build.pointwise({}, call.elements(0), call.dtype(0), kFusible);
@@ -398,7 +174,7 @@ int neighbours_of(std::string_view base) {
 
 // Whether neighbouring threads, which take neighbouring rows where features do not lie together, often add into the same row of the table.
 // T5's 32 biases of distances are the case: their sums were measured at about one addition a nanosecond.
-bool is_crowded(const Call& call) {
+bool is_crowded(const OpCall& call) {
   constexpr int64_t kFewRows = 64;
   const TensorId gradient = call.graph().inputs(call.op)[0];
   const std::span<const int64_t> shape = call.graph().shape(gradient);
@@ -408,7 +184,7 @@ bool is_crowded(const Call& call) {
 }
 
 // A table of zeros, and rows added into it.
-Outputs table_gradient(const Call& call) {
+Outputs table_gradient(const OpCall& call) {
   const ValueId zeros = call.build.pointwise({}, call.elements(0), call.dtype(0), kFusible);
   std::vector<Read> reads = call.every();
   reads.push_back({zeros, call.in[0].elements});
@@ -416,7 +192,7 @@ Outputs table_gradient(const Call& call) {
                              is_crowded(call) ? Meeting::always : Meeting::seldom)};
 }
 
-Outputs scattered(const Call& call) {
+Outputs scattered(const OpCall& call) {
   constexpr int64_t kSmallTable = 1 << 16;  // elements
   constexpr int64_t kMany = 16;             // that are added to each
   const int64_t moved = call.in.empty() ? call.elements(0) : call.in.back().elements;
@@ -429,14 +205,14 @@ Outputs scattered(const Call& call) {
 }
 
 // Rows of a table: no more of it is read than comes out.
-Outputs looked_up(const Call& call, uint8_t flags) {
+Outputs looked_up(const OpCall& call, uint8_t flags) {
   std::vector<Read> reads = call.every();
   if (!reads.empty()) reads[0].elements = std::min(reads[0].elements, call.elements(0));
   return {call.build.pointwise(std::move(reads), call.elements(0), call.dtype(0), flags)};
 }
 
 // Between four neighbours: along the rows first, then along the columns by what these differ. Both are much to compute, and stored.
-ValueId between_neighbours(const Call& call, Read from, DType dtype) {
+ValueId between_neighbours(const OpCall& call, Read from, DType dtype) {
   const int64_t elements = call.elements(0);
   const ValueId along = call.build.pointwise({from}, elements, DType::float32, kAlone | kStored);
   const ValueId between = call.build.pointwise({from, call.of(along)}, elements, DType::float32, kAlone | kStored);
@@ -444,7 +220,7 @@ ValueId between_neighbours(const Call& call, Read from, DType dtype) {
 }
 
 // Autocast has it in float32 eagerly. Traced it is decomposed before autocast sees it, and stays in the type it was given in.
-Outputs enlarged(const Call& call, int neighbours) {
+Outputs enlarged(const OpCall& call, int neighbours) {
   constexpr int kBilinear = 4;
   const JointGraph& joint = call.build.joint();
   const Value& given = joint.value(call.in[0].value);
@@ -463,7 +239,7 @@ Outputs enlarged(const Call& call, int neighbours) {
 }
 
 // Of a few tensors in one kernel; more are each copied to their place. Narrower than eagerly where all that is joined is.
-Outputs joined(const Call& call) {
+Outputs joined(const OpCall& call) {
   constexpr size_t kFew = 8;
   const uint8_t flags = call.in.size() <= kFew ? kJoins : kJoins | kStored;
   const DType first = call.in.empty() ? call.dtype(0) : call.build.joint().value(call.in[0].value).dtype;
@@ -474,7 +250,7 @@ Outputs joined(const Call& call) {
   return elementwise(call, flags);
 }
 
-Outputs library(const Call& call) { return call.build.library(call.every()); }
+Outputs library(const OpCall& call) { return call.build.library(call.every()); }
 
 // Whether the rows of a matrix, or its columns where these lie together, begin at multiples of eight elements.
 bool has_aligned_rows(const Graph& graph, TensorId matrix) {
@@ -489,7 +265,7 @@ bool has_aligned_rows(const Graph& graph, TensorId matrix) {
 // A product of matrices of 16 bits some of whose sizes are no multiples of eight is made of padded copies of them, where it is bound by
 // arithmetic (pad_mm.py) and that is faster: Inductor measures it. On an H200 it was where rows of an operand or of the result begin at
 // odd places, and never where only their number is odd (tokens of a batch). What is beyond the wanted result stays beside it.
-Outputs product(const Call& call) {
+Outputs product(const OpCall& call) {
   const std::span<const TensorId> inputs = call.graph().inputs(call.op);
   if (inputs.size() < 2 || call.op.output_count != 1) return library(call);
   const size_t first = inputs.size() - 2;
@@ -516,7 +292,7 @@ Outputs product(const Call& call) {
 }
 
 // What a convolution reads, with its channels last: what the caller gave otherwise is copied.
-std::vector<Read> turned(const Call& call) {
+std::vector<Read> turned(const OpCall& call) {
   std::vector<Read> reads = call.every();
   for (size_t place = 0; place < reads.size() && call.build.channels_last(); ++place) {
     const TensorId id = call.graph().inputs(call.op)[place];
@@ -530,7 +306,7 @@ std::vector<Read> turned(const Call& call) {
 }
 
 // A bias is added in a kernel of its own; its gradient is a sum.
-Outputs convolution(const Call& call) {
+Outputs convolution(const OpCall& call) {
   std::vector<Read> reads = turned(call);
   if (reads.size() < 3) return call.build.library(std::move(reads));
   Outputs made = call.build.library({reads[0], reads[1]}, call.in[2].value);
@@ -538,7 +314,7 @@ Outputs convolution(const Call& call) {
   return made;
 }
 
-Outputs convolution_backward(const Call& call) {
+Outputs convolution_backward(const OpCall& call) {
   if (!gives_bias_gradient(call.graph(), call.op)) return call.build.library(turned(call));
   const size_t bias = call.op.output_count - 1;
   const int64_t results = std::max<int64_t>(call.elements(bias), 1);
@@ -550,7 +326,7 @@ Outputs convolution_backward(const Call& call) {
 }
 
 // A loss of class labels: the probability of each label is looked up, and averaged.
-Outputs label_loss(const Call& call) {
+Outputs label_loss(const OpCall& call) {
   const int64_t labels = call.in.size() > 1 ? call.in[1].elements : 1;
   Outputs made(call.op.output_count);
   made[0] = call.build.reduction({{call.in[0].value, labels}, call.all(1)}, 1, labels, true, call.dtype(0));
@@ -559,7 +335,7 @@ Outputs label_loss(const Call& call) {
 }
 
 // One at each label, zero elsewhere: told by comparing, so nothing of the wide input is read.
-Outputs label_loss_backward(const Call& call) {
+Outputs label_loss_backward(const OpCall& call) {
   std::vector<Read> reads;
   for (size_t place = 0; place < call.in.size(); ++place) {
     if (place != 1) reads.push_back(call.all(place));
@@ -567,7 +343,7 @@ Outputs label_loss_backward(const Call& call) {
   return {call.build.pointwise(std::move(reads), call.elements(0), call.dtype(0))};
 }
 
-Outputs by_class(const Call& call, std::string_view name, std::string_view base) {
+Outputs by_class(const OpCall& call, std::string_view name, std::string_view base) {
   switch (op_class(name)) {
     case OpClass::elementwise: return elementwise(call, base == "glu" ? kAlone : kPlain);
     case OpClass::reduction:
@@ -623,7 +399,7 @@ std::vector<ValueId> decompose(NodeBuilder& build, const Op& op, std::span<const
   std::vector<Read> marked(reads.begin(), reads.end());
   const size_t looked_at = is_backward(name) ? 1 : 0;
   if (steps.looks_again && looked_at < marked.size()) marked[looked_at].again = true;
-  const Call call{build, op, marked};
+  const OpCall call{build, op, marked};
   if (op.output_count == 0) return library(call);
   if (is_one_of(base, "threshold_backward leaky_relu_backward hardtanh_backward") && reads.size() > 1) {
     return kink_backward(call);
