@@ -211,16 +211,28 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     add("-o", "--output", metavar="FILE", help="where the lines go")
     add("--fit", metavar="FILE", help="print the constants that leave the least error of this file's kernels")
     options = parser.parse_args(arguments)
+    if not options.fit and (len(options.inputs) != 2 or not options.output):
+        parser.error("name a folder of code, a file of times and -o FILE, or --fit FILE")
+    try:
+        _run(options)
+    except OSError as error:
+        print(f"forerun.generated_kernels: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 1
+    except ValueError as error:
+        print(f"forerun.generated_kernels: the times cannot be read: {error}; a .zst is unpacked first (zstd -d)",
+              file=sys.stderr)
+        return 1
+    return 0
+
+
+def _run(options: argparse.Namespace) -> None:
     if options.fit:
         with open(options.fit, encoding="utf-8") as lines:
             print(json.dumps(constants_of([json.loads(line) for line in lines]), indent=2))
-        return 0
-    if len(options.inputs) != 2 or not options.output:
-        parser.error("name a folder of code, a file of times and -o FILE, or --fit FILE")
+        return
     with open(options.output, "w", encoding="utf-8") as out:
         for row in passes_of(pathlib.Path(options.inputs[0]), options.inputs[1]):
             out.write(json.dumps(row, separators=(",", ":")) + "\n")
-    return 0
 
 
 if __name__ == "__main__":

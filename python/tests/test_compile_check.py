@@ -1,4 +1,5 @@
 """Holding the simulated compiler to Inductor: reading generated code, which needs neither a GPU nor Inductor."""
+import json
 import pathlib
 import subprocess
 import sys
@@ -96,3 +97,25 @@ def test_a_pytorch_without_cuda_is_refused() -> None:
         pytest.skip("this one has CUDA")
     done = subprocess.run([sys.executable, "-m", "forerun.compile_check", EXAMPLE], stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1 and "built for CUDA" in done.stderr
+
+
+def test_set_ups_are_captured_one_by_one_and_those_that_fail_are_counted(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("torch")
+    file = tmp_path / "two.py"
+    file.write_text(
+        "import torch\n\n"
+        "def good(device):\n"
+        "    model = torch.nn.Linear(4, 4)\n"
+        "    batch = (torch.randn(2, 4), torch.randint(4, (2,)))\n"
+        "    return {'model': model, 'optimizer': torch.optim.SGD(model.parameters(), 0.1), 'batch': batch}\n\n"
+        "def bad(device):\n"
+        "    raise RuntimeError('no model')\n\n"
+        "SETUPS = {'bad/0': bad, 'good/0': good}\n"
+    )
+    captures = tmp_path / "captures.jsonl"
+    assert compile_check.main([str(file), "--captures", str(captures)]) == 3
+    assert "1 of 2 set-ups could not be captured" in capsys.readouterr().err
+    (record,) = map(json.loads, captures.read_text().splitlines())
+    assert record["id"] == "good/0" and record["dynamo"]["graphs"] == 1

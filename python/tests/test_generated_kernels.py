@@ -7,7 +7,7 @@ from typing import Any, Dict, List
 import pytest
 
 from forerun import compile_fit, generated_kernels
-from forerun.generated_kernels import calls_of, fitted_host, fitted_kind, joined, kernels_of
+from forerun.generated_kernels import calls_of, fitted_host, fitted_kind, fitted_statistics, joined, kernels_of
 
 CODE = """
 triton_red_fused_sum_0 = async_compile.triton('triton_red_fused_sum_0', '''
@@ -94,3 +94,26 @@ def test_lines_are_read_again(tmp_path: pathlib.Path, capsys: Any) -> None:
     assert "looped_columns" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         generated_kernels.main([])
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path: pathlib.Path, capsys: Any) -> None:
+    assert generated_kernels.main(["--fit", str(tmp_path / "none")]) == 1
+    assert "none: No such file" in capsys.readouterr().err
+    (tmp_path / "packed.zst").write_bytes(b"\x28\xb5\x2f\xfd")
+    assert generated_kernels.main(["--fit", str(tmp_path / "packed.zst")]) == 1
+    assert "unpacked first" in capsys.readouterr().err
+
+
+def test_statistics_of_columns_are_fitted_where_bytes_do_not_hide_them() -> None:
+    columns = {"fixed_us": 2.0, "bandwidth_share": 0.8, "step_ns": 0.0}
+
+    def row(name: str, which: str, each: float) -> Dict[str, Any]:
+        extents = [[1024 * scale, 256] for scale in (16, 64, 128)]
+        elements = [count * length for count, length in extents]
+        table = {"kind": ["looped"] * 3, "hint": ["OUTER"] * 3, "extents": extents, "bytes": [2 * n for n in elements],
+                 "us": [2.0 + 1e-6 * each * n for n in elements]}
+        return {"name": name, "pass": which, "kernels": table}
+
+    rows = [row("a/0", "forward", 2.0), row("a/0", "backward", 9.0), row("judged/b", "forward", 9.0)]
+    assert fitted_statistics(rows, columns) == pytest.approx(2.0, rel=0.02)
+    assert fitted_statistics(rows[1:], columns) == 0.0
