@@ -392,11 +392,11 @@ class Scheduler {
   // Whether a loop that reduces makes it, and the loop behind, which has what was reduced, looks at it once more. Rows that are short
   // are held in registers between the two.
   [[nodiscard]] bool is_read_again(const Kernel& kernel, ValueId made) const {
-    constexpr int64_t kShortRow = 1024;
-    constexpr int64_t kShortColumn = 64;
     const Value& value = joint_.value(made);
     const bool in_rows = kernel.inner && !kernel.spread && !kernel.apart;
-    if (kernel.kind != NodeKind::reduction || kernel.reduced <= (in_rows ? kShortRow : kShortColumn)) return false;
+    if (kernel.kind != NodeKind::reduction ||
+        kernel.reduced <= (in_rows ? kLongestPersistentRow : kLongestPersistentColumn))
+      return false;
     if (joint_.node(value.made_by).kind != NodeKind::pointwise) return false;
     if (value.elements != kernel.elements * kernel.reduced) return false;
     return std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [&](NodeId id) {

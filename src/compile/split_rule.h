@@ -17,6 +17,10 @@ struct Reduction {
   bool inner = true;  // over elements that lie together
 };
 
+// Rows of so many elements and fewer are reduced without a loop: torch/_inductor/choices.py of PyTorch 2.13.
+inline constexpr int64_t kLongestPersistentRow = 1024;
+inline constexpr int64_t kLongestPersistentColumn = 64;
+
 // Pieces that each result is reduced in first; 1: it is not cut.
 int64_t split_of(const Reduction& reduction);
 

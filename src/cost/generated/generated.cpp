@@ -8,6 +8,7 @@
 
 #include "base/json_file.h"
 #include "compile/compiled_iteration.h"
+#include "compile/split_rule.h"
 #include "cost/host/cuda_graph.h"
 #include "derive/op_class.h"
 
@@ -29,7 +30,8 @@ CompileRange read_range(JsonObject& ranges, const char* name) {
 }
 
 bool is_persistent(const Attributes& attributes) {
-  const int64_t most = attributes.get_bool("inner", true) ? kLongestPersistentRow : kLongestPersistentColumn;
+  const int64_t most =
+      attributes.get_bool("inner", true) ? compile::kLongestPersistentRow : compile::kLongestPersistentColumn;
   return attributes.get_int("reduced", 1) <= most;
 }
 

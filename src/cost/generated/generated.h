@@ -1,12 +1,13 @@
 // Kernels that torch.compile generates, and what compiled code costs the host: from data/compile/kernels.json.
 //
-//   kernel    = fixed time + sqrt(memory^2 + arithmetic^2 + steps^2 + rows^2)
+//   kernel    = fixed time + sqrt(max(memory, statistics)^2 + arithmetic^2 + steps^2 + rows^2)
 //   memory    = bytes / (share of the memory's bandwidth), by kind; every operand once; what is read across the order in which it
 //               lies at a smaller share
 //   arithmetic = elements of its loops x what random numbers, erf, exp, angles and looks into windows cost there (compile/arithmetic.h);
 //               rows of reductions that are held whole are filled up to a power of two; what is added into rows, one atomic addition
 //               an element
 //   steps     = of reductions in a loop: what each piece adds up one after the other
+//   statistics = mean and variance of columns, element by element: seen where the bytes take less
 //   rows      = of reductions of whole rows: what threads hand each other to add one up
 //   host      = cost of a generated kernel, of a call of a library by its kind, and of entering a compiled graph (guards, autograd)
 //   compiling = start + cost of every node that is lowered
@@ -71,10 +72,6 @@ struct CompileConstants {
   double node_s = 0;
   CompileRange gpu, iteration, host_bound, allocated;
 };
-
-// Rows of so many elements and fewer are reduced without a loop: torch/_inductor/choices.py of PyTorch 2.13.
-inline constexpr int64_t kLongestPersistentRow = 1024;
-inline constexpr int64_t kLongestPersistentColumn = 64;
 
 inline constexpr const char* kCompileFile = "compile/kernels.json";
 Result<CompileConstants> load_compile_constants(const std::filesystem::path& file);
