@@ -221,6 +221,64 @@ JUDGED = {
         ("convit", 0), ("shvit", 0), ("pnasnet", 0), ("mvit", 0),
     )
 }
+JUDGED_LATER = {
+    f"judged/{name}-{number}": functools.partial(drawn, name, number)
+    for name, number in (
+        ("nystromformer", 0), ("nextvit", 0), ("coat", 0), ("codec", 0), ("swiftformer", 0), ("starnet", 0),
+        ("blenderbot", 0), ("halonet", 0), ("dpn", 0), ("squeezebert", 0), ("sequencer", 0), ("edgenext", 0),
+    )
+}
+
+
+# -- what breaks a graph -----------------------------------------------------------------------------------------------
+
+
+class Blocks(nn.Module):
+    """Residual perceptrons; `between` is asked with what comes out of each, in Python."""
+
+    def __init__(self, between, blocks=6, width=1024):
+        super().__init__()
+        self.between = between
+        self.blocks = nn.ModuleList(
+            nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.GELU(), nn.Dropout(0.1),
+                          nn.Linear(4 * width, width))
+            for _ in range(blocks)
+        )
+        self.out = nn.Linear(width, 100)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = x + block(x)
+            x = self.between(x)
+        return self.out(x.mean(1))
+
+
+def finite(x):
+    if not torch.isfinite(x).all():
+        raise ValueError("not finite")
+    return x
+
+
+def scaled_by_item(x):
+    return x / max(1.0, x.detach().abs().max().item())
+
+
+@torch.compiler.disable
+def softly_clipped(x):
+    return 30 * torch.tanh(x / 30)
+
+
+def broken(between, precision, device):
+    with torch.device(device):
+        model, x, labels = Blocks(between), torch.randn(32, 256, 1024), torch.randint(100, (32,))
+    return trained(model, [x, labels], precision, fused=True)
+
+
+BREAKS = {
+    "breaks/finite": functools.partial(broken, finite, "amp_bf16"),
+    "breaks/item": functools.partial(broken, scaled_by_item, "fp32"),
+    "breaks/disabled": functools.partial(broken, softly_clipped, "amp_bf16"),
+}
 
 
 def in_turn(learned, judged):
@@ -231,8 +289,8 @@ def in_turn(learned, judged):
         ones, others = ones[2:], others[1:]
 
 
-ALL = {**LEARNED, **SEEN, **SEEN_LATER, **THIRD, **JUDGED}
+ALL = {**LEARNED, **SEEN, **SEEN_LATER, **THIRD, **JUDGED, **BREAKS, **JUDGED_LATER}
 SECOND = list(LEARNED)[list(LEARNED).index("llama/llama_1b"):]
 FIRST = [name for name in LEARNED if name not in SECOND]
-ORDER = (*in_turn(FIRST, SEEN), *in_turn(SECOND, SEEN_LATER), *in_turn(THIRD, JUDGED))
+ORDER = (*in_turn(FIRST, SEEN), *in_turn(SECOND, SEEN_LATER), *in_turn(THIRD, JUDGED), *in_turn(BREAKS, JUDGED_LATER))
 SETUPS = {name: ALL[name] for name in ORDER}

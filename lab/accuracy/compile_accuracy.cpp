@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <set>
 
 #include "base/json_writer.h"
 #include "lab/accuracy/eval_schema.h"
@@ -33,11 +34,15 @@ void count_hit(bool right, CompileHits& hits) {
 
 std::string out_of(const CompileHits& hits) { return fmt::format("{} of {}", hits.right, hits.of); }
 
-std::string cases_text(const CompileAccuracy& accuracy, bool kept_aside) {
-  Table table({kept_aside ? "kept aside" : "looked at", "bound by", "iteration", "GPU time", "kernels", "allocated",
+bool is_of(const CompileCase& c, CompileMode mode, bool kept_aside) {
+  return c.mode == mode && c.kept_aside == kept_aside;
+}
+
+std::string cases_text(const CompileAccuracy& accuracy, CompileMode mode, bool kept_aside) {
+  Table table({fmt::format("{}, {}", name_of(mode), kept_aside ? "kept aside" : "looked at"), "bound by", "iteration", "GPU time", "kernels", "allocated",
                "reserved", "eager", "eager GPU", "gain", "predicted"});
   for (const CompileCase& c : accuracy.cases) {
-    if (c.kept_aside != kept_aside) continue;
+    if (!is_of(c, mode, kept_aside)) continue;
     const PairFigures &p = c.predicted, &m = c.measured;
     table.add({c.name, c.host_bound() ? "host" : "GPU", signed_percent(relative_error(p.iter_ms, m.iter_ms)),
                signed_percent(relative_error(p.gpu_ms, m.gpu_ms)), signed_percent(relative_error(p.kernels, m.kernels)),
@@ -50,9 +55,9 @@ std::string cases_text(const CompileAccuracy& accuracy, bool kept_aside) {
   return table.text();
 }
 
-std::string bars_text(const CompileAccuracy& accuracy) {
-  const CompileSummary aside = summary_of(accuracy, true), seen = summary_of(accuracy, false);
-  Table table({"mean error", "kept aside", "looked at", "asked for"});
+std::string bars_text(const CompileAccuracy& accuracy, CompileMode mode) {
+  const CompileSummary aside = summary_of(accuracy, mode, true), seen = summary_of(accuracy, mode, false);
+  Table table({fmt::format("{}, mean error", name_of(mode)), "kept aside", "looked at", "asked for"});
   table.add({"GPU time", percent(aside.gpu), percent(seen.gpu), "6 %"});
   table.add({"iteration, the GPU bounds it", percent(aside.gpu_bound), percent(seen.gpu_bound), "7 %"});
   table.add({"iteration, the host bounds it", percent(aside.host_bound), percent(seen.host_bound), "15 %"});
@@ -112,12 +117,18 @@ void write(JsonWriter& json, std::string_view key, const PairFigures& figures) {
 
 }  // namespace
 
-CompileSummary summary_of(const CompileAccuracy& accuracy, bool kept_aside) {
+std::vector<CompileMode> CompileAccuracy::modes() const {
+  std::set<CompileMode> found;
+  for (const CompileCase& c : cases) found.insert(c.mode);
+  return {found.begin(), found.end()};
+}
+
+CompileSummary summary_of(const CompileAccuracy& accuracy, CompileMode mode, bool kept_aside) {
   CompileSummary sum;
   AbsoluteMean gpu, gpu_bound, host_bound, kernels, allocated, reserved, by_predict, gain, eager, eager_gpu,
       eager_allocated;
   for (const CompileCase& c : accuracy.cases) {
-    if (c.kept_aside != kept_aside) continue;
+    if (!is_of(c, mode, kept_aside)) continue;
     const PairFigures &p = c.predicted, &m = c.measured;
     ++sum.cases;
     gpu.add(relative_error(p.gpu_ms, m.gpu_ms));
@@ -153,9 +164,12 @@ CompileSummary summary_of(const CompileAccuracy& accuracy, bool kept_aside) {
 }
 
 std::string to_text(const CompileAccuracy& accuracy) {
-  std::string text = accuracy.data + "\n\n" + cases_text(accuracy, false) + "\n" + cases_text(accuracy, true) + "\n" +
-                     bars_text(accuracy) +
-                     "Errors are predicted over measured, less 1. Gain: compiled to eager iteration. eager: errors of "
+  std::string text = accuracy.data + "\n\n";
+  for (const CompileMode mode : accuracy.modes()) {
+    text += cases_text(accuracy, mode, false) + "\n" + cases_text(accuracy, mode, true) + "\n";
+  }
+  for (const CompileMode mode : accuracy.modes()) text += bars_text(accuracy, mode) + "\n";
+  text += "Errors are predicted over measured, less 1. Gain: compiled to eager iteration. eager: errors of "
                      "the same set-up without the compiler.\n";
   for (const std::string& problem : accuracy.problems) text += problem + "\n";
   return text;
@@ -164,11 +178,20 @@ std::string to_text(const CompileAccuracy& accuracy) {
 std::string to_json(const CompileAccuracy& accuracy) {
   JsonWriter json;
   json.begin_object().field("schema", eval_schema("compile")).field("data", accuracy.data);
-  write(json, "kept_aside", summary_of(accuracy, true));
-  write(json, "looked_at", summary_of(accuracy, false));
-  json.key("cases").begin_array();
+  json.key("modes").begin_array();
+  for (const CompileMode mode : accuracy.modes()) {
+    json.begin_object().field("mode", name_of(mode));
+    write(json, "kept_aside", summary_of(accuracy, mode, true));
+    write(json, "looked_at", summary_of(accuracy, mode, false));
+    json.end_object();
+  }
+  json.end_array().key("cases").begin_array();
   for (const CompileCase& c : accuracy.cases) {
-    json.begin_object().field("name", c.name).field("kept_aside", c.kept_aside).field("bound", c.bound);
+    json.begin_object()
+        .field("name", c.name)
+        .field("mode", name_of(c.mode))
+        .field("kept_aside", c.kept_aside)
+        .field("bound", c.bound);
     write(json, "measured_eager", c.measured_eager);
     write(json, "measured", c.measured);
     write(json, "predicted_eager", c.predicted_eager);

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "graph/training_run.h"
+
 namespace forerun {
 
 // Of one iteration.
@@ -20,6 +22,7 @@ struct PairFigures {
 
 struct CompileCase {
   std::string name;
+  CompileMode mode = CompileMode::standard;
   bool kept_aside = false;
   PairFigures measured_eager, measured;  // compiled
   PairFigures predicted_eager, predicted;
@@ -38,6 +41,8 @@ struct CompileAccuracy {
   std::string data;  // what was judged on, in words
   std::vector<CompileCase> cases;
   std::vector<std::string> problems;  // set-ups that are not judged, and why
+
+  [[nodiscard]] std::vector<CompileMode> modes() const;  // that were measured, the default first
 };
 
 struct CompileHits {
@@ -52,7 +57,7 @@ struct CompileSummary {
   double eager = 0, eager_gpu = 0, eager_allocated = 0;  // of the eager iteration: what the compiled one begins with
   CompileHits signs, iteration_range, gpu_range, allocated_range;
 };
-CompileSummary summary_of(const CompileAccuracy& accuracy, bool kept_aside);
+CompileSummary summary_of(const CompileAccuracy& accuracy, CompileMode mode, bool kept_aside);
 
 std::string to_text(const CompileAccuracy& accuracy);
 std::string to_json(const CompileAccuracy& accuracy);  // one object

@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kMeasured = "measured.jsonl";
 constexpr const char* kCaptures = "captures.jsonl.zst";
-constexpr const char* kMachine = "one NVIDIA H200 with PyTorch 2.11, 2026-11-18";
+constexpr const char* kMachine = "one NVIDIA H200 with PyTorch 2.11, 2026-11-18 and 19";
 
 constexpr int kWarm = 4;  // the first iteration of forerun.compile_pairs, and three
 
@@ -33,7 +33,7 @@ PairFigures read_figures(JsonObject& row, const char* name) {
           .reserved = figures.number("peak_reserved")};
 }
 
-using CasesByName = std::map<std::string, CompileCase>;
+using CasesByName = std::multimap<std::string, CompileCase>;  // one for each mode that a set-up was measured in
 
 Result<CasesByName> measured_cases(const std::filesystem::path& file) {
   Result<LineReader> lines = LineReader::open(file.string());
@@ -46,9 +46,12 @@ Result<CasesByName> measured_cases(const std::filesystem::path& file) {
     Result<JsonObject> row = JsonObject::parse(std::string(**line), file.string());
     if (!row) return row.error();
     CompileCase made{.name = row->text("name"), .kept_aside = row->flag("kept_aside")};
+    const Result<CompileMode> mode = parse_compile_mode(row->text("mode"));
     made.measured_eager = read_figures(*row, "eager");
     made.measured = read_figures(*row, "compiled");
     if (!row->status().ok()) return row->status().error();
+    if (!mode) return mode.error();
+    made.mode = *mode;
     cases.emplace(made.name, std::move(made));
   }
 }
@@ -61,7 +64,7 @@ PairFigures figures_of(const Prediction& p) {
           .reserved = static_cast<double>(p.memory.peak_reserved.value)};
 }
 
-// As forerun.compile_pairs measures it: iterations that warm up, then an emptied cache and three more. What lives meanwhile keeps the
+// As forerun.compile_pairs measures the default mode: iterations that warm up, then an emptied cache and three more. What lives meanwhile keeps the
 // segments of the first iterations, so that a run which was never emptied reserves something else.
 MemoryEstimate memory_as_measured(const TrainingRun& run, const Device& device, const CostModels& cost_models) {
   IterationReplayOptions options = replay_options(run, device, cost_models.workspaces, {});
@@ -72,16 +75,18 @@ MemoryEstimate memory_as_measured(const TrainingRun& run, const Device& device, 
 Status judge(const RunRecord& record, const Device& device, const CostModels& cost_models, CompileCase& judged) {
   const Result<TrainingRun> eager = recorded_run(record, device);
   if (!eager) return eager.error();
-  const Result<TrainingRun> run = recorded_run(record, device, CompileMode::standard);
+  const Result<TrainingRun> run = recorded_run(record, device, judged.mode);
   if (!run) return run.error();
   judged.predicted_eager = figures_of(predict(*eager, device, cost_models));
   const CompiledPrediction compiled = predict_compiled(*run, device, cost_models);
   const Prediction& p = compiled.prediction;
   judged.predicted = figures_of(p);
   judged.reserved_by_predict = judged.predicted.reserved;
-  const MemoryEstimate memory = memory_as_measured(*run, device, cost_models);
-  judged.predicted.allocated = static_cast<double>(memory.peak_allocated.value);
-  judged.predicted.reserved = static_cast<double>(memory.peak_reserved.value);
+  if (!launches_graphs(judged.mode)) {  // of those, the peaks of the whole run were measured
+    const MemoryEstimate memory = memory_as_measured(*run, device, cost_models);
+    judged.predicted.allocated = static_cast<double>(memory.peak_allocated.value);
+    judged.predicted.reserved = static_cast<double>(memory.peak_reserved.value);
+  }
   judged.bound = name_of(p.times.bound);
   judged.iter_low_ms = milliseconds(p.p10);
   judged.iter_high_ms = milliseconds(p.p90);
@@ -113,18 +118,17 @@ Result<CompileAccuracy> evaluate_compile(const CompileSuiteOptions& options, con
     const Result<std::optional<RunRecord>> next = reader->next();
     if (!next) return next.error();
     if (!next->has_value()) break;
-    const auto found = cases->find((*next)->run.id);
-    if (found == cases->end()) {
-      accuracy.problems.push_back((*next)->run.id + ": was not measured");
-      continue;
+    const auto [first, last] = cases->equal_range((*next)->run.id);
+    if (first == last) accuracy.problems.push_back((*next)->run.id + ": was not measured");
+    for (auto found = first; found != last; ++found) {
+      if (const Status status = judge(**next, *device, *cost_models, found->second); !status.ok()) {
+        accuracy.problems.push_back(found->first + ": " + status.error().message());
+      } else {
+        accuracy.cases.push_back(std::move(found->second));
+      }
+      if (const Status status = work.advance(); !status.ok()) return status.error();
     }
-    if (const Status status = judge(**next, *device, *cost_models, found->second); !status.ok()) {
-      accuracy.problems.push_back(found->first + ": " + status.error().message());
-    } else {
-      accuracy.cases.push_back(std::move(found->second));
-    }
-    cases->erase(found);
-    if (const Status status = work.advance(); !status.ok()) return status.error();
+    cases->erase(first, last);
   }
   for (const auto& [name, judged] : *cases) accuracy.problems.push_back(name + ": has no capture");
   if (accuracy.cases.empty()) {
@@ -133,7 +137,7 @@ Result<CompileAccuracy> evaluate_compile(const CompileSuiteOptions& options, con
   }
   std::sort(accuracy.cases.begin(), accuracy.cases.end(),
             [](const CompileCase& a, const CompileCase& b) { return a.name < b.name; });
-  accuracy.data = fmt::format("{} set-ups of {}, measured as they are and under torch.compile on {}",
+  accuracy.data = fmt::format("{} pairs of {}, measured as they are and under torch.compile on {}",
                               accuracy.cases.size(), folder.filename().string(), kMachine);
   return accuracy;
 }

@@ -12,7 +12,8 @@ namespace {
 TEST(CompileSuite, StaysWithinItsBands) {
   const auto accuracy = evaluate_compile({});
   ASSERT_TRUE(accuracy.ok()) << accuracy.error().message();
-  const CompileSummary aside = summary_of(*accuracy, true), seen = summary_of(*accuracy, false);
+  const CompileSummary aside = summary_of(*accuracy, CompileMode::standard, true),
+                       seen = summary_of(*accuracy, CompileMode::standard, false);
   EXPECT_EQ(seen.cases, 93);
   EXPECT_EQ(aside.cases, 10);
   EXPECT_LT(seen.gpu, 0.07);

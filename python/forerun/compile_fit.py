@@ -50,15 +50,18 @@ _STEP_NS = 0.6  # an element of a looped reduction after the other, while the ot
 _CHOSEN_PS = {"look": 0.76, "look_back": 1.77, "add": 2.2, "often": 115.0, "often_narrow": 460.0, "crowded": 800.0}
 
 
+_GRAPHS = ("reduce-overhead", "max-autotune")  # modes that launch CUDA graphs
+
+
 def rows_of(files: Sequence[str]) -> List[Json]:
-    """The pairs that were measured whole, the first of each name."""
-    rows: Dict[str, Json] = {}
+    """The pairs that were measured whole, the first of each name and mode."""
+    rows: Dict[Tuple[str, str], Json] = {}
     for file in files:
         with gzip.open(file, "rt") as lines:
             for line in lines:
                 row = json.loads(line)
                 if "error" not in row and row["eager"].get("status") == "ok":
-                    rows.setdefault(row["name"], row)
+                    rows.setdefault((row["name"], row["mode"]), row)
     return list(rows.values())
 
 
@@ -186,7 +189,7 @@ def predicted(row: Json, program: str, captures: Dict[str, Json]) -> Optional[Js
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "capture.jsonl"
         file.write_text(json.dumps(captures.get(row["name"], row["eager"])) + "\n")
-        command = [program, "predict", str(file), "--gpu", "h200", "--compile", "default", "--json", "--brief"]
+        command = [program, "predict", str(file), "--gpu", "h200", "--compile", row["mode"], "--json", "--brief"]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode not in (0, 3):
         print(f"forerun.compile_fit: {row['name']}: {done.stderr.strip()}", file=sys.stderr)
@@ -196,13 +199,17 @@ def predicted(row: Json, program: str, captures: Dict[str, Json]) -> Optional[Js
 
 
 def measured(row: Json) -> Json:
+    """Of both. What CUDA graphs hold is in the peaks of the whole run alone: replays allocate nothing."""
     figures = {}
     for name in ("eager", "compiled"):
         record = row[name]
+        peaks = record["mem"]
+        if name == "compiled" and row["mode"] in _GRAPHS:
+            peaks = record["kept_cache_mem"]
         figures[name] = {
             "iter_ms": record["time_ms"]["pipelined_median"], "gpu_ms": round(sum(record["kernels"]["ns"]) / 1e6, 6),
-            "kernels": len(record["kernels"]["ns"]), "peak_allocated": record["mem"]["peak_allocated"],
-            "peak_reserved": record["mem"]["peak_reserved"],
+            "kernels": len(record["kernels"]["ns"]), "peak_allocated": peaks["peak_allocated"],
+            "peak_reserved": peaks["peak_reserved"],
         }
     return figures
 
@@ -396,7 +403,7 @@ def refit_ranges(judged: str, output: str) -> int:
 def summary(rows: Sequence[Json]) -> str:
     """A line for each pair: what was measured of both, and what Inductor made of it."""
     lines = []
-    for row in sorted(rows, key=lambda row: str(row["name"])):
+    for row in sorted(rows, key=lambda row: (row["name"], row["mode"])):
         kinds: Dict[str, int] = {}
         for graph in in_use(row):
             for kernel in graph["kernels"]:
@@ -404,7 +411,7 @@ def summary(rows: Sequence[Json]) -> str:
                     kinds[kernel["kind"]] = kinds.get(kernel["kind"], 0) + 1
         run = row["eager"].get("run", {})
         lines.append(json.dumps({
-            "name": row["name"], "kept_aside": is_kept_aside(row), "precision": run.get("precision"), **measured(row),
+            "name": row["name"], "mode": row["mode"], "kept_aside": is_kept_aside(row), "precision": run.get("precision"), **measured(row),
             "first_s": row["compiled"]["first_s"], "graphs": len(row["graphs"]), "kinds": kinds,
             "breaks": [reason.split("\n")[0] for reason in row["compiled"]["counted"].get("graph_break", {})],
         }))

@@ -6,11 +6,11 @@ The file of set-ups is that of forerun.setup_pairs. A line for each: `eager`, a 
 `forerun predict` takes; `compiled`, what was measured of the same set-up with its model compiled (time, memory,
 kernels, seconds of the first iteration, graph breaks); `graphs`, Inductor's own account (compiled_graphs.py); and
 `sources`, Triton's code of every kernel.
-Set-ups compile side by side, each in a process of its own on the higher cores; before the first compiled kernel runs
-a process waits until it has the GPU, and the first cores, for itself, and keeps both to its end. While it times
-iterations and kernels all the others are stopped: what compiles on other cores slows a host down by a third, and a
-model that is made on the GPU takes slices of its time. A line is on the disk when it is measured; `--skip` passes over
-what an earlier file has, `--backwards` begins at the end of the list.
+Set-ups compile side by side, each in a process of its own on the higher cores; for a compiled graph's first run a
+process waits until it has the GPU for itself, and when all are compiled it has the first cores, too, to its end. While
+it times iterations and kernels all the others are stopped: what compiles on other cores slows a host down by a third,
+and a model that is made on the GPU takes slices of its time. A line is on the disk when it is measured; `--skip` passes
+over what an earlier file has, `--backwards` begins at the end of the list.
 """
 from __future__ import annotations
 
@@ -125,8 +125,8 @@ class Quiet:
 
 
 class Turn:
-    """The GPU, and the right to measure. Taken once, when the first compiled graph is about to run. `holder` has the
-    id of the process whose turn it is."""
+    """The GPU, and the right to measure. Taken for each compiled graph of the first iteration, which tunes its kernels,
+    and then once for all that is measured. `holder` has the id of the process whose turn it is."""
 
     def __init__(self, lock: Any, holder: Any, quiet: Quiet, deadline: float) -> None:
         self._lock, self._holder, self._deadline = lock, holder, deadline
@@ -143,8 +143,7 @@ class Turn:
             raise Refused("not measured: no time was left")
         self.taken = True
         self._holder.value = os.getpid()
-        use_cores(measuring=True)
-        self.waited_s = time.monotonic() - begin
+        self.waited_s += time.monotonic() - begin
 
     def end(self) -> None:
         if self.taken:
@@ -153,16 +152,21 @@ class Turn:
             self.taken = False
 
     def guard(self) -> Callable[[], None]:
-        """Lets no compiled graph run before it is taken; the result undoes that."""
+        """Each compiled graph runs in a turn of its own, and others may have theirs while the next is compiled (the
+        backward pass is when it is first reached); the result undoes that."""
         from torch._inductor.output_code import CompiledFxGraph
 
         plain = CompiledFxGraph.__call__
 
-        def waiting(graph: Any, inputs: Any) -> Any:
+        def in_turn(graph: Any, inputs: Any) -> Any:
             self.take()
-            return plain(graph, inputs)
+            try:
+                return plain(graph, inputs)
+            finally:
+                torch.cuda.synchronize()
+                self.end()
 
-        CompiledFxGraph.__call__ = waiting
+        CompiledFxGraph.__call__ = in_turn
 
         def undo() -> None:
             CompiledFxGraph.__call__ = plain
@@ -202,13 +206,15 @@ def measured_pair(set_up: SetUp, name: str, mode: str, turn: Turn) -> Json:
         task.iterate(DEVICE)
         torch.cuda.synchronize()
         undo()
-        turn.take()  # where nothing was compiled at all
+        turn.take()
+        use_cores(measuring=True)
         found: Json = {"first_s": round(time.monotonic() - begin - turn.waited_s, 2)}
         found["first_peaks"] = measured_memory()
         for _ in range(_WARM):
             task.iterate(DEVICE)
         torch.cuda.synchronize()
         found["counted"] = counted()
+        found["kept_cache_mem"] = measured_memory()  # peaks since the process began, of a cache that was never emptied
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
         found["mem"], found["alloc_trace"] = traced_memory(task)

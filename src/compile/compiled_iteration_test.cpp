@@ -114,6 +114,8 @@ TEST(CompiledIteration, SumsGradientsOfBiasesApart) {
     if (compiled->graph.name(op) != "aten.convolution_backward.default") continue;
     ++convolutions;
     EXPECT_EQ(attributes.get_ints("bias_sizes"), Shape{0});
+    EXPECT_EQ(std::get<std::vector<bool>>(*attributes.find("output_mask")),
+              (std::vector<bool>{convolutions < 5, true, false}));
     EXPECT_EQ(op.output_count, convolutions < 5 ? 2U : 1U);  // images get no gradient
   }
   EXPECT_EQ(convolutions, 5);
