@@ -18,6 +18,7 @@ struct PairFigures {
   double iter_ms = 0, gpu_ms = 0;
   double kernels = 0;
   double allocated = 0, reserved = 0;  // bytes, at the peak
+  double reserved_kept_cache = 0;      // of a whole run whose cache is never emptied; 0: nobody looked
 };
 
 struct CompileCase {
@@ -26,7 +27,6 @@ struct CompileCase {
   bool kept_aside = false;
   PairFigures measured_eager, measured;  // compiled
   PairFigures predicted_eager, predicted;
-  double reserved_by_predict = 0;            // of a run whose cache is never emptied: what `forerun predict` answers
   std::string bound;                         // what is predicted to bound the compiled iteration
   double iter_low_ms = 0, iter_high_ms = 0;  // the stated ranges
   double gpu_low_ms = 0, gpu_high_ms = 0;
@@ -51,9 +51,9 @@ struct CompileHits {
 
 // Means of absolute errors: shares of what was measured; of gains, of 1 (0.05: five points).
 struct CompileSummary {
-  int64_t cases = 0, gpu_bound_cases = 0;
+  int64_t cases = 0, gpu_bound_cases = 0, kept_cache_cases = 0;
   double gpu = 0, gpu_bound = 0, host_bound = 0;  // GPU time; iterations by what bounds them
-  double kernels = 0, allocated = 0, reserved = 0, reserved_by_predict = 0, gain = 0;
+  double kernels = 0, allocated = 0, reserved = 0, reserved_kept_cache = 0, gain = 0;
   double eager = 0, eager_gpu = 0, eager_allocated = 0;  // of the eager iteration: what the compiled one begins with
   CompileHits signs, iteration_range, gpu_range, allocated_range;
 };

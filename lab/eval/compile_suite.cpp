@@ -30,7 +30,8 @@ PairFigures read_figures(JsonObject& row, const char* name) {
           .gpu_ms = figures.number("gpu_ms"),
           .kernels = figures.number("kernels"),
           .allocated = figures.number("peak_allocated"),
-          .reserved = figures.number("peak_reserved")};
+          .reserved = figures.number("peak_reserved"),
+          .reserved_kept_cache = figures.has("peak_reserved_kept_cache") ? figures.number("peak_reserved_kept_cache") : 0};
 }
 
 using CasesByName = std::multimap<std::string, CompileCase>;  // one for each mode that a set-up was measured in
@@ -61,7 +62,8 @@ PairFigures figures_of(const Prediction& p) {
           .gpu_ms = milliseconds(p.times.gpu_busy),
           .kernels = static_cast<double>(p.kernels),
           .allocated = static_cast<double>(p.memory.peak_allocated.value),
-          .reserved = static_cast<double>(p.memory.peak_reserved.value)};
+          .reserved = static_cast<double>(p.memory.peak_reserved.value),
+          .reserved_kept_cache = static_cast<double>(p.memory.peak_reserved.value)};
 }
 
 // As forerun.compile_pairs measures the default mode: iterations that warm up, then an emptied cache and three more. What lives meanwhile keeps the
@@ -81,7 +83,6 @@ Status judge(const RunRecord& record, const Device& device, const CostModels& co
   const CompiledPrediction compiled = predict_compiled(*run, device, cost_models);
   const Prediction& p = compiled.prediction;
   judged.predicted = figures_of(p);
-  judged.reserved_by_predict = judged.predicted.reserved;
   if (!launches_graphs(judged.mode)) {  // of those, the peaks of the whole run were measured
     const MemoryEstimate memory = memory_as_measured(*run, device, cost_models);
     judged.predicted.allocated = static_cast<double>(memory.peak_allocated.value);

@@ -211,6 +211,8 @@ def measured(row: Json) -> Json:
             "kernels": len(record["kernels"]["ns"]), "peak_allocated": peaks["peak_allocated"],
             "peak_reserved": peaks["peak_reserved"],
         }
+        if "kept_cache_mem" in record:  # since 2026-11-19
+            figures[name]["peak_reserved_kept_cache"] = record["kept_cache_mem"]["peak_reserved"]
     return figures
 
 
