@@ -258,7 +258,8 @@ def fit_host(pairs: Sequence[Tuple[Json, Json]], before: Json, issued: Json) -> 
 
     grid = [(share / 20, graph * 50.0) for share in range(10, 61) for graph in range(0, 21)]
     share, graph = min(grid, key=lambda point: error(*point))
-    return {**{kind: round(share * issued[kind], 1) for kind in before if kind != "graph"}, "graph": graph}
+    return {**{kind: round(share * issued[kind], 1) for kind in before if kind not in ("graph", "parameter")},
+            "graph": graph, "parameter": before["parameter"]}
 
 
 def fit_masked_attention(pairs: Sequence[Tuple[Json, Json]], before: float) -> float:

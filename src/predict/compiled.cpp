@@ -120,13 +120,11 @@ std::vector<std::string> assumptions_of(const TrainingRun& run) {
       "they "
       "are traced: encoders leave the fused kernels, decoders compute what the mask hides",
   };
-  if (mode != CompileMode::standard) {
+  if (tunes_products(mode)) {
     list.push_back(
         fmt::format("mode {} was never measured here: ranges are a quarter wider on both sides than those "
-                    "of the default mode",
+                    "of modes that were",
                     name_of(mode)));
-  }
-  if (tunes_products(mode)) {
     list.push_back(fmt::format(
         "products run by templates, with the elementwise work that alone reads them, where those at {:g} of the "
         "library's speed take less time than both; what tuning gains elsewhere is not predicted, nor is the memory "

@@ -346,11 +346,12 @@ struct IterationLanes {
 IterationLanes lanes_of(const TrainingRun& run, const Device& device, const CostModels& cost_models,
                         const std::vector<OpCost>& costs) {
   const double speed = host_speed(cost_models, run);
-  HostCosts host = host_costs(run.graph, costs, cost_models.host, speed);
+  const HostConstants constants = run.compiled == nullptr
+                                      ? cost_models.host
+                                      : compiled_host(cost_models.host, *run.compiled, cost_models.compile);
+  HostCosts host = host_costs(run.graph, costs, constants, speed);
   const LoopRules rules = rules_of(run.setup.loop);
-  if (host_waits(run.graph, rules)) {
-    host = parameters_in_place(run.graph, std::move(host), cost_models.host, speed);
-  }
+  if (host_waits(run.graph, rules)) host = parameters_in_place(run.graph, std::move(host), constants, speed);
   host.loop = loop_cost(run.setup, cost_models.loops, speed);
   if (run.compiled != nullptr) {
     cost_compiled_host(run.graph, *run.compiled, run.setup.compile, costs, cost_models.compile, speed, host);

@@ -71,9 +71,11 @@ Result<DerivedIteration> derived_iteration(const TracedModel& model, double batc
   }
   made.host.ops.resize(made.graph.op_count());
   if (timer.host()) {
-    made.host = host_costs(made.graph, made.costs, *timer.host(), timer.host_speed());
+    const HostConstants constants =
+        made.compiled ? compiled_host(*timer.host(), *made.compiled, *timer.compile()) : *timer.host();
+    made.host = host_costs(made.graph, made.costs, constants, timer.host_speed());
     if (host_waits(made.graph, rules_of(setup.loop))) {
-      made.host = parameters_in_place(made.graph, std::move(made.host), *timer.host(), timer.host_speed());
+      made.host = parameters_in_place(made.graph, std::move(made.host), constants, timer.host_speed());
     }
     made.host.loop = loop_cost(setup, timer.loops(), timer.host_speed());
     if (made.compiled) {

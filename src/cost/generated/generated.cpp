@@ -82,6 +82,7 @@ Result<CompileConstants> load_compile_constants(const std::filesystem::path& pat
   constants.host_convolution = nanoseconds_from_us(host.number("convolution", Sign::not_negative));
   constants.host_convolution_backward = nanoseconds_from_us(host.number("convolution_backward", Sign::not_negative));
   constants.host_graph = nanoseconds_from_us(host.number("graph", Sign::not_negative));
+  constants.host_parameter = nanoseconds_from_us(host.number("parameter", Sign::not_negative));
   JsonObject compiling = file->object("compiling_s");
   constants.start_s = compiling.number("start", Sign::not_negative);
   constants.node_s = compiling.number("node", Sign::not_negative);
@@ -95,7 +96,7 @@ Result<CompileConstants> load_compile_constants(const std::filesystem::path& pat
 }
 
 CompileRange range_in(CompileMode mode, const CompileRange& measured) {
-  if (mode == CompileMode::standard) return measured;
+  if (!tunes_products(mode)) return measured;
   return {.low = measured.low / kNeverMeasured, .high = measured.high * kNeverMeasured};
 }
 
@@ -291,6 +292,11 @@ Nanoseconds host_of(const std::string& name, const CompileConstants& constants) 
 }
 
 }  // namespace
+
+HostConstants compiled_host(HostConstants constants, const CompiledParts& parts, const CompileConstants& compiled) {
+  if (!parts.passes.empty()) constants.parameter = compiled.host_parameter;
+  return constants;
+}
 
 void cost_compiled_host(const Graph& graph, const CompiledParts& parts, CompileMode mode,
                         const std::vector<OpCost>& costs, const CompileConstants& constants, double speed,

@@ -9,7 +9,8 @@
 //   steps     = of reductions in a loop: what each piece adds up one after the other
 //   statistics = mean and variance of columns, element by element: seen where the bytes take less
 //   rows      = of reductions of whole rows: what threads hand each other to add one up
-//   host      = cost of a generated kernel, of a call of a library by its kind, and of entering a compiled graph (guards, autograd)
+//   host      = cost of a generated kernel, of a call of a library by its kind, of entering a compiled graph (guards, autograd), and of
+//               a parameter whose gradient a graph makes
 //   compiling = start + cost of every node that is lowered
 //   CUDA graph = entering it, a copy of what it is given anew, and one launch; nothing a kernel (cost/host/cuda_graph.h)
 //   masked attention = the library's time without a mask x what reading one costs: eager runs, which libraries' times are
@@ -67,7 +68,8 @@ struct CompileConstants {
   double across_share = 1;                           // of the bandwidth, where what is read lies in another order
   ArithmeticCosts arithmetic;
   double masked_attention = 1;  // cuDNN's attention with a mask that is read, over the same without
-  Nanoseconds host_kernel, host_library, host_attention, host_convolution, host_convolution_backward, host_graph;
+  Nanoseconds host_kernel, host_library, host_attention, host_convolution, host_convolution_backward, host_graph,
+      host_parameter;
   double start_s = 0;
   double node_s = 0;
   CompileRange gpu, iteration, host_bound, allocated;
@@ -89,6 +91,10 @@ CompileRange range_in(CompileMode mode, const CompileRange& measured);
 // CUDA graphs copy. The others stay as they are. An op that became part of another has no kernels.
 void cost_compiled(const Graph& graph, const CompiledParts& parts, CompileMode mode, const Device& device,
                    const CompileConstants& constants, std::vector<OpCost>& costs);
+
+// Costs of a host in an iteration with compiled graphs: autograd hands all gradients of a graph on at once, so that a parameter takes
+// less than where each has a node of its own.
+HostConstants compiled_host(HostConstants constants, const CompiledParts& parts, const CompileConstants& compiled);
 
 // What the host does in a compiled iteration: ops outside of compiled graphs as ever. Entering a graph is part of its first op.
 void cost_compiled_host(const Graph& graph, const CompiledParts& parts, CompileMode mode,
