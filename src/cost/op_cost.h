@@ -16,6 +16,7 @@ struct OpCost {
   Nanoseconds overlapped;  // of that, beside other kernels of the same op (cuDNN's recurrent layers)
   int kernels = 0;
   bool measured = false;  // from measured evidence for this very op, not from a formula
+  bool captured = false;  // part of a CUDA graph (cost/host/cuda_graph.h)
   Bound bound = Bound::none;
 };
 

@@ -38,6 +38,7 @@ std::optional<HostRemedy> cuda_graph_remedy(std::span<const LaneOp> ops, const L
   int64_t kernels = 0;
   for (LaneOp& op : launched) {
     op.host = Nanoseconds(0);
+    op.captured = true;
     kernels += op.kernels;
   }
   const LaneSetup once{.gap = setup.gap, .per_iteration = cuda_graph_launch(kernels)};

@@ -3,10 +3,15 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "cost/host/cuda_graph.h"
 #include "cost/host/parameters_in_place.h"
 
 namespace forerun {
 namespace {
+
+int64_t gap_behind(const LaneOp& op, Nanoseconds launch_gap) {
+  return (op.captured ? cuda_graph_gap(launch_gap) : launch_gap).value;
+}
 
 // Where both lanes stand.
 struct Lanes {
@@ -16,7 +21,8 @@ struct Lanes {
 
 // With launches spread evenly over the host time h and equal kernels, one of three chains decides when the last kernel
 // ends: the stream was busy until then, the first launch, or the last launch.
-void issue(const LaneOp& op, int64_t gap, Lanes& lanes) {
+void issue(const LaneOp& op, Nanoseconds launch_gap, Lanes& lanes) {
+  const int64_t gap = gap_behind(op, launch_gap);
   const int64_t start = lanes.host;
   lanes.host += op.host.value;
   if (op.kernels > 0) {
@@ -33,7 +39,7 @@ std::array<int64_t, 3> run_iteration(std::span<const LaneOp> ops, const LaneSetu
   lanes.host += setup.per_iteration.value;
   std::array<int64_t, 3> done{-1, -1, -1};
   for (const LaneOp& op : ops) {
-    issue(op, setup.gap.value, lanes);
+    issue(op, setup.gap, lanes);
     done[static_cast<size_t>(op.phase)] = std::max(lanes.host, lanes.gpu);
   }
   return done;
@@ -108,9 +114,9 @@ std::vector<KernelSpan> kernel_spans(std::span<const LaneOp> ops, const LaneSetu
   for (const LaneOp& op : ops) {
     const int64_t launched = lanes.host + op.host.value / std::max(1, op.kernels);
     const int64_t begin = std::max(lanes.gpu, launched);
-    issue(op, setup.gap.value, lanes);
+    issue(op, setup.gap, lanes);
     const bool runs = op.kernels > 0;
-    spans.push_back({Nanoseconds(begin), Nanoseconds(runs ? std::max(begin, lanes.gpu - setup.gap.value) : begin),
+    spans.push_back({Nanoseconds(begin), Nanoseconds(runs ? std::max(begin, lanes.gpu - gap_behind(op, setup.gap)) : begin),
                      runs ? op.gpu - op.overlapped : Nanoseconds()});
   }
   return spans;
@@ -130,7 +136,7 @@ Nanoseconds reference_host_gpu_timeline(std::span<const LaneOp> ops, const LaneS
         const int64_t launched = host + op.host.value * j / k;
         const int64_t occupied = op.gpu.value - op.overlapped.value;
         const int64_t length = occupied * j / k - occupied * (j - 1) / k;
-        stream_free = std::max(stream_free, launched) + length + setup.gap.value;
+        stream_free = std::max(stream_free, launched) + length + gap_behind(op, setup.gap);
       }
       host += op.host.value;
       if (op.waits) host = std::max(host, stream_free);
@@ -158,6 +164,7 @@ std::vector<LaneOp> lane_ops(const Graph& graph, std::span<const OpCost> costs, 
     const Op& op = graph.ops()[i];
     LaneOp lane{host.ops[i], costs[i].gpu, costs[i].kernels, false, op.phase, costs[i].bound, costs[i].overlapped};
     lane.waits = values.reads(op);
+    lane.captured = costs[i].captured;
     ops.push_back(lane);
   }
   return ops;

@@ -31,6 +31,7 @@ struct LaneOp {
   Phase phase = Phase::forward;
   Bound bound = Bound::none;
   Nanoseconds overlapped{};  // of gpu, what does not occupy the stream, as it runs beside other kernels of the op
+  bool captured = false;     // its kernels are part of a CUDA graph
 };
 
 struct LaneSetup {

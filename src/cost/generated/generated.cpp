@@ -278,7 +278,9 @@ void cost_compiled(const Graph& graph, const CompiledParts& parts, CompileMode m
   cost_generated(graph, device, constants, costs);
   cost_masks(graph, parts, constants.masked_attention, costs);
   if (tunes_products(mode)) cost_templates(graph, parts, device, constants, costs);
-  if (launches_graphs(mode)) cost_copies(graph, parts, device, constants, costs);
+  if (!launches_graphs(mode)) return;
+  cost_copies(graph, parts, device, constants, costs);
+  for (size_t i = 0; i < costs.size(); ++i) costs[i].captured = parts.inside[i];
 }
 
 namespace {
