@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The clone stays light: data/README.md says how large each folder is, and the tree has at most 43 MB.
+"""The clone stays light: data/README.md says how large each folder is, and the tree has at most 43.5 MB.
 
     data_size_test.py SOURCE_DIR
 """
@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 
-MOST_BYTES = 43_000_000
+MOST_BYTES = 43_500_000
 ROW = re.compile(r"^\| \[(\w+)\]\(\1/README\.md\) \| ([\d.]+) \|", re.MULTILINE)
 
 
@@ -39,7 +39,7 @@ def main():
     total = sum(sizes.values())
     if total > MOST_BYTES:
         largest = sorted(sizes.items(), key=lambda item: -item[1])[:10]
-        problems.append(f"the tree has {total / 1e6:.1f} MB, more than {MOST_BYTES / 1e6:.0f}; its largest files: "
+        problems.append(f"the tree has {total / 1e6:.1f} MB, more than {MOST_BYTES / 1e6:.1f}; its largest files: "
                         + ", ".join(f"{path} {size / 1e6:.1f}" for path, size in largest))
     for problem in problems:
         print(problem)

@@ -51,6 +51,7 @@ _CHOSEN_PS = {"look": 0.76, "look_back": 1.77, "add": 2.2, "often": 115.0, "ofte
 
 
 _GRAPHS = ("reduce-overhead", "max-autotune")  # modes that launch CUDA graphs
+_RANGES = ("gpu", "gpu_bound", "host_bound", "allocated", "captured_allocated")
 
 
 def rows_of(files: Sequence[str]) -> List[Json]:
@@ -322,8 +323,12 @@ def quantiles(ratios: Sequence[float]) -> Json:
     return {"low": round(min(low, 0.97), 3), "high": round(max(high, 1.03), 3)}
 
 
+def allocated_group(mode: str) -> str:
+    return "captured_allocated" if mode in _GRAPHS else "allocated"
+
+
 def fit_ranges(pairs: Sequence[Tuple[Json, Json]]) -> Json:
-    groups: Dict[str, List[float]] = {"gpu": [], "gpu_bound": [], "host_bound": [], "allocated": []}
+    groups: Dict[str, List[float]] = {name: [] for name in _RANGES}
     for row, said in pairs:
         if is_kept_aside(row):
             continue
@@ -331,7 +336,7 @@ def fit_ranges(pairs: Sequence[Tuple[Json, Json]]) -> Json:
         groups["gpu"].append(found["gpu_ms"] / compiled["gpu_ms"])
         groups["host_bound" if compiled["bound"] == "host" else "gpu_bound"].append(
             found["iter_ms"] / compiled["iter_ms"])
-        groups["allocated"].append(found["peak_allocated"] / compiled["peak_allocated"])
+        groups[allocated_group(row["mode"])].append(found["peak_allocated"] / compiled["peak_allocated"])
     return {name: quantiles(ratios) for name, ratios in groups.items()}
 
 
@@ -355,14 +360,14 @@ def range_of(ratios: Dict[str, List[float]]) -> Json:
 def ranges_of(cases: Sequence[Json]) -> Json:
     """Ranges from the cases of `forerun-lab eval --suite compile --json`, of families not kept aside. An iteration that
     the GPU bounds is off by as much as its GPU time: few are bound so, and GPU times of all count with them."""
-    groups: Dict[str, Dict[str, List[float]]] = {name: {} for name in ("gpu", "gpu_bound", "host_bound", "allocated")}
+    groups: Dict[str, Dict[str, List[float]]] = {name: {} for name in _RANGES}
     for case in cases:
         if case["kept_aside"]:
             continue
         found, said = case["measured"], case["predicted"]
         bound = "host_bound" if case["bound"] == "host" else "gpu_bound"
         for group, figure in (("gpu", "gpu_ms"), ("gpu_bound", "gpu_ms"), (bound, "iter_ms"),
-                              ("allocated", "peak_allocated")):
+                              (allocated_group(case["mode"]), "peak_allocated")):
             groups[group].setdefault(case["name"].split("/")[0], []).append(found[figure] / said[figure])
     return {name: range_of(ratios) for name, ratios in groups.items()}
 

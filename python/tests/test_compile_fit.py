@@ -72,7 +72,7 @@ def test_the_table_is_of_what_is_kept_aside() -> None:
 
 def judged(name: str, measured: float, kept_aside: bool = False) -> Dict[str, Any]:
     figures = {"gpu_ms": 1.0, "iter_ms": 1.0, "peak_allocated": 1.0}
-    return {"name": name, "kept_aside": kept_aside, "bound": "host",
+    return {"name": name, "mode": "default", "kept_aside": kept_aside, "bound": "host",
             "measured": {**figures, "gpu_ms": measured}, "predicted": figures}
 
 

@@ -91,6 +91,7 @@ Result<CompileConstants> load_compile_constants(const std::filesystem::path& pat
   constants.iteration = read_range(ranges, "gpu_bound");
   constants.host_bound = read_range(ranges, "host_bound");
   constants.allocated = read_range(ranges, "allocated");
+  constants.captured_allocated = read_range(ranges, "captured_allocated");
   if (!file->status().ok()) return file->status().error();
   return constants;
 }

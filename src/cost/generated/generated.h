@@ -72,7 +72,7 @@ struct CompileConstants {
       host_parameter;
   double start_s = 0;
   double node_s = 0;
-  CompileRange gpu, iteration, host_bound, allocated;
+  CompileRange gpu, iteration, host_bound, allocated, captured_allocated;  // captured: by CUDA graphs
 };
 
 inline constexpr const char* kCompileFile = "compile/kernels.json";
