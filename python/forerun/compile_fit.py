@@ -47,7 +47,7 @@ _STEP_NS = 0.6  # an element of a looped reduction after the other, while the ot
 # t5-0, t5-1 and t5_base of data/compile), by the difference of whole iterations. Additions into small tables, of 32
 # and of 16 bits: LeViT's and BEiT's biases of relative positions, timed alone. Looks into windows: ResNet-50's largest
 # elements, forward and backward, timed alone.
-_CHOSEN_PS = {"look": 0.76, "look_back": 1.77, "add": 2.2, "often": 115.0, "often_narrow": 460.0, "crowded": 800.0}
+_CHOSEN_PS = {"look": 0.76, "look_back": 1.77, "add": 2.2, "apart": 11.0, "often": 115.0, "often_narrow": 460.0, "crowded": 800.0}
 
 
 _GRAPHS = ("reduce-overhead", "max-autotune")  # modes that launch CUDA graphs

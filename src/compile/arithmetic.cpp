@@ -79,6 +79,7 @@ void add_scatter(const JointGraph& joint, const Node& node, Arithmetic& adds) {
   const bool narrow = size_of(joint.value(node.makes.front()).dtype) <= 2;
   switch (node.meeting) {
     case Meeting::seldom: adds.adds += node.elements; break;
+    case Meeting::apart: adds.apart += node.elements; break;
     case Meeting::often: (narrow ? adds.often_narrow : adds.often) += node.elements; break;
     case Meeting::always: adds.crowded += node.elements; break;
   }
@@ -119,6 +120,7 @@ Arithmetic arithmetic_of(const Graph& eager, const JointGraph& joint, const Kern
   Arithmetic found = counter.found();
   found.statistics = takes_statistics(eager, joint, kernel) ? 1 : 0;
   found.adds = adds.adds;
+  found.apart = adds.apart;
   found.often = adds.often;
   found.often_narrow = adds.often_narrow;
   found.crowded = adds.crowded;

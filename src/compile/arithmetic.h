@@ -21,6 +21,7 @@ struct Arithmetic {
   int statistics = 0;  // mean and variance taken at once of what is reduced (Welford's way, divisions and all)
   // Of the whole kernel: elements added into rows, by how they meet there (Meeting); `often_narrow`: of 16 bits.
   int64_t adds = 0;
+  int64_t apart = 0;
   int64_t often = 0;
   int64_t often_narrow = 0;
   int64_t crowded = 0;

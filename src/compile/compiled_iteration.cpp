@@ -218,6 +218,7 @@ class Emitter {
     if (work.looks > 0) attributes.set("looks", static_cast<int64_t>(work.looks));
     if (work.looks_back > 0) attributes.set("looks_back", static_cast<int64_t>(work.looks_back));
     if (work.statistics > 0) attributes.set("statistics", static_cast<int64_t>(work.statistics));
+    if (work.apart > 0) attributes.set("apart", work.apart);
     if (work.often > 0) attributes.set("often", work.often);
     if (work.often_narrow > 0) attributes.set("often_narrow", work.often_narrow);
     if (work.crowded > 0) attributes.set("crowded", work.crowded);

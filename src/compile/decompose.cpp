@@ -150,14 +150,31 @@ Outputs largest_backward(const OpCall& call, ValueId where) {
   return {call.build.pointwise({call.all(0), sized, call.of(where)}, call.elements(0), call.dtype(0), kAlone)};
 }
 
+// Whether a gradient lies with its channels last: it does in the model, or a convolution made it where these are given theirs so.
+bool comes_channels_last(const OpCall& call) {
+  const TensorId gradient = call.graph().inputs(call.op)[0];
+  if (call.graph().shape(gradient).size() != 4) return false;
+  const std::vector<size_t> order = dimension_order(call.graph(), gradient);
+  if (!order.empty() && order.back() == 1) return true;
+  const JointGraph& joint = call.build.joint();
+  NodeId maker = joint.value(call.in[0].value).made_by;
+  while (maker.valid() && joint.node(maker).kind == NodeKind::pointwise && joint.node(maker).reads.size() == 1) {
+    maker = joint.value(joint.node(maker).reads[0].value).made_by;  // a cast
+  }
+  if (!maker.valid() || joint.node(maker).kind != NodeKind::library || !call.build.channels_last()) return false;
+  return op_class(call.graph().name(call.graph().op(joint.node(maker).op))) == OpClass::convolution;
+}
+
 // An enlarged image is looked up in the small one, so its gradient is added into zeros: once, or once for each neighbour that was
-// weighted, and those are added up.
+// weighted, and those are added up. The zeros lie plainly, whatever the gradient does.
 Outputs enlarged_backward(const OpCall& call, int neighbours) {
+  const Meeting meeting = comes_channels_last(call) ? Meeting::apart : Meeting::seldom;
   std::vector<Read> parts;
   for (int i = 0; i < neighbours; ++i) {
     const ValueId zeros = call.build.pointwise({}, call.elements(0), call.dtype(0), kFusible);
     const Read into = {zeros, call.in[0].elements};
-    parts.push_back(call.of(call.build.scatter({call.all(0), into}, call.in[0].elements, call.dtype(0))));
+    parts.push_back(
+        call.of(call.build.scatter({call.all(0), into}, call.in[0].elements, call.dtype(0), meeting)));
   }
   if (neighbours == 1) return {parts[0].value};
   return {call.build.pointwise(std::move(parts), call.elements(0), call.dtype(0))};

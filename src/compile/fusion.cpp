@@ -221,8 +221,9 @@ class Scheduler {
       const Value& value = joint_.value(read.value);
       const int64_t bytes = std::min(value.bytes(), read.elements * static_cast<int64_t>(size_of(value.dtype)));
       if (maker_[read.value.value] != kNone) share(maker_[read.value.value], bytes);
-      if (read.elements < value.elements) continue;  // another part than others read
+      const bool part = read.elements < value.elements;
       for (const uint32_t group : reading_[read.value.value]) {
+        if (part && !is_of_op(group, joint_.nodes[position].op)) continue;  // another part than others read
         if (position - groups_[group].last <= static_cast<size_t>(kDistant)) share(group, bytes);
       }
     }
@@ -236,6 +237,11 @@ class Scheduler {
       if (can_run_in(group, reads)) return group;
     }
     return kNone;
+  }
+
+  [[nodiscard]] bool is_of_op(uint32_t group, OpId op) const {
+    const std::vector<NodeId>& nodes = groups_[group].kernel.nodes;
+    return std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) { return joint_.node(id).op == op; });
   }
 
   // Made by autograd, before the pass begins.

@@ -55,6 +55,7 @@ struct Read {
 // How many elements that are added into the same row meet there.
 enum class Meeting : uint8_t {
   seldom,
+  apart,   // and what neighbouring threads add to lies apart: images whose gradient has its channels last
   often,   // a small table that all look up: biases of relative positions
   always,  // neighbouring threads do: so few rows there are
 };

@@ -71,6 +71,7 @@ Result<CompileConstants> load_compile_constants(const std::filesystem::path& pat
                           .look = arithmetic.number("look", Sign::not_negative),
                           .look_back = arithmetic.number("look_back", Sign::not_negative),
                           .add = arithmetic.number("add", Sign::not_negative),
+                          .apart = arithmetic.number("apart", Sign::not_negative),
                           .often = arithmetic.number("often", Sign::not_negative),
                           .often_narrow = arithmetic.number("often_narrow", Sign::not_negative),
                           .crowded = arithmetic.number("crowded", Sign::not_negative)};
@@ -126,7 +127,7 @@ double computing(const Attributes& attributes, bool whole_rows, const Device& de
   auto row = static_cast<uint64_t>(std::max<int64_t>(attributes.get_int("reduced", 1), 1));
   if (whole_rows) row = std::bit_ceil(row);
   const double elements = count("elements") * static_cast<double>(row);
-  const double added = count("adds") * costs.add + count("often") * costs.often +
+  const double added = count("adds") * costs.add + count("apart") * costs.apart + count("often") * costs.often +
                        count("often_narrow") * costs.often_narrow + count("crowded") * costs.crowded;
   return (elements * each * slowness(device) + added) * 1e-3;
 }

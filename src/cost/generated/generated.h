@@ -57,6 +57,7 @@ struct ArithmeticCosts {
   double look = 0;          // at an element of a window,
   double look_back = 0;     // or, of a gradient, at a window that it was in
   double add = 0;           // into a row where others add too,
+  double apart = 0;         // where neighbouring threads add far from each other,
   double often = 0;         // often at once,
   double often_narrow = 0;  // in 16 bits,
   double crowded = 0;       // where neighbouring threads add into the same row
