@@ -180,7 +180,7 @@ LEARNED = {
     "convnext/convnext_small": functools.partial(vision, "convnext_small", 48, "amp_bf16", channels_last=True),
 }
 
-# Of the first two rounds, once kept aside. Rules were written with them in sight: they judge nothing any more.
+# Of earlier rounds, once kept aside. Rules were written with them in sight: they judge nothing any more.
 SEEN = {
     f"{name}/{name}-0": functools.partial(drawn, name, 0)
     for name in (
@@ -213,19 +213,17 @@ THIRD = {
     )
 }
 
-JUDGED = {
-    f"judged/{name}-{number}": functools.partial(drawn, name, number)
-    for name, number in (
-        ("persimmon", 0), ("volo", 0), ("xmod", 0), ("rdnet", 0), ("patchtst", 0), ("maxvit", 0), ("smollm3", 0),
-        ("tiny_vit", 0), ("fnet", 0), ("vitamin", 0), ("depth", 0), ("helium", 0), ("spectrogram", 0), ("nest", 0),
-        ("convit", 0), ("shvit", 0), ("pnasnet", 0), ("mvit", 0),
+SEEN_LAST = {
+    f"{name}/{name}-0": functools.partial(drawn, name, 0)
+    for name in (
+        "persimmon", "volo", "patchtst", "smollm3", "vitamin", "depth", "helium", "spectrogram", "convit", "shvit",
     )
 }
-JUDGED_LATER = {
-    f"judged/{name}-{number}": functools.partial(drawn, name, number)
-    for name, number in (
-        ("nystromformer", 0), ("nextvit", 0), ("coat", 0), ("codec", 0), ("swiftformer", 0), ("starnet", 0),
-        ("blenderbot", 0), ("halonet", 0), ("dpn", 0), ("squeezebert", 0), ("sequencer", 0), ("edgenext", 0),
+JUDGED = {
+    f"judged/{name}-0": functools.partial(drawn, name, 0)
+    for name in (
+        "rdnet", "maxvit", "tiny_vit", "nest", "pnasnet", "mvit", "nystromformer", "nextvit", "coat", "codec",
+        "swiftformer", "starnet", "halonet", "dpn", "squeezebert", "sequencer", "edgenext",
     )
 }
 
@@ -289,8 +287,8 @@ def in_turn(learned, judged):
         ones, others = ones[2:], others[1:]
 
 
-ALL = {**LEARNED, **SEEN, **SEEN_LATER, **THIRD, **JUDGED, **BREAKS, **JUDGED_LATER}
+ALL = {**LEARNED, **SEEN, **SEEN_LATER, **THIRD, **SEEN_LAST, **BREAKS, **JUDGED}
 SECOND = list(LEARNED)[list(LEARNED).index("llama/llama_1b"):]
 FIRST = [name for name in LEARNED if name not in SECOND]
-ORDER = (*in_turn(FIRST, SEEN), *in_turn(SECOND, SEEN_LATER), *in_turn(THIRD, JUDGED), *in_turn(BREAKS, JUDGED_LATER))
+ORDER = (*in_turn(FIRST, SEEN), *in_turn(SECOND, SEEN_LATER), *in_turn(THIRD, SEEN_LAST), *in_turn(BREAKS, JUDGED))
 SETUPS = {name: ALL[name] for name in ORDER}

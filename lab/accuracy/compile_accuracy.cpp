@@ -39,8 +39,8 @@ bool is_of(const CompileCase& c, CompileMode mode, bool kept_aside) {
 }
 
 std::string cases_text(const CompileAccuracy& accuracy, CompileMode mode, bool kept_aside) {
-  Table table({fmt::format("{}, {}", name_of(mode), kept_aside ? "kept aside" : "looked at"), "bound by", "iteration", "GPU time", "kernels", "allocated",
-               "reserved", "eager", "eager GPU", "gain", "predicted"});
+  Table table({fmt::format("{}, {}", name_of(mode), kept_aside ? "kept aside" : "looked at"), "bound by", "iteration",
+               "GPU time", "kernels", "allocated", "reserved", "eager", "eager GPU", "gain", "predicted"});
   for (const CompileCase& c : accuracy.cases) {
     if (!is_of(c, mode, kept_aside)) continue;
     const PairFigures &p = c.predicted, &m = c.measured;
@@ -59,12 +59,17 @@ std::string bars_text(const CompileAccuracy& accuracy, CompileMode mode) {
   const CompileSummary aside = summary_of(accuracy, mode, true), seen = summary_of(accuracy, mode, false);
   Table table({fmt::format("{}, mean error", name_of(mode)), "kept aside", "looked at", "asked for"});
   table.add({"GPU time", percent(aside.gpu), percent(seen.gpu), "6 %"});
-  table.add({"iteration, the GPU bounds it", percent(aside.gpu_bound), percent(seen.gpu_bound), "7 %"});
-  table.add({"iteration, the host bounds it", percent(aside.host_bound), percent(seen.host_bound), "15 %"});
+  const auto of_some = [](double error, int64_t cases) { return cases == 0 ? "of none" : percent(error); };
+  const auto by_host = [](const CompileSummary& sum) { return sum.cases - sum.gpu_bound_cases; };
+  table.add({"iteration, the GPU bounds it", of_some(aside.gpu_bound, aside.gpu_bound_cases),
+             of_some(seen.gpu_bound, seen.gpu_bound_cases), "7 %"});
+  table.add({"iteration, the host bounds it", of_some(aside.host_bound, by_host(aside)),
+             of_some(seen.host_bound, by_host(seen)), "15 %"});
   table.add({"kernels", percent(aside.kernels), percent(seen.kernels), "10 %"});
   table.add({"peak allocated", percent(aside.allocated), percent(seen.allocated), "2 %"});
   const auto whole_run = [](const CompileSummary& sum) {
-    return sum.kept_cache_cases == 0 ? "" : fmt::format("{} of {}", percent(sum.reserved_kept_cache), sum.kept_cache_cases);
+    return sum.kept_cache_cases == 0 ? ""
+                                     : fmt::format("{} of {}", percent(sum.reserved_kept_cache), sum.kept_cache_cases);
   };
   if (!launches_graphs(mode)) {
     table.add({"peak reserved, cache emptied", percent(aside.reserved), percent(seen.reserved), "4 %"});
@@ -177,8 +182,9 @@ std::string to_text(const CompileAccuracy& accuracy) {
     text += cases_text(accuracy, mode, false) + "\n" + cases_text(accuracy, mode, true) + "\n";
   }
   for (const CompileMode mode : accuracy.modes()) text += bars_text(accuracy, mode) + "\n";
-  text += "Errors are predicted over measured, less 1. Gain: compiled to eager iteration. eager: errors of "
-                     "the same set-up without the compiler.\n";
+  text +=
+      "Errors are predicted over measured, less 1. Gain: compiled to eager iteration. eager: errors of "
+      "the same set-up without the compiler.\n";
   for (const std::string& problem : accuracy.problems) text += problem + "\n";
   return text;
 }

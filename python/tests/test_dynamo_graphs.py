@@ -230,6 +230,19 @@ def test_what_calls_a_recurrent_layer_runs_eagerly() -> None:
     assert record["dynamo"]["breaks"]
 
 
+class MasksWhileTraced(Net):
+    def forward(self, x: Any) -> Any:
+        y = self.first(x)[None, None]
+        mask = torch.ones(len(x), len(x), device=x.device) if torch.compiler.is_compiling() else None
+        y = torch.nn.functional.scaled_dot_product_attention(y, y, y, attn_mask=mask)
+        return self.second(torch.nn.functional.scaled_dot_product_attention(y, y, y)[0, 0])
+
+
+def test_attention_that_is_masked_while_it_is_traced_is_told() -> None:
+    assert captured(MasksWhileTraced())["dynamo"]["masks"] == [1, 0]
+    assert "masks" not in captured(Net())["dynamo"]
+
+
 def test_a_loss_that_the_model_computes_is_in_its_graph() -> None:
     batch = {"x": torch.randn(8, _SIZE), "labels": torch.randint(0, _SIZE, (8,))}
     record = captured(LossInside(), batch=batch)

@@ -186,9 +186,8 @@ GraphTimes graph_times(const TrainingRun& run, const scale::StepSetup& setup, co
     if (time) times.costs[i] = {.gpu = *time, .overlapped = {}, .kernels = 1, .bound = Bound::latency};
   }
   const double speed = host_speed(cost_models, run);
-  const HostConstants constants = run.compiled == nullptr
-                                      ? cost_models.host
-                                      : compiled_host(cost_models.host, *run.compiled, cost_models.compile);
+  const HostConstants constants =
+      run.compiled == nullptr ? cost_models.host : compiled_host(cost_models.host, *run.compiled, cost_models.compile);
   times.host = host_costs(run.graph, times.costs, constants, speed);
   if (host_waits(run.graph, rules_of(run.setup.loop))) {
     times.host = parameters_in_place(run.graph, std::move(times.host), constants, speed);

@@ -390,7 +390,8 @@ class Emitter {
       outputs.push_back(as_laid_out(step, op, eager_.outputs(op)[i], node.makes[i]));
     }
     if (base_name(eager_.name(op)) == "convolution_backward" && gives_bias_gradient(eager_, op)) {
-      Attributes attributes = {{"bias_sizes", Shape{0}}, {"output_mask", std::vector<bool>{outputs.size() > 1, true, false}}};
+      Attributes attributes = {{"bias_sizes", Shape{0}},
+                               {"output_mask", std::vector<bool>{outputs.size() > 1, true, false}}};
       for (const auto& [name, value] : eager_.attributes(op).entries()) {
         if (attributes.find(name) == nullptr) attributes.set(name, value);
       }

@@ -173,8 +173,7 @@ Outputs enlarged_backward(const OpCall& call, int neighbours) {
   for (int i = 0; i < neighbours; ++i) {
     const ValueId zeros = call.build.pointwise({}, call.elements(0), call.dtype(0), kFusible);
     const Read into = {zeros, call.in[0].elements};
-    parts.push_back(
-        call.of(call.build.scatter({call.all(0), into}, call.in[0].elements, call.dtype(0), meeting)));
+    parts.push_back(call.of(call.build.scatter({call.all(0), into}, call.in[0].elements, call.dtype(0), meeting)));
   }
   if (neighbours == 1) return {parts[0].value};
   return {call.build.pointwise(std::move(parts), call.elements(0), call.dtype(0))};

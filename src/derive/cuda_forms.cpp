@@ -322,7 +322,10 @@ class Replay {
     const auto backward = backward_of_.find(index);
     const bool taken_back = backward != backward_of_.end();
     const Values inputs = values(from_.inputs(op));
-    const DispatchTarget target = target_ != nullptr ? *target_ : DispatchTarget();
+    DispatchTarget target = target_ != nullptr ? *target_ : DispatchTarget();
+    if (target.masks != nullptr && rule.forward == "forerun.attention.default") {
+      target.traced_masks = (*target.masks)[attention_calls_++ % target.masks->size()];
+    }
     GenericCall call = {tracer_, target, inputs, from_.attributes(op), {}, second_is_parameter(op)};
     if (taken_back) {
       const Op& other = from_.ops()[backward->second];
@@ -392,6 +395,7 @@ class Replay {
 
   const Graph& from_;
   const DispatchTarget* target_;
+  size_t attention_calls_ = 0;  // replaced so far
   Tracer tracer_;
   std::vector<Ref<StorageToken>> storages_;            // by storage of `from_`, while it lives
   std::vector<TensorId> tensors_;                      // by tensor of `from_`

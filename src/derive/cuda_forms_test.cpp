@@ -274,6 +274,15 @@ TEST(CudaForms, MaskAttentionOfTracedModels) {
   }
 }
 
+// Where Dynamo was asked it tells each call, whatever the model reads.
+TEST(CudaForms, MaskWhatDynamoSawMasked) {
+  const std::vector<bool> masked = {true}, plain = {false};
+  const Names traced = names(*AttentionRecording({}).mapped({.cudnn_attention = true, .masks = &masked}));
+  EXPECT_EQ(std::count(traced.begin(), traced.end(), "aten.bmm.default"), 6);
+  const DispatchTarget as_it_is = {.cudnn_attention = true, .traced_masks = true, .masks = &plain};
+  EXPECT_EQ(names(*AttentionRecording({}).mapped(as_it_is)), attention_names("efficient"));
+}
+
 TEST(CudaForms, GiveAttentionTheResultsOfItsKernel) {
   AttentionRecording r({});
   const Result<Graph> g = r.mapped();

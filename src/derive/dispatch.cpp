@@ -7,9 +7,12 @@ DispatchTarget target_of(const Device& device) {
   return {.cudnn_attention = device.compute_capability == 90 || device.compute_capability == 100};
 }
 
-DispatchTarget target_of(const Device& device, const TrainingSetup& setup, const InputSpec& input) {
+DispatchTarget target_of(const Device& device, const TrainingSetup& setup, const InputSpec& input,
+                         const DynamoTrace* dynamo) {
   DispatchTarget target = target_of(device);
-  target.traced_masks = setup.compile != CompileMode::none && input.kind == InputKind::tokens && input.flavour == "hf";
+  if (setup.compile == CompileMode::none) return target;
+  target.traced_masks = input.kind == InputKind::tokens && input.flavour == "hf";
+  if (dynamo != nullptr && !dynamo->masks.empty()) target.masks = &dynamo->masks;
   return target;
 }
 

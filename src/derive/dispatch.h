@@ -4,6 +4,8 @@
 // PyTorch 2.11. Left out: switches that a user may set (torch.backends.cudnn.enabled, sdpa_kernel).
 #pragma once
 
+#include <vector>
+
 #include "derive/value.h"
 #include "device/device.h"
 #include "graph/training_run.h"
@@ -16,14 +18,18 @@ struct DispatchTarget {
   // and what looks at everything by one value in every place, whose stride of 0 no fused kernel takes
   // (check_last_dim_stride_equals_1_dense of sdp_utils).
   bool traced_masks = false;
+  const std::vector<bool>* masks =
+      nullptr;  // by call of attention, as Dynamo saw it (DynamoTrace::masks); null: `traced_masks` of all
   size_t most_ops =
       2'000'000;  // of the forward graph: an iteration takes about 1 kB of memory for each while it is derived
 };
 
 // What a program meets on the device.
 DispatchTarget target_of(const Device& device);
-// The same where the model may be compiled.
-DispatchTarget target_of(const Device& device, const TrainingSetup& setup, const InputSpec& input);
+// The same where the model may be compiled. Which attention is masked then, Dynamo knows; where it was not asked, all of transformers' models
+// that read tokens is taken to be.
+DispatchTarget target_of(const Device& device, const TrainingSetup& setup, const InputSpec& input,
+                         const DynamoTrace* dynamo = nullptr);
 
 // What a user is told where the device's file does not say which kernels it gets; empty where it does.
 std::string target_caveat(const Device& device);

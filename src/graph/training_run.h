@@ -145,6 +145,8 @@ struct DynamoTrace {
   std::string torch;    // the version
   std::string problem;  // why nothing is known; empty: all is
   int64_t graphs = 0;   // that are unlike; one that runs several times is several pieces
+  std::vector<bool>
+      masks;  // by call of attention in a forward pass: it gets a mask while it is traced; empty: nobody looked
   std::vector<GraphBreak> breaks;
 };
 

@@ -94,8 +94,8 @@ Result<CostModels> load_cost_models_for(const std::string& machine, const std::v
 MemoryIntervals memory_intervals_of(const CostModels& cost_models, CompileMode mode) {
   MemoryIntervals intervals = cost_models.memory_intervals;
   if (mode == CompileMode::none) return intervals;
-  const CompileRange compiled = range_in(
-      mode, launches_graphs(mode) ? cost_models.compile.captured_allocated : cost_models.compile.allocated);
+  const CompileRange compiled =
+      range_in(mode, launches_graphs(mode) ? cost_models.compile.captured_allocated : cost_models.compile.allocated);
   for (RatioRange* range : {&intervals.requested, &intervals.allocated, &intervals.reserved, &intervals.driver}) {
     range->low = std::min(range->low, compiled.low);
     range->high = std::max(range->high, compiled.high);

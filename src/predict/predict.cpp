@@ -346,9 +346,8 @@ struct IterationLanes {
 IterationLanes lanes_of(const TrainingRun& run, const Device& device, const CostModels& cost_models,
                         const std::vector<OpCost>& costs) {
   const double speed = host_speed(cost_models, run);
-  const HostConstants constants = run.compiled == nullptr
-                                      ? cost_models.host
-                                      : compiled_host(cost_models.host, *run.compiled, cost_models.compile);
+  const HostConstants constants =
+      run.compiled == nullptr ? cost_models.host : compiled_host(cost_models.host, *run.compiled, cost_models.compile);
   HostCosts host = host_costs(run.graph, costs, constants, speed);
   const LoopRules rules = rules_of(run.setup.loop);
   if (host_waits(run.graph, rules)) host = parameters_in_place(run.graph, std::move(host), constants, speed);
@@ -454,8 +453,9 @@ Result<TrainingRun> for_device(TrainingRun run, const Device& device) {
   if (const Status status = derive::check_precision(run.setup.precision, device); !status.ok()) return status.error();
   const bool generic = run.backend == Backend::generic;
   if (!generic && !derive::lacks_forms(run.graph)) return run;
-  Result<Graph> graph = generic ? derive::to_cuda_forms(run.graph, derive::target_of(device, run.setup, run.input))
-                                : derive::with_forms(run.graph);
+  Result<Graph> graph =
+      generic ? derive::to_cuda_forms(run.graph, derive::target_of(device, run.setup, run.input, run.dynamo.get()))
+              : derive::with_forms(run.graph);
   if (!graph) return graph.error();
   run.graph = std::move(*graph);
   run.backend = Backend::cuda;

@@ -116,7 +116,8 @@ std::vector<KernelSpan> kernel_spans(std::span<const LaneOp> ops, const LaneSetu
     const int64_t begin = std::max(lanes.gpu, launched);
     issue(op, setup.gap, lanes);
     const bool runs = op.kernels > 0;
-    spans.push_back({Nanoseconds(begin), Nanoseconds(runs ? std::max(begin, lanes.gpu - gap_behind(op, setup.gap)) : begin),
+    spans.push_back({Nanoseconds(begin),
+                     Nanoseconds(runs ? std::max(begin, lanes.gpu - gap_behind(op, setup.gap)) : begin),
                      runs ? op.gpu - op.overlapped : Nanoseconds()});
   }
   return spans;

@@ -42,6 +42,15 @@ TEST(TwoLaneTest, GapsOccupyTheStreamButAreNotBusy) {
   EXPECT_EQ(times.gpu_busy, Nanoseconds(150));
 }
 
+TEST(TwoLaneTest, KernelsOfACudaGraphHaveHardlyAGap) {
+  std::vector<LaneOp> ops = {op(1, 100'000, 10), op(1, 50'000)};
+  EXPECT_EQ(host_gpu_timeline(ops, setup(1500)).iteration, Nanoseconds(150'000 + 11 * 1500));
+  ops[0].captured = true;
+  EXPECT_EQ(host_gpu_timeline(ops, setup(1500)).iteration, Nanoseconds(150'000 + 10 * 200 + 1500));
+  EXPECT_EQ(reference_host_gpu_timeline(ops, setup(1500), 4), host_gpu_timeline(ops, setup(1500)).iteration);
+  EXPECT_EQ(host_gpu_timeline(ops, setup(50)).iteration, Nanoseconds(150'000 + 11 * 50));  // never more than one by one
+}
+
 TEST(TwoLaneTest, SpansSayWhenKernelsRun) {
   // The host launches at 10, at 15 and 20, and at 70; the second op's kernels wait for the first's.
   const std::vector<LaneOp> ops = {op(10, 30), op(10, 20, 2), op(5, 0, 0), op(45, 7)};

@@ -4,8 +4,8 @@
 #include <map>
 #include <unordered_map>
 
-#include "cost/host/cuda_graph.h"
 #include "base/check.h"
+#include "cost/host/cuda_graph.h"
 #include "derive/gradient_buckets.h"
 #include "graph/op_modules.h"
 #include "timeline/host_gpu_timeline.h"

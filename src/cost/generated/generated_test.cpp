@@ -244,6 +244,25 @@ TEST(GeneratedKernels, ACudaGraphCopiesWhatItIsGivenAndIsLaunchedOnce) {
   EXPECT_EQ(host.ops[1].value, 0);
 }
 
+TEST(GeneratedKernels, KernelsOfACudaGraphAreMarked) {
+  ProductAndReader p;
+  cost_compiled(p.graph, p.parts, CompileMode::standard, p.device, p.constants, p.costs);
+  EXPECT_FALSE(p.costs[0].captured);
+  cost_compiled(p.graph, p.parts, CompileMode::reduce_overhead, p.device, p.constants, p.costs);
+  EXPECT_TRUE(p.costs[0].captured);
+}
+
+TEST(GeneratedKernels, AParameterTakesTheHostLessWhereAGraphMakesItsGradient) {
+  HostConstants host;
+  host.parameter = Nanoseconds(40'000);
+  CompileConstants constants;
+  constants.host_parameter = Nanoseconds(20'000);
+  CompiledParts parts;
+  EXPECT_EQ(compiled_host(host, parts, constants).parameter.value, 40'000);  // nothing was compiled
+  parts.passes.emplace_back();
+  EXPECT_EQ(compiled_host(host, parts, constants).parameter.value, 20'000);
+}
+
 TEST(GeneratedKernels, CostTheHostByTheKindOfCall) {
   GraphBuilder build;
   const int64_t shape[] = {1};

@@ -8,6 +8,7 @@ bool DynamoDecoder::decode(Value value, DynamoTrace& trace, std::vector<PieceRow
     if (key == "torch") return text(item, "dynamo.torch", trace.torch);
     if (key == "problem") return text(item, "dynamo.problem", trace.problem);
     if (key == "graphs") return whole(item, "dynamo.graphs", trace.graphs);
+    if (key == "masks") return masks(item, trace.masks);
     if (key == "traced") return has_pieces = traced(item, pieces);
     if (key != "breaks") return true;
     trace.breaks.clear();
@@ -16,6 +17,16 @@ bool DynamoDecoder::decode(Value value, DynamoTrace& trace, std::vector<PieceRow
   });
   if (!read) return false;
   return has_pieces || !trace.problem.empty() || fail("dynamo has neither traced nor problem");
+}
+
+bool DynamoDecoder::masks(Value value, std::vector<bool>& masks) {
+  masks.clear();
+  return each(value, "dynamo.masks", [&](size_t /*position*/, Value item) {
+    int64_t masked = 0;
+    if (!whole(item, "an entry of dynamo.masks", masked)) return false;
+    masks.push_back(masked != 0);
+    return true;
+  });
 }
 
 bool DynamoDecoder::traced(Value value, std::vector<PieceRow>& pieces) {

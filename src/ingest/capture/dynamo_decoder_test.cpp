@@ -61,6 +61,18 @@ TEST(DynamoDecoder, OpsHaveTheirPieces) {
   EXPECT_EQ(read->run.dynamo->breaks[0].where, "net.py:7");
 }
 
+TEST(DynamoDecoder, AttentionHasItsMasks) {
+  json masked = json::parse(kTwoPieces);
+  masked["masks"] = {1, 0, 1};
+  const auto read = decoded(record_with(masked.dump().c_str()));
+  ASSERT_TRUE(read.ok()) << read.error().message();
+  EXPECT_EQ(read->run.dynamo->masks, (std::vector<bool>{true, false, true}));
+  masked["masks"] = {"yes"};
+  const auto broken = decoded(record_with(masked.dump().c_str()));
+  ASSERT_FALSE(broken.ok());
+  EXPECT_NE(broken.error().message().find("dynamo.masks"), std::string::npos) << broken.error().message();
+}
+
 TEST(DynamoDecoder, ARecordWithoutItKnowsNothing) {
   json record = record_with(kTwoPieces);
   record.erase("dynamo");
