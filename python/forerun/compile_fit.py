@@ -46,13 +46,11 @@ _STEP_NS = 0.6  # an element of a looped reduction after the other, while the ot
 # took beyond their bytes; one where neighbouring threads meet: what T5's tables of 32 biases did (graph_network-0,
 # t5-0, t5-1 and t5_base of data/compile), by the difference of whole iterations. Additions into small tables, of 32
 # bits: LeViT's biases of relative positions, timed alone; of 16 bits: BEiT's, in its whole iteration (places drawn at
-# random, as alone, meet four times less). Looks into windows: ResNet-50's largest
-# elements, forward and backward, timed alone. Additions where neighbours add far from each other: nine gradients of
-enlarged images of two set-ups, each in one kernel of its whole iteration (10.3 to 12.9, and 11.1 to 11.6).
+# random, as alone, meet four times less). Looks into windows: ResNet-50's largest elements, forward and backward, timed
+# alone. Additions where neighbours add far from each other: nine gradients of enlarged images of two set-ups, each in
+# one kernel of its whole iteration (10.3 to 12.9 ps, and 11.1 to 11.6).
 _CHOSEN_PS = {"look": 0.76, "look_back": 1.77, "add": 2.2, "apart": 11.0, "often": 115.0, "often_narrow": 1960.0,
               "crowded": 800.0}
-
-
 _GRAPHS = ("reduce-overhead", "max-autotune")  # modes that launch CUDA graphs
 _RANGES = ("gpu", "gpu_bound", "host_bound", "allocated", "captured_allocated")
 

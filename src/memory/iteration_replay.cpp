@@ -216,16 +216,32 @@ class Program {
       if (!stays_[storage] && !blocks_[storage].valid() && !gone) hold(storage, use_of_new(storage, op.phase));
     }
     while (temporary < end) take_temporary(temporary++);
-    if (iteration_ == 0 && graph_.name(op).starts_with(kTuned)) take_tuning_buffer();
+    if (iteration_ == 0 && graph_.name(op).starts_with(kTuned)) tune(op);
     if (gemms_[index] != Gemm::none) take_workspaces(op, gemms_[index]);
     give_back_taken();
   }
 
-  // Not counted as allocated: a peak that the first iteration alone has is nobody's question.
-  void take_tuning_buffer() {
+  // Not counted as allocated: a peak that the first iteration alone has is nobody's question. What a kernel writes over is copied, so that
+  // it can be run often; of backward passes only where that raises no peak.
+  void tune(const Op& op) {
     if (options_.tuning_buffer.value == 0) return;
-    const BlockId block = allocator_.allocate(static_cast<uint64_t>(options_.tuning_buffer.value), pool_);
-    if (block.valid()) allocator_.free(block);
+    std::vector<BlockId> blocks;
+    const auto take_block = [&](Bytes bytes) {
+      const BlockId block = allocator_.allocate(static_cast<uint64_t>(bytes.value), pool_);
+      if (block.valid()) blocks.push_back(block);
+    };
+    take_block(options_.tuning_buffer);
+    if (op.phase == Phase::forward) {
+      for (const TensorId output : graph_.outputs(op)) {
+        if (is_read_by(op, storage_of(output))) take_block(graph_.bytes_of(output));
+      }
+    }
+    for (const BlockId block : blocks) allocator_.free(block);
+  }
+
+  [[nodiscard]] bool is_read_by(const Op& op, uint32_t storage) const {
+    const std::span<const TensorId> inputs = graph_.inputs(op);
+    return std::any_of(inputs.begin(), inputs.end(), [&](TensorId input) { return storage_of(input) == storage; });
   }
 
   void give_back_taken() {

@@ -43,7 +43,8 @@ struct IterationReplayOptions {
   int iterations = 3;
   bool keeps_gradients = false;  // until the backward pass begins, rather than until the iteration does (LoopRules)
   // Compiled kernels are timed in the first iteration, each time over a buffer of this size that drives the rest out of the L2 cache
-  // (torch/_inductor/runtime/benchmarking.py of PyTorch 2.11). It is given back at once, but what comes later lies where it lay. 0: none.
+  // (torch/_inductor/runtime/benchmarking.py of PyTorch 2.11), those of forward passes on a copy of what they write over (clone_args of
+  // triton_heuristics.py). Both are given back at once, but what comes later lies where they lay. 0: none.
   Bytes tuning_buffer;
   Bytes cublas_workspace = Bytes(32 * kMebibyte);  // of a thread: Hopper's, without CUBLAS_WORKSPACE_CONFIG
   TemporaryOptions temporaries;
