@@ -223,7 +223,7 @@ class Scheduler {
       if (maker_[read.value.value] != kNone) share(maker_[read.value.value], bytes);
       const bool part = read.elements < value.elements;
       for (const uint32_t group : reading_[read.value.value]) {
-        if (part && !is_of_op(group, joint_.nodes[position].op)) continue;  // another part than others read
+        if (part && !adds_as(group, joint_.nodes[position])) continue;  // another part than others read
         if (position - groups_[group].last <= static_cast<size_t>(kDistant)) share(group, bytes);
       }
     }
@@ -239,9 +239,12 @@ class Scheduler {
     return kNone;
   }
 
-  [[nodiscard]] bool is_of_op(uint32_t group, OpId op) const {
+  // Whether the group adds the same into rows: each neighbour's share of an enlarged image.
+  [[nodiscard]] bool adds_as(uint32_t group, const Node& node) const {
     const std::vector<NodeId>& nodes = groups_[group].kernel.nodes;
-    return std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) { return joint_.node(id).op == op; });
+    return node.has(kScatters) && std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) {
+             return joint_.node(id).op == node.op && joint_.node(id).has(kScatters);
+           });
   }
 
   // Made by autograd, before the pass begins.
