@@ -61,6 +61,26 @@ TEST(Decompose, LeavesEnlargedImagesAsNarrowAsTheyWere) {
   EXPECT_EQ(steps, (std::vector<DType>{DType::float32, DType::float32, DType::bfloat16}));
 }
 
+// The zeros that a gradient is added into lie plainly: with its channels last, what neighbours add to lies apart.
+TEST(Decompose, AddsGradientsOfEnlargedImagesApart) {
+  for (const bool last : {false, true}) {
+    Enlarging e;
+    const Shape shape = {2, 8, 16, 16};
+    const Shape strides = {2048, 1, 128, 8};
+    const TensorId turned = e.build.add_tensor(e.build.add_storage(Bytes(16384)), DType::float32, shape, strides);
+    e.op("aten.upsample_bilinear2d_backward.default", last ? turned : e.enlarged, e.wide);
+    const Graph graph = e.build.finish();
+    const JointGraph joint = taken_apart(graph, DType::float32);
+    int adding = 0;
+    for (const Node& node : joint.nodes) {
+      if (!node.has(kScatters)) continue;
+      ++adding;
+      EXPECT_EQ(node.meeting, last ? Meeting::apart : Meeting::seldom);
+    }
+    EXPECT_EQ(adding, 4);
+  }
+}
+
 // What a script itself widens stays wide.
 TEST(Decompose, KeepsTheTypeOfWhatIsNotEnlarged) {
   Enlarging e;

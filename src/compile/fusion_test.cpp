@@ -66,6 +66,20 @@ TEST(Fusion, LeavesApartWhatReadsOtherParts) {
   for (const Kernel& kernel : kernels) EXPECT_EQ(kernel.reads[0].elements, kAll / 3);
 }
 
+// What an enlarged image's gradient adds to four neighbours is one kernel, also where that gradient is part of another value.
+TEST(Fusion, JoinsSharesOfAnEnlargedImage) {
+  FusionSketch s;
+  const ValueId x = s.given(kAll);
+  for (int i = 0; i < 4; ++i) {
+    const ValueId zeros = s.pointwise({}, kAll / 12);
+    s.node({.flags = kScatters, .op = OpId(7), .elements = kAll / 3, .reads = {{x, kAll / 3}, {zeros, kAll / 3}}});
+  }
+  const std::vector<Kernel> kernels = s.fused();
+  const auto adds = [](const Kernel& kernel) { return kernel.elements == kAll / 3; };
+  ASSERT_EQ(std::count_if(kernels.begin(), kernels.end(), adds), 1);
+  EXPECT_EQ(std::find_if(kernels.begin(), kernels.end(), adds)->nodes.size(), 4u);
+}
+
 // A gate and what it lets through are two parts: both are read. No more is read than there is.
 TEST(Fusion, AddsUpThePartsThatAKernelReads) {
   FusionSketch s;
