@@ -370,7 +370,7 @@ def ranges_of(cases: Sequence[Json]) -> Json:
         for group, figure in (("gpu", "gpu_ms"), ("gpu_bound", "gpu_ms"), (bound, "iter_ms"),
                               (allocated_group(case["mode"]), "peak_allocated")):
             groups[group].setdefault(case["name"].split("/")[0], []).append(found[figure] / said[figure])
-    return {name: range_of(ratios) for name, ratios in groups.items()}
+    return {name: range_of(ratios) for name, ratios in groups.items() if ratios}
 
 
 def all_predicted(rows: Sequence[Json], program: str, captures: Dict[str, Json]) -> List[Tuple[Json, Json]]:
@@ -420,7 +420,8 @@ def summary(rows: Sequence[Json]) -> str:
                     kinds[kernel["kind"]] = kinds.get(kernel["kind"], 0) + 1
         run = row["eager"].get("run", {})
         lines.append(json.dumps({
-            "name": row["name"], "mode": row["mode"], "kept_aside": is_kept_aside(row), "precision": run.get("precision"), **measured(row),
+            "name": row["name"], "mode": row["mode"], "kept_aside": is_kept_aside(row),
+            "precision": run.get("precision"), **measured(row),
             "first_s": row["compiled"]["first_s"], "graphs": len(row["graphs"]), "kinds": kinds,
             "breaks": [reason.split("\n")[0] for reason in row["compiled"]["counted"].get("graph_break", {})],
         }))

@@ -27,7 +27,7 @@ def pair(name: str, took_us: List[float], sizes: List[int], drawn: int = 0) -> D
              "generated": [{"name": kernel, "bytes": size, "buffers": [f"op{number}"], "counts": [1, 1, 0],
                             "extents": {"x": elements_of(number, size), "r0_": 1}}
                            for number, (kernel, size) in enumerate(zip(names, sizes))]}
-    return {"name": name, "graphs": [graph], "compiled": {**record, "first_s": 20.0, "counted": {}},
+    return {"name": name, "mode": "default", "graphs": [graph], "compiled": {**record, "first_s": 20.0, "counted": {}},
             "eager": {**record, "status": "ok"}}
 
 
@@ -85,6 +85,16 @@ def test_ranges_hold_for_families_that_were_left_out() -> None:
     wide = compile_fit.ranges_of(odd)["gpu"]
     assert wide["high"] > 1.5 and wide["low"] < 0.9
     assert compile_fit.ranges_of(odd + [judged("judged/c", 9.0, kept_aside=True)])["gpu"] == wide
+
+
+def test_peaks_of_cuda_graphs_are_those_of_the_whole_run() -> None:
+    row = pair("learned/a", [1.0], [10])
+    row["compiled"] = {**row["compiled"], "kept_cache_mem": {"peak_allocated": 150, "peak_reserved": 300}}
+    assert compile_fit.measured(row)["compiled"]["peak_allocated"] == 100
+    assert compile_fit.measured(row)["compiled"]["peak_reserved_kept_cache"] == 300
+    assert compile_fit.measured({**row, "mode": "reduce-overhead"})["compiled"]["peak_allocated"] == 150
+    graphs = [{**judged(f"family{number}/a", 1.0), "mode": "reduce-overhead"} for number in range(9)]
+    assert "allocated" not in compile_fit.ranges_of(graphs) and "captured_allocated" in compile_fit.ranges_of(graphs)
 
 
 def test_ranges_are_never_made_narrower(tmp_path: pathlib.Path) -> None:
