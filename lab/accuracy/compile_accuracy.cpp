@@ -122,9 +122,9 @@ void write(JsonWriter& json, std::string_view key, const PairFigures& figures) {
       .field("gpu_ms", figures.gpu_ms)
       .field("kernels", figures.kernels)
       .field("peak_allocated", figures.allocated)
-      .field("peak_reserved", figures.reserved)
-      .field("peak_reserved_kept_cache", figures.reserved_kept_cache)
-      .end_object();
+      .field("peak_reserved", figures.reserved);
+  if (figures.reserved_kept_cache > 0) json.field("peak_reserved_kept_cache", figures.reserved_kept_cache);
+  json.end_object();
 }
 
 }  // namespace

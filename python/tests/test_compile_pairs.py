@@ -4,7 +4,7 @@ import json
 import os
 import pathlib
 import time
-from typing import Any
+from typing import Any, List
 
 import needs_torch  # noqa: F401  (skips first)
 import pytest
@@ -106,6 +106,23 @@ def test_nothing_begins_when_no_time_is_left() -> None:
         Work.processes.Semaphore(1), Work.processes.Value("i", 0), compile_pairs.Quiet(), time.monotonic())
     with pytest.raises(Refused, match="no time was left"):
         turn.take()
+
+
+def test_each_graph_of_the_first_iteration_runs_in_a_turn_of_its_own(monkeypatch: Any) -> None:
+    from torch._inductor.output_code import CompiledFxGraph
+
+    turn = compile_pairs.Turn(
+        Work.processes.Semaphore(1), Work.processes.Value("i", 0), compile_pairs.Quiet(), time.monotonic() + 300)
+    seen: List[bool] = []
+    monkeypatch.setattr(CompiledFxGraph, "__call__", lambda graph, inputs: seen.append(turn.taken))
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    undo = turn.guard()
+    for _ in range(2):
+        CompiledFxGraph.__call__(None, [])
+        assert not turn.taken, "others may have theirs while the next graph is compiled"
+    undo()
+    CompiledFxGraph.__call__(None, [])
+    assert seen == [True, True, False]
 
 
 def test_what_is_recorded_is_skipped(tmp_path: Any, capsys: Any) -> None:

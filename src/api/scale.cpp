@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "api/scaled_model.h"
+#include "api/scaled_costs.h"
 #include "base/check.h"
 #include "base/data_dir.h"
 #include "cost/analytic/full_machine.h"

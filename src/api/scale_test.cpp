@@ -10,7 +10,7 @@
 
 #include "api/scale_records.h"
 #include "api/scale_resources.h"
-#include "api/scaled_model.h"
+#include "api/scaled_costs.h"
 #include "api/test_scale.h"
 #include "base/needs_dataset.h"
 #include "base/test_rounds.h"

@@ -1,18 +1,14 @@
-// A model as the stage scale sees it: what its blocks cost at a micro-batch, and what memory a replica
-// takes.
+// A model as the stage scale sees it: which program trains it, how, and which plans can be told of it. What it costs is scaled_costs.h's.
 //
-// A model goes by the iteration that `forerun predict` sees: its forward graph, shared by a tensor group
-// (derive/tensor_parallel.h), derived, costed and cut into blocks; memory is replayed through the allocator. `--stack megatron` asks for another program, Megatron-LM with its fused kernels: gpt2, llama, and bert with its
-// language-model head go by formulas fitted to it (scale/transformer_cost.h).
+// `--stack megatron` asks for another program than PyTorch, Megatron-LM with its fused kernels: it has gpt2, llama, and bert with its
+// language-model head.
 #pragma once
 
 #include <optional>
 #include <string>
 
 #include "api/scale.h"
-#include "predict/cost_models.h"
 #include "predict/model_file.h"
-#include "scale/block.h"
 #include "scale/step.h"
 #include "scale/transformer.h"
 
@@ -48,24 +44,5 @@ int64_t update_bytes(const ScaledModel& model);
 // Its precision there; and what that means, in words.
 std::string precision_name(const ScaledModel& model);
 std::string precision_text(const ScaledModel& model, const Device& gpu);
-
-// `whole`: every block is derived and costed, as `forerun predict` does; else equal ones once (derive/repeated_blocks.h).
-// `question`, `model`, `setup` and `cost_models` must outlive it.
-scale::CostSource cost_source(const ScaleQuestion& question, const ScaledModel& model, const scale::StepSetup& setup,
-                              const CostModels& cost_models, bool whole);
-
-// Replicas of a model that goes by its graph, and one GPU: passes, their range and what they are spent on as `forerun predict` has
-// them, additions of the gradients of further micro-batches included.
-Status refine_passes(const ScaleQuestion& question, const ScaledModel& model, const scale::StepSetup& setup,
-                     const CostModels& cost_models, scale::Step& step);
-
-// Plans of one stage of a model that goes by its graph: the exchange gradient by gradient in place of block by block.
-Status refine_exchange(const ScaleQuestion& question, const ScaledModel& model, const scale::StepSetup& setup,
-                       const CostModels& cost_models, scale::Step& step);
-
-// Replaces the rules' memory by a replay, for a plan of a model that goes by its graph: of its stage, or of the stages that need most
-// by the rules; not of interleaved ones.
-Status replay_memory(const ScaleQuestion& question, const ScaledModel& model, const scale::StepSetup& setup,
-                     const CostModels& cost_models, const scale::CostSource& costs, scale::Step& step);
 
 }  // namespace forerun

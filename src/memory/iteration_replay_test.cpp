@@ -67,6 +67,25 @@ TEST(IterationReplay, ReservesWhatTheOrderOfRequestsNeeds) {
   EXPECT_EQ(replay.figures.reserved.peak, 170 * kMebibyte);
 }
 
+// A kernel of the forward pass that writes over what it reads is timed on a copy, which lies beside the buffer; one of the backward pass
+// is not.
+TEST(IterationReplay, KernelsThatWriteOverWhatTheyReadAreTimedOnACopy) {
+  const auto written = [](Phase phase) {
+    Iteration it;
+    const TensorId x = it.storage(10 * kMebibyte, Root::input);
+    const TensorId sum = it.storage(50 * kMebibyte);
+    it.op("inductor.reduction.fused", Phase::forward, {x}, {sum});
+    it.op("inductor.pointwise.fused", phase, {sum}, {sum});
+    it.free(sum, 2);
+    return it.builder.finish();
+  };
+  const IterationReplayOptions tuned = {.tuning_buffer = Bytes(64 * kMebibyte)};
+  const IterationReplay forward = replay_iterations(written(Phase::forward), tuned);
+  EXPECT_EQ(forward.peak.peak_reserved, Bytes((10 + 50 + 64 + 50) * kMebibyte));
+  EXPECT_EQ(forward.peak.peak_allocated, Bytes((10 + 50) * kMebibyte)) << "neither is counted";
+  EXPECT_EQ(replay_iterations(written(Phase::backward), tuned).peak.peak_reserved, Bytes((10 + 50 + 64) * kMebibyte));
+}
+
 // A compiled kernel that is timed when it is first launched: what comes later lies where the buffer lay, and a program that empties the
 // cache behind its first iteration has it no more.
 TEST(IterationReplay, TimingKernelsLeavesASegmentBehind) {

@@ -346,16 +346,11 @@ struct IterationLanes {
 IterationLanes lanes_of(const TrainingRun& run, const Device& device, const CostModels& cost_models,
                         const std::vector<OpCost>& costs) {
   const double speed = host_speed(cost_models, run);
-  const HostConstants constants =
-      run.compiled == nullptr ? cost_models.host : compiled_host(cost_models.host, *run.compiled, cost_models.compile);
-  HostCosts host = host_costs(run.graph, costs, constants, speed);
-  const LoopRules rules = rules_of(run.setup.loop);
-  if (host_waits(run.graph, rules)) host = parameters_in_place(run.graph, std::move(host), constants, speed);
+  HostCosts host =
+      issue_costs(run.graph, run.setup, run.compiled.get(), costs, cost_models.host, cost_models.compile, speed);
   host.loop = loop_cost(run.setup, cost_models.loops, speed);
-  if (run.compiled != nullptr) {
-    cost_compiled_host(run.graph, *run.compiled, run.setup.compile, costs, cost_models.compile, speed, host);
-  }
-  return {lane_ops(run.graph, costs, host, rules), {.gap = device.launch_gap, .per_iteration = host.per_iteration}};
+  return {lane_ops(run.graph, costs, host, rules_of(run.setup.loop)),
+          {.gap = device.launch_gap, .per_iteration = host.per_iteration}};
 }
 
 void add_rates(Prediction& p) {

@@ -9,10 +9,6 @@
 namespace forerun {
 namespace {
 
-int64_t gap_behind(const LaneOp& op, Nanoseconds launch_gap) {
-  return (op.captured ? cuda_graph_gap(launch_gap) : launch_gap).value;
-}
-
 // Where both lanes stand.
 struct Lanes {
   int64_t host = 0;
@@ -22,7 +18,7 @@ struct Lanes {
 // With launches spread evenly over the host time h and equal kernels, one of three chains decides when the last kernel
 // ends: the stream was busy until then, the first launch, or the last launch.
 void issue(const LaneOp& op, Nanoseconds launch_gap, Lanes& lanes) {
-  const int64_t gap = gap_behind(op, launch_gap);
+  const int64_t gap = kernel_gap(op.captured, launch_gap).value;
   const int64_t start = lanes.host;
   lanes.host += op.host.value;
   if (op.kernels > 0) {
@@ -117,7 +113,7 @@ std::vector<KernelSpan> kernel_spans(std::span<const LaneOp> ops, const LaneSetu
     issue(op, setup.gap, lanes);
     const bool runs = op.kernels > 0;
     spans.push_back({Nanoseconds(begin),
-                     Nanoseconds(runs ? std::max(begin, lanes.gpu - gap_behind(op, setup.gap)) : begin),
+                     Nanoseconds(runs ? std::max(begin, lanes.gpu - kernel_gap(op.captured, setup.gap).value) : begin),
                      runs ? op.gpu - op.overlapped : Nanoseconds()});
   }
   return spans;
@@ -137,7 +133,7 @@ Nanoseconds reference_host_gpu_timeline(std::span<const LaneOp> ops, const LaneS
         const int64_t launched = host + op.host.value * j / k;
         const int64_t occupied = op.gpu.value - op.overlapped.value;
         const int64_t length = occupied * j / k - occupied * (j - 1) / k;
-        stream_free = std::max(stream_free, launched) + length + gap_behind(op, setup.gap);
+        stream_free = std::max(stream_free, launched) + length + kernel_gap(op.captured, setup.gap).value;
       }
       host += op.host.value;
       if (op.waits) host = std::max(host, stream_free);

@@ -111,7 +111,7 @@ Result<ModelTasks> model_tasks(const Graph& graph, std::span<const OpCost> costs
     kernel.lane = stream;
     kernel.kind = TaskKind::kernel;
     kernel.duration = costs[i].gpu - costs[i].overlapped;
-    kernel.gap = (costs[i].captured ? cuda_graph_gap(options.gap) : options.gap) * costs[i].kernels;
+    kernel.gap = kernel_gap(costs[i].captured, options.gap) * costs[i].kernels;
     kernel.phase = step_phase(op.phase);
     kernel.name = kernel.op = names->intern(graph.name(op));
     kernel.module = names->intern(graph.module(op));

@@ -4,7 +4,6 @@
 #include <unordered_map>
 
 #include "compile/compiled_iteration.h"
-#include "cost/host/parameters_in_place.h"
 #include "derive/compile_support.h"
 #include "derive/iteration.h"
 
@@ -71,17 +70,9 @@ Result<DerivedIteration> derived_iteration(const TracedModel& model, double batc
   }
   made.host.ops.resize(made.graph.op_count());
   if (timer.host()) {
-    const HostConstants constants =
-        made.compiled ? compiled_host(*timer.host(), *made.compiled, *timer.compile()) : *timer.host();
-    made.host = host_costs(made.graph, made.costs, constants, timer.host_speed());
-    if (host_waits(made.graph, rules_of(setup.loop))) {
-      made.host = parameters_in_place(made.graph, std::move(made.host), constants, timer.host_speed());
-    }
+    made.host = issue_costs(made.graph, setup, made.compiled ? &*made.compiled : nullptr, made.costs, *timer.host(),
+                            timer.compile() ? *timer.compile() : CompileConstants(), timer.host_speed());
     made.host.loop = loop_cost(setup, timer.loops(), timer.host_speed());
-    if (made.compiled) {
-      cost_compiled_host(made.graph, *made.compiled, setup.compile, made.costs, *timer.compile(), timer.host_speed(),
-                         made.host);
-    }
   }
   std::unordered_map<uint32_t, uint32_t> call_of;  // by sequence number
   for (const Op& op : made.graph.ops()) {

@@ -10,7 +10,9 @@
 #include "compile/compiled_iteration.h"
 #include "compile/split_rule.h"
 #include "cost/host/cuda_graph.h"
+#include "cost/host/parameters_in_place.h"
 #include "derive/op_class.h"
+#include "graph/training_loop.h"
 
 namespace forerun {
 namespace {
@@ -321,6 +323,16 @@ void cost_compiled_host(const Graph& graph, const CompiledParts& parts, CompileM
           scaled(constants.host_library + cuda_graph_launch(kernels));  // the copy, the launch
     }
   }
+}
+
+HostCosts issue_costs(const Graph& graph, const TrainingSetup& setup, const CompiledParts* parts,
+                      const std::vector<OpCost>& costs, const HostConstants& constants,
+                      const CompileConstants& compiled, double speed) {
+  const HostConstants used = parts == nullptr ? constants : compiled_host(constants, *parts, compiled);
+  HostCosts host = host_costs(graph, costs, used, speed);
+  if (host_waits(graph, rules_of(setup.loop))) host = parameters_in_place(graph, std::move(host), used, speed);
+  if (parts != nullptr) cost_compiled_host(graph, *parts, setup.compile, costs, compiled, speed, host);
+  return host;
 }
 
 Nanoseconds outside_host(const CompiledParts& parts, const HostCosts& host) {

@@ -97,6 +97,12 @@ void cost_compiled(const Graph& graph, const CompiledParts& parts, CompileMode m
 // less than where each has a node of its own.
 HostConstants compiled_host(HostConstants constants, const CompiledParts& parts, const CompileConstants& compiled);
 
+// What the host does in an iteration, but for what its loop does by itself. `parts`: what was compiled of it, or null; then `compiled`
+// is not looked at.
+HostCosts issue_costs(const Graph& graph, const TrainingSetup& setup, const CompiledParts* parts,
+                      const std::vector<OpCost>& costs, const HostConstants& constants,
+                      const CompileConstants& compiled, double speed);
+
 // What the host does in a compiled iteration: ops outside of compiled graphs as ever. Entering a graph is part of its first op.
 void cost_compiled_host(const Graph& graph, const CompiledParts& parts, CompileMode mode,
                         const std::vector<OpCost>& costs, const CompileConstants& constants, double speed,

@@ -11,8 +11,9 @@ namespace forerun {
 
 constexpr Nanoseconds cuda_graph_launch(int64_t kernels) { return Nanoseconds(10'000 + 100 * kernels); }
 
-constexpr Nanoseconds cuda_graph_gap(Nanoseconds launched_one_by_one) {
-  return std::min(launched_one_by_one, Nanoseconds(200));
+// Behind a kernel; `launched`: behind one that is launched by itself.
+constexpr Nanoseconds kernel_gap(bool captured, Nanoseconds launched) {
+  return captured ? std::min(launched, Nanoseconds(200)) : launched;
 }
 
 }  // namespace forerun
