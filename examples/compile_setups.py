@@ -33,6 +33,17 @@ def drawn(name, number, device):
 # -- deep ones ---------------------------------------------------------------------------------------------------------
 
 
+def larger(name, number, times, device):
+    """The same with so many times its batch: what the host bounds, the GPU does."""
+    made = drawn(name, number, device)
+    batch = made["batch"]
+    if isinstance(batch, dict):
+        made["batch"] = {key: torch.cat([value] * times) for key, value in batch.items()}
+    else:
+        made["batch"] = [torch.cat([value] * times) for value in batch]
+    return made
+
+
 def trained(model, batch, precision, optimizer="AdamW", **options):
     model.train()
     made = getattr(torch.optim, optimizer)(model.parameters(), 1e-4, **options)
@@ -227,6 +238,16 @@ JUDGED = {
     )
 }
 
+# Of the same and of five more families, so large that the GPU bounds them.
+JUDGED_LARGE = {
+    f"judged/{name}-0-x{times}": functools.partial(larger, name, 0, times)
+    for name, times in (
+        ("pit", 8), ("halonet", 6), ("nystromformer", 6), ("vovnet", 8), ("squeezebert", 3), ("repvit", 8), ("coat", 5),
+        ("dla", 4), ("nest", 4), ("efficientformer", 4), ("tiny_vit", 6), ("dpn", 4), ("rdnet", 6), ("nextvit", 6),
+        ("mvit", 6),
+    )
+}
+
 
 # -- what breaks a graph -----------------------------------------------------------------------------------------------
 
@@ -287,8 +308,8 @@ def in_turn(learned, judged):
         ones, others = ones[2:], others[1:]
 
 
-ALL = {**LEARNED, **SEEN, **SEEN_LATER, **THIRD, **SEEN_LAST, **BREAKS, **JUDGED}
+ALL = {**LEARNED, **SEEN, **SEEN_LATER, **THIRD, **SEEN_LAST, **BREAKS, **JUDGED, **JUDGED_LARGE}
 SECOND = list(LEARNED)[list(LEARNED).index("llama/llama_1b"):]
 FIRST = [name for name in LEARNED if name not in SECOND]
-ORDER = (*in_turn(FIRST, SEEN), *in_turn(SECOND, SEEN_LATER), *in_turn(THIRD, SEEN_LAST), *in_turn(BREAKS, JUDGED))
+ORDER = (*in_turn(FIRST, SEEN), *in_turn(SECOND, SEEN_LATER), *in_turn(THIRD, SEEN_LAST), *in_turn(BREAKS, JUDGED), *JUDGED_LARGE)
 SETUPS = {name: ALL[name] for name in ORDER}
