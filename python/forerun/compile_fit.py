@@ -48,9 +48,10 @@ _STEP_NS = 0.6  # an element of a looped reduction after the other, while the ot
 # bits: LeViT's biases of relative positions, timed alone; of 16 bits: BEiT's, in its whole iteration (places drawn at
 # random, as alone, meet four times less). Looks into windows: ResNet-50's largest elements, forward and backward, timed
 # alone. Additions where neighbours add far from each other: nine gradients of enlarged images of two set-ups, each in
-# one kernel of its whole iteration (10.3 to 12.9 ps, and 11.1 to 11.6).
-_CHOSEN_PS = {"look": 0.76, "look_back": 1.77, "add": 2.2, "apart": 11.0, "often": 115.0, "often_narrow": 1960.0,
-              "crowded": 800.0}
+# one kernel of its whole iteration (10.3 to 12.9 ps, and 11.1 to 11.6). Batch norms that are applied: ResNet-50's,
+# Xception's and Visformer's, timed alone.
+_CHOSEN_PS = {"norm": 0.69, "look": 0.76, "look_back": 1.77, "add": 2.2, "apart": 11.0, "often": 115.0,
+              "often_narrow": 1960.0, "crowded": 800.0}
 _GRAPHS = ("reduce-overhead", "max-autotune")  # modes that launch CUDA graphs
 _RANGES = ("gpu", "gpu_bound", "host_bound", "allocated", "captured_allocated")
 
@@ -419,9 +420,10 @@ def summary(rows: Sequence[Json]) -> str:
                 if kernel.get("call") != "MultiOutput" and kernel["kind"] != "nop":
                     kinds[kernel["kind"]] = kinds.get(kernel["kind"], 0) + 1
         run = row["eager"].get("run", {})
+        host = {"host_us": row["eager"]["host_us"]} if "host_us" in row["eager"] else {}
         lines.append(json.dumps({
             "name": row["name"], "mode": row["mode"], "kept_aside": is_kept_aside(row),
-            "precision": run.get("precision"), **measured(row),
+            "precision": run.get("precision"), **measured(row), **host,
             "first_s": row["compiled"]["first_s"], "graphs": len(row["graphs"]), "kinds": kinds,
             "breaks": [reason.split("\n")[0] for reason in row["compiled"]["counted"].get("graph_break", {})],
         }))

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "compile/inner_steps.h"
 #include "derive/op_class.h"
 
 namespace forerun::compile {
@@ -24,23 +25,6 @@ struct Shared {
   [[nodiscard]] int taken() const { return std::max(forward, backward); }
 };
 
-constexpr int64_t kMostLooks = 1 << 20;
-
-// Elements of a window; of a gradient, windows that an element was in.
-int looks_of(std::string_view name, const Attributes& attributes) {
-  Shape window = attributes.get_ints("kernel_size");
-  if (window.empty() || name.find("pool") == std::string_view::npos) return 0;
-  const bool backward = name.find("backward") != std::string_view::npos;
-  if (window.size() == 1 && name.find("1d") == std::string_view::npos) window.push_back(window[0]);
-  const Shape stride = attributes.get_ints("stride");
-  int64_t looks = 1;
-  for (size_t i = 0; i < window.size(); ++i) {
-    const int64_t step = stride.empty() ? window[i] : std::max<int64_t>(stride[std::min(i, stride.size() - 1)], 1);
-    looks *= backward ? (window[i] + step - 1) / step : std::max<int64_t>(window[i], 1);
-  }
-  return static_cast<int>(std::min<int64_t>(looks, kMostLooks));
-}
-
 class Counter {
  public:
   void add_looks(int looks, bool compares) { (compares ? found_.looks_back : found_.looks) += looks; }
@@ -56,6 +40,7 @@ class Counter {
     }
   }
   void add_random() { ++found_.random; }
+  void add_norm() { ++found_.norms; }
 
   [[nodiscard]] Arithmetic found() const {
     Arithmetic all = found_;
@@ -96,6 +81,13 @@ bool takes_statistics(const Graph& eager, const JointGraph& joint, const Kernel&
   return false;
 }
 
+bool holds_statistics(const JointGraph& joint, const std::vector<NodeId>& nodes, OpId norm) {
+  return std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) {
+    const Node& node = joint.node(id);
+    return node.op == norm && node.kind == NodeKind::reduction;
+  });
+}
+
 }  // namespace
 
 Arithmetic arithmetic_of(const Graph& eager, const JointGraph& joint, const Kernel& kernel) {
@@ -115,7 +107,11 @@ Arithmetic arithmetic_of(const Graph& eager, const JointGraph& joint, const Kern
     if (std::find(seen.begin(), seen.end(), node.op) != seen.end()) continue;
     seen.push_back(node.op);
     counter.add(name, eager.attributes(op).get_string("approximate") == "tanh");
-    counter.add_looks(looks_of(name, eager.attributes(op)), name.starts_with("max_") && is_backward(eager.name(op)));
+    const bool applied = name.find("batch_norm") != std::string_view::npos && !node.backward &&
+                         !holds_statistics(joint, kernel.nodes, node.op);
+    if (applied) counter.add_norm();
+    counter.add_looks(window_looks(name, eager.attributes(op)),
+                      name.starts_with("max_") && is_backward(eager.name(op)));
   }
   Arithmetic found = counter.found();
   found.statistics = takes_statistics(eager, joint, kernel) ? 1 : 0;

@@ -16,6 +16,7 @@ struct Arithmetic {
   int erf = 0;
   int exp = 0;  // and what is made of it: sigmoid, tanh
   int trig = 0;
+  int norms = 0;       // that are applied with statistics from elsewhere: the root is taken anew for each element
   int looks = 0;       // at elements of a window, or of the windows that an element was in
   int looks_back = 0;  // the same of the gradient of largest elements, which compares places
   int statistics = 0;  // mean and variance taken at once of what is reduced (Welford's way, divisions and all)

@@ -209,11 +209,14 @@ class Emitter {
                              {"elements", kernel.elements},
                              {"reduced", kernel.reduced},
                              {"inner", kernel.inner}};
+    if (kernel.kind == NodeKind::reduction && kernel.inner && !is_row(kernel)) attributes.set("row", false);
     const Arithmetic work = arithmetic_of(eager_, joint, kernel);
     if (work.random > 0) attributes.set("random", static_cast<int64_t>(work.random));
     if (work.erf > 0) attributes.set("erf", static_cast<int64_t>(work.erf));
     if (work.exp > 0) attributes.set("exp", static_cast<int64_t>(work.exp));
     if (work.trig > 0) attributes.set("trig", static_cast<int64_t>(work.trig));
+    const bool roots = step.phase == Phase::forward;  // which are handed to the backward pass
+    if (work.norms > 0 && roots) attributes.set("norms", static_cast<int64_t>(work.norms));
     if (work.adds > 0) attributes.set("adds", work.adds);
     if (work.looks > 0) attributes.set("looks", static_cast<int64_t>(work.looks));
     if (work.looks_back > 0) attributes.set("looks_back", static_cast<int64_t>(work.looks_back));
@@ -357,13 +360,16 @@ class Emitter {
     return text;
   }
 
-  // Convolutions copy images that are part of others, such as some of their channels, to a place of their own first.
-  TensorId copied(const Step& step, TensorId part) {
-    const Tensor from = to_.graph().tensor(part);
-    const Shape shape(to_.graph().shape(part).begin(), to_.graph().shape(part).end());
-    const StorageId place = to_.add_storage(to_.graph().bytes_of(part));
-    const TensorId whole = to_.add_tensor(place, from.dtype, shape);
-    const TensorId inputs[] = {part};
+  // Convolutions copy images to a place of their own first that are part of others, such as some of their channels, and gradients that do
+  // not lie as their images do.
+  TensorId copied(const Step& step, TensorId id, bool plain) {
+    const Tensor from = to_.graph().tensor(id);
+    const Shape shape(to_.graph().shape(id).begin(), to_.graph().shape(id).end());
+    const StorageId place = to_.add_storage(to_.graph().bytes_of(id));
+    const Shape strides(to_.graph().strides(id).begin(), to_.graph().strides(id).end());
+    const TensorId whole =
+        plain ? to_.add_tensor(place, from.dtype, shape, strides) : to_.add_tensor(place, from.dtype, shape);
+    const TensorId inputs[] = {plain ? to_.add_tensor(from.storage, from.dtype, shape) : id};
     const TensorId outputs[] = {whole};
     to_.add_op({.name = "aten.clone.default", .phase = step.phase, .inputs = inputs, .outputs = outputs});
     parts_.inside.push_back(true);
@@ -381,8 +387,9 @@ class Emitter {
     for (size_t i = 0; i < std::min<size_t>(node.reads.size(), op.input_count); ++i) {
       inputs.push_back(as_laid_out(step, op, eager_.inputs(op)[i], node.reads[i].value));
       const bool part = node.reads[i].elements < value(step, node.reads[i].value).elements;
-      if (!convolves || !part || eager_.shape(eager_.inputs(op)[i]).size() <= 2) continue;
-      inputs.back() = copied(step, inputs.back());
+      const bool plain = node.reads[i].across;
+      if (!convolves || !(part || plain) || eager_.shape(eager_.inputs(op)[i]).size() <= 2) continue;
+      inputs.back() = copied(step, inputs.back(), plain);
       copies.push_back(to_.graph().tensor(inputs.back()).storage);
     }
     for (size_t i = 0; i < node.makes.size(); ++i) {

@@ -56,6 +56,46 @@ TEST(CompiledIteration, HasTheKernelsThatInductorGeneratedOfResNet50) {
   EXPECT_NEAR(static_cast<double>(backward.generated), 270, 6);
 }
 
+std::vector<const Op*> ops_with(const CompiledIteration& compiled, Phase phase, std::string_view name) {
+  std::vector<const Op*> found;
+  for (const Op& op : compiled.graph.ops()) {
+    const bool computes = compiled.graph.attributes(op).get_string("ops").find(name) != std::string::npos;
+    if (op.phase == phase && (computes || compiled.graph.name(op) == name)) found.push_back(&op);
+  }
+  return found;
+}
+
+// The gradient of a pooling layer whose windows overlap is stored, and the norm before it reads that.
+TEST(CompiledIteration, StoresGradientsOfWindowsThatOverlap) {
+  const Graph eager =
+      iteration("resnet50", {{"batch", "64"}}, {.precision = Precision::amp_bf16, .channels_last = true});
+  const Result<CompiledIteration> compiled = compiled_iteration(eager, false);
+  ASSERT_TRUE(compiled.ok()) << compiled.error().what;
+  const std::vector<const Op*> pools = ops_with(*compiled, Phase::backward, "max_pool2d_with_indices_backward");
+  ASSERT_EQ(pools.size(), 1u);
+  EXPECT_EQ(compiled->graph.attributes(*pools[0]).get_string("ops").find("batch_norm"), std::string::npos);
+  EXPECT_TRUE(ops_with(*compiled, Phase::backward, "aten.clone.default").empty());
+  int64_t forward = 0, backward = 0;
+  for (const Op& op : compiled->graph.ops()) {
+    (op.phase == Phase::forward ? forward : backward) += compiled->graph.attributes(op).get_int("norms", 0);
+  }
+  EXPECT_EQ(forward, 53) << "each batch norm is applied once";
+  EXPECT_EQ(backward, 0);
+}
+
+// Where the compiler alone puts channels last, the gradient that comes from the head does not lie so: the first convolution that it
+// reaches copies it, further ones get theirs from convolutions.
+TEST(CompiledIteration, CopiesTheGradientThatComesPlainly) {
+  const Graph eager = iteration("resnet50", {{"batch", "64"}}, {.precision = Precision::amp_bf16});
+  const Result<CompiledIteration> compiled = compiled_iteration(eager, false);
+  ASSERT_TRUE(compiled.ok()) << compiled.error().what;
+  const std::vector<const Op*> copies = ops_with(*compiled, Phase::backward, "aten.clone.default");
+  ASSERT_EQ(copies.size(), 1u);
+  const TensorId copy = compiled->graph.outputs(*copies[0])[0];
+  EXPECT_EQ(compiled->graph.element_count(copy), 64 * 2048 * 7 * 7);
+  EXPECT_EQ(compiled->graph.strides(copy)[1], 1) << "with its channels last";
+}
+
 // Autocast casts what three products read three times; the compiler casts it once. A model's logits are returned beside its loss: their
 // gradient is not written over them.
 TEST(CompiledIteration, CastsOnceAndLeavesLogitsAlone) {

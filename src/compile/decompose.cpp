@@ -1,7 +1,9 @@
 #include "compile/decompose.h"
 
 #include <algorithm>
+#include <span>
 #include <string_view>
+#include <unordered_set>
 
 #include "compile/inner_steps.h"
 #include "compile/layout_rule.h"
@@ -133,8 +135,17 @@ Outputs dropout(const OpCall& call) {
   return made;
 }
 
+// What looks at many elements is stored: more than eight reads, or thirty operations (graph.py, has_exceeded_max_reads and
+// has_large_inner_fn of ir.py in torch/_inductor).
+uint8_t pooling_flags(const OpCall& call) {
+  constexpr int kManyLooks = 9, kManyLooksBack = 4;
+  const std::string& name = call.graph().name(call.op);
+  const int looks = window_looks(base_name(name), call.graph().attributes(call.op));
+  return looks >= (is_backward(name) ? kManyLooksBack : kManyLooks) ? kAlone | kStored : kAlone;
+}
+
 Outputs pooled(const OpCall& call) {
-  Outputs made = {call.build.pointwise(call.every(), call.elements(0), call.dtype(0), kAlone)};
+  Outputs made = {call.build.pointwise(call.every(), call.elements(0), call.dtype(0), pooling_flags(call))};
   // Where the largest was, a byte each.
   if (call.op.output_count > 1) {
     made.push_back(call.build.pointwise(call.every(), call.elements(1), DType::int8, kAlone));
@@ -147,7 +158,8 @@ Outputs pooled(const OpCall& call) {
 // takes it for its size (2.13 takes the op apart and does not).
 Outputs largest_backward(const OpCall& call, ValueId where) {
   const Read sized = {call.in[1].value, 1};
-  return {call.build.pointwise({call.all(0), sized, call.of(where)}, call.elements(0), call.dtype(0), kAlone)};
+  return {
+      call.build.pointwise({call.all(0), sized, call.of(where)}, call.elements(0), call.dtype(0), pooling_flags(call))};
 }
 
 // Whether a gradient lies with its channels last: it does in the model, or a convolution made it where these are given theirs so.
@@ -330,11 +342,44 @@ Outputs convolution(const OpCall& call) {
   return made;
 }
 
+// Whether a gradient of images that are given their channels last comes plainly, as it was made before the first convolution of the
+// backward pass or behind a view: elementwise work leaves it as its first operand lies, sums of gradients as that of a convolution, and
+// the library copies it.
+bool comes_plainly(const OpCall& call) {
+  const TensorId id = call.graph().inputs(call.op)[0];
+  const std::vector<size_t> order = dimension_order(call.graph(), id);
+  if (!call.build.channels_last() || call.graph().shape(id).size() != 4 || order.size() < 3 || order.back() == 1) {
+    return false;
+  }
+  const JointGraph& joint = call.build.joint();
+  std::unordered_set<uint32_t> seen;
+  std::vector<Read> open = {call.all(0)};
+  while (!open.empty()) {
+    const Read read = open.back();
+    const Value& value = joint.value(read.value);
+    open.pop_back();
+    if (!seen.insert(read.value.value).second || !value.made_by.valid()) continue;
+    if (read.viewed && read.elements == value.elements) continue;
+    const Node& node = joint.node(value.made_by);
+    const std::string& name = call.graph().name(call.graph().op(node.op));
+    if (node.kind == NodeKind::library && op_class(name) == OpClass::convolution) return false;
+    if (node.kind != NodeKind::pointwise) continue;
+    const size_t operands = std::min<size_t>(base_name(name) == "add" ? 2 : 1, node.reads.size());
+    for (const Read& operand : std::span(node.reads).first(operands)) {
+      // What is repeated is the gradient of a mean.
+      if (operand.elements == value.elements || op_class(name) == OpClass::pooling) open.push_back(operand);
+    }
+  }
+  return true;
+}
+
 Outputs convolution_backward(const OpCall& call) {
-  if (!gives_bias_gradient(call.graph(), call.op)) return call.build.library(turned(call));
+  std::vector<Read> reads = turned(call);
+  reads[0].across = comes_plainly(call);
+  if (!gives_bias_gradient(call.graph(), call.op)) return call.build.library(std::move(reads));
   const size_t bias = call.op.output_count - 1;
   const int64_t results = std::max<int64_t>(call.elements(bias), 1);
-  Outputs made = bias > 0 ? call.build.library(turned(call), {}, bias) : Outputs();
+  Outputs made = bias > 0 ? call.build.library(std::move(reads), {}, bias) : Outputs();
   const bool last = has_channels_last(call, call.graph().inputs(call.op)[0]);
   made.push_back(call.build.reduction({call.all(0)}, results, std::max<int64_t>(call.in[0].elements / results, 1),
                                       !last, call.dtype(bias)));

@@ -22,6 +22,7 @@ void add_read(const JointGraph& joint, std::vector<Read>& reads, Read read) {
     if (known.value != read.value) continue;
     const bool parts = known.elements < all && read.elements < all;
     known.across = known.across || read.across;
+    known.parted = known.parted || read.parted;
     known.elements = parts ? std::min(known.elements + read.elements, all) : std::max(known.elements, read.elements);
     return;
   }
@@ -80,6 +81,7 @@ class Lowering {
       const int64_t made = joint_.value(read.value).elements;
       for (Read further : inlined_[by.value]) {
         if (read.elements < made && further.elements >= made) further.elements = read.elements;
+        further.parted = further.parted || read.parted;
         add_read(joint_, reads, further);
       }
       add_nodes(computed_[index], computed_[by.value]);
@@ -367,6 +369,7 @@ class Scheduler {
     }
     for (const Read& read : reads) {
       add_read(joint_, group.kernel.reads, read);
+      group.kernel.parted = group.kernel.parted || (read.parted && node.kind == NodeKind::reduction);
       const uint32_t maker = maker_[read.value.value];
       if (maker != kNone && maker != index) need(index, maker);
       std::vector<uint32_t>& readers = reading_[read.value.value];
@@ -402,7 +405,7 @@ class Scheduler {
   // are held in registers between the two.
   [[nodiscard]] bool is_read_again(const Kernel& kernel, ValueId made) const {
     const Value& value = joint_.value(made);
-    const bool in_rows = kernel.inner && !kernel.spread && !kernel.apart;
+    const bool in_rows = kernel.inner && !kernel.spread && !kernel.apart && is_row(kernel);
     if (kernel.kind != NodeKind::reduction ||
         kernel.reduced <= (in_rows ? kLongestPersistentRow : kLongestPersistentColumn))
       return false;
@@ -490,6 +493,11 @@ class Scheduler {
 };
 
 }  // namespace
+
+bool is_row(const Kernel& kernel) {
+  constexpr int64_t kManyRows = 64 * kMultiprocessors;
+  return kernel.inner && !(kernel.parted && kernel.elements >= kManyRows);
+}
 
 std::vector<Kernel> fuse(const JointGraph& joint, const std::vector<bool>& runs, const std::vector<bool>& stored) {
   const Lowering lowering(joint, runs, stored);

@@ -24,6 +24,7 @@ struct Kernel {
   bool inner = true;
   bool spread = false;          // NodeFlag::kSpread
   bool apart = false;           // Node::apart
+  bool parted = false;          // what is reduced is read in parts (Read)
   int64_t pieces = 1;           // that each result is reduced in first (split_rule.h)
   int further = 0;              // kernels that put them together
   std::vector<ValueId> across;  // of `writes`: sums over its rows, in the same kernel (mix_order.h)
@@ -32,6 +33,10 @@ struct Kernel {
   std::vector<std::vector<ValueId>>
       over;  // by write: what it is made of, element by element, and could be written over
 };
+
+// Whether Inductor takes what a kernel reduces for rows, which it holds whole up to kLongestPersistentRow: not where there are many, and
+// some of what is reduced is read in parts (num_splits of torch/_inductor/ir.py, get_reduction_hint of codegen/simd_kernel_features.py).
+bool is_row(const Kernel& kernel);
 
 // In the order of their first nodes: when they run is decided later (run_order.h). `runs`: by node; `stored`: by value, whether somebody
 // beyond this pass reads it.

@@ -51,6 +51,7 @@ constexpr std::array kSteps = {
 // With one input, the other is a number, which counts as well.
 constexpr std::array<std::string_view, 12> kOfTwo = {"add", "sub", "rsub", "mul", "div", "masked_fill",
                                                      "eq",  "ne",  "gt",   "ge",  "lt",  "le"};
+constexpr int64_t kMostLooks = 1 << 20;
 constexpr InnerSteps kGeluByTanh = {14, true};
 constexpr InnerSteps kGeluByTanhBackward = {23, true};
 
@@ -64,6 +65,20 @@ InnerSteps inner_steps(std::string_view base, size_t inputs, bool by_tanh) {
   }
   const bool with_number = inputs == 1 && std::find(kOfTwo.begin(), kOfTwo.end(), base) != kOfTwo.end();
   return {.count = with_number ? 2 : 1};
+}
+
+int window_looks(std::string_view name, const Attributes& attributes) {
+  Shape window = attributes.get_ints("kernel_size");
+  if (window.empty() || name.find("pool") == std::string_view::npos) return 0;
+  const bool backward = name.find("backward") != std::string_view::npos;
+  if (window.size() == 1 && name.find("1d") == std::string_view::npos) window.push_back(window[0]);
+  const Shape stride = attributes.get_ints("stride");
+  int64_t looks = 1;
+  for (size_t i = 0; i < window.size(); ++i) {
+    const int64_t step = stride.empty() ? window[i] : std::max<int64_t>(stride[std::min(i, stride.size() - 1)], 1);
+    looks *= backward ? (window[i] + step - 1) / step : std::max<int64_t>(window[i], 1);
+  }
+  return static_cast<int>(std::min<int64_t>(looks, kMostLooks));
 }
 
 }  // namespace forerun::compile

@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <string_view>
 
+#include "graph/graph.h"
+
 namespace forerun::compile {
 
 struct InnerSteps {
@@ -18,5 +20,8 @@ struct InnerSteps {
 
 // `base`: the op's name without namespace and overload; `inputs`: tensors that it reads; `by_tanh`: a GELU that is approximated so.
 InnerSteps inner_steps(std::string_view base, size_t inputs, bool by_tanh);
+
+// Of a pooling layer: elements of a window; of its gradient, windows that an element was in. 0: it is none.
+int window_looks(std::string_view base, const Attributes& attributes);
 
 }  // namespace forerun::compile

@@ -24,5 +24,15 @@ TEST(InnerSteps, TellsTheTwoFormsOfGeluApart) {
   EXPECT_LT(inner_steps("gelu_backward", 2, false).count, inner_steps("gelu_backward", 2, true).count);
 }
 
+// Elements of a window, windows of an element; global pools and others have none.
+TEST(InnerSteps, CountsLooksIntoWindows) {
+  const Attributes pool = {{"kernel_size", Shape{3, 3}}, {"stride", Shape{2, 2}}};
+  EXPECT_EQ(window_looks("max_pool2d_with_indices", pool), 9);
+  EXPECT_EQ(window_looks("max_pool2d_with_indices_backward", pool), 4);
+  EXPECT_EQ(window_looks("avg_pool2d_backward", {{"kernel_size", Shape{2}}, {"stride", Shape{2}}}), 1);
+  EXPECT_EQ(window_looks("convolution", pool), 0);
+  EXPECT_EQ(window_looks("mean", {}), 0);
+}
+
 }  // namespace
 }  // namespace forerun::compile

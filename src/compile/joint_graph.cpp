@@ -43,6 +43,39 @@ bool reads_across(const Graph& graph, const Op& op, TensorId input, bool channel
   return order.back() != (wanted.empty() ? last : wanted.back());
 }
 
+bool looks_up(std::string_view name) {
+  const std::string_view base = base_name(name);
+  return base == "index" || base == "embedding" || base == "gather" || base == "index_select";
+}
+
+// Whether an op's loops do not take an operand's elements as they lie, from the first to the last: where they are looked up, lie apart, or
+// come again between others (is_contiguous of torch/_inductor/dependencies.py, where indices that make one step are joined).
+bool reads_in_parts(const Graph& graph, const Op& op, TensorId input, bool channels_last) {
+  if (op.output_count == 0) return false;
+  if (looks_up(graph.name(op))) return input == graph.inputs(op)[0];
+  const std::span<const int64_t> shape = graph.shape(input);
+  const std::span<const int64_t> strides = graph.strides(input);
+  const std::span<const int64_t> result = graph.shape(graph.outputs(op)[0]);
+  if (strides.size() != shape.size() || shape.size() > result.size() || (shape.size() == 4 && channels_last))
+    return false;
+  const size_t missing = result.size() - shape.size();
+  int64_t next = 0;      // the step that what lies behind makes; 0: nothing does
+  bool between = false;  // something came again since
+  for (size_t dim = result.size(); dim-- > 0;) {
+    if (result[dim] <= 1) continue;
+    const bool again = dim < missing || shape[dim - missing] == 1 || strides[dim - missing] == 0;
+    if (again) {
+      between = next > 0;
+      continue;
+    }
+    if (shape[dim - missing] != result[dim]) return false;  // no operand of elementwise work
+    const int64_t step = strides[dim - missing];
+    if (between || step != std::max<int64_t>(next, 1)) return true;
+    next = step * result[dim];
+  }
+  return false;
+}
+
 // The first of the last ops that are a loss by name, with the views and casts before them; the end where there is none.
 size_t named_loss(const Graph& graph, size_t first, size_t end) {
   constexpr size_t kMostBehind = 4;  // means and sums of losses
@@ -179,6 +212,7 @@ class JointBuilder {
     for (const TensorId input : graph_.inputs(op)) {
       reads.push_back(values_.read(input));
       reads.back().across = reads_across(graph_, op, input, round_.channels_last);
+      reads.back().parted = reads_in_parts(graph_, op, input, round_.channels_last);
     }
     if (place == Place::backward && add_in_product(op, reads)) return;
     const bool cast = place == Place::backward && cast_product(op, reads);

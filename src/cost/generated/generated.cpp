@@ -19,10 +19,13 @@ namespace {
 
 GeneratedKind read_kind(JsonObject& kinds, const char* name) {
   JsonObject kind = kinds.object(name);
+  const double share = kind.number("bandwidth_share", Sign::positive);
   return {.fixed = nanoseconds_from_us(kind.number("fixed_us", Sign::not_negative)),
-          .bandwidth_share = kind.number("bandwidth_share", Sign::positive),
+          .bandwidth_share = share,
+          .across_share = kind.number_or("across_share", share, Sign::positive),
           .step_ns = kind.number_or("step_ns", 0, Sign::not_negative),
           .row_ps = kind.number_or("row_ps", 0, Sign::not_negative),
+          .element_ps = kind.number_or("element_ps", 0, Sign::not_negative),
           .statistics_ps = kind.number_or("statistics_ps", 0, Sign::not_negative)};
 }
 
@@ -31,15 +34,19 @@ CompileRange read_range(JsonObject& ranges, const char* name) {
   return {.low = range.number("low", Sign::positive), .high = range.number("high", Sign::positive)};
 }
 
+// What reads across is no row to Inductor (has_non_contiguous_pw_in_reduction_kernel of codegen/simd_kernel_features.py).
 bool is_persistent(const Attributes& attributes) {
-  const int64_t most =
-      attributes.get_bool("inner", true) ? compile::kLongestPersistentRow : compile::kLongestPersistentColumn;
+  const bool row =
+      attributes.get_bool("inner", true) && attributes.get_bool("row", true) && attributes.get_int("across", 0) == 0;
+  const int64_t most = row ? compile::kLongestPersistentRow : compile::kLongestPersistentColumn;
   return attributes.get_int("reduced", 1) <= most;
 }
 
 const GeneratedKind& kind_of(const CompileConstants& constants, std::string_view name, const Attributes& attributes) {
   if (name == compile::kReduction && attributes.get_bool("inner", true)) {
-    return is_persistent(attributes) ? constants.persistent : constants.looped;
+    if (is_persistent(attributes)) return constants.persistent;
+    const bool short_row = attributes.get_int("reduced", 1) <= compile::kLongestPersistentRow;
+    return short_row ? constants.looped_short : constants.looped;
   }
   if (name == compile::kReduction) {
     return is_persistent(attributes) ? constants.persistent_columns : constants.looped_columns;
@@ -52,8 +59,8 @@ const GeneratedKind& kind_of(const CompileConstants& constants, std::string_view
 Result<CompileConstants> load_compile_constants(const std::filesystem::path& path) {
   Result<JsonObject> file = JsonObject::read(path);
   if (!file.ok()) return file.error();
-  if (const std::string format = file->text("format"); format != "compile-kernels/4") {
-    file->fail("format", "unknown format \"" + format + "\"", "known is compile-kernels/4");
+  if (const std::string format = file->text("format"); format != "compile-kernels/5") {
+    file->fail("format", "unknown format \"" + format + "\"", "known is compile-kernels/5");
   }
   CompileConstants constants;
   JsonObject kinds = file->object("kernels");
@@ -61,15 +68,16 @@ Result<CompileConstants> load_compile_constants(const std::filesystem::path& pat
   constants.persistent = read_kind(kinds, "persistent");
   constants.persistent_columns = read_kind(kinds, "persistent_columns");
   constants.looped = read_kind(kinds, "looped");
+  constants.looped_short = read_kind(kinds, "looped_short");
   constants.looped_columns = read_kind(kinds, "looped_columns");
   constants.scatter = read_kind(kinds, "scatter");
-  constants.across_share = file->number("across_share", Sign::positive);
   JsonObject arithmetic = file->object("arithmetic_ps");
   constants.arithmetic = {.element = arithmetic.number("element", Sign::not_negative),
                           .random = arithmetic.number("random", Sign::not_negative),
                           .erf = arithmetic.number("erf", Sign::not_negative),
                           .exp = arithmetic.number("exp", Sign::not_negative),
                           .trig = arithmetic.number("trig", Sign::not_negative),
+                          .norm = arithmetic.number("norm", Sign::not_negative),
                           .look = arithmetic.number("look", Sign::not_negative),
                           .look_back = arithmetic.number("look_back", Sign::not_negative),
                           .add = arithmetic.number("add", Sign::not_negative),
@@ -101,7 +109,7 @@ Result<CompileConstants> load_compile_constants(const std::filesystem::path& pat
 
 CompileRange range_in(CompileMode mode, const CompileRange& measured) {
   if (!tunes_products(mode)) return measured;
-  return {.low = measured.low / kNeverMeasured, .high = measured.high * kNeverMeasured};
+  return {.low = measured.low / kHardlyMeasured, .high = measured.high * kHardlyMeasured};
 }
 
 namespace {
@@ -124,8 +132,8 @@ double slowness(const Device& device) {
 double computing(const Attributes& attributes, bool whole_rows, const Device& device, const ArithmeticCosts& costs) {
   const auto count = [&](const char* what) { return static_cast<double>(attributes.get_int(what, 0)); };
   const double each = costs.element + count("random") * costs.random + count("erf") * costs.erf +
-                      count("exp") * costs.exp + count("trig") * costs.trig + count("looks") * costs.look +
-                      count("looks_back") * costs.look_back;
+                      count("exp") * costs.exp + count("trig") * costs.trig + count("norms") * costs.norm +
+                      count("looks") * costs.look + count("looks_back") * costs.look_back;
   auto row = static_cast<uint64_t>(std::max<int64_t>(attributes.get_int("reduced", 1), 1));
   if (whole_rows) row = std::bit_ceil(row);
   const double elements = count("elements") * static_cast<double>(row);
@@ -140,6 +148,13 @@ double adding_rows(const Attributes& attributes, const GeneratedKind& kind, cons
   const auto row = static_cast<uint64_t>(std::max<int64_t>(attributes.get_int("reduced", 1), 1));
   const double share = std::min(static_cast<double>(std::bit_ceil(row)) / kThreads, 1.0);
   return static_cast<double>(attributes.get_int("elements", 0)) * share * kind.row_ps * slowness(device) * 1e-3;
+}
+
+// Nanoseconds of loops over short rows, which are begun more than once.
+double looping(const Attributes& attributes, const GeneratedKind& kind, const Device& device) {
+  const double elements =
+      static_cast<double>(attributes.get_int("elements", 0)) * static_cast<double>(attributes.get_int("reduced", 1));
+  return elements * kind.element_ps * slowness(device) * 1e-3;
 }
 
 // Of mean and variance, one element after the other: nothing of it that moving the bytes takes longer than is seen.
@@ -161,11 +176,11 @@ void cost_generated(const Graph& graph, const Device& device, const CompileConst
     const bool reduces = graph.name(op) == compile::kReduction;
     const bool whole_rows = reduces && is_persistent(attributes);
     const double across = std::min(static_cast<double>(attributes.get_int("across", 0)), bytes);
-    const double straight = (bytes - across) / kind.bandwidth_share + across / constants.across_share;
+    const double straight = (bytes - across) / kind.bandwidth_share + across / kind.across_share;
     const double moving = straight / device.memory_bandwidth * 1e9;
     const double arithmetic = computing(attributes, whole_rows, device, constants.arithmetic);
     const double steps = reduces ? static_cast<double>(attributes.get_int("reduced", 1)) * kind.step_ns : 0;
-    const double rows = whole_rows ? adding_rows(attributes, kind, device) : 0;
+    const double rows = whole_rows ? adding_rows(attributes, kind, device) : looping(attributes, kind, device);
     const double busiest = std::max(moving, taking_statistics(attributes, kind, device));
     const double work = std::hypot(busiest, arithmetic, std::hypot(steps, rows));
     const Bound busy = arithmetic > moving ? Bound::compute : Bound::memory;

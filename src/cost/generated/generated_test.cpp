@@ -106,9 +106,8 @@ TEST(GeneratedKernels, LongRowsAreAddedUpStepByStep) {
 // Rows and columns have constants of their own; what lies in another order than it is read in comes at a smaller share.
 TEST(GeneratedKernels, ReadAcrossMoreSlowly) {
   CompileConstants constants;
-  constants.looped = {.fixed = Nanoseconds(1000), .bandwidth_share = 1};
+  constants.looped = {.fixed = Nanoseconds(1000), .bandwidth_share = 1, .across_share = 0.25};
   constants.looped_columns = {.fixed = Nanoseconds(2000), .bandwidth_share = 0.5};
-  constants.across_share = 0.25;
   const auto moving = [&](const Attributes& how, int64_t fixed) {
     return static_cast<double>(reduced(1 << 10, 1 << 14, how, constants).value - fixed);
   };
@@ -141,6 +140,32 @@ TEST(GeneratedKernels, TakeStatisticsWhileBytesMove) {
   EXPECT_NEAR(taking(statistics), 10 * (1 << 24) * 1e-3, 100);
   constants.looped_columns.statistics_ps = 0.001;
   EXPECT_EQ(taking(statistics), taking(columns));
+}
+
+// Short rows are held whole, and looped over where they are read in parts or across: each element then takes its time.
+TEST(GeneratedKernels, LoopOverShortRowsThatLieInParts) {
+  CompileConstants constants;
+  constants.persistent = {.fixed = Nanoseconds(1000), .bandwidth_share = 1e6};
+  constants.looped = {.fixed = Nanoseconds(9000), .bandwidth_share = 1e6};
+  constants.looped_short = {.fixed = Nanoseconds(2000), .bandwidth_share = 1e6, .across_share = 1e6, .element_ps = 4};
+  const auto rows = [&](int64_t row, const Attributes& how) {
+    return static_cast<double>(reduced(1 << 14, row, how, constants).value);
+  };
+  EXPECT_NEAR(rows(256, {}), 1000, 5);
+  EXPECT_NEAR(rows(256, {{"row", false}}), 2000 + (1 << 22) * 4e-3, 20);
+  EXPECT_NEAR(rows(256, {{"across", int64_t{1}}}), 2000 + (1 << 22) * 4e-3, 20);
+  EXPECT_NEAR(rows(64, {{"row", false}}), 1000, 5) << "so few are held all the same";
+  EXPECT_NEAR(rows(2048, {{"row", false}}), 9000, 5);
+}
+
+// Whoever applies a norm by statistics of another kernel takes their root for each element.
+TEST(GeneratedKernels, TakeRootsOfNormsAnew) {
+  CompileConstants constants;
+  constants.persistent = {.fixed = Nanoseconds(1000), .bandwidth_share = 1e6};
+  constants.arithmetic.norm = 1;
+  const auto norms = [&](int64_t count) { return reduced(1 << 14, 1 << 10, {{"norms", count}}, constants).value; };
+  EXPECT_NEAR(static_cast<double>(norms(1)), 1000 + (1 << 24) * 1e-3, 20);
+  EXPECT_NEAR(static_cast<double>(norms(2)), 1000 + 2 * (1 << 24) * 1e-3, 20);
 }
 
 // A pooling layer looks at each element of a window; where it compares places, that costs more.
@@ -300,7 +325,7 @@ TEST(GeneratedKernels, AreReadFromTheDataFolder) {
 TEST(GeneratedKernels, AFileThatIsNotSoundIsRefused) {
   const std::string file = testing::TempDir() + "kernels.json";
   for (const char* text :
-       {"{}", "{\"format\": \"compile-kernels/9\"}", "[", "{\"format\": \"compile-kernels/4\", \"kernels\": 3}"}) {
+       {"{}", "{\"format\": \"compile-kernels/9\"}", "[", "{\"format\": \"compile-kernels/5\", \"kernels\": 3}"}) {
     std::ofstream(file) << text;
     EXPECT_FALSE(load_compile_constants(file).ok()) << text;
   }
