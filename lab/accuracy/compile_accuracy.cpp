@@ -32,7 +32,9 @@ void count_hit(bool right, CompileHits& hits) {
   hits.right += right ? 1 : 0;
 }
 
-std::string out_of(const CompileHits& hits) { return fmt::format("{} of {}", hits.right, hits.of); }
+std::string out_of(const CompileHits& hits) {
+  return hits.of == 0 ? "of none" : fmt::format("{} of {}", hits.right, hits.of);
+}
 
 bool is_of(const CompileCase& c, CompileMode mode, bool kept_aside) {
   return c.mode == mode && c.kept_aside == kept_aside;
@@ -58,32 +60,44 @@ std::string cases_text(const CompileAccuracy& accuracy, CompileMode mode, bool k
 std::string bars_text(const CompileAccuracy& accuracy, CompileMode mode) {
   const CompileSummary aside = summary_of(accuracy, mode, true), seen = summary_of(accuracy, mode, false);
   Table table({fmt::format("{}, mean error", name_of(mode)), "kept aside", "looked at", "asked for"});
-  table.add({"GPU time", percent(aside.gpu), percent(seen.gpu), "6 %"});
   const auto of_some = [](double error, int64_t cases) { return cases == 0 ? "of none" : percent(error); };
+  const auto row = [&](const char* what, double CompileSummary::*error, const char* bar) {
+    table.add({what, of_some(aside.*error, aside.cases), of_some(seen.*error, seen.cases), bar});
+  };
+  row("GPU time", &CompileSummary::gpu, "6 %");
   const auto by_host = [](const CompileSummary& sum) { return sum.cases - sum.gpu_bound_cases; };
   table.add({"iteration, the GPU bounds it", of_some(aside.gpu_bound, aside.gpu_bound_cases),
              of_some(seen.gpu_bound, seen.gpu_bound_cases), "7 %"});
   table.add({"iteration, the host bounds it", of_some(aside.host_bound, by_host(aside)),
              of_some(seen.host_bound, by_host(seen)), "15 %"});
-  table.add({"kernels", percent(aside.kernels), percent(seen.kernels), "10 %"});
-  table.add({"peak allocated", percent(aside.allocated), percent(seen.allocated), "2 %"});
-  const auto whole_run = [](const CompileSummary& sum) {
-    return sum.kept_cache_cases == 0 ? ""
-                                     : fmt::format("{} of {}", percent(sum.reserved_kept_cache), sum.kept_cache_cases);
+  const auto of_those = [](double error, int64_t cases) {
+    return cases == 0 ? "" : fmt::format("{} of {}", percent(error), cases);
   };
+  table.add({"  with the host as it was read", of_those(aside.host_read_bound, aside.host_read_bound_cases),
+             of_those(seen.host_read_bound, seen.host_read_bound_cases), "15 %"});
+  row("kernels", &CompileSummary::kernels, "10 %");
+  row("peak allocated", &CompileSummary::allocated, "2 %");
   if (!launches_graphs(mode)) {
-    table.add({"peak reserved, cache emptied", percent(aside.reserved), percent(seen.reserved), "4 %"});
+    row("peak reserved, cache emptied", &CompileSummary::reserved, "4 %");
   }
-  table.add({"peak reserved, whole run", whole_run(aside), whole_run(seen), "4 %"});
+  table.add({"peak reserved, whole run", of_those(aside.reserved_kept_cache, aside.kept_cache_cases),
+             of_those(seen.reserved_kept_cache, seen.kept_cache_cases), "4 %"});
   const auto points = [](double share) { return fmt::format("{:.1f} points", 100 * share); };
-  table.add({"gain", points(aside.gain), points(seen.gain), "6 points"});
+  const auto all_points = [&](const CompileSummary& sum) { return sum.cases == 0 ? "of none" : points(sum.gain); };
+  table.add({"gain", all_points(aside), all_points(seen), "6 points"});
+  const auto points_of_those = [&](const CompileSummary& sum) {
+    return sum.host_read_cases == 0 ? "" : fmt::format("{} of {}", points(sum.host_read_gain), sum.host_read_cases);
+  };
+  table.add({"  with the host as it was read", points_of_those(aside), points_of_those(seen), "6 points"});
   table.add({"sign of gains above 5 %", out_of(aside.signs), out_of(seen.signs), "all"});
   table.add({"iterations within the range", out_of(aside.iteration_range), out_of(seen.iteration_range), ""});
   table.add({"GPU times within the range", out_of(aside.gpu_range), out_of(seen.gpu_range), ""});
   table.add({"allocated within the range", out_of(aside.allocated_range), out_of(seen.allocated_range), ""});
-  table.add({"eager iteration", percent(aside.eager), percent(seen.eager), ""});
-  table.add({"eager GPU time", percent(aside.eager_gpu), percent(seen.eager_gpu), ""});
-  table.add({"eager peak allocated", percent(aside.eager_allocated), percent(seen.eager_allocated), ""});
+  row("eager iteration", &CompileSummary::eager, "");
+  table.add({"  with the host as it was read", of_those(aside.host_read_eager, aside.host_read_cases),
+             of_those(seen.host_read_eager, seen.host_read_cases), ""});
+  row("eager GPU time", &CompileSummary::eager_gpu, "");
+  row("eager peak allocated", &CompileSummary::eager_allocated, "");
   return table.text();
 }
 
@@ -105,6 +119,11 @@ void write(JsonWriter& json, std::string_view key, const CompileSummary& sum) {
       .field("kept_cache_cases", sum.kept_cache_cases)
       .field("reserved_kept_cache", sum.reserved_kept_cache)
       .field("gain", sum.gain)
+      .field("host_read_cases", sum.host_read_cases)
+      .field("host_read_bound_cases", sum.host_read_bound_cases)
+      .field("host_read_bound", sum.host_read_bound)
+      .field("host_read_gain", sum.host_read_gain)
+      .field("host_read_eager", sum.host_read_eager)
       .field("eager", sum.eager)
       .field("eager_gpu", sum.eager_gpu)
       .field("eager_allocated", sum.eager_allocated);
@@ -138,7 +157,7 @@ std::vector<CompileMode> CompileAccuracy::modes() const {
 CompileSummary summary_of(const CompileAccuracy& accuracy, CompileMode mode, bool kept_aside) {
   CompileSummary sum;
   AbsoluteMean gpu, gpu_bound, host_bound, kernels, allocated, reserved, kept_cache, gain, eager, eager_gpu,
-      eager_allocated;
+      eager_allocated, host_read_bound, host_read_gain, host_read_eager;
   for (const CompileCase& c : accuracy.cases) {
     if (!is_of(c, mode, kept_aside)) continue;
     const PairFigures &p = c.predicted, &m = c.measured;
@@ -156,6 +175,11 @@ CompileSummary summary_of(const CompileAccuracy& accuracy, CompileMode mode, boo
     if (std::abs(c.measured_gain() - 1) > kCompileGain) {
       count_hit((c.predicted_gain() < 1) == (c.measured_gain() < 1), sum.signs);
     }
+    if (c.with_host) {
+      host_read_gain.add(c.gain_with_host() - c.measured_gain());
+      host_read_eager.add(relative_error(c.with_host->eager_iter_ms, c.measured_eager.iter_ms));
+      if (c.host_bound()) host_read_bound.add(relative_error(c.with_host->iter_ms, m.iter_ms));
+    }
     count_hit(c.iter_low_ms <= m.iter_ms && m.iter_ms <= c.iter_high_ms, sum.iteration_range);
     count_hit(c.gpu_low_ms <= m.gpu_ms && m.gpu_ms <= c.gpu_high_ms, sum.gpu_range);
     count_hit(c.allocated_low <= m.allocated && m.allocated <= c.allocated_high, sum.allocated_range);
@@ -170,6 +194,11 @@ CompileSummary summary_of(const CompileAccuracy& accuracy, CompileMode mode, boo
   sum.kept_cache_cases = kept_cache.count();
   sum.reserved_kept_cache = kept_cache.value();
   sum.gain = gain.value();
+  sum.host_read_cases = host_read_gain.count();
+  sum.host_read_bound_cases = host_read_bound.count();
+  sum.host_read_bound = host_read_bound.value();
+  sum.host_read_gain = host_read_gain.value();
+  sum.host_read_eager = host_read_eager.value();
   sum.eager = eager.value();
   sum.eager_gpu = eager_gpu.value();
   sum.eager_allocated = eager_allocated.value();
@@ -210,6 +239,13 @@ std::string to_json(const CompileAccuracy& accuracy) {
     write(json, "measured", c.measured);
     write(json, "predicted_eager", c.predicted_eager);
     write(json, "predicted", c.predicted);
+    if (c.with_host) {
+      json.key("predicted_with_host")
+          .begin_object()
+          .field("eager_iter_ms", c.with_host->eager_iter_ms)
+          .field("iter_ms", c.with_host->iter_ms)
+          .end_object();
+    }
     json.end_object();
   }
   json.end_array().key("problems").begin_array();

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,12 +22,19 @@ struct PairFigures {
   double reserved_kept_cache = 0;      // of a whole run whose cache is never emptied; 0: nobody looked
 };
 
+// What is predicted with what the machine's host was read to be (docs/records.md, host_us).
+struct HostReadFigures {
+  double eager_iter_ms = 0, iter_ms = 0;
+};
+
 struct CompileCase {
   std::string name;
   CompileMode mode = CompileMode::standard;
   bool kept_aside = false;
-  PairFigures measured_eager, measured;  // compiled
-  PairFigures predicted_eager, predicted;
+  PairFigures measured_eager, measured;      // compiled
+  PairFigures predicted_eager, predicted;    // of a host like any other
+  HostCalibration host;                      // as it was read beside the pair; may be empty
+  std::optional<HostReadFigures> with_host;  // where it was
   std::string bound;                         // what is predicted to bound the compiled iteration
   double iter_low_ms = 0, iter_high_ms = 0;  // the stated ranges
   double gpu_low_ms = 0, gpu_high_ms = 0;
@@ -35,6 +43,7 @@ struct CompileCase {
   [[nodiscard]] bool host_bound() const { return measured.gpu_ms < 0.9 * measured.iter_ms; }
   [[nodiscard]] double measured_gain() const { return measured.iter_ms / measured_eager.iter_ms; }
   [[nodiscard]] double predicted_gain() const { return predicted.iter_ms / predicted_eager.iter_ms; }
+  [[nodiscard]] double gain_with_host() const { return with_host->iter_ms / with_host->eager_iter_ms; }
 };
 
 struct CompileAccuracy {
@@ -55,6 +64,9 @@ struct CompileSummary {
   double gpu = 0, gpu_bound = 0, host_bound = 0;  // GPU time; iterations by what bounds them
   double kernels = 0, allocated = 0, reserved = 0, reserved_kept_cache = 0, gain = 0;
   double eager = 0, eager_gpu = 0, eager_allocated = 0;  // of the eager iteration: what the compiled one begins with
+  // Of those whose host was read, with that.
+  int64_t host_read_cases = 0, host_read_bound_cases = 0;
+  double host_read_bound = 0, host_read_gain = 0, host_read_eager = 0;
   CompileHits signs, iteration_range, gpu_range, allocated_range;
 };
 CompileSummary summary_of(const CompileAccuracy& accuracy, CompileMode mode, bool kept_aside);

@@ -35,6 +35,19 @@ PairFigures read_figures(JsonObject& row, const char* name) {
       .reserved_kept_cache = figures.has("peak_reserved_kept_cache") ? figures.number("peak_reserved_kept_cache") : 0};
 }
 
+// A field of run records, docs/records.md; nothing where the host was not read.
+HostCalibration read_host(JsonObject& row) {
+  HostCalibration host;
+  if (!row.has("host_us")) return host;
+  JsonObject forward = row.object("host_us");
+  JsonObject backward = forward.object("backward");
+  for (const std::string& kind : forward.keys()) {
+    if (kind != "backward") host.forward.emplace_back(kind, forward.number(kind));
+  }
+  for (const std::string& kind : backward.keys()) host.backward.emplace_back(kind, backward.number(kind));
+  return host;
+}
+
 using CasesByName = std::multimap<std::string, CompileCase>;  // one for each mode that a set-up was measured in
 
 Result<CasesByName> measured_cases(const std::filesystem::path& file) {
@@ -51,6 +64,7 @@ Result<CasesByName> measured_cases(const std::filesystem::path& file) {
     const Result<CompileMode> mode = parse_compile_mode(row->text("mode"));
     made.measured_eager = read_figures(*row, "eager");
     made.measured = read_figures(*row, "compiled");
+    made.host = read_host(*row);
     if (!row->status().ok()) return row->status().error();
     if (!mode) return mode.error();
     made.mode = *mode;
@@ -75,6 +89,15 @@ MemoryEstimate memory_as_measured(const TrainingRun& run, const Device& device, 
   return replay_iterations(run.graph, options).peak;
 }
 
+// As of a machine that was calibrated: what its host was when the pair was measured.
+void judge_with_host(TrainingRun eager, TrainingRun run, const Device& device, const CostModels& cost_models,
+                     CompileCase& judged) {
+  if (judged.host.empty()) return;
+  eager.environment.calibration = run.environment.calibration = judged.host;
+  judged.with_host = HostReadFigures{.eager_iter_ms = milliseconds(predict(eager, device, cost_models).times.iteration),
+                                     .iter_ms = milliseconds(predict(run, device, cost_models).times.iteration)};
+}
+
 Status judge(const RunRecord& record, const Device& device, const CostModels& cost_models, CompileCase& judged) {
   const Result<TrainingRun> eager = recorded_run(record, device);
   if (!eager) return eager.error();
@@ -96,6 +119,7 @@ Status judge(const RunRecord& record, const Device& device, const CostModels& co
   judged.gpu_high_ms = milliseconds(compiled.gpu_high);
   judged.allocated_low = static_cast<double>(p.memory_answer.allocated.low.value);
   judged.allocated_high = static_cast<double>(p.memory_answer.allocated.high.value);
+  judge_with_host(*eager, *run, device, cost_models, judged);
   return {};
 }
 
