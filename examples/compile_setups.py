@@ -184,7 +184,8 @@ LEARNED = {
             ("resnet", "resnext", 0), ("speech", "wav2vec2", 0), ("llama", "phi3", 0), ("twins", "twins", 0),
             ("gpt2", "falcon", 0), ("bert", "modernbert", 0), ("coatnet", "coatnet", 0), ("t5", "t5", 1),
             ("llama", "olmo2", 0), ("cspnet", "cspnet", 0), ("cait", "cait", 0), ("mixer", "mixer", 1),
-            ("gpt2", "gpt_neo", 0), ("mobilevit", "mobilevit", 0), ("hrnet", "hrnet", 0), ("mobilenet_v2", "mobilenet_v2", 0),
+            ("gpt2", "gpt_neo", 0), ("mobilevit", "mobilevit", 0), ("hrnet", "hrnet", 0),
+            ("mobilenet_v2", "mobilenet_v2", 0),
         )
     },
     "bert/bert_large": bert_large,
@@ -228,23 +229,29 @@ SEEN_LAST = {
     f"{name}/{name}-0": functools.partial(drawn, name, 0)
     for name in (
         "persimmon", "volo", "patchtst", "smollm3", "vitamin", "depth", "helium", "spectrogram", "convit", "shvit",
+        "halonet", "tiny_vit", "squeezebert", "mvit",
     )
 }
 JUDGED = {
     f"judged/{name}-0": functools.partial(drawn, name, 0)
     for name in (
-        "rdnet", "maxvit", "tiny_vit", "nest", "pnasnet", "mvit", "nystromformer", "nextvit", "coat", "codec",
-        "swiftformer", "starnet", "halonet", "dpn", "squeezebert", "sequencer", "edgenext",
+        "rdnet", "maxvit", "nest", "pnasnet", "nystromformer", "nextvit", "coat", "codec", "swiftformer", "starnet",
+        "dpn", "sequencer", "edgenext",
     )
 }
 
-# Of the same and of five more families, so large that the GPU bounds them.
+# Of families that are looked at, and of those kept aside and five more, so large that the GPU bounds them.
+SEEN_LARGE = {
+    f"{name}/{name}-0-x{times}": functools.partial(larger, name, 0, times)
+    for name, times in (
+        ("halonet", 6), ("squeezebert", 3), ("tiny_vit", 6), ("mvit", 6), ("vovnet", 8),
+    )
+}
 JUDGED_LARGE = {
     f"judged/{name}-0-x{times}": functools.partial(larger, name, 0, times)
     for name, times in (
-        ("pit", 8), ("halonet", 6), ("nystromformer", 6), ("vovnet", 8), ("squeezebert", 3), ("repvit", 8), ("coat", 5),
-        ("dla", 4), ("nest", 4), ("efficientformer", 4), ("tiny_vit", 6), ("dpn", 4), ("rdnet", 6), ("nextvit", 6),
-        ("mvit", 6),
+        ("pit", 8), ("nystromformer", 6), ("repvit", 8), ("coat", 5), ("dla", 4), ("nest", 4),
+        ("efficientformer", 4), ("dpn", 4), ("rdnet", 6), ("nextvit", 6),
     )
 }
 
@@ -308,8 +315,9 @@ def in_turn(learned, judged):
         ones, others = ones[2:], others[1:]
 
 
-ALL = {**LEARNED, **SEEN, **SEEN_LATER, **THIRD, **SEEN_LAST, **BREAKS, **JUDGED, **JUDGED_LARGE}
+ALL = {**LEARNED, **SEEN, **SEEN_LATER, **THIRD, **SEEN_LAST, **SEEN_LARGE, **BREAKS, **JUDGED, **JUDGED_LARGE}
 SECOND = list(LEARNED)[list(LEARNED).index("llama/llama_1b"):]
 FIRST = [name for name in LEARNED if name not in SECOND]
-ORDER = (*in_turn(FIRST, SEEN), *in_turn(SECOND, SEEN_LATER), *in_turn(THIRD, SEEN_LAST), *in_turn(BREAKS, JUDGED), *JUDGED_LARGE)
+ORDER = (*in_turn(FIRST, SEEN), *in_turn(SECOND, SEEN_LATER), *in_turn(THIRD, SEEN_LAST), *in_turn(BREAKS, JUDGED),
+         *in_turn(SEEN_LARGE, JUDGED_LARGE))
 SETUPS = {name: ALL[name] for name in ORDER}
