@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "compile/inner_steps.h"
@@ -90,7 +91,7 @@ bool holds_statistics(const JointGraph& joint, const std::vector<NodeId>& nodes,
 
 }  // namespace
 
-Arithmetic arithmetic_of(const Graph& eager, const JointGraph& joint, const Kernel& kernel) {
+Arithmetic arithmetic_of(const Graph& eager, const JointGraph& joint, const Kernel& kernel, Phase pass) {
   Counter counter;
   Arithmetic adds;
   std::vector<OpId> seen;  // an op may be there by several of its nodes
@@ -107,7 +108,7 @@ Arithmetic arithmetic_of(const Graph& eager, const JointGraph& joint, const Kern
     if (std::find(seen.begin(), seen.end(), node.op) != seen.end()) continue;
     seen.push_back(node.op);
     counter.add(name, eager.attributes(op).get_string("approximate") == "tanh");
-    const bool applied = name.find("batch_norm") != std::string_view::npos && !node.backward &&
+    const bool applied = pass == Phase::forward && name.find("batch_norm") != std::string_view::npos &&
                          !holds_statistics(joint, kernel.nodes, node.op);
     if (applied) counter.add_norm();
     counter.add_looks(window_looks(name, eager.attributes(op)),
@@ -121,6 +122,19 @@ Arithmetic arithmetic_of(const Graph& eager, const JointGraph& joint, const Kern
   found.often_narrow = adds.often_narrow;
   found.crowded = adds.crowded;
   return found;
+}
+
+void note(const Arithmetic& work, Attributes& attributes) {
+  const std::pair<const char*, int64_t> counts[] = {{"random", work.random},  {"erf", work.erf},
+                                                    {"exp", work.exp},        {"trig", work.trig},
+                                                    {"norms", work.norms},    {"looks", work.looks},
+                                                    {"adds", work.adds},      {"looks_back", work.looks_back},
+                                                    {"apart", work.apart},    {"statistics", work.statistics},
+                                                    {"often", work.often},    {"often_narrow", work.often_narrow},
+                                                    {"crowded", work.crowded}};
+  for (const auto& [name, count] : counts) {
+    if (count > 0) attributes.set(name, count);
+  }
 }
 
 }  // namespace forerun::compile

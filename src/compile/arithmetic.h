@@ -30,6 +30,10 @@ struct Arithmetic {
   friend bool operator==(const Arithmetic&, const Arithmetic&) = default;
 };
 
-Arithmetic arithmetic_of(const Graph& eager, const JointGraph& joint, const Kernel& kernel);
+// `pass`: the one that the kernel is of; the backward pass is handed the roots of norms.
+Arithmetic arithmetic_of(const Graph& eager, const JointGraph& joint, const Kernel& kernel, Phase pass);
+
+// As attributes of a kernel's op, what there is of it, by the names above: what cost/generated reads.
+void note(const Arithmetic& work, Attributes& attributes);
 
 }  // namespace forerun::compile

@@ -210,21 +210,7 @@ class Emitter {
                              {"reduced", kernel.reduced},
                              {"inner", kernel.inner}};
     if (kernel.kind == NodeKind::reduction && kernel.inner && !is_row(kernel)) attributes.set("row", false);
-    const Arithmetic work = arithmetic_of(eager_, joint, kernel);
-    if (work.random > 0) attributes.set("random", static_cast<int64_t>(work.random));
-    if (work.erf > 0) attributes.set("erf", static_cast<int64_t>(work.erf));
-    if (work.exp > 0) attributes.set("exp", static_cast<int64_t>(work.exp));
-    if (work.trig > 0) attributes.set("trig", static_cast<int64_t>(work.trig));
-    const bool roots = step.phase == Phase::forward;  // which are handed to the backward pass
-    if (work.norms > 0 && roots) attributes.set("norms", static_cast<int64_t>(work.norms));
-    if (work.adds > 0) attributes.set("adds", work.adds);
-    if (work.looks > 0) attributes.set("looks", static_cast<int64_t>(work.looks));
-    if (work.looks_back > 0) attributes.set("looks_back", static_cast<int64_t>(work.looks_back));
-    if (work.statistics > 0) attributes.set("statistics", static_cast<int64_t>(work.statistics));
-    if (work.apart > 0) attributes.set("apart", work.apart);
-    if (work.often > 0) attributes.set("often", work.often);
-    if (work.often_narrow > 0) attributes.set("often_narrow", work.often_narrow);
-    if (work.crowded > 0) attributes.set("crowded", work.crowded);
+    note(arithmetic_of(eager_, joint, kernel, step.phase), attributes);
     if (const int64_t bytes = read_across(step, kernel); bytes > 0) attributes.set("across", bytes);
     to_.add_op({.name = name,
                 .phase = step.phase,

@@ -48,10 +48,9 @@ struct Read {
   ValueId value;
   int64_t elements = 0;  // that are touched
   bool across = false;   // in another order than they lie in, so that neighbours are far apart
-  bool parted =
-      false;  // not one after the other as they lie, from the first to the last: looked up, or some of them again between others
-  bool viewed = false;  // in another shape than they were made in
-  bool again = false;   // by several of the operations that the reader is made of
+  bool parted = false;   // not one after the other as they lie: looked up, apart, or again between others
+  bool viewed = false;   // in another shape than they were made in
+  bool again = false;    // by several of the operations that the reader is made of
 };
 
 // How many elements that are added into the same row meet there.
