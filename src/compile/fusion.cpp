@@ -496,7 +496,9 @@ class Scheduler {
 
 bool is_row(const Kernel& kernel) {
   constexpr int64_t kManyRows = 64 * kMultiprocessors;
-  return kernel.inner && !(kernel.parted && kernel.elements >= kManyRows);
+  const bool across =
+      std::any_of(kernel.reads.begin(), kernel.reads.end(), [](const Read& read) { return read.across; });
+  return kernel.inner && !across && !(kernel.parted && kernel.elements >= kManyRows);
 }
 
 std::vector<Kernel> fuse(const JointGraph& joint, const std::vector<bool>& runs, const std::vector<bool>& stored) {

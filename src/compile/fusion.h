@@ -34,8 +34,9 @@ struct Kernel {
       over;  // by write: what it is made of, element by element, and could be written over
 };
 
-// Whether Inductor takes what a kernel reduces for rows, which it holds whole up to kLongestPersistentRow: not where there are many, and
-// some of what is reduced is read in parts (num_splits of torch/_inductor/ir.py, get_reduction_hint of codegen/simd_kernel_features.py).
+// Whether Inductor takes what a kernel reduces for rows, which it holds whole up to kLongestPersistentRow: not where something
+// is read across, nor where there are many and some of what is reduced is read in parts (num_splits of torch/_inductor/ir.py,
+// get_reduction_hint of codegen/simd_kernel_features.py).
 bool is_row(const Kernel& kernel);
 
 // In the order of their first nodes: when they run is decided later (run_order.h). `runs`: by node; `stored`: by value, whether somebody

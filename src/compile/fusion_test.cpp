@@ -103,15 +103,16 @@ TEST(Fusion, KeepsThatAReadIsAcross) {
   EXPECT_TRUE(kernels[0].reads[0].across);
 }
 
-// Many rows are none to Inductor where what is reduced is read in parts, also through what is computed within; few are, and so are those
-// that elementwise work alone reads so.
+// Rows are none to Inductor where something is read across, nor, where they are many, where what is reduced is read in parts, also through
+// what is computed within; what elementwise work alone reads in parts does not count.
 TEST(Fusion, TellsRowsFromWhatIsReadInParts) {
   constexpr int64_t kRow = 128;
-  const auto kernel = [](int64_t rows, bool reduces_parts) {
+  const auto kernel = [](int64_t rows, bool parted, bool across) {
     FusionSketch s;
     const ValueId x = s.given(rows * kRow), bias = s.given(rows), other = s.given(rows);
-    const ValueId sum =
-        s.pointwise({{x, rows * kRow}, {.value = bias, .elements = rows, .parted = reduces_parts}}, rows * kRow);
+    const ValueId sum = s.pointwise(
+        {{.value = x, .elements = rows * kRow, .across = across}, {.value = bias, .elements = rows, .parted = parted}},
+        rows * kRow);
     const ValueId most = s.reduction({{sum, rows * kRow}}, rows, kRow);
     const ValueId scaled =
         s.pointwise({{x, rows * kRow}, {most, rows}, {.value = other, .elements = rows, .parted = true}}, rows * kRow);
@@ -119,9 +120,10 @@ TEST(Fusion, TellsRowsFromWhatIsReadInParts) {
     EXPECT_EQ(kernels.size(), 1u);
     return kernels[0];
   };
-  EXPECT_FALSE(is_row(kernel(10'000, true)));
-  EXPECT_TRUE(is_row(kernel(10'000, false)));
-  EXPECT_TRUE(is_row(kernel(8'000, true)));
+  EXPECT_FALSE(is_row(kernel(10'000, true, false)));
+  EXPECT_TRUE(is_row(kernel(10'000, false, false)));
+  EXPECT_TRUE(is_row(kernel(8'000, true, false)));
+  EXPECT_FALSE(is_row(kernel(8'000, false, true)));
 }
 
 // What is read by two is computed in both where that is little, and stored where it reads much, takes many steps, or is looked at again.

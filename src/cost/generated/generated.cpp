@@ -34,10 +34,8 @@ CompileRange read_range(JsonObject& ranges, const char* name) {
   return {.low = range.number("low", Sign::positive), .high = range.number("high", Sign::positive)};
 }
 
-// What reads across is no row to Inductor (has_non_contiguous_pw_in_reduction_kernel of codegen/simd_kernel_features.py).
 bool is_persistent(const Attributes& attributes) {
-  const bool row =
-      attributes.get_bool("inner", true) && attributes.get_bool("row", true) && attributes.get_int("across", 0) == 0;
+  const bool row = attributes.get_bool("inner", true) && attributes.get_bool("row", true);
   const int64_t most = row ? compile::kLongestPersistentRow : compile::kLongestPersistentColumn;
   return attributes.get_int("reduced", 1) <= most;
 }
